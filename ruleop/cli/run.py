@@ -164,7 +164,7 @@ def _collect_garbage_seldom() -> None:
     """What is loaded by now stays, and is not looked through again. A pass makes some thousand objects that go without
     the collector, and a tenth of the operator's CPU went into looking for cycles among them."""
     gc.freeze()
-    gc.set_threshold(5000, 20, 20)
+    gc.set_threshold(5000, 5, 80)
 
 
 def _name(text: str) -> str:

@@ -18,6 +18,8 @@ from ruleop.planning.model.actions import Problem, State, StatusWrite
 from ruleop.planning.model.conditions import PAUSE, Condition, Conditions
 from ruleop.schema.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.templating import Omit, TextTemplate, Waiting
+from ruleop.templating.values.budget import METER, Exhausted
+from ruleop.templating.values.data import retained_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -64,6 +66,11 @@ def _evaluated_fields(rule: Rule, scope: Scope, problems: list[Problem]) -> tupl
             _add_problem(rule, problems, error)
             continue
         if not isinstance(value, Omit) and value is not None:
+            try:
+                METER.retain(retained_bytes(value))
+            except Exhausted as limit:
+                problems.append(Problem("status", "RenderFailed", limit.reason, rule.status.site))
+                continue
             found[key] = value
     return found, frozenset(rule.status.built)
 

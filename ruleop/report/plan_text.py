@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import jsonpatch
 
-from ruleop.planning.changes.differences import NOTHING, Difference, differences, flow, leaves, shortened
+from ruleop.messages import shortened
+from ruleop.planning.changes.differences import NOTHING, Difference, differences, flow, leaves
 from ruleop.planning.changes.masks import NO_MASKS, Masks
 from ruleop.planning.changes.writes import Verb, changes, is_mark, reason_for, verb_of
 from ruleop.planning.model.actions import (

@@ -18,6 +18,7 @@ from ruleop.planning.child.child_plan import existing_of
 from ruleop.planning.model.marks import PART_OF
 from ruleop.rules import build_project
 from ruleop.schema.table import ResourceInfo
+from ruleop.steps import finished
 
 THING = GroupKind("two.example.com", "Thing")
 V1, V2 = (Kind(*THING[:1], version, THING.kind) for version in ("v1", "v2"))
@@ -104,7 +105,7 @@ def test_what_exists_is_seen_in_the_version_of_its_child(world, rule):
     for kind in (V1, V2):
         (store,) = (each.store for each in world.children_of[THING] if each.need.kind == kind)
         store.apply(thing(kind, of=kind.version))
-    (existing,) = existing_of(rule, OWNER, SimpleNamespace(objects=world, own=()))
+    (existing,) = finished(existing_of(rule, OWNER, SimpleNamespace(objects=world, own=())))
     assert existing.live["spec"] == {"of": "v1"}
 
 

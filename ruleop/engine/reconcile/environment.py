@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from ruleop.engine.reconcile.turns import Turns
 from ruleop.planning import Kinds, Objects
 
 if TYPE_CHECKING:
@@ -67,3 +68,4 @@ class Environment:
     own: frozenset[ObjectKey] = frozenset()  # the operator's own objects, which no rule may write
     dry_run: bool = False
     pass_files: PassFiles | None = None  # with --record
+    turns: Turns = field(default_factory=Turns)

@@ -120,12 +120,7 @@ class Executor:
             if len(ready) == 1:
                 await run.one(ready[0])
                 continue
-            # Waits for all of them even after an internal error in one: a write that is still running could overlap
-            # with the next pass of its CR.
-            ended = await asyncio.gather(*(run.one(action) for action in ready), return_exceptions=True)
-            for error in ended:
-                if error is not None:
-                    raise error
+            await run.all(ready)
         return run.outcome
 
 
@@ -174,17 +169,31 @@ class _Run:
         self.proofs = executor.proofs
         self.outcome = Outcome()
         self.not_provided: set[str | None] = set()  # needs that are not met, because their action failed
-        self.slots = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
+
+    async def all(self, actions: Sequence[Action]) -> None:
+        """Runs the actions, some at once. All of them are run even after an internal error in one, and it waits for
+        all: a write that is still running could overlap with the next pass of its CR."""
+        left, errors = iter(actions), list[BaseException]()
+
+        async def work() -> None:
+            for action in left:
+                try:
+                    await self.one(action)
+                except Exception as error:  # noqa: BLE001 - raised below
+                    errors.append(error)
+
+        await asyncio.gather(*(work() for _ in range(min(len(actions), MAX_CONCURRENT_WRITES))))
+        for error in errors:
+            raise error
 
     async def one(self, action: Action) -> None:
         if action.needs & self.not_provided or not self._may_run(action):
             self.not_provided.add(_provides(action))
             return
-        async with self.slots:
-            try:
-                done = await self._carry_out(action)
-            except RuleopError as error:
-                done = await self._handle_error(action, error)
+        try:
+            done = await self._carry_out(action)
+        except RuleopError as error:
+            done = await self._handle_error(action, error)
         if done:
             self.outcome.done.append(action)
         else:

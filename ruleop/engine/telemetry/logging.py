@@ -17,6 +17,7 @@ import orjson
 import structlog
 
 from ruleop.errors import traceback_lines
+from ruleop.messages import MAX_MESSAGE, shortened
 from ruleop.printable import printable
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def set_up(level: str = "info", form: Format | None = None) -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _format_exception,
             _redact_bodies,
+            _shorten,
             _escape if as_text else _order_fields,  # JSON escapes by itself
             renderer,
         ],
@@ -97,6 +99,34 @@ def _redacted(value: Any) -> Any:
     if isinstance(value, (list, tuple, set, frozenset)):
         return [_redacted(each) for each in value]
     return value if isinstance(value, (str, int, float, type(None))) else str(value)
+
+
+_SHORT = 64  # characters of a value that is never cut, such as a level or a reason
+
+
+def _shorten(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Cuts long values, so that a line has at most `MAX_MESSAGE` characters of them: a custom resource may contain
+    texts of any length, and lists of them."""
+    left = MAX_MESSAGE
+    for name, value in event.items():
+        if isinstance(value, str) and len(value) > _SHORT and name != "exception":
+            event[name] = shortened(value, max(left, _SHORT))
+            left -= len(event[name])
+        elif isinstance(value, list):
+            event[name], left = _shortened_list(value, left)
+    return event
+
+
+def _shortened_list(values: list[Any], left: int) -> tuple[list[Any], int]:
+    """The first items that there is space for, and the space that is left."""
+    found: list[Any] = []
+    for each in values:
+        text = shortened(each if isinstance(each, str) else str(each), max(left, _SHORT))
+        left -= len(text)
+        if left < 0 and found:
+            return [*found, f"and {len(values) - len(found)} more"], 0
+        found.append(text if isinstance(each, str) else each)
+    return found, left
 
 
 def _escape(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

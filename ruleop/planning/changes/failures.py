@@ -7,7 +7,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from ruleop.planning.changes.differences import NOTHING, Difference, Value, differences, flow, shortened
+from ruleop.messages import shortened
+from ruleop.planning.changes.differences import NOTHING, Difference, Value, differences, flow
 from ruleop.planning.changes.masking import masked_pair, public_path
 from ruleop.planning.model.marks import APPLIED
 from ruleop.planning.model.outcome import Failed, Failure
@@ -88,10 +89,10 @@ def changes_in_words(changes: Sequence[Difference], child: Child) -> str:
         return ""
     described = [
         each.path if child.secret else f"{each.path}: {_value(each.before)} \N{RIGHTWARDS ARROW} {_value(each.after)}"
-        for each in changes
+        for each in changes[:MAX_CHANGES]
     ]
-    more = f" and {len(described) - MAX_CHANGES} more" if len(described) > MAX_CHANGES else ""
-    return f"; rejected change: {', '.join(described[:MAX_CHANGES])}{more}"
+    more = f" and {len(changes) - MAX_CHANGES} more" if len(changes) > MAX_CHANGES else ""
+    return f"; rejected change: {', '.join(described)}{more}"
 
 
 def _value(value: Value) -> str:

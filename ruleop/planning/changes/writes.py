@@ -10,7 +10,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.kinds import Kind, Object
-from ruleop.planning.changes.differences import NOTHING, Difference, differences, shortened
+from ruleop.messages import shortened
+from ruleop.planning.changes.differences import NOTHING, Difference, differences
 from ruleop.planning.changes.masking import public_path
 from ruleop.planning.changes.masks import NO_MASKS, Masks
 from ruleop.planning.model.actions import (

@@ -59,6 +59,7 @@ from ruleop.planning.rendering.errors import ChildFails, ChildWaits, Unlisted, U
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.schema.table import object_meta
 from ruleop.templating import Waiting
+from ruleop.templating.values.budget import METER, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,6 +82,7 @@ SENSITIVE = frozenset(
 """Kinds whose deletion loses data: for these, `onImmutable: recreate` has to be set on the child itself."""
 
 NO_FIELDS = FieldSet()
+CONFLICT_UNITS = 16  # of each value in an object, to name the fields in conflict and who changes them
 
 
 class Immutable(ChildFails):
@@ -200,6 +202,7 @@ def _conflict_message(
     *,
     by_server: bool,
 ) -> str:
+    METER.charge(CONFLICT_UNITS * size_of(desired_object(action))[1])
     paths = list(dict.fromkeys(shown_path(child, each.path) for each in changes(action, observed.kinds)))
     if isinstance(action, Create) or action.live is None or by_server:
         return conflict_message(action, paths, (), by_server=by_server)

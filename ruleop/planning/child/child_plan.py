@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.planning.child.apply import Applied, record_of
@@ -14,6 +14,7 @@ from ruleop.planning.model.marks import Claim, Owner, claim_on
 from ruleop.planning.rendering.desired import Desired, source_of, strategy_of
 from ruleop.planning.rendering.scope import without_server_noise
 from ruleop.templating import Announced, Later, MapView, ObjectsView, Origin
+from ruleop.templating.values.budget import METER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.planning.model.observed import Observed
     from ruleop.rules import Child, Rule
+    from ruleop.steps import Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,9 @@ class Existing:
         return bool(self.live["metadata"].get("deletionTimestamp"))
 
 
-def existing_of(rule: Rule, owner: Owner, observed: Observed) -> list[Existing]:
+def existing_of(rule: Rule, owner: Owner, observed: Observed) -> Steps[list[Existing]]:
     """All objects that the CR owns, sorted by key; each in the version that its child's template uses. Those of the
-    operator itself are nobody's children."""
+    operator itself are nobody's children. It yields after each object that it has read."""
     written = {id_: child.kinds for id_, child in (*rule.children.items(), *rule.finalize.items())}
     found: dict[ObjectKey, Existing] = {}
     far, own = rule.reach == "cluster", observed.own
@@ -52,6 +54,8 @@ def existing_of(rule: Rule, owner: Owner, observed: Observed) -> list[Existing]:
             child = record.id if record is not None else ""
             if key not in found or Kind.of(live) in written.get(child, ()):
                 found[key] = Existing(key, live, claim, child)
+        METER.charge(EXISTING_UNITS)
+        yield
     return [found[key] for key in sorted(found)]
 
 
@@ -113,24 +117,42 @@ def _title(key: ObjectKey) -> str:
     return f"{key.kind}/{key.name}"
 
 
+EXISTING_UNITS: Final = 15
+"""Units of one existing object."""
+
+MAX_ALIKE: Final = 16
+"""Problems of one child with the same reason, and waits of one child for the same, that are listed. The objects of a
+`forEach` may all have one."""
+
+
 @dataclass(slots=True)
 class PassReport:
-    """The problems, waits, reads and conflicts of a pass, without duplicates."""
+    """The problems, waits, reads and conflicts of a pass, without duplicates. Of many alike the first are listed, and
+    the last of these says that there are more."""
 
     problems: list[Problem] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
     conflicts: list[FieldConflict] = field(default_factory=list)
+    _alike: dict[tuple[str, str], set[tuple[str, Site | None]]] = field(default_factory=dict)  # by child and reason
 
     def add_problem(self, child: str, reason: str, message: str, site: Site | None = None) -> None:
-        found = Problem(child, reason, message, site)
-        if found not in self.problems:
-            self.problems.append(found)
+        if self._is_new(child, reason, message, site):
+            self.problems.append(Problem(child, reason, self._listed(child, reason, message), site))
 
     def add_wait(self, child: str, for_what: str, site: Site | None = None, *, why: str) -> None:
-        found = Wait(child, for_what, site, why)
-        if found not in self.waits:
-            self.waits.append(found)
+        if self._is_new(child, f"wait/{why}", for_what, site):
+            self.waits.append(Wait(child, self._listed(child, f"wait/{why}", for_what), site, why))
+
+    def _is_new(self, child: str, reason: str, message: str, site: Site | None) -> bool:
+        known = self._alike.setdefault((child, reason), set())
+        if (message, site) in known or len(known) > MAX_ALIKE:
+            return False
+        known.add((message, site))
+        return True
+
+    def _listed(self, child: str, reason: str, message: str) -> str:
+        return message if len(self._alike[child, reason]) <= MAX_ALIKE else "more of this kind"
 
 
 # -- the value of a child in templates ---------------------------------------------------------------------------------

@@ -21,51 +21,70 @@ from ruleop.planning.child.child_plan import (
     ObjectPlan,
     PassReport,
     existing_is_ready,
-    existing_of,
     existing_view,
     planned_view,
     shown_of,
 )
 from ruleop.planning.child.readiness import READY, Readiness, readiness
-from ruleop.planning.model.actions import Action, ChildReport, Create, Delete, Patch, ServerSideApply, State
+from ruleop.planning.model.actions import (
+    Action,
+    ChildReport,
+    Create,
+    Delete,
+    Patch,
+    Replace,
+    ServerSideApply,
+    State,
+)
 from ruleop.planning.model.marks import Claim, Owner
-from ruleop.planning.model.observed import Observed, Served
+from ruleop.planning.model.observed import Served
 from ruleop.planning.model.outcome import Failed, Failure
 from ruleop.planning.model.permissions import missing_list_permission, missing_permission
 from ruleop.planning.rendering.desired import MAX_OBJECTS, Desired, is_enabled, items_of, render, source_of, wait_for
 from ruleop.planning.rendering.errors import ChildFails, ChildWaits, Unlisted, Unread
 from ruleop.planning.rendering.scope import Scope, without_server_noise
 from ruleop.templating import Disabled, MapView, Origin, Waiting
+from ruleop.templating.values.budget import METER, Exhausted, size_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.kinds import Object, ObjectKey
     from ruleop.planning.memory.history import History
     from ruleop.planning.memory.work import Work
-    from ruleop.rules import Child, Rule
+    from ruleop.rules import Child
+    from ruleop.steps import Steps
 
-_NOTHING: Final[Mapping[str, ObjectKey]] = MappingProxyType({})
+OBJECT_UNITS: Final = 60
+VALUE_UNITS: Final = 3
+CHANGE_UNITS: Final = 8
+"""Units of the comparison of one object, of each value in it, and of each value in an object that differs."""
+
+ITEM_UNITS: Final = 20
+"""Units of one item of `forEach`, without those of its templates."""
+
+NO_KEYS: Final[Mapping[str, ObjectKey]] = MappingProxyType({})
 
 
 class Children:
     def __init__(
         self,
-        rule: Rule,
-        observed: Observed,
-        history: History,
         scope: Scope,
+        history: History,
         owner: Owner,
+        existing: list[Existing],
         work: Work | None,
         *,
         paused: bool = False,
-        desired_keys: Mapping[str, ObjectKey] = _NOTHING,
+        desired_keys: Mapping[str, ObjectKey] = NO_KEYS,
     ) -> None:
         """`desired_keys`: the keys of children with one object, as far as another plan of this pass has shown them."""
-        self.rule, self.observed, self.history, self.scope, self.owner = rule, observed, history, scope, owner
+        self.scope, self.history, self.owner = scope, history, owner
+        rule = self.rule = scope.rule
+        self.observed = scope.observed
         self.work = work  # of an earlier plan of the same custom resource
         self.paused = paused
-        self.existing = existing_of(rule, owner, observed)
+        self.existing = existing
         self.plans: dict[str, ChildPlan] = {}
         self.render_failed = False  # a child could not be rendered: nothing is written
         self.report = PassReport()
@@ -75,9 +94,8 @@ class Children:
         for each in self.existing:
             self._by_id.setdefault(each.child, []).append(each)
         for child in rule.every_child():
-            existing = self._by_id.get(child.id)
-            if existing:
-                self._shown[child.id] = shown_of(rule, owner, child, existing, desired_keys.get(child.id))
+            if found := self._by_id.get(child.id):
+                self._shown[child.id] = shown_of(rule, owner, child, found, desired_keys.get(child.id))
             if child.many or child.id in self._shown:
                 scope.live[child.id] = existing_view(child, self._of(child), Origin.LIVE)
 
@@ -122,28 +140,33 @@ class Children:
 
     # -- one child -----------------------------------------------------------------------------------------------------
 
-    def plan_all(self, children: Iterable[Child]) -> None:
+    def plan_all(self, children: Iterable[Child]) -> Iterator[None]:
         for child in children:
-            self._plan_child(child)
+            yield from self._plan_child(child)
         self._wait_for_namespaces()
 
-    def _plan_child(self, child: Child) -> None:
+    def _plan_child(self, child: Child) -> Iterator[None]:
         child_plan = self.plans[child.id] = ChildPlan(child)
         try:
-            desired = self._desired_objects(child_plan)
+            desired = yield from self._desired_objects(child_plan)
             if desired is None:
                 child_plan.state = State.UNWANTED
             for each in desired or ():
                 self._plan_object(child_plan, each)
+                yield
         except ChildWaits as wait:
             child_plan.incomplete = True
             self._add_wait(child_plan, wait)
         except ChildFails as error:
             child_plan.incomplete = True
             self._add_failure(child_plan, error)
+        except Exhausted as limit:
+            child_plan.incomplete = True
+            self._add_failure(child_plan, ChildFails(limit.reason, child.body.site))
         for object_plan in child_plan.objects:
             if object_plan.applied is not None:
                 object_plan.state, object_plan.message = self._state_of(child_plan, object_plan, object_plan.applied)
+                yield
         child_plan.settle()
         is_undesired = child_plan.state is State.UNWANTED
         self.scope.names[child.id] = (
@@ -152,7 +175,7 @@ class Children:
         # As with dependsOn, an undesired child does not block others.
         self.scope.ready[child.id] = child_plan.ready or is_undesired
 
-    def _desired_objects(self, child_plan: ChildPlan) -> list[Desired] | None:
+    def _desired_objects(self, child_plan: ChildPlan) -> Steps[list[Desired] | None]:
         """The desired objects of the child; None if its `when` is false. An item that waits or fails does not delay
         other items."""
         child, names = child_plan.child, self.scope.names
@@ -167,7 +190,8 @@ class Children:
             desired = render(child, self.scope, names, 0) if known is None else known
             return desired if desired or child.many else None
         found: list[Desired] = []
-        bad: list[tuple[int, ChildFails]] = []
+        first: tuple[int, ChildFails] | None = None
+        failed = 0
         for index, item_names in items_of(child, self.scope):
             try:
                 if is_enabled(child, item_names):
@@ -179,10 +203,12 @@ class Children:
             except ChildFails as error:
                 if error.limit:
                     raise
-                bad.append((index, error))
-        if bad:
+                first, failed = first or (index, error), failed + 1
+            METER.charge(ITEM_UNITS)
+            yield
+        if first is not None:
             child_plan.incomplete = True
-            self._add_failure(child_plan, _items_error(bad), only_this_child=True)
+            self._add_failure(child_plan, _items_error(*first, failed), only_this_child=True)
         return found
 
     def _plan_object(self, child_plan: ChildPlan, desired: Desired) -> None:
@@ -195,6 +221,7 @@ class Children:
             self._fail_duplicate(child_plan, object_plan, *holder)
             return
         self._by_key[desired.key] = child_plan, object_plan
+        METER.spend(OBJECT_UNITS + VALUE_UNITS * desired.values)
         try:
             reference_owner = self.can_reference_owner(desired, final=child_plan.child.final)
             applied = apply(
@@ -209,6 +236,8 @@ class Children:
             if desired.key in self.history.drift:
                 applied = with_field_conflict(child_plan.child, desired, applied, self.observed, self.history)
             if applied.action is not None:
+                if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
+                    METER.charge(CHANGE_UNITS * desired.values + size_of(applied.action.live)[1] // 4)
                 self._check_dependencies(child_plan.child, applied.action)
             object_plan.applied = applied
         except ChildWaits as wait:
@@ -219,6 +248,8 @@ class Children:
             error = ChildFails(child_plan.unreadable, child_plan.child.body.site, reason="Forbidden")
             object_plan.stop(State.FAILED, self._add_failure(child_plan, error))
         except ChildFails as error:
+            if error.limit:
+                raise
             object_plan.stop(
                 State.FAILED,
                 self._add_failure(child_plan, error, only_this_child=child_plan.child.for_each is not None),
@@ -244,7 +275,7 @@ class Children:
         other.stop(State.FAILED, message)
         holder.blocks_pruning = True
         holder.message = holder.message or message
-        holder.settle()
+        holder.state = State.FAILED
         self.scope.ready[holder.child.id] = False
 
     def can_reference_owner(self, desired: Desired, *, final: bool) -> bool:
@@ -457,13 +488,12 @@ class Children:
         )
 
 
-def _items_error(bad: list[tuple[int, ChildFails]]) -> ChildFails:
+def _items_error(index: int, first: ChildFails, failed: int) -> ChildFails:
     """One failure for all failed items of a `forEach`: there may be thousands with the same cause. A missing permission
-    is reported without an item."""
-    index, first = bad[0]
+    is reported without an item. `index`: of the first one."""
     if first.reason != "RenderFailed":
         return first
-    more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+    more = f" (and {failed - 1} more)" if failed > 1 else ""
     which = f"item {index} of forEach{more}"
     return ChildFails(
         f"{which}: {first.message}", first.site, reason=first.reason, redacted=f"{which}: {first.redacted}"

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
+from ruleop.messages import MAX_MESSAGE, shortened
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -23,6 +25,13 @@ which are treated as children with an empty id."""
 
 RESYNC: Final = "resync"
 """The reason of a periodic reconcile that nothing else requires."""
+
+
+def _shorten(value: object, name: str) -> None:
+    """Cuts a message, which may quote a custom resource."""
+    text = getattr(value, name)
+    if len(text) > MAX_MESSAGE:
+        object.__setattr__(value, name, shortened(text, MAX_MESSAGE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +140,9 @@ class Wait:
     site: Site | None = None
     why: str = "value"  # what it waits for: value, child, condition, object, kind, namespace, write or deletion
 
+    def __post_init__(self) -> None:
+        _shorten(self, "for_what")
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectReport:
@@ -158,6 +170,9 @@ class Event:
     reason: str
     message: str
 
+    def __post_init__(self) -> None:
+        _shorten(self, "message")
+
 
 @dataclass(frozen=True, slots=True)
 class StatusWrite:
@@ -178,6 +193,9 @@ class Problem:
     message: str
     site: Site | None = None
 
+    def __post_init__(self) -> None:
+        _shorten(self, "message")
+
 
 @dataclass(frozen=True, slots=True)
 class FieldConflict:
@@ -188,6 +206,9 @@ class FieldConflict:
     fields: frozenset[str]
     message: str
     new: bool  # detected by this plan
+
+    def __post_init__(self) -> None:
+        _shorten(self, "message")
 
 
 @dataclass(frozen=True, slots=True)

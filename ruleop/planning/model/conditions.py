@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from ruleop.messages import MAX_MESSAGE, shortened
 from ruleop.planning.model.marks import PAUSED
 
 if TYPE_CHECKING:
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 
     from ruleop.kinds import Object
 
-MAX_MESSAGE: Final = 1024
 FINALIZED: Final = "Finalized"
 PAUSE: Final = "Paused"
 """A condition's type, and the reason of all conditions in a pause."""
@@ -30,7 +30,7 @@ class Condition:
 
     def __post_init__(self) -> None:
         if len(self.message) > MAX_MESSAGE:
-            object.__setattr__(self, "message", self.message[:MAX_MESSAGE])
+            object.__setattr__(self, "message", shortened(self.message, MAX_MESSAGE))
 
     def as_json(self) -> dict[str, str]:
         return {"type": self.type, "status": self.status, "reason": self.reason, "message": self.message}

@@ -23,6 +23,8 @@ from ruleop.planning.rendering.errors import ChildFails, ChildWaits, child_error
 from ruleop.planning.rendering.randomness import COSTLY, different_time
 from ruleop.rules import REFUSED_METADATA
 from ruleop.templating import NONDETERMINISTIC, OMIT, TextTemplate, render_hidden
+from ruleop.templating.values.budget import METER, NODE_BYTES, Exhausted, size_of
+from ruleop.templating.values.data import retained_bytes
 
 if TYPE_CHECKING:
     from ruleop.planning.changes.hidden_fields import Hidden
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from ruleop.rules import Child
 
 MAX_OBJECTS = 5000
+DOCUMENT_UNITS = 20  # of the checks of one rendered object
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class Desired:
     info: KindInfo
     names: Mapping[str, Any]  # the scope that it was rendered in
     orphan: bool
+    values: int = 0  # their number, approximately; 0 if it was rendered for an earlier plan
     hidden: Hidden | None = None  # the fields whose values come from a Secret, if the plan is to be shown
 
     @property
@@ -72,9 +76,13 @@ def items_of(child: Child, scope: Scope) -> Iterator[tuple[int, Mapping[str, Any
     assert child.for_each is not None
     site = child.for_each.site
     try:
-        entries = list(islice(_entries(child.for_each.value(scope.names), site), MAX_OBJECTS + 1))
+        value = child.for_each.value(scope.names)
+        entries = list(islice(_entries(value, site), MAX_OBJECTS + 1))
+        METER.retain(retained_bytes(entries))
     except RenderError as error:
         raise child_error(error) from None
+    except Exhausted as limit:
+        raise ChildFails(limit.reason, site, limit=True) from None
     if len(entries) > MAX_OBJECTS:
         raise ChildFails(f"forEach has more items than the {MAX_OBJECTS:,} objects that one CR may have", site)
     for index, entry in enumerate(entries):
@@ -144,15 +152,21 @@ def _rendered(child: Child, scope: Scope, names: Mapping[str, Any]) -> list[Desi
         namespace = child.namespace.string(names) if child.namespace is not None else ""
     except RenderError as error:
         raise child_error(error) from None
-    desired = [_desired(child, scope, names, document, orphan=orphan, namespace=namespace) for document in documents]
-    if not scope.masks or not child.from_secret:
-        return desired
-    marked = _marked(child, names, len(documents))
-    hidden = (
-        Whole.VALUE if other is None else hidden_fields(document, other)
-        for document, other in zip(documents, marked, strict=True)
-    )
-    return [replace(each, hidden=found) for each, found in zip(desired, hidden, strict=True)]
+    try:
+        METER.spend(DOCUMENT_UNITS * len(documents))
+        desired = [
+            _desired(child, scope, names, document, orphan=orphan, namespace=namespace) for document in documents
+        ]
+        if not scope.masks or not child.from_secret:
+            return desired
+        marked = _marked(child, names, len(documents))
+        hidden = (
+            Whole.VALUE if other is None else hidden_fields(document, other)
+            for document, other in zip(documents, marked, strict=True)
+        )
+        return [replace(each, hidden=found) for each, found in zip(desired, hidden, strict=True)]
+    except Exhausted as limit:
+        raise ChildFails(limit.reason, child.body.site, limit=True) from None
 
 
 def _marked(child: Child, names: Mapping[str, Any], count: int) -> list[JSON]:
@@ -209,7 +223,9 @@ def _desired(
         kept = {key: value for key, value in metadata.items() if key != "namespace"}
         document = {**document, "metadata": {**kept, "namespace": place} if place else kept}
     key = ObjectKey(kind.group, kind.kind, place, name)
-    return Desired(key, kind, document, info, names, orphan)
+    size, values = size_of(document)
+    METER.retain(2 * size + NODE_BYTES * values)
+    return Desired(key, kind, document, info, names, orphan, values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,7 @@ Part: TypeAlias = str | Slot
 def flatten_parts(parts: Iterable[Any]) -> tuple[Part, ...]:
     """The parts, with captured text of recursive loops replaced by its own parts."""
     result = tuple(parts)
+    METER.keep(len(result) * 60)
     if Text not in map(type, result):
         return result
     result = tuple(piece for part in result for piece in (part.parts if type(part) is Text else (part,)))

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from jinja2.runtime import Undefined
 
+from ruleop.messages import shortened
+from ruleop.templating.values.budget import METER
 from ruleop.templating.values.faults import Fault, NotThereYet
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ class UndefinedValue(Undefined):
 
     def step(self, key: object) -> UndefinedValue:
         """The undefined value for a field below this one, which is missing for the same reason."""
+        METER.spend(2)
         below = type(self).__new__(type(self))
         below._copy(self)  # noqa: SLF001 - the same class
         below._steps = (*self._steps, key)  # noqa: SLF001 - the same class
@@ -225,6 +228,8 @@ OMIT = Omit("omit")
 
 
 def join_path(path: str, key: object) -> str:
-    if isinstance(key, str) and key.isidentifier():
-        return f"{path}.{key}"
+    if isinstance(key, str):
+        key = shortened(key)
+        if key.isidentifier():
+            return f"{path}.{key}"
     return f"{path}[{key!r}]" if isinstance(key, (str, int)) else f"{path}[...]"
