@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from typing import Any
+
+from ruleop.localcluster.objects.patches import merge_patch
 
 
 def patched(value: Any, patch: Any) -> Any:
     """RFC 7386. Nothing of what is given is changed, nor part of what comes back."""
-    if not isinstance(patch, Mapping):
-        return copy.deepcopy(patch)
-    result = copy.deepcopy(dict(value)) if isinstance(value, Mapping) else {}
-    for name, each in patch.items():
-        if each is None:
-            result.pop(name, None)
-        else:
-            result[name] = patched(result.get(name), each)
-    return result
+    return copy.deepcopy(merge_patch(value, patch))

@@ -96,11 +96,6 @@ def conflict(group: str, plural: str, name: str, message: str) -> Rejected:
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-def apply_conflict(causes: Iterable[Cause], message: str) -> Rejected:
-    """The conflicts of a server-side apply. Its message is the whole sentence."""
-    return Rejected(409, "Conflict", message, {"causes": [each.document() for each in causes]})
-
-
 def forbidden(group: str, plural: str, name: str, message: str, causes: Iterable[Cause] = ()) -> Rejected:
     details = _details(group, plural, name)
     found = [each.document() for each in causes]

@@ -31,19 +31,6 @@ from tests.contract.recording import Recording
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_SELECTORS, _PATCHES = "selectors are not yet parsed as the real ones", "no strategic merge patch yet"
-NOT_YET = {
-    "test_a_mistake_is_answered_with_a_status[a label selector that is none]": _SELECTORS,
-    "test_a_mistake_is_answered_with_a_status[a field selector that is none]": _SELECTORS,
-    "test_a_mistake_is_answered_with_a_status[an unknown field in a selector]": _SELECTORS,
-    "test_a_mistake_is_answered_with_a_status[an unknown field in a selector, custom]": _SELECTORS,
-    "test_label_selectors[ingresses]": _SELECTORS,
-    "test_label_selectors[widgets]": _SELECTORS,
-    "test_field_selectors_of_built_in_kinds": _SELECTORS,
-    "test_strategic_merge_patch": _PATCHES,
-}
-"""Tests that the server in memory does not pass yet. They fail here as soon as it does."""
-
 RECORDED = Path(__file__).resolve().parent / "recorded"
 
 
@@ -82,14 +69,6 @@ def _define(server: Server) -> None:
         server.send("POST", path, crd)
     for sample in (WIDGETS, GADGETS):
         eventually("the CRD is served", lambda sample=sample: server.exists(sample.path("default")))
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--contract-server") != "memory":
-        return
-    for item in items:
-        if item.path.parent == RECORDED.parent and item.name in NOT_YET:
-            item.add_marker(pytest.mark.xfail(reason=NOT_YET[item.name], strict=True))
 
 
 @pytest.fixture

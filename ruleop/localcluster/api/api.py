@@ -16,7 +16,7 @@ from ruleop.localcluster.api.go_json import duplicates, may_repeat, problem_of, 
 from ruleop.localcluster.api.metadata_checks import go_type
 from ruleop.localcluster.api.openapi import OpenApiDocuments
 from ruleop.localcluster.api.options import DeleteOptions, ListOptions, WriteOptions
-from ruleop.localcluster.api.patching import patched
+from ruleop.localcluster.api.patching import configuration, patched
 from ruleop.localcluster.api.reviews import review
 from ruleop.localcluster.api.route import Route, route_of
 from ruleop.localcluster.api.scale import scale_of, scaled
@@ -175,7 +175,7 @@ class Api:
     def _list(self, request: Request, route: Route, served: Served) -> Response:
         query, form = request.query, form_of(request.headers.get("accept", ""), is_builtin=not served.is_custom)
         check_form(form, served, is_list=True)
-        selection, options = selection_of(query), ListOptions.of(query, watches=False)
+        selection, options = selection_of(query, served), ListOptions.of(query, watches=False)
         number, found = self._versioned(served, route, options)
         version, limit = str(number), options.limit
         if selection is not None:
@@ -201,7 +201,7 @@ class Api:
             timeout=float(_number(query, "timeoutSeconds") or DEFAULT_TIMEOUT),
             form=form_of(request.headers.get("accept", "")).name,
         )
-        watch = Watch(self.store, served, route.namespace, selection_of(query), options)
+        watch = Watch(self.store, served, route.namespace, selection_of(query, served), options)
         return Stream(watch.start)
 
     def _create(self, request: Request, route: Route, served: Served) -> Response:
@@ -211,7 +211,7 @@ class Api:
 
     def _delete_collection(self, request: Request, route: Route, served: Served) -> Response:
         options = DeleteOptions.of(request.query, _optional_body(request))
-        selection = selection_of(request.query)
+        selection = selection_of(request.query, served)
         found = [
             each
             for each in self.store.all(served.resource, route.namespace)
@@ -262,12 +262,22 @@ class Api:
         media = _media(request)
         _check_patch_type(served, media)
         options = _write_options(request, "PatchOptions", is_apply=media == APPLY)
+        if media == APPLY:
+            return self._apply(request, route, served, options)
         old = self._find(route, served)
-        new = patched(old.obj, media, _patch_body(request, media))
+        new = dict(patched(served, old.obj, media, _patch_body(request, media)))
         _check_name(new, route)
         _check_namespace(new, route, served)
         _check_kind(new, old.obj, served)
         return self._written(request, served, self.writer.update(served, old, new, route.subresource, options), 200)
+
+    def _apply(self, request: Request, route: Route, served: Served, options: WriteOptions) -> Response:
+        config = configuration(_patch_body(request, APPLY))
+        self._check_type(config, served)
+        if route.namespace:
+            _check_namespace(config, route, served)
+        found, made = self.writer.apply(served, Name(route.namespace, route.name), config, route.subresource, options)
+        return self._written(request, served, found, 201 if made else 200)
 
     def _delete(self, request: Request, route: Route, served: Served) -> Response:
         options = DeleteOptions.of(request.query, _optional_body(request))
@@ -312,7 +322,7 @@ class Api:
             desired = _body(request)
             _check_name(desired, route)
         elif request.method == "PATCH":
-            desired = patched(current, _media(request), _patch_body(request, _media(request)))
+            desired = patched(served, current, _media(request), _patch_body(request, _media(request)))
         else:
             raise method_not_allowed()
         options = _write_options(request, "UpdateOptions" if request.method == "PUT" else "PatchOptions")

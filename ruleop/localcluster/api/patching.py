@@ -4,40 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import jsonpatch
-
-from ruleop.localcluster.errors import Rejected, bad_request, unsupported_media_type
+from ruleop.localcluster.errors import bad_request, unsupported_media_type
+from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
 
 if TYPE_CHECKING:
     from ruleop.kinds import Object
+    from ruleop.localcluster.kinds.served import Served
 
-_REJECTED: Final = "the server rejected our request due to an error in our request"
+APPLY: Final = "application/apply-patch+yaml"
+_JSON: Final = "application/json-patch+json"
+_MERGE: Final = "application/merge-patch+json"
+_STRATEGIC: Final = "application/strategic-merge-patch+json"
 
 
-def patched(obj: Object, media: str, patch: Any) -> dict[str, Any]:
-    if media == "application/json-patch+json":
-        try:
-            found: dict[str, Any] = jsonpatch.apply_patch(obj, patch)
-        except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
-            raise Rejected(422, "Invalid", _REJECTED, {}) from None
-        return found
+def patched(served: Served, obj: Object, media: str, patch: Any) -> Object:
+    """Raises Rejected."""
+    if media == _JSON:
+        return json_patch(obj, patch)
+    if media == _MERGE:
+        return merge_patch(obj, patch)
+    if media == _STRATEGIC and not served.is_custom:
+        return strategic_merge_patch(obj, patch, served.shape)
+    known = [_JSON, _MERGE, *([] if served.is_custom else [_STRATEGIC]), APPLY]
+    raise unsupported_media_type(
+        "the body of the request was in an unknown format - accepted media types include: " + ", ".join(known)
+    )
+
+
+def configuration(patch: Any) -> dict[str, Any]:
+    """The body of a server-side apply. Raises Rejected."""
     if not isinstance(patch, dict):
-        raise bad_request("the patch must be an object")
-    if media == "application/merge-patch+json":
-        found = _merged(obj, patch)
-        assert isinstance(found, dict)
-        return found
-    raise unsupported_media_type("application/json-patch+json, application/merge-patch+json")
-
-
-def _merged(value: Any, patch: Any) -> Any:
-    """RFC 7386."""
-    if not isinstance(patch, dict):
-        return patch
-    found = dict(value) if isinstance(value, dict) else {}
-    for name, each in patch.items():
-        if each is None:
-            found.pop(name, None)
-        else:
-            found[name] = _merged(found.get(name), each)
-    return found
+        raise bad_request("the body of an apply must be an object")
+    return patch

@@ -27,10 +27,14 @@ from ruleop.localcluster.errors import (
     not_found,
 )
 from ruleop.localcluster.kinds.completion import complete
+from ruleop.localcluster.objects.apply import apply, keep_unchanged, track_update
+from ruleop.localcluster.objects.config_checks import check_config
+from ruleop.localcluster.objects.managed import Tracking, ignored_fields
 from ruleop.localcluster.store.store import Name, Resource, Stored, stored, unstored
+from ruleop.merge.normalise import without_nulls
 
 if TYPE_CHECKING:
-    from ruleop.kinds import Object
+    from ruleop.kinds import Kind, Object
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.store import Store
 
@@ -55,10 +59,20 @@ class Writer:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.warnings: list[str] = []  # of the current request
+        self._trackings: dict[tuple[Kind, str, int], Tracking] = {}
 
     # -- create --------------------------------------------------------------------------------------------------------
 
-    def create(self, served: Served, namespace: str, obj: Object, options: WriteOptions = CONTROLLERS) -> Stored:
+    def create(
+        self,
+        served: Served,
+        namespace: str,
+        obj: Object,
+        options: WriteOptions = CONTROLLERS,
+        *,
+        managed: list[Any] | None = None,
+    ) -> Stored:
+        """Stores a new object. `managed`: the managedFields of an object that is applied."""
         metadata = obj.get("metadata")
         metadata = dict(metadata) if isinstance(metadata, dict) else {}
         if metadata.get("resourceVersion"):
@@ -89,17 +103,23 @@ class Writer:
             message = "create not allowed while custom resource definition is terminating"
             raise forbidden(served.kind.group, served.plural, metadata["name"], message)
         new, found = self._checked(served, new, options)
-        new = strategy.create(strategy.default(_completed(served, new)))
+        if found:  # fields of an invalid object cannot be tracked
+            self._validate(served, new, None, [*causes, *found])
+        new = strategy.default(_completed(served, new))
+        if managed is None:
+            new = self._tracked(served, None, new, "", options)
+        else:
+            new = {**new, "metadata": {**new["metadata"], "managedFields": managed}}
+        new = strategy.create(new)
         if strategy.admit is not None:
             new = strategy.admit(new, self.store)
         self._validate(served, new, None, [*causes, *found])
         key = Name(metadata.get("namespace", ""), metadata["name"])
         if (existing := self.store.get(served.resource, key)) is not None:
             if generated:
-                return self.create(served, namespace, obj, options)
+                return self.create(served, namespace, obj, options, managed=managed)
             ends = "deletionTimestamp" in existing.obj["metadata"]
             raise already_exists(served.kind.group, served.plural, key.name, ends=ends)
-        new = self._tracked(served, None, new, "", options)
         return unstored(new) if options.dry_run else self.store.put(served.resource, new)
 
     def _check_namespace(self, served: Served, namespace: str, name: str) -> None:
@@ -138,24 +158,31 @@ class Writer:
             if "status" in old.obj:
                 new["status"] = old.obj["status"]
         new, causes = self._checked(served, new, options)
+        if causes:  # fields of an invalid object cannot be tracked
+            self._validate(served, new, old.obj, causes)
+        new = self._tracked(served, old.obj, served.strategy.default(_completed(served, new)), subresource, options)
+        return self._updated(served, old, new, subresource, options, causes)
+
+    def _updated(
+        self,
+        served: Served,
+        old: Stored,
+        new: dict[str, Any],
+        subresource: str,
+        options: WriteOptions,
+        causes: list[Cause],
+    ) -> Stored:
+        """Stores a new version of an object whose fields are tracked."""
         strategy = served.strategy
-        if strategy.prepare is not None and subresource != "status":
-            new = strategy.prepare(new, old.obj)
-        new = strategy.default(_completed(served, new))
+        if strategy.update is not None and subresource != "status":
+            new = strategy.update(new, old.obj)
         if strategy.admit is not None and strategy.allocates_on_update and subresource != "status":
             new = strategy.admit(new, self.store)
-        if served.strategy.update is not None and subresource != "status":
-            new = served.strategy.update(new, old.obj)
-        if new["metadata"] != before:
+        if new["metadata"] != old.obj["metadata"]:
             causes = [*_finalizer_causes(old.obj, new), *metadata_causes(served.kind, new["metadata"]), *causes]
         self._validate(served, new, old.obj, causes)
-        return self._replaced(served, old, self._with_generation(served, old.obj, new), subresource, options)
-
-    def _replaced(
-        self, served: Served, old: Stored, new: dict[str, Any], subresource: str, options: WriteOptions
-    ) -> Stored:
-        new = self._tracked(served, old.obj, new, subresource, options)
-        if new == old.obj:
+        new = self._with_generation(served, old.obj, new)
+        if keep_unchanged(old.obj, new) is old.obj:
             return old
         if options.dry_run:
             return stored(new, old.version)
@@ -212,6 +239,45 @@ class Writer:
             return new
         metadata = new["metadata"]
         return {**new, "metadata": {**metadata, "generation": metadata.get("generation", 0) + 1}}
+
+    # -- server-side apply ---------------------------------------------------------------------------------------------
+
+    def apply(
+        self, served: Served, name: Name, config: dict[str, Any], subresource: str, options: WriteOptions
+    ) -> tuple[Stored, bool]:
+        """Applies a configuration. Returns the object, and whether it is new."""
+        old = self.store.get(served.resource, name)
+        check_config(config, served.shape, served.kind)
+        if old is None:
+            if subresource:
+                raise not_found(served.kind.group, served.plural, name.name)
+            config = {**config, "metadata": {**(config.get("metadata") or {}), "name": name.name}}
+            return self._apply_new(served, name, config, options), True
+        self._check_identity(served, old, config.get("metadata") or {}, options)
+        applied = apply(
+            old.obj,
+            config,
+            self._tracking(served, subresource),
+            manager=options.manager,
+            now=now(),
+            force=options.force,
+        )
+        if applied is old.obj:
+            return old, False
+        new = dict(without_nulls(applied))
+        if subresource == "status":
+            new = self._with_status(served, old.obj, new)
+        elif served.status:
+            new.pop("status", None)
+            if "status" in old.obj:
+                new["status"] = old.obj["status"]
+        new, causes = self._checked(served, new, options)
+        return self._updated(served, old, served.strategy.default(new), subresource, options, causes), False
+
+    def _apply_new(self, served: Served, name: Name, config: dict[str, Any], options: WriteOptions) -> Stored:
+        applied = apply(None, config, self._tracking(served, ""), manager=options.manager, now=now())
+        entries = applied["metadata"].get("managedFields")
+        return self.create(served, name.namespace, without_nulls(applied), options, managed=entries)
 
     # -- delete --------------------------------------------------------------------------------------------------------
 
@@ -294,8 +360,17 @@ class Writer:
         self, served: Served, old: Object | None, new: dict[str, Any], subresource: str, options: WriteOptions
     ) -> dict[str, Any]:
         """The object with its managedFields after this write."""
-        del served, old, subresource, options  # written by the wing `objects`
-        return new
+        tracking = self._tracking(served, subresource)
+        return dict(track_update(old, new, tracking, manager=options.manager, now=now()))
+
+    def _tracking(self, served: Served, subresource: str) -> Tracking:
+        kind = served.kind
+        key = kind, subresource, id(served)
+        found = self._trackings.get(key)
+        if found is None:
+            ignored = ignored_fields(kind.group, kind.kind, subresource=subresource, has_status=served.status)
+            found = self._trackings[key] = Tracking(kind.api_version, served.shape, subresource, ignored)
+        return found
 
 
 def _completed(served: Served, obj: dict[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ),
     ("", "Pod"): Strategy(
         default=workloads.with_pod_defaults,
+        create=workloads.pod_created,
         admit=workloads.admit_pod,
         validate=workloads.pod_causes,
         has_generation=True,
@@ -45,7 +46,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ("", "Secret"): Strategy(default=plain.with_encoded_data, validate=plain.data_causes),
     ("", "Service"): Strategy(
         default=services.with_service_defaults,
-        prepare=services.kept_on_update,
+        update=services.kept_on_update,
         admit=services.allocate,
         allocates_on_update=True,
         validate=services.service_causes,

@@ -61,6 +61,10 @@ def _served(document: Object) -> Iterator[Served]:
         return
     storage = next((each.name for each in crd.versions if each.storage), "")
     scales = {each["name"]: (each.get("subresources") or {}).get("scale") for each in document["spec"]["versions"]}
+    fields = {
+        each["name"]: [one["jsonPath"].lstrip(".") for one in each.get("selectableFields") or ()]
+        for each in document["spec"]["versions"]
+    }
     for version in crd.versions:
         info = crd.resource(version.name)
         if info is None:
@@ -81,6 +85,7 @@ def _served(document: Object) -> Iterator[Served]:
             ends="deletionTimestamp" in document["metadata"],
             schema=version.schema,
             columns=version.printer_columns,
+            selectable=tuple(fields.get(version.name, ())),
         )
 
 

@@ -9,7 +9,7 @@ from ruleop.localcluster.store.store import Resource
 from ruleop.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ruleop.kinds import Kind, Object
     from ruleop.localcluster.errors import Cause
@@ -45,7 +45,6 @@ class Strategy:
     create: Callable[[dict[str, Any]], dict[str, Any]] = _same  # the object as it is stored first
     update: Callable[[dict[str, Any], Object], dict[str, Any]] | None = None  # (new, old): as it is stored next
     validate: Callable[[Object, Object | None], list[Cause]] = _accept  # (new, old): why it is not accepted
-    prepare: Callable[[dict[str, Any], Object], dict[str, Any]] | None = None  # (new, old): before defaults
     admit: Callable[[dict[str, Any], Store], dict[str, Any]] | None = None  # what follows from other objects
     allocates_on_update: bool = False  # `admit` is called for updates as well
     has_generation: bool = False
@@ -78,7 +77,7 @@ class Served:
     ends: bool = False  # its definition is being deleted
     schema: Schema = field(default_factory=dict)
     columns: tuple[PrinterColumn, ...] = ()
-    selectable: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    selectable: tuple[str, ...] = ()  # fields for selectors
 
     @property
     def resource(self) -> Resource:

@@ -38,9 +38,11 @@ def with_pod_defaults(pod: dict[str, Any]) -> dict[str, Any]:
     for name in ("containers", "initContainers"):
         if name in spec:
             spec[name] = [_container(each, host=bool(spec.get("hostNetwork"))) for each in spec[name]]
-    status = {"phase": "Pending", **pod.get("status", {})}
-    status.setdefault("qosClass", _service_class(spec))
-    return {**pod, "spec": spec, "status": status}
+    return {**pod, "spec": spec}
+
+
+def pod_created(pod: dict[str, Any]) -> dict[str, Any]:
+    return {**pod, "status": {"phase": "Pending", "qosClass": _service_class(pod["spec"])}}
 
 
 def _container(container: Object, *, host: bool) -> dict[str, Any]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
+
+from ruleop.labels import Requirement, meets
 
 if TYPE_CHECKING:
     from ruleop.rules import Selector
 
 Matcher = Callable[[Mapping[str, str]], bool]
-Requirement = tuple[str, str, frozenset[str]]
-"""An entry of `matchExpressions`: label, operator, values."""
 
 
 def compile_selector(selector: Selector, names: Mapping[str, Any]) -> Matcher:
@@ -29,15 +29,3 @@ def requirements_of(selector: Selector, names: Mapping[str, Any]) -> tuple[Requi
         (each.key, each.operator, frozenset(value.string(names) for value in each.values))
         for each in selector.match_expressions
     )
-
-
-def meets(found: Mapping[str, str], requirements: Iterable[Requirement]) -> bool:
-    return all(_holds(found, key, operator, values) for key, operator, values in requirements)
-
-
-def _holds(found: Mapping[str, str], key: str, operator: str, values: frozenset[str]) -> bool:
-    if operator == "In":
-        return found.get(key) in values
-    if operator == "NotIn":
-        return found.get(key) not in values
-    return (key in found) == (operator == "Exists")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RenderError
 from ruleop.kinds import GroupKind, ObjectKey
-from ruleop.planning.model.selectors import Requirement, meets, requirements_of
+from ruleop.labels import Requirement, meets
+from ruleop.planning.model.selectors import requirements_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,0 +1,33 @@
+"""Requirements on labels: what `matchExpressions` and label selectors consist of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+Requirement: TypeAlias = tuple[str, str, frozenset[str]]
+"""A label's key, an operator (In, NotIn, Exists, DoesNotExist, Gt, Lt) and values."""
+
+
+def meets(labels: Mapping[str, str], requirements: Iterable[Requirement]) -> bool:
+    return all(_holds(labels, key, operator, values) for key, operator, values in requirements)
+
+
+def _holds(labels: Mapping[str, str], key: str, operator: str, values: frozenset[str]) -> bool:
+    if operator == "In":
+        return labels.get(key) in values
+    if operator == "NotIn":
+        return labels.get(key) not in values
+    if operator in ("Gt", "Lt"):
+        return _compares(labels.get(key), operator, values)
+    return (key in labels) == (operator == "Exists")
+
+
+def _compares(value: str | None, operator: str, values: frozenset[str]) -> bool:
+    try:
+        number, limit = int(value or ""), int(next(iter(values)))
+    except ValueError:
+        return False
+    return number > limit if operator == "Gt" else number < limit

@@ -1,0 +1,239 @@
+"""Built-in objects as they are decoded from a request: types are checked, unknown fields and nulls dropped.
+
+The server decodes a body into Go types, and reports what does not fit in the words of Go's decoder. A null is the same
+as a missing field, and in a map the zero of its type. Duplicate names are found by who parses the JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ruleop.errors import RuleopError
+from ruleop.localcluster.errors import Cause, Rejected, bad_request
+from ruleop.localcluster.objects.go_text import type_name
+from ruleop.schema.quantity import parse_quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ruleop.kinds import JSON, Kind, Object
+    from ruleop.schema.shape import Shape
+
+_BITS: Final = {"int32": 31, "int64": 63}
+_TIME: Final = re.compile(
+    r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]\d\d:\d\d)"
+)
+_BASE64: Final = re.compile(r"([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+_NOT_QUANTITY: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+# Structs that Go embeds: the decoder's path to a field goes through them.
+_EMBEDDED: Final = {
+    "Probe": ("ProbeHandler", frozenset({"exec", "grpc", "httpGet", "tcpSocket"})),
+    "Volume": ("VolumeSource", frozenset()),
+}
+_ZERO: Final[dict[str, JSON]] = {"string": "", "integer": 0, "number": 0, "boolean": False}
+
+
+class DecodingError(RuleopError):
+    """A value of the wrong type, in the words of the server's decoder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """An object with only the fields of its kind, and the fields that it had beside them, in order."""
+
+    obj: dict[str, JSON]
+    unknown: tuple[str, ...]  # spec.containers[0].foo
+
+
+def decode(obj: Object, shape: Shape) -> Decoded:
+    """The object as the server reads it. `shape` is that of `ruleop.schema.builtin_types`. Raises DecodingError."""
+    decoder = _Decoder()
+    found = decoder.struct(obj, shape, "", (), _simple_name(shape) or str(obj.get("kind", "")))
+    return Decoded(found, tuple(decoder.unknown))
+
+
+def in_body(kind: Kind, problem: str) -> Rejected:
+    """The answer to a body that cannot be decoded."""
+    return bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}')
+
+
+def in_patch(patched: str, problem: str) -> Rejected:
+    """The answer to a patch whose result cannot be decoded. `patched` is that result, as JSON or as Go prints it."""
+    message = f'Invalid value: "{_quoted(patched)}": {problem}'
+    cause = Cause("FieldValueInvalid", message, "patch")
+    return Rejected(422, "Invalid", f' "" is invalid: patch: {message}', {"causes": [cause.document()]})
+
+
+def strict_problem(problems: Sequence[str]) -> str:
+    """The problem that strict field validation reports. Each of the problems is a warning otherwise."""
+    return f"strict decoding error: {', '.join(problems)}"
+
+
+def unknown_field(path: str) -> str:
+    return f'unknown field "{path}"'
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+
+
+class _Decoder:
+    def __init__(self) -> None:
+        self.unknown: list[str] = []
+
+    def struct(self, value: Object, shape: Shape, path: str, go_path: tuple[str, ...], struct: str) -> dict[str, JSON]:
+        found: dict[str, JSON] = {}
+        fields = shape.fields
+        for name, member in value.items():
+            inner = fields.get(name)
+            if inner is None:
+                if shape.values is None and not shape.preserve_unknown:
+                    self.unknown.append(f"{path}.{name}" if path else name)
+                    continue
+                if shape.values is None:
+                    found[name] = member
+                    continue
+                inner = shape.values
+            if member is None:
+                continue
+            kind = type(member)
+            if kind is str and inner.scalar == "string" and not inner.format:
+                found[name] = member
+                continue
+            below = _go_path(go_path, struct, name)
+            found[name] = self.value(member, inner, f"{path}.{name}" if path else name, below, struct)
+        return found
+
+    def value(self, value: JSON, shape: Shape, path: str, go_path: tuple[str, ...], struct: str) -> JSON:
+        match shape.type:
+            case "object":
+                if type(value) is not dict:
+                    raise _mismatch(value, shape, go_path, struct)
+                if shape.fields:
+                    return self.struct(value, shape, path, go_path, _simple_name(shape) or struct)
+                return self.open_map(value, shape, path, go_path, struct)
+            case "list":
+                if type(value) is not list:
+                    raise _mismatch(value, shape, go_path, struct)
+                items = shape.items
+                if items is None:
+                    return value
+                return [
+                    self.null(items) if item is None else self.value(item, items, f"{path}[{index}]", go_path, struct)
+                    for index, item in enumerate(value)
+                ]
+            case "scalar":
+                return _scalar(value, shape, go_path, struct)
+        return value
+
+    def open_map(
+        self, value: dict[str, JSON], shape: Shape, path: str, go_path: tuple[str, ...], struct: str
+    ) -> dict[str, JSON]:
+        inner = shape.values
+        if inner is None:
+            return value
+        if inner.scalar == "string" and not inner.format:  # labels, annotations, data
+            for member in value.values():
+                if type(member) is not str:
+                    break
+            else:
+                return value
+        return {
+            name: self.null(inner) if member is None else self.value(member, inner, f"{path}.{name}", go_path, struct)
+            for name, member in value.items()
+        }
+
+    def null(self, shape: Shape) -> JSON:
+        if shape.type == "object":
+            return {}
+        if shape.format == "quantity":
+            return "0"
+        return _ZERO.get(shape.scalar) if shape.type == "scalar" else None
+
+
+def _scalar(value: JSON, shape: Shape, go_path: tuple[str, ...], struct: str) -> JSON:
+    kind = type(value)
+    match shape.format:
+        case "quantity":
+            if kind not in (str, int, float) or parse_quantity(value) is None:
+                raise DecodingError(_NOT_QUANTITY)
+            return value
+        case "int-or-string":
+            if kind is not str:
+                _check_integer(value, "int32", shape, go_path, struct)
+            return value
+        case "date-time" if kind is str and not _TIME.fullmatch(value):
+            raise DecodingError(_time_problem(value))
+        case "byte" if kind is str:
+            if not _BASE64.fullmatch(value):
+                raise DecodingError(f"illegal base64 data at input byte {_illegal_byte(value)}")
+            return value
+    match shape.scalar:
+        case "string" if kind is not str:
+            raise _mismatch(value, shape, go_path, struct)
+        case "boolean" if kind is not bool:
+            raise _mismatch(value, shape, go_path, struct)
+        case "integer":
+            _check_integer(value, shape.format or "int64", shape, go_path, struct)
+        case "number" if kind not in (int, float):
+            raise _mismatch(value, shape, go_path, struct)
+    return value
+
+
+def _check_integer(value: JSON, format_: str, shape: Shape, go_path: tuple[str, ...], struct: str) -> None:
+    bits = _BITS.get(format_, 63)
+    if type(value) is not int or not -(1 << bits) <= value < 1 << bits:
+        raise _mismatch(value, shape, go_path, struct)
+
+
+def _mismatch(value: JSON, shape: Shape, go_path: tuple[str, ...], struct: str) -> DecodingError:
+    word = type_name(value)
+    if word == "number" and (shape.scalar == "integer" or shape.format == "int-or-string"):
+        word = f"number {value}"
+    return DecodingError(
+        f"json: cannot unmarshal {word} into Go struct field {struct}.{'.'.join(go_path)} of type {_go_type(shape)}"
+    )
+
+
+def _go_type(shape: Shape) -> str:
+    if shape.type == "list":
+        return f"[]{_go_type(shape.items)}" if shape.items is not None else "[]interface {}"
+    if shape.type == "object":
+        if shape.values is None:
+            *_, version, name = ("", *shape.name.rsplit(".", 2)[-2:]) if shape.name else ("", "", "interface {}")
+            return f"{version}.{name}" if version else name
+        return "v1.ResourceList" if shape.values.format == "quantity" else f"map[string]{_go_type(shape.values)}"
+    if shape.format == "byte":
+        return "[]uint8"
+    if shape.format == "int-or-string":
+        return "int32"
+    if shape.scalar == "integer":
+        return shape.format or "int64"
+    return {"boolean": "bool", "number": "float64"}.get(shape.scalar, "string")
+
+
+def _go_path(path: tuple[str, ...], struct: str, name: str) -> tuple[str, ...]:
+    embedded = _EMBEDDED.get(struct)
+    if embedded is not None and (name in embedded[1] or (not embedded[1] and name != "name")):
+        return (*path, embedded[0], name)
+    return (*path, name)
+
+
+def _simple_name(shape: Shape) -> str:
+    return shape.name.rpartition(".")[2]
+
+
+def _time_problem(value: str) -> str:
+    layout = "2006-01-02T15:04:05Z07:00"
+    expected = "2006" if not value[:4].isdecimal() else layout
+    return f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "{expected}"'
+
+
+def _illegal_byte(text: str) -> int:
+    """Where Go's decoder stops: at the first character of another alphabet, or at a padding that is out of place."""
+    for index, character in enumerate(text):
+        if not re.match(r"[A-Za-z0-9+/]", character) and not (character == "=" and index >= len(text) - 2):
+            return index
+    return len(text) - len(text) % 4 if "=" not in text else text.index("=")

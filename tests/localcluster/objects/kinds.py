@@ -1,0 +1,31 @@
+"""The kinds of these tests, with how their fields are tracked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ruleop.kinds import Kind
+from ruleop.localcluster.objects.managed import Tracking, ignored_fields
+from ruleop.schema.builtin_types import typed_shape
+from ruleop.schema.crds import parse_crd
+from tests.cluster import everything, objects
+
+if TYPE_CHECKING:
+    from tests.cluster.objects import Subject
+
+SUBJECTS = [objects.DEPLOYMENT, objects.SERVICE, objects.CONFIG_MAP, objects.INGRESS, objects.EVERYTHING]
+
+
+def tracking_of(subject: Subject, subresource: str = "") -> Tracking:
+    kind = Kind.parse(subject.api_version, subject.kind)
+    if subject is objects.EVERYTHING:
+        shape = parse_crd(everything.CRD).shape(everything.VERSION)
+    else:
+        shape = typed_shape(kind)
+    assert shape is not None
+    has_status = "status" in shape.fields
+    ignored = ignored_fields(kind.group, kind.kind, subresource=subresource, has_status=has_status)
+    return Tracking(subject.api_version, shape, subresource, ignored)
+
+
+TRACKING = {subject.kind: tracking_of(subject) for subject in SUBJECTS}

@@ -1,0 +1,234 @@
+"""Server-side apply and the managers of fields. The expected values are answers of a real API server."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ruleop.localcluster.errors import Rejected
+from ruleop.localcluster.objects.apply import LAST_APPLIED, ApplyConflictError, apply, keep_unchanged, track_update
+from ruleop.localcluster.objects.fieldsets import InvalidFieldsError, parse_fields, path_text
+from ruleop.localcluster.objects.managed import MAX_UPDATE_MANAGERS, read_managers
+from ruleop.schema.shape import Shape
+from tests.cluster import objects
+from tests.localcluster.objects.kinds import TRACKING, tracking_of
+
+JSON = Any
+DEPLOYMENT, CONFIG_MAP = TRACKING["Deployment"], TRACKING["ConfigMap"]
+THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+
+
+def deployment(image: str = "app:1", **spec: JSON) -> JSON:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "x"},
+        "spec": {**spec, "template": {"spec": {"containers": [{"name": "a", "image": image}]}}},
+    }
+
+
+def config_map(**data: str) -> JSON:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": data}
+
+
+def test_a_new_object_is_owned_by_who_applied_it() -> None:
+    live = apply(None, deployment(replicas=1), DEPLOYMENT, manager="kubectl", now=THEN)
+    fields = {
+        "f:spec": {
+            "f:replicas": {},
+            "f:template": {
+                "f:spec": {"f:containers": {'k:{"name":"a"}': {".": {}, "f:image": {}, "f:name": {}}}},
+            },
+        }
+    }
+    assert live["metadata"]["managedFields"] == [
+        {
+            "manager": "kubectl",
+            "operation": "Apply",
+            "apiVersion": "apps/v1",
+            "time": THEN,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": fields,
+        }
+    ]
+
+
+def test_a_created_object_is_owned_without_the_maps_that_are_always_there() -> None:
+    live = track_update(None, deployment(replicas=1), DEPLOYMENT, manager="curl", now=THEN)
+    (entry,) = live["metadata"]["managedFields"]
+    assert entry["operation"] == "Update"
+    containers = {'k:{"name":"a"}': {".": {}, "f:image": {}, "f:name": {}}}
+    assert entry["fieldsV1"] == {"f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:containers": containers}}}}
+
+
+def test_a_conflict_names_field_and_manager() -> None:
+    live = track_update(None, deployment("app:1", replicas=1), DEPLOYMENT, manager="kubectl", now=THEN)
+    with pytest.raises(ApplyConflictError) as caught:
+        apply(live, deployment("app:2", replicas=2), DEPLOYMENT, manager="other", now=NOW)
+    error = caught.value
+    assert (error.code, error.reason) == (409, "Conflict")
+    assert error.message == (
+        'Apply failed with 2 conflicts: conflicts with "kubectl" using apps/v1:\n'
+        '- .spec.replicas\n- .spec.template.spec.containers[name="a"].image'
+    )
+    assert error.details["causes"][1] == {
+        "reason": "FieldManagerConflict",
+        "message": 'conflict with "kubectl" using apps/v1',
+        "field": '.spec.template.spec.containers[name="a"].image',
+    }
+
+
+def test_force_takes_the_field_from_its_manager() -> None:
+    live = apply(None, config_map(a="1", b="1"), CONFIG_MAP, manager="one", now=THEN)
+    live = apply(live, config_map(a="2"), CONFIG_MAP, manager="two", now=NOW, force=True)
+    owned = {entry["manager"]: entry["fieldsV1"] for entry in live["metadata"]["managedFields"]}
+    assert live["data"] == {"a": "2", "b": "1"}
+    assert owned == {"one": {"f:data": {"f:b": {}}}, "two": {"f:data": {"f:a": {}}}}
+
+
+def test_a_field_goes_only_with_its_last_manager() -> None:
+    live = apply(None, config_map(a="1", b="1"), CONFIG_MAP, manager="one", now=THEN)
+    live = apply(live, config_map(a="1"), CONFIG_MAP, manager="two", now=THEN)
+    live = apply(live, config_map(c="1"), CONFIG_MAP, manager="one", now=NOW)
+    assert live["data"] == {"a": "1", "c": "1"}
+
+
+def test_an_update_keeps_fields_of_appliers_that_it_does_not_change() -> None:
+    live = apply(None, config_map(a="1", b="1"), CONFIG_MAP, manager="one", now=THEN)
+    new = {**live, "data": {"a": "2", "b": "1"}}
+    tracked = track_update(live, new, CONFIG_MAP, manager="editor", now=NOW)
+    owned = {entry["manager"]: (entry["fieldsV1"], entry["time"]) for entry in tracked["metadata"]["managedFields"]}
+    assert owned == {"one": ({"f:data": {"f:b": {}}}, THEN), "editor": ({"f:data": {"f:a": {}}}, NOW)}
+
+
+def test_a_write_that_changes_nothing_keeps_the_object() -> None:
+    live = apply(None, config_map(a="1"), CONFIG_MAP, manager="one", now=THEN)
+    assert apply(live, config_map(a="1"), CONFIG_MAP, manager="one", now=NOW) is live
+    copied = json.loads(json.dumps(live))
+    copied["metadata"]["managedFields"][0]["time"] = NOW
+    assert keep_unchanged(live, copied) is live
+
+
+def test_an_object_without_managers_gets_one_at_its_first_apply() -> None:
+    live = apply(config_map(a="1", b="1"), config_map(a="1", c="1"), CONFIG_MAP, manager="one", now=NOW)
+    entries = {entry["manager"]: entry for entry in live["metadata"]["managedFields"]}
+    assert entries["before-first-apply"]["fieldsV1"] == {"f:data": {".": {}, "f:a": {}, "f:b": {}}}
+    assert entries["before-first-apply"]["operation"] == "Update"
+
+
+def test_managers_can_be_reset_and_stay_away_until_something_is_applied() -> None:
+    live = apply(None, config_map(a="1"), CONFIG_MAP, manager="one", now=THEN)
+    for reset in ([], [{}]):
+        new = {**live, "metadata": {"name": "x", "managedFields": reset}}
+        bare = track_update(live, new, CONFIG_MAP, manager="two", now=NOW)
+        assert bare["metadata"] == {"name": "x"}
+        assert track_update(bare, {**bare, "data": {}}, CONFIG_MAP, manager="two", now=NOW)["metadata"] == {"name": "x"}
+
+
+def test_the_status_is_owned_through_its_own_address() -> None:
+    status = tracking_of(objects.DEPLOYMENT, "status")
+    live = {**apply(None, deployment(), DEPLOYMENT, manager="one", now=THEN), "status": {}}
+    new = {**live, "status": {"observedGeneration": 1}, "spec": {**live["spec"], "replicas": 3}}
+    (update,) = track_update(live, new, status, manager="controller", now=NOW)["metadata"]["managedFields"][1:]
+    assert update["subresource"] == "status"
+    assert update["fieldsV1"] == {"f:status": {"f:observedGeneration": {}}}
+
+
+def test_old_updaters_are_joined() -> None:
+    live: JSON = track_update(None, config_map(), CONFIG_MAP, manager="m00", now=THEN)
+    for number in range(1, 15):
+        new = {**live, "data": {**live.get("data", {}), f"k{number:02}": ""}}
+        live = track_update(live, new, CONFIG_MAP, manager=f"m{number:02}", now=f"2026-01-01T00:00:{number:02}Z")
+    managers = [entry["manager"] for entry in live["metadata"]["managedFields"]]
+    assert len(managers) == MAX_UPDATE_MANAGERS
+    assert managers[0] == "ancient-changes"
+
+
+def test_kubectl_keeps_its_annotation() -> None:
+    annotated = {
+        **config_map(a="1"),
+        "metadata": {"name": "x", "annotations": {LAST_APPLIED: json.dumps(config_map(a="1"))}},
+    }
+    live = track_update(None, annotated, CONFIG_MAP, manager="kubectl-client-side-apply", now=THEN)
+    with pytest.raises(ApplyConflictError):
+        apply(live, config_map(a="2"), CONFIG_MAP, manager="other", now=NOW)
+    applied = apply(live, config_map(a="2"), CONFIG_MAP, manager="kubectl", now=NOW)
+    assert json.loads(applied["metadata"]["annotations"][LAST_APPLIED]) == config_map(a="2")
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({**config_map(), "metadata": {"name": "x", "managedFields": []}}, "metadata.managedFields must be nil"),
+        (
+            {**config_map(), "apiVersion": "v2"},
+            "Incorrect version specified in apply patch. Specified patch version: v2, expected: v1",
+        ),
+    ],
+)
+def test_what_is_no_configuration(config: JSON, message: str) -> None:
+    with pytest.raises(Rejected) as caught:
+        apply(None, config, CONFIG_MAP, manager="one", now=NOW)
+    assert (caught.value.code, caught.value.message) == (400, message)
+
+
+def test_fields_below_what_became_atomic_become_one_field() -> None:
+    atomic = Shape(type="object", atomic=True, values=Shape(type="scalar", scalar="string"))
+    shape = Shape(type="object", fields={**CONFIG_MAP.shape.fields, "data": atomic})
+    tracking = type(CONFIG_MAP)("v1", shape)
+    live = apply(None, config_map(a="1", b="1"), CONFIG_MAP, manager="one", now=THEN)
+    live = apply(live, config_map(a="1", b="1"), tracking, manager="one", now=NOW)
+    assert [entry["fieldsV1"] for entry in live["metadata"]["managedFields"]] == [{"f:data": {}}]
+
+
+def test_entries_of_a_version_that_is_not_served_are_dropped() -> None:
+    entry = {
+        "manager": "old",
+        "operation": "Update",
+        "apiVersion": "v0",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:data": {}},
+    }
+    live = {**config_map(a="1"), "metadata": {"name": "x", "managedFields": [entry]}}
+    assert [
+        each["manager"]
+        for each in apply(live, config_map(a="1"), CONFIG_MAP, manager="one", now=NOW)["metadata"]["managedFields"]
+    ] == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"operation": "Patch"}, "operation must be `Apply` or `Update`"),
+        ({"operation": "Apply"}, "apiVersion must not be empty"),
+        ({"operation": "Apply", "apiVersion": "v1"}, "missing fieldsType in managed fields entry 0"),
+        (
+            {"operation": "Apply", "apiVersion": "v1", "fieldsType": "X"},
+            'invalid fieldsType "X" in managed fields entry 0',
+        ),
+    ],
+)
+def test_entries_that_cannot_be_read(entry: JSON, message: str) -> None:
+    with pytest.raises(InvalidFieldsError, match=message):
+        read_managers([entry])
+
+
+def test_fields_are_read_in_any_spelling() -> None:
+    written = {
+        "f:a": {".": {}},
+        'k:{"b": 1, "a": "x"}': {"f:c": {}},
+        "v:1.0": {},
+        "x:future": {},
+        "f:empty": {"x:y": {}},
+    }
+    assert parse_fields(written) == {"f:a": {}, 'k:{"a":"x","b":1}': {"f:c": {}}, "v:1": {}}
+    for wrong in ("f", "fa", "k:{", "v:", "k:1"):
+        with pytest.raises(InvalidFieldsError):
+            parse_fields({wrong: {}})
+
+
+def test_paths_are_spelled_as_the_server_does() -> None:
+    path = ("f:spec", 'k:{"containerPort":80,"protocol":"TCP"}', 'v:"x"', "v:true", "i:3")
+    assert path_text(path) == '.spec[containerPort=80,protocol="TCP"][="x"][=true][3]'

@@ -1,0 +1,199 @@
+"""The three types of patches. The expected values are answers of a real API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ruleop.localcluster.errors import Rejected
+from ruleop.localcluster.objects.patches import (
+    MAX_OPERATIONS,
+    json_patch,
+    merge_patch,
+    strategic_merge_patch,
+    unknown_in_operations,
+)
+from tests.localcluster.objects.kinds import TRACKING
+
+JSON = Any
+SHAPE = TRACKING["Deployment"].shape
+GENERIC = "the server rejected our request due to an error in our request"
+
+
+def pod(**spec: JSON) -> JSON:
+    return {"spec": {"template": {"spec": spec}}}
+
+
+@pytest.mark.parametrize(
+    ("operations", "expected"),
+    [
+        ([{"op": "add", "path": "/a/-", "value": 3}], {"a": [1, 2, 3], "b": {"c": 1}}),
+        ([{"op": "add", "path": "/a/0", "value": 3}], {"a": [3, 1, 2], "b": {"c": 1}}),
+        ([{"op": "add", "path": "/a/-1", "value": 3}], {"a": [1, 2, 3], "b": {"c": 1}}),
+        ([{"op": "add", "path": "/x"}], {"a": [1, 2], "b": {"c": 1}, "x": None}),
+        ([{"op": "replace", "path": "/b/d~1e~0", "value": 2}], {"a": [1, 2], "b": {"c": 1, "d/e~": 2}}),
+        ([{"op": "remove", "path": "/a/1"}, {"op": "remove", "path": "/b/c"}], {"a": [1], "b": {}}),
+        ([{"op": "move", "from": "/b/c", "path": "/a/1"}], {"a": [1, 1, 2], "b": {}}),
+        ([{"op": "copy", "from": "/b", "path": "/d"}], {"a": [1, 2], "b": {"c": 1}, "d": {"c": 1}}),
+        ([{"op": "test", "path": "/b/missing", "value": None}], {"a": [1, 2], "b": {"c": 1}}),
+        ([{"op": "replace", "path": "", "value": {"n": 1}}, {"op": "test", "path": "", "value": {"n": 1}}], {"n": 1}),
+    ],
+)
+def test_operations(operations: JSON, expected: JSON) -> None:
+    before = {"a": [1, 2], "b": {"c": 1}}
+    assert json_patch(before, operations) == expected
+    assert before == {"a": [1, 2], "b": {"c": 1}}
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"op": "test", "path": "/b/c", "value": 2},
+        {"op": "test", "path": "/b/c", "value": True},
+        {"op": "remove", "path": "/x"},
+        {"op": "remove", "path": "/a/2"},
+        {"op": "add", "path": "/x/y", "value": 1},
+        {"op": "add", "path": "/a/9", "value": 1},
+        {"op": "add", "path": "/a/x", "value": 1},
+        {"op": "add", "path": "a", "value": 1},
+        {"op": "add", "value": 1},
+        {"op": "move", "from": "/x", "path": "/y"},
+        {"op": "copy", "path": "/y"},
+        {"op": "frob", "path": "/a"},
+    ],
+)
+def test_an_operation_that_fails_is_not_named(operation: JSON) -> None:
+    with pytest.raises(Rejected) as caught:
+        json_patch({"a": [1, 2], "b": {"c": 1}}, [operation])
+    assert (caught.value.code, caught.value.reason, caught.value.message) == (422, "Invalid", GENERIC)
+
+
+@pytest.mark.parametrize(
+    ("patch", "code", "message"),
+    [
+        (
+            {"op": "add"},
+            400,
+            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
+        ),
+        ([1], 400, "error decoding patch: json: cannot unmarshal number into Go value of type handlers.jsonPatchOp"),
+        (
+            [{"op": "add", "path": 1}],
+            400,
+            "error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.path of type string",
+        ),
+        (
+            [{}] * (MAX_OPERATIONS + 1),
+            413,
+            "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001",
+        ),
+    ],
+)
+def test_what_is_no_json_patch(patch: JSON, code: int, message: str) -> None:
+    with pytest.raises(Rejected) as caught:
+        json_patch({}, patch)
+    assert (caught.value.code, caught.value.message) == (code, message)
+
+
+def test_the_result_of_a_json_patch_is_an_object() -> None:
+    with pytest.raises(Rejected):
+        json_patch({}, [{"op": "replace", "path": "", "value": [1]}])
+
+
+def test_unknown_members_of_operations_are_found() -> None:
+    assert unknown_in_operations([{"op": "add", "path": "/a", "bogus": 1}]) == ['json patch unknown field "[0].bogus"']
+
+
+def test_merge_patches_remove_with_null_and_prune_what_is_new() -> None:
+    before = {"a": {"b": 1, "c": 2}, "l": [1]}
+    patch = {"a": {"b": None, "d": {"e": None, "f": [{"g": None}]}}, "l": {"x": None, "y": 1}, "n": None}
+    assert merge_patch(before, patch) == {"a": {"c": 2, "d": {"f": [{}]}}, "l": {"y": 1}}
+    with pytest.raises(Rejected, match=r"cannot unmarshal array into Go value of type map\[string\]interface \{\}"):
+        merge_patch({}, [])
+
+
+def test_items_are_merged_by_the_key_of_patches() -> None:
+    live = pod(containers=[{"name": "a", "image": "1"}, {"name": "b", "image": "1", "args": ["x"]}])
+    patch = pod(containers=[{"name": "c", "image": "2"}, {"name": "b", "args": ["y"], "image": None}])
+    merged = strategic_merge_patch(live, patch, SHAPE)
+    assert merged == pod(
+        containers=[{"name": "a", "image": "1"}, {"name": "c", "image": "2"}, {"name": "b", "args": ["y"]}]
+    ) or merged == pod(
+        containers=[{"name": "c", "image": "2"}, {"name": "a", "image": "1"}, {"name": "b", "args": ["y"]}]
+    )
+
+
+def test_the_order_of_items_can_be_given() -> None:
+    live = pod(containers=[{"name": "a"}, {"name": "b"}, {"name": "c"}])
+    patch = pod(
+        **{"$setElementOrder/containers": [{"name": "c"}, {"name": "a"}], "containers": [{"name": "a", "image": "x"}]}
+    )
+    merged = strategic_merge_patch(live, patch, SHAPE)
+    names = [each["name"] for each in merged["spec"]["template"]["spec"]["containers"]]
+    assert names.index("c") < names.index("a")
+    assert sorted(names) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("live", "patch", "expected"),
+    [
+        ({"a": 1}, {"$patch": "replace", "b": 2}, {"b": 2}),
+        ({"a": 1}, {"$patch": "delete"}, {}),
+        ({"a": 1, "b": 2}, {"$retainKeys": ["b", "c"], "c": 3}, {"b": 2, "c": 3}),
+        (
+            {"metadata": {"finalizers": ["a", "b"]}},
+            {"metadata": {"finalizers": ["b", "c"]}},
+            {"metadata": {"finalizers": ["a", "b", "c"]}},
+        ),
+        (
+            {"metadata": {"finalizers": ["a", "b"]}},
+            {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}},
+            {"metadata": {"finalizers": ["b"]}},
+        ),
+        (
+            pod(containers=[{"name": "a"}, {"name": "b"}]),
+            pod(containers=[{"name": "a", "$patch": "delete"}]),
+            pod(containers=[{"name": "b"}]),
+        ),
+        (
+            pod(containers=[{"name": "a"}, {"name": "b"}]),
+            pod(containers=[{"name": "c"}, {"$patch": "replace"}]),
+            pod(containers=[{"name": "c"}]),
+        ),
+        (pod(tolerations=[{"key": "a"}]), pod(tolerations=[{"key": "b"}]), pod(tolerations=[{"key": "b"}])),
+        (
+            {},
+            pod(containers=[{"name": "a", "$patch": "delete"}, {"name": "b", "env": None}]),
+            pod(containers=[{"name": "b"}]),
+        ),
+        ({"x": 1}, {"x": {"a": {"$patch": "delete"}, "b": 1}}, {"x": {"b": 1}}),
+    ],
+)
+def test_directives(live: JSON, patch: JSON, expected: JSON) -> None:
+    assert strategic_merge_patch(live, patch, SHAPE) == expected
+
+
+@pytest.mark.parametrize(
+    ("patch", "code", "message"),
+    [
+        (pod(containers=[{"image": "z"}]), 500, "map: map[image:z] does not contain declared merge key: name"),
+        (pod(containers=[{"name": "a", "$patch": "merge"}]), 500, "merging lists cannot yet be specified in the patch"),
+        (pod(containers=[{"name": "a", "$patch": "x"}]), 500, "unknown patch type: x in map: map[$patch:x name:a]"),
+        (pod(containers=["a"]), 500, "list element types are not identical: [[map[name:a]] [a]]"),
+        ({"spec": {"$patch": "bogus"}}, 500, "unknown patch type: bogus in map: map[$patch:bogus]"),
+        (
+            pod(**{"$setElementOrder/containers": [{"name": "x"}], "containers": [{"name": "a"}]}),
+            500,
+            "The order in patch list:\n[map[name:a]]\n doesn't match $setElementOrder list:\n[map[name:x]]\n",
+        ),
+        (pod(**{"$setElementOrder/containers": "x"}), 500, "expected a []interface {}, but received a string"),
+        ({"$setElementOrder/foo": [1]}, 500, 'unable to find api field in struct Deployment for the json field "foo"'),
+        ({"spec": {"$retainKeys": ["a"], "b": 1}}, 400, "invalid patch format of retainKeys"),
+        ([], 400, "json: cannot unmarshal array into Go value of type map[string]interface {}"),
+    ],
+)
+def test_what_is_no_strategic_merge_patch(patch: JSON, code: int, message: str) -> None:
+    with pytest.raises(Rejected) as caught:
+        strategic_merge_patch(pod(containers=[{"name": "a"}]), patch, SHAPE)
+    assert (caught.value.code, caught.value.message) == (code, message)
