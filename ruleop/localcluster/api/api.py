@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.store import Store
 
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TRUE: Final = ("true", "1", "True")
 _YAML: Final = frozenset({"application/yaml", "application/apply-patch+yaml"})
 JSON_PATCH, MERGE = "application/json-patch+json", "application/merge-patch+json"
@@ -470,7 +471,7 @@ def _body(request: Request, kind: str = "") -> Any:
     if media not in ("application/json", *_YAML):
         raise unsupported_media_type(READ_TYPES)
     try:
-        found = yaml.safe_load(request.body) if media in _YAML else orjson.loads(request.body)
+        found = _from_yaml(request.body) if media in _YAML else orjson.loads(request.body)
     except (ValueError, yaml.YAMLError):
         raise unrecognized(
             kind, f"couldn't get version/kind; json parse error: {problem_of(request.body)}", request.body
@@ -486,9 +487,19 @@ def _body(request: Request, kind: str = "") -> Any:
     return found
 
 
+def _from_yaml(data: bytes) -> Any:
+    """Most clients send JSON, which is YAML and is parsed a hundred times faster."""
+    if data[:1] == b"{":
+        try:
+            return orjson.loads(data)
+        except ValueError:
+            pass
+    return yaml.load(data, _LOADER)  # noqa: S506 - a safe loader
+
+
 def _patch_body(request: Request, media: str) -> Any:
     try:
-        found = yaml.safe_load(request.body) if media == APPLY else orjson.loads(request.body)
+        found = _from_yaml(request.body) if media == APPLY else orjson.loads(request.body)
     except (ValueError, yaml.YAMLError):
         raise bad_request(f"error decoding patch: {problem_of(request.body)}") from None
     if media == JSON_PATCH and not isinstance(found, list):
