@@ -39,8 +39,9 @@ def normalised(value: Any, namespace: str = "") -> Any:
             for name, each in value.items()
             if name not in ("managedFields", "resourceVersion")
         }
-        if isinstance(found.get("nodePort"), int) and found["nodePort"]:
-            found["nodePort"] = "PORT"
+        for name in ("nodePort", "healthCheckNodePort"):
+            if found.get(name):
+                found[name] = "PORT"
         return found
     if isinstance(value, list):
         return [normalised(each, namespace) for each in value]

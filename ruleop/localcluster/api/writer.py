@@ -26,6 +26,7 @@ from ruleop.localcluster.errors import (
     invalid_named,
     not_found,
 )
+from ruleop.localcluster.kinds.completion import complete
 from ruleop.localcluster.objects.apply import apply, keep_unchanged, track_update
 from ruleop.localcluster.objects.config_checks import check_config
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields
@@ -104,12 +105,14 @@ class Writer:
         new, found = self._checked(served, new, options)
         if found:  # fields of an invalid object cannot be tracked
             self._validate(served, new, None, [*causes, *found])
-        new = strategy.default(new)
+        new = strategy.default(_completed(served, new))
         if managed is None:
             new = self._tracked(served, None, new, "", options)
         else:
             new = {**new, "metadata": {**new["metadata"], "managedFields": managed}}
         new = strategy.create(new)
+        if strategy.admit is not None:
+            new = strategy.admit(new, self.store)
         self._validate(served, new, None, [*causes, *found])
         key = Name(metadata.get("namespace", ""), metadata["name"])
         if (existing := self.store.get(served.resource, key)) is not None:
@@ -157,7 +160,9 @@ class Writer:
         new, causes = self._checked(served, new, options)
         if causes:  # fields of an invalid object cannot be tracked
             self._validate(served, new, old.obj, causes)
-        new = self._tracked(served, old.obj, served.strategy.default(new), subresource, options)
+        if served.strategy.prepare is not None and subresource != "status":
+            new = served.strategy.prepare(new, old.obj)
+        new = self._tracked(served, old.obj, served.strategy.default(_completed(served, new)), subresource, options)
         return self._updated(served, old, new, subresource, options, causes)
 
     def _updated(
@@ -170,6 +175,9 @@ class Writer:
         causes: list[Cause],
     ) -> Stored:
         """Stores a new version of an object whose fields are tracked."""
+        strategy = served.strategy
+        if strategy.admit is not None and strategy.allocates_on_update and subresource != "status":
+            new = strategy.admit(new, self.store)
         if served.strategy.update is not None and subresource != "status":
             new = served.strategy.update(new, old.obj)
         if new["metadata"] != old.obj["metadata"]:
@@ -266,7 +274,10 @@ class Writer:
             if "status" in old.obj:
                 new["status"] = old.obj["status"]
         new, causes = self._checked(served, new, options)
-        return self._updated(served, old, served.strategy.default(new), subresource, options, causes), False
+        if served.strategy.prepare is not None and subresource != "status":
+            new = served.strategy.prepare(new, old.obj)
+        new = served.strategy.default(_completed(served, new))
+        return self._updated(served, old, new, subresource, options, causes), False
 
     def _apply_new(self, served: Served, name: Name, config: dict[str, Any], options: WriteOptions) -> Stored:
         applied = apply(None, config, self._tracking(served, ""), manager=options.manager, now=now())
@@ -365,6 +376,12 @@ class Writer:
             ignored = ignored_fields(kind.group, kind.kind, subresource=subresource, has_status=served.status)
             found = self._trackings[key] = Tracking(kind.api_version, served.shape, subresource, ignored)
         return found
+
+
+def _completed(served: Served, obj: dict[str, Any]) -> dict[str, Any]:
+    if served.is_custom or served.kind.kind == "CustomResourceDefinition":
+        return obj
+    return complete(obj, served.shape)
 
 
 def _suffix() -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from ruleop.kinds import Kind, Object
     from ruleop.localcluster.errors import Cause
+    from ruleop.localcluster.store.store import Store
     from ruleop.schema.crds import PrinterColumn
     from ruleop.schema.openapi import Schema
 
@@ -44,6 +45,9 @@ class Strategy:
     create: Callable[[dict[str, Any]], dict[str, Any]] = _same  # the object as it is stored first
     update: Callable[[dict[str, Any], Object], dict[str, Any]] | None = None  # (new, old): as it is stored next
     validate: Callable[[Object, Object | None], list[Cause]] = _accept  # (new, old): why it is not accepted
+    prepare: Callable[[dict[str, Any], Object], dict[str, Any]] | None = None  # (new, old): before defaults
+    admit: Callable[[dict[str, Any], Store], dict[str, Any]] | None = None  # what follows from other objects
+    allocates_on_update: bool = False  # `admit` is called for updates as well
     has_generation: bool = False
     grace: Callable[[Object], int] | None = None  # seconds from a deletion until the object is gone
     finalizers: tuple[str, ...] = ()  # that the server adds at deletion
