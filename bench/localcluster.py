@@ -7,8 +7,8 @@ Requests are handled in the process, without HTTP: the server's own work. Nothin
 
 from __future__ import annotations
 
+import asyncio
 import gc
-import itertools
 import resource
 import statistics
 import time
@@ -118,47 +118,48 @@ def cost(work: Callable[[int], object], calls: int = 400) -> float:
 
 
 def verbs(cluster: LocalCluster) -> None:
+    names = ("create", "get", "patch", "update", "status", "apply", "again", "delete")
     print(f"CPU of one request in milliseconds; the budget is {BUDGET}")
-    print(f"{'':14}{'create':>9}{'get':>9}{'patch':>9}{'update':>9}{'status':>9}{'apply':>9}{'again':>9}{'delete':>9}")
+    print(f"{'':14}" + "".join(f"{name:>9}" for name in names))
     for title, path, obj in KINDS:
-        counter = itertools.count()
-        live: dict[int, Any] = {}
+        requests = Requests(cluster, path, obj)
+        found = [cost(getattr(requests, "apply" if name == "again" else name)) for name in names]
+        print(f"{title:14}" + "".join(f"{each:9.3f}" for each in found))
 
-        def keep(number: int, path: str = path, live: dict[int, Any] = live) -> None:
-            live[number] = orjson.loads(send(cluster, "GET", f"{path}/x{number}").body)
 
-        row = [
-            cost(lambda number, path=path, obj=obj: send(cluster, "POST", path, named(obj, number))),
-            cost(lambda number, path=path: send(cluster, "GET", f"{path}/x{number}")),
-            cost(
-                lambda number, path=path: send(
-                    cluster, "PATCH", f"{path}/x{number}", {"metadata": {"labels": {"n": str(next(counter))}}}, MERGE
-                )
-            ),
-        ]
-        for number in range(400):
-            keep(number)
-            live[number]["metadata"]["labels"] = {"changed": "yes"}
-        row.append(cost(lambda number, path=path: send(cluster, "PUT", f"{path}/x{number}", live[number])))
-        row.append(
-            cost(
-                lambda number, path=path: send(
-                    cluster, "PATCH", f"{path}/x{number}/status", {"status": {"observedGeneration": 1}}, MERGE
-                )
-            )
-            if title != "ConfigMap"
-            else float("nan")
-        )
-        for _ in range(2):
-            row.append(
-                cost(
-                    lambda number, path=path, obj=obj: send(
-                        cluster, "PATCH", f"{path}/x{number}", named(obj, number), APPLY, fieldManager="m", force="true"
-                    )
-                )
-            )
-        row.append(cost(lambda number, path=path: send(cluster, "DELETE", f"{path}/x{number}")))
-        print(f"{title:14}" + "".join(f"{each:9.3f}" for each in row))
+class Requests:
+    """One request of each verb about the object with a number."""
+
+    def __init__(self, cluster: LocalCluster, path: str, obj: dict[str, Any]) -> None:
+        self.cluster, self.path, self.obj = cluster, path, obj
+        self.live: dict[int, Any] = {}
+
+    def create(self, number: int) -> None:
+        send(self.cluster, "POST", self.path, named(self.obj, number))
+
+    def get(self, number: int) -> None:
+        self.live[number] = send(self.cluster, "GET", f"{self.path}/x{number}").body
+
+    def patch(self, number: int) -> None:
+        patch = {"metadata": {"labels": {"patched": "yes"}}}
+        self.live[number] = send(self.cluster, "PATCH", f"{self.path}/x{number}", patch, MERGE).body
+
+    def update(self, number: int) -> None:
+        obj = orjson.loads(self.live[number])
+        obj["metadata"]["labels"] = {"updated": "yes"}
+        send(self.cluster, "PUT", f"{self.path}/x{number}", obj)
+
+    def status(self, number: int) -> None:
+        if "spec" in self.obj:
+            patch = {"status": {"observedGeneration": 1}}
+            send(self.cluster, "PATCH", f"{self.path}/x{number}/status", patch, MERGE)
+
+    def apply(self, number: int) -> None:
+        obj, query = named(self.obj, number), {"fieldManager": "m", "force": "true"}
+        send(self.cluster, "PATCH", f"{self.path}/x{number}", obj, APPLY, **query)
+
+    def delete(self, number: int) -> None:
+        send(self.cluster, "DELETE", f"{self.path}/x{number}")
 
 
 class Reader:
@@ -180,8 +181,6 @@ class Reader:
 
 
 def lists_and_watches(cluster: LocalCluster) -> None:
-    import asyncio  # noqa: PLC0415 - watches set timers on a loop
-
     path = KINDS[1][1]
     for number in range(OBJECTS):
         send(cluster, "POST", path, named(CONFIG_MAP, number))

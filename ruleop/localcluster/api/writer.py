@@ -253,7 +253,8 @@ class Writer:
                 raise not_found(served.kind.group, served.plural, name.name)
             config = {**config, "metadata": {**(config.get("metadata") or {}), "name": name.name}}
             return self._apply_new(served, name, config, options), True
-        self._check_identity(served, old, config.get("metadata") or {}, options)
+        given = {"resourceVersion": str(old.version), **(config.get("metadata") or {})}
+        self._check_identity(served, old, given, options)
         applied = apply(
             old.obj,
             config,
@@ -272,7 +273,10 @@ class Writer:
             if "status" in old.obj:
                 new["status"] = old.obj["status"]
         new, causes = self._checked(served, new, options)
-        return self._updated(served, old, served.strategy.default(new), subresource, options, causes), False
+        if causes:
+            self._validate(served, new, old.obj, causes)
+        new = served.strategy.default(_completed(served, new))
+        return self._updated(served, old, new, subresource, options, causes), False
 
     def _apply_new(self, served: Served, name: Name, config: dict[str, Any], options: WriteOptions) -> Stored:
         applied = apply(None, config, self._tracking(served, ""), manager=options.manager, now=now())
