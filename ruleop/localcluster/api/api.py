@@ -165,9 +165,10 @@ class Api:
         elif self._at is not None:
             version = self._at
         else:
-            return version, list(self.store.all(served.resource, route.namespace))
+            return version, [served.seen(each) for each in self.store.all(served.resource, route.namespace)]
         try:
-            return version, self.store.at(served.resource, version, route.namespace, after)
+            found = self.store.at(served.resource, version, route.namespace, after)
+            return version, [served.seen(each) for each in found]
         except TooOldError:
             if options.token:
                 raise expired(_OLD_PAGE) from None
@@ -215,7 +216,7 @@ class Api:
         selection = selection_of(request.query, served)
         found = [
             each
-            for each in self.store.all(served.resource, route.namespace)
+            for each in map(served.seen, self.store.all(served.resource, route.namespace))
             if selection is None or selection(each.obj)
         ]
         for each in found:
@@ -250,7 +251,7 @@ class Api:
             found = next((each for each in past if each.name == name), None)
         if found is None:
             raise not_found(route.group, route.plural, route.name)
-        return found
+        return served.seen(found)
 
     def _update(self, request: Request, route: Route, served: Served) -> Response:
         obj = self._parsed(request, route, served)

@@ -102,7 +102,7 @@ class Watch:
             self._send_object("DELETED", event.new if event.deleted else stored(event.old.obj, event.version))
 
     def _selects(self, found: Stored) -> bool:
-        return self.selection is None or self.selection(found.obj)
+        return self.selection is None or self.selection(self.served.seen(found).obj)
 
     def _send_object(self, type_: str, found: Stored) -> None:
         self._send(type_, object_bytes(self.served, found, self.options.form))

@@ -120,7 +120,7 @@ class Writer:
                 return self.create(served, namespace, obj, options, managed=managed)
             ends = "deletionTimestamp" in existing.obj["metadata"]
             raise already_exists(served.kind.group, served.plural, key.name, ends=ends)
-        return unstored(new) if options.dry_run else self.store.put(served.resource, new)
+        return unstored(new) if options.dry_run else self.store.put(served.resource, served.kept(new))
 
     def _check_namespace(self, served: Served, namespace: str, name: str) -> None:
         found = self.store.get(NAMESPACES, Name("", namespace))
@@ -188,7 +188,7 @@ class Writer:
             return stored(new, old.version)
         if _is_finished(new):
             return stored(new, self.store.delete(served.resource, old.name).version)
-        return self.store.put(served.resource, new)
+        return self.store.put(served.resource, served.kept(new))
 
     def _check_identity(self, served: Served, old: Stored, given: dict[str, Any], options: WriteOptions) -> None:
         group, plural, name = served.kind.group, served.plural, old.name.name
@@ -247,6 +247,7 @@ class Writer:
     ) -> tuple[Stored, bool]:
         """Applies a configuration. Returns the object, and whether it is new."""
         old = self.store.get(served.resource, name)
+        old = served.seen(old) if old is not None else None
         check_config(config, served.shape, served.kind)
         if old is None:
             if subresource:
@@ -320,7 +321,7 @@ class Writer:
             return old, False
         if options.dry_run:
             return stored(new, old.version), False
-        return self.store.put(served.resource, new), False
+        return self.store.put(served.resource, served.kept(new)), False
 
     def _grace(self, served: Served, obj: Object, options: DeleteOptions) -> int:
         if served.strategy.grace is None:

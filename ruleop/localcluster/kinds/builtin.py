@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.localcluster.kinds import plain, services, storage, workloads
 from ruleop.localcluster.kinds.custom import CLEANUP, accepted, defaulted
 from ruleop.localcluster.kinds.definition_causes import definition_causes
+from ruleop.localcluster.kinds.events import event_causes
 from ruleop.localcluster.kinds.served import Strategy
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ _ADMISSION: Final = "admissionregistration.k8s.io"
 
 STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ("", "ConfigMap"): _DATA,
+    ("", "Event"): Strategy(validate=event_causes),
+    ("events.k8s.io", "Event"): Strategy(validate=event_causes),
     ("", "Namespace"): Strategy(create=plain.namespace_created, update=plain.namespace_updated),
     ("", "Node"): Strategy(create=plain.node_created),
     ("", "PersistentVolume"): Strategy(create=storage.volume_created),

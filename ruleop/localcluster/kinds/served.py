@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.store.store import Resource
+from ruleop.localcluster.store.store import Resource, Stored, stored
 from ruleop.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:
@@ -57,6 +57,15 @@ PLAIN: Final = Strategy()
 
 
 @dataclass(frozen=True, slots=True)
+class Alias:
+    """A resource whose objects are stored as those of another one."""
+
+    resource: Resource
+    to_stored: Callable[[Object], dict[str, Any]]
+    from_stored: Callable[[Object], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class Served:
     kind: Kind
     plural: str
@@ -72,6 +81,7 @@ class Served:
     strategy: Strategy = PLAIN
     list_kind: str = ""
     storage_version: str = ""
+    stored_as: Alias | None = None
     # of custom resources
     is_custom: bool = False
     ends: bool = False  # its definition is being deleted
@@ -81,7 +91,17 @@ class Served:
 
     @property
     def resource(self) -> Resource:
-        return Resource(self.kind.group, self.plural)
+        return self.stored_as.resource if self.stored_as is not None else Resource(self.kind.group, self.plural)
+
+    def seen(self, found: Stored) -> Stored:
+        """A stored object as this resource shows it."""
+        if self.stored_as is None or found.obj["apiVersion"] == self.kind.api_version:
+            return found
+        return stored(self.stored_as.from_stored(found.obj), found.version)
+
+    def kept(self, obj: dict[str, Any]) -> dict[str, Any]:
+        """An object of this resource as it is stored."""
+        return obj if self.stored_as is None else self.stored_as.to_stored(obj)
 
     @property
     def title(self) -> str:
