@@ -88,10 +88,11 @@ class Served:
     schema: Schema = field(default_factory=dict)
     columns: tuple[PrinterColumn, ...] = ()
     selectable: tuple[str, ...] = ()  # fields for selectors
+    resource: Resource = field(init=False)
 
-    @property
-    def resource(self) -> Resource:
-        return self.stored_as.resource if self.stored_as is not None else Resource(self.kind.group, self.plural)
+    def __post_init__(self) -> None:
+        own = Resource(self.kind.group, self.plural)
+        object.__setattr__(self, "resource", self.stored_as.resource if self.stored_as is not None else own)
 
     def seen(self, found: Stored) -> Stored:
         """A stored object as this resource shows it."""
