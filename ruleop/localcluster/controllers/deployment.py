@@ -180,7 +180,7 @@ class Deployments:
             for field in ("replicas", "readyReplicas", "availableReplicas")
         )
         updated = (current.obj.get("status") or {}).get("replicas", 0)
-        unavailable = max(0, desired - available)
+        unavailable = max(0, total - available)
         done = updated == desired and total == desired and available >= desired
         _, most_unavailable = _limits((spec.get("strategy") or {}).get("rollingUpdate") or {}, desired)
         enough = available >= desired - most_unavailable
