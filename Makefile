@@ -17,7 +17,7 @@ define step
 	@echo "== $(1)"; start=$$(date +%s); { $(2); }; status=$$?; echo "== done in $$(( $$(date +%s) - start )) s (exit $$status)"; exit $$status
 endef
 
-.PHONY: help demo test test-all lint test-cluster controlplane cluster-up cluster-down image image-tools test-image bench bench-cluster coverage lock clean
+.PHONY: help demo test test-all lint test-cluster controlplane cluster-up cluster-down image image-tools test-image bench bench-cluster fuzz coverage lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -52,6 +52,7 @@ controlplane:  ## build the control plane for the tests (about ten minutes the f
 
 test-cluster: $(STAMP) controlplane  ## the tests that need a real API server
 	$(call step,the tests against a real control plane,$(BIN)/pytest -q --hypothesis-profile=$(HYPOTHESIS_PROFILE) --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib" tests/cluster)
+	$(call step,the contract of an API server against the real one,$(BIN)/pytest -q --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib" --contract-server=real tests/contract)
 
 cluster-up: controlplane  ## start a real control plane on this machine, with a kubeconfig
 	@$(PYTHON) tests/controlplane/up.py up
@@ -76,6 +77,13 @@ bench: $(STAMP)  ## measure render, plan, merge and load times against their bud
 bench-cluster: $(STAMP) controlplane  ## measure the operator against a bare client and a Go operator
 	$(call step,the operator on a real API server,$(BIN)/python bench/cluster.py)
 
+# Stopped or finished, it resumes from .fuzz/; FRESH=1 restarts it. WORKERS=auto means two.
+MINUTES ?= 5
+SEED    ?= 1
+FUZZ    := --minutes $(MINUTES) --seed $(SEED) --workers $(patsubst auto,2,$(WORKERS)) $(if $(FRESH),--fresh)
+fuzz: $(STAMP)  ## search for the most expensive pass (MINUTES=, SEED=, WORKERS=, FRESH=1), or measure one case (REPLAY=FILE)
+	$(call step,the search for the most expensive pass,nice -n 19 $(BIN)/python -m bench.fuzz $(if $(REPLAY),--replay $(REPLAY),$(FUZZ)))
+
 lock:  ## regenerate requirements/*.txt from pyproject.toml
 	@$(PYTHON) -m venv $(UV) && $(UV)/bin/pip install --quiet uv
 	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal pyproject.toml --extra certificates -o requirements/run.txt
@@ -83,5 +91,5 @@ lock:  ## regenerate requirements/*.txt from pyproject.toml
 	@$(UV)/bin/uv pip compile -q --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --universal --group build -o requirements/build.txt
 
 clean:  ## remove the virtual environment and all caches of the project
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .fuzz .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find ruleop tests bench -name __pycache__ -prune -exec rm -rf {} +

@@ -8,16 +8,22 @@ Nothing is asserted: timings on a shared machine vary.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import gc
 import json
+import logging
+import os
+import resource
 import statistics
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
 import jsonpatch
+import structlog
 import yaml
 
 from ruleop.kinds import Kind
@@ -28,10 +34,14 @@ from ruleop.planning.rendering.scope import Scope
 from ruleop.rules import Project, load_project
 from ruleop.schema.table import builtin_shape
 
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # the corpus belongs to the tests
+
+from tests.limits.shapes import SHAPES, Shape  # noqa: E402
+from tests.limits.turns import Large  # noqa: E402
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 def measure(work: Callable[[], object], *, seconds: float = 1.0) -> float:
@@ -105,16 +115,16 @@ def overlay(now: Any, desired: Any) -> Any:
 
 def main() -> None:
     project = load_project(ROOT, environ={})
-    resource, _ = prepare(project, yaml.safe_load((ROOT / "examples/app.yaml").read_text()))
-    resource, live = live_of(project, resource)
-    rule = choose_rule(project.rules, resource)
+    app, _ = prepare(project, yaml.safe_load((ROOT / "examples/app.yaml").read_text()))
+    app, live = live_of(project, app)
+    rule = choose_rule(project.rules, app)
     assert rule is not None
     observed = Observed(FixedObjects(live), OfflineKinds(project))
-    edited = copy.deepcopy(resource)
+    edited = copy.deepcopy(app)
     edited["spec"]["deployment"]["replicas"] += 1
 
     def render() -> None:
-        names = Scope(rule, resource, observed).names
+        names = Scope(rule, app, observed).names
         for child in rule.children.values():
             child.body.render(names)
 
@@ -128,12 +138,12 @@ def main() -> None:
     changed["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": "1"}]
     naive = Naive()
     rows: list[tuple[str, float, float | None, float | None]] = [
-        ("render two children", measure(render), 0.15, measure(lambda: naive.render(resource))),
+        ("render two children", measure(render), 0.15, measure(lambda: naive.render(app))),
         (
             "render + plan, nothing changed",
-            measure(lambda: plan(rule, resource, observed)),
+            measure(lambda: plan(rule, app, observed)),
             0.2,
-            measure(lambda: naive.plan(resource, live)),
+            measure(lambda: naive.plan(app, live)),
         ),
         (
             "render + plan, changed",
@@ -156,6 +166,64 @@ def main() -> None:
         ("load the project", measure(lambda: load_project(ROOT, environ={})), None, None),
     ]
     show(rows)
+    show_limits()
+    show_turns()
+
+
+LIMITS = 1.0, 64.0
+"""Seconds and MiB that one pass may take, beyond what the resource and its children take."""
+
+
+def show_limits() -> None:
+    """The most expensive passes that are known, each in a process of its own: seconds, memory, units and bytes."""
+    print(f"\n{'the most expensive passes':<52}{'s':>8}{'MiB':>8}{'units':>11}{'us/unit':>9}{'counted':>9}")
+    for shape in SHAPES:
+        seconds, memory, units, counted = in_process(lambda shape=shape: cost_of(shape))  # type: ignore[misc]
+        mark = " over the limit" if seconds > LIMITS[0] or memory > LIMITS[1] else ""
+        each = 1e6 * seconds / max(units, 1)
+        print(f"{shape.name:<52}{seconds:>8.3f}{memory:>8.1f}{units:>11,.0f}{each:>9.2f}{counted:>9.1f}{mark}")
+
+
+def cost_of(shape: Shape) -> tuple[float, float, float, float]:
+    found = shape.prepared()
+    gc.collect()
+    before, start = resource_usage(), time.process_time()
+    found.run()
+    seconds = time.process_time() - start
+    return seconds, resource_usage() - before, found.account.units, found.account.bytes / 2**20
+
+
+def resource_usage() -> float:
+    """The most memory that this process has had, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def in_process(work: Callable[[], tuple[float, ...]]) -> tuple[float, ...]:
+    """The numbers that the work returns in a child process, so that its memory is its own."""
+    reader, writer = os.pipe()
+    if not (child := os.fork()):
+        os.write(writer, json.dumps(work()).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as answer:
+        found: tuple[float, ...] = tuple(json.load(answer))
+    os.waitpid(child, 0)
+    return found
+
+
+def show_turns() -> None:
+    """The longest turn of the event loop while several resources with a thousand children each are reconciled."""
+    print(f"\n{'16 resources with 1,000 children each':<38}{'longest turn, ms':>18}{'turns':>8}")
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    gc.freeze()
+    gc.set_threshold(5000, 5, 80)  # as in the operator
+    large = Large(16, 1000)
+    with asyncio.Runner() as runner:
+        for what in ("created", "at rest", "all edited", "at rest again"):
+            if what == "all edited":
+                large.edit()
+            turns = runner.run(large.reconcile())
+            print(f"{what:<38}{max(turns) * 1000:>18.0f}{len(turns):>8}")
 
 
 def show(rows: list[tuple[str, float, float | None, float | None]]) -> None:

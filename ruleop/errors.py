@@ -1,9 +1,15 @@
-"""The exceptions. A message says what is wrong, where, and what to do; it never contains a value of a Secret."""
+"""The exceptions. A message says what is wrong, where, and what to do. If it quotes a value, the exception also has a
+form without it, `redacted`, for objects that may hold values of Secrets."""
 
 from __future__ import annotations
 
 import dataclasses
+import traceback
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class RuleopError(Exception):
@@ -46,8 +52,25 @@ class RuleError(RuleopError):
 class RenderError(RuleopError):
     """A template or expression that cannot be evaluated for this CR."""
 
-    def __init__(self, message: str, site: Site, *, expression: str = "") -> None:
+    def __init__(self, message: str, site: Site, *, expression: str = "", redacted: str = "") -> None:
         super().__init__(f"{site}: {message}")
         self.message = message
+        self.redacted = redacted or message
         self.site = site
         self.expression = expression
+
+
+def traceback_lines(error: BaseException) -> Iterator[str]:
+    """The type and the traceback of an exception and of its causes. A message is included only of errors of ruleop,
+    without quoted values: that of any other exception may be a value of a Secret."""
+    seen: set[int] = set()
+    found: BaseException | None = error
+    while found is not None and id(found) not in seen:
+        seen.add(id(found))
+        message = f": {getattr(found, 'redacted', '') or found}" if isinstance(found, RuleopError) else ""
+        yield f"{type(found).__name__}{message}"
+        for frame in reversed(traceback.extract_tb(found.__traceback__)):
+            yield f"  {frame.filename}:{frame.lineno} in {frame.name}"
+        found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
+        if found is not None:
+            yield "caused by"

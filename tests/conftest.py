@@ -8,12 +8,30 @@ import pytest
 from hypothesis import settings
 
 pytest.register_assert_rewrite(
-    "tests.cluster", "tests.engine", "tests.invariants", "tests.kube", "tests.planning", "tests.projects"
+    "tests.cluster",
+    "tests.contract",
+    "tests.engine",
+    "tests.invariants",
+    "tests.kube",
+    "tests.planning",
+    "tests.projects",
 )
 
 import tests.exploration  # noqa: E402, F401 - it registers the profiles, of which pytest's --hypothesis-profile may load another
 
 settings.load_profile("fast")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of tests/contract: pytest reads them only from here."""
+    parser.addoption(
+        "--contract-server",
+        default="memory",
+        help="what tests/contract runs against: memory, real (tests/controlplane), or a kubeconfig",
+    )
+    parser.addoption(
+        "--record-contract", action="store_true", help="let tests/contract store the answers of a real server"
+    )
 
 
 def pytest_collection_finish() -> None:

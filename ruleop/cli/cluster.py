@@ -28,10 +28,10 @@ from ruleop.report.plan_text import Span, Tone
 @click.option("--state", default="", metavar="FILE", help="Keep the contents in this file over restarts.")
 @click.option("--faults", "faults_file", default="", metavar="FILE", help="Faults that happen to requests and watches.")
 def command(port: int, kubeconfig: str, state: str, faults_file: str) -> int:
-    """Run an API server in memory, with the controllers of a cluster.
+    """Run an API server in memory, for any client.
 
-    Any client works with it: kubectl, Helm, client libraries. It listens on loopback only, and its address contains a
-    random token. Everything is gone when it stops, at SIGINT or SIGTERM.
+    It has the controllers of a cluster, and any client works with it: kubectl, Helm, client libraries. It listens on
+    loopback only, and its address contains a random token. Everything is gone when it stops, at SIGINT or SIGTERM.
 
     Example: ruleop cluster & export KUBECONFIG=$PWD/ruleop-cluster.kubeconfig
     """

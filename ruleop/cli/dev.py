@@ -65,7 +65,7 @@ def command(
     port: int,
     log_level: str,
 ) -> int:
-    """Run the operator with a cluster in memory.
+    """Run the operator with a cluster in memory, and show a tree.
 
     Starts an API server in memory with the controllers of a cluster, applies the CRDs of crds/, and runs the operator
     with hot reload. Shows the custom resources with their children as a tree. The printed KUBECONFIG lets kubectl work

@@ -11,7 +11,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from ruleop.cli.terminal import print_diagnostics, print_lines, safe_text
+from ruleop.cli.terminal import print_diagnostics, print_lines
+from ruleop.printable import printable
 from ruleop.report.plan_text import Span, Tone
 from ruleop.report.tree import tree_lines
 
@@ -108,5 +109,5 @@ def _event_line(obj: Object) -> Line:
 def _rich(line: Line) -> Text:
     text = Text(no_wrap=True, overflow="ellipsis")
     for span in line:
-        text.append(safe_text(span.text), style=_RICH[span.tone])
+        text.append(printable(span.text), style=_RICH[span.tone])
     return text

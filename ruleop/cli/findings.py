@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
 import ruleop
+from ruleop.cli.terminal import json_document
+from ruleop.printable import printable
 from ruleop.report.plan_text import Span, Tone
 from ruleop.rules import MAX_CRD_BYTES, read_regular
 
@@ -84,7 +84,7 @@ def counted(number: int, word: str) -> str:
 
 def as_json(findings: tuple[Finding, ...], folder: Folder) -> str:
     errors, warnings = count(findings)
-    return _document(
+    return json_document(
         {
             "errors": errors,
             "warnings": warnings,
@@ -116,7 +116,7 @@ def as_sarif(findings: tuple[Finding, ...], folder: Folder) -> str:
         for finding in findings
     ]
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
-    return _document({"$schema": _SARIF, "version": "2.1.0", "runs": [run]})
+    return json_document({"$schema": _SARIF, "version": "2.1.0", "runs": [run]})
 
 
 def _location(finding: Finding, folder: Folder) -> dict[str, Any]:
@@ -143,13 +143,9 @@ def _command(finding: Finding, folder: Folder) -> str:
 
 
 def _escaped(text: str, more: str = "") -> str:
-    return "".join(f"%{ord(sign):02X}" if sign in f"%\r\n{more}" else sign for sign in text)
+    return printable("".join(f"%{ord(sign):02X}" if sign in f"%\r\n{more}" else sign for sign in text))
 
 
 def _path(finding: Finding, folder: Folder) -> str:
     """A file name may be any bytes; the output is UTF-8."""
     return folder.path(finding.site.path).encode("utf-8", "backslashreplace").decode()
-
-
-def _document(value: Any) -> str:
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()

@@ -6,13 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import click
-import orjson
 
 from ruleop.cli.passes import Passes, make_passes, pass_options
 from ruleop.cli.program import DONE, NO, Command, UsageError, output_option
 from ruleop.cli.project import project_options
 from ruleop.cli.replay import replay_pass
-from ruleop.cli.terminal import print_lines, print_text
+from ruleop.cli.terminal import json_document, print_lines, print_text
 from ruleop.offline.cluster import EPOCH
 from ruleop.report.plan_text import Line, as_json, show
 
@@ -67,7 +66,7 @@ def _document(passes: Passes) -> str:
         ],
         "unmatched": [_named(key) for key in passes.unruled],
     }
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+    return json_document(document)
 
 
 def _named(key: ObjectKey) -> dict[str, str]:

@@ -11,13 +11,13 @@ import contextlib
 import importlib
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
 
-from ruleop.errors import RuleopError
+from ruleop.errors import RuleopError, traceback_lines
+from ruleop.printable import printable_lines
 from ruleop.schema.nearest import did_you_mean
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 COMMANDS: Final = {
     "check": "Check a project for mistakes, without a cluster.",
     "cluster": "Run an API server in memory, for any client.",
-    "dev": "Run the operator with a cluster in memory, and show what becomes of the custom resources.",
+    "dev": "Run the operator with a cluster in memory, and show a tree.",
     "plan": "Show what one reconcile of a custom resource would do.",
     "render": "Print the children of a custom resource as YAML.",
     "run": "Run the operator against a cluster.",
@@ -158,12 +158,12 @@ def program() -> None:
 
 def _print_error(text: str) -> None:
     with contextlib.suppress(OSError):  # stderr is closed; the exit status remains
-        click.echo(text, err=True)
+        click.echo(printable_lines(text), err=True)
 
 
 def _internal_error(error: Exception, args: list[str]) -> int:
     if os.environ.get(DEBUG) or "--debug" in args:
-        traceback.print_exception(error)
+        _print_error("\n".join(traceback_lines(error)))
     else:
         _print_error(
             f"ruleop: internal error ({type(error).__name__}); your project is not the cause. "

@@ -20,6 +20,7 @@ from ruleop.engine.telemetry import logging as logs
 from ruleop.errors import RuleopError
 from ruleop.kube.leader.lease import Timing
 from ruleop.names import is_label
+from ruleop.printable import printable_lines
 from ruleop.rules import ProjectErrors, parse_duration
 
 if TYPE_CHECKING:
@@ -74,6 +75,13 @@ def _duration(name: str, default: str, text: str) -> Callable[[F], F]:
     metavar="ADDRESS",
     help="Address of /metrics; 0 disables it.",
 )
+@_flag("--metrics-cert", default="", metavar="FILE", help="Certificate of /metrics (PEM), read again when it changes.")
+@_flag("--metrics-key", default="", metavar="FILE", help="Key of that certificate (PEM).")
+@_flag(
+    "--metrics-auth",
+    is_flag=True,
+    help="Serve /metrics only to users whom the cluster permits it, by their token. Needs --metrics-cert.",
+)
 @_flag(
     "--health-probe-bind-address",
     default=":8081",
@@ -124,7 +132,7 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
     try:
         project = load(Folder(folder), env_files)
     except ProjectErrors as errors:
-        click.echo(str(errors), err=True)
+        click.echo(printable_lines(str(errors)), err=True)
         return UNUSABLE if is_unreadable(errors) else NO
     options = Options(
         kubeconfig=str(flags["kubeconfig"]),
@@ -133,6 +141,8 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
         name=_name(str(flags["name"])),
         operator_namespace=_operator_namespace(str(flags["operator_namespace"])),
         metrics_address=str(flags["metrics_bind_address"]),
+        metrics_certificate=_certificate(flags),
+        metrics_auth=_metrics_auth(flags),
         health_address=str(flags["health_probe_bind_address"]),
         leader_elect=bool(flags["leader_elect"]),
         lease=_timing(flags),
@@ -154,7 +164,7 @@ def _collect_garbage_seldom() -> None:
     """What is loaded by now stays, and is not looked through again. A pass makes some thousand objects that go without
     the collector, and a tenth of the operator's CPU went into looking for cycles among them."""
     gc.freeze()
-    gc.set_threshold(5000, 20, 20)
+    gc.set_threshold(5000, 5, 80)
 
 
 def _name(text: str) -> str:
@@ -178,6 +188,21 @@ def _namespace(name: str, origin: str) -> str:
 
 def _operator_namespace(text: str) -> str:
     return _namespace(text, "--operator-namespace") if text else ""
+
+
+def _certificate(flags: Mapping[str, object]) -> tuple[Path, Path] | None:
+    certificate, key = str(flags["metrics_cert"]), str(flags["metrics_key"])
+    if bool(certificate) != bool(key):
+        message = "a certificate and its key are both needed"
+        raise click.BadParameter(message, param_hint="--metrics-key" if certificate else "--metrics-cert")
+    return (Path(certificate), Path(key)) if certificate else None
+
+
+def _metrics_auth(flags: Mapping[str, object]) -> bool:
+    if flags["metrics_auth"] and not flags["metrics_cert"]:
+        message = "needs --metrics-cert and --metrics-key: without TLS, anybody on the way could read the tokens"
+        raise click.BadParameter(message, param_hint="--metrics-auth")
+    return bool(flags["metrics_auth"])
 
 
 def _seconds(flags: Mapping[str, object], flag: str) -> float:
@@ -217,6 +242,6 @@ async def _run(project: Project, root: Path, options: Options) -> int:
     try:
         in_order = await manager.run()
     except RuleopError as error:
-        print(f"ruleop: {error}", file=sys.stderr)  # noqa: T201 - the reason, for the person who started it
+        print(printable_lines(f"ruleop: {error}"), file=sys.stderr)  # noqa: T201 - the reason, for the person who started it
         return UNUSABLE
     return DONE if in_order else NO

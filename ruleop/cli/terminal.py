@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import unicodedata
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+import orjson
 
 from ruleop.cli.program import write_to
+from ruleop.printable import printable, printable_json
 from ruleop.report.plan_text import Span, Tone
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from ruleop.report.plan_text import Line
 
-_UNSAFE: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 _STYLES: Final[dict[Tone, dict[str, Any]]] = {
     Tone.TITLE: {"bold": True},
     Tone.ADD: {"fg": "green"},
@@ -37,8 +37,14 @@ def print_lines(lines: Iterable[Line]) -> None:
 
 
 def print_text(text: str) -> None:
-    """Prints a document for programs to stdout, as it is."""
+    """Prints a document for programs to stdout, as it is. It holds no character that a terminal would obey."""
     write_to(sys.stdout, text)
+
+
+def json_document(value: Any) -> str:
+    """JSON that a terminal shows as it is."""
+    document = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return printable_json(document.decode())
 
 
 def print_diagnostics(lines: Iterable[Line]) -> None:
@@ -60,7 +66,7 @@ def styled(lines: Iterable[Line], *, colour: bool) -> str:
 
 
 def _span(span: Span, *, colour: bool) -> str:
-    text = safe_text(span.text)
+    text = printable(span.text)  # also line breaks, which would end a YAML comment
     style = _STYLES.get(span.tone)
     return click.style(text, **style) if colour and style and text.strip() else text
 
@@ -71,14 +77,3 @@ def _stripped(line: Line) -> Line:
     while spans and not spans[-1].text.strip():
         spans.pop()
     return (*spans[:-1], Span(spans[-1].text.rstrip(), spans[-1].tone)) if spans else ()
-
-
-def safe_text(text: str) -> str:
-    """Escapes terminal control sequences, and line breaks that would end a YAML comment."""
-    if text.isprintable():
-        return text
-    return "".join(f"\\x{ord(sign):02x}" if _is_unsafe(sign) else sign for sign in text)
-
-
-def _is_unsafe(sign: str) -> bool:
-    return sign != "\t" and unicodedata.category(sign) in _UNSAFE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,7 +35,7 @@ class Rejected(Exception):  # noqa: N818 - named for what happened to the reques
     ) -> None:
         super().__init__(message)
         self.code, self.reason, self.message = code, reason, message
-        self.details, self.headers = dict(details or {}), dict(headers or {})
+        self.details, self.headers = details, dict(headers or {})
 
     def document(self) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -48,7 +48,11 @@ class Rejected(Exception):  # noqa: N818 - named for what happened to the reques
             "details": self.details,
             "code": self.code,
         }
-        return {name: value for name, value in found.items() if value or name == "metadata"}
+        if self.details is None:
+            del found["details"]
+        if not self.reason:
+            del found["reason"]
+        return found
 
 
 def _details(group: str, plural: str, name: str) -> dict[str, Any]:
@@ -65,17 +69,19 @@ def bad_request(message: str) -> Rejected:
 
 
 def unknown_path() -> Rejected:
-    return Rejected(404, "NotFound", "the server could not find the requested resource")
+    return Rejected(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def not_found(group: str, plural: str, name: str) -> Rejected:
     return Rejected(404, "NotFound", f'{_title(group, plural)} "{name}" not found', _details(group, plural, name))
 
 
-def already_exists(group: str, plural: str, name: str) -> Rejected:
-    return Rejected(
-        409, "AlreadyExists", f'{_title(group, plural)} "{name}" already exists', _details(group, plural, name)
-    )
+def already_exists(group: str, plural: str, name: str, *, ends: bool = False) -> Rejected:
+    """`ends`: the existing object is being deleted."""
+    message = f'{_title(group, plural)} "{name}" already exists'
+    if ends:
+        message = f"object is being deleted: {message}"
+    return Rejected(409, "AlreadyExists", message, _details(group, plural, name))
 
 
 def conflict(group: str, plural: str, name: str, message: str) -> Rejected:
@@ -90,13 +96,6 @@ def conflict(group: str, plural: str, name: str, message: str) -> Rejected:
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-def invalid_options(kind: str, field: str, message: str) -> Rejected:
-    """The options of a request are not valid."""
-    cause = Cause("FieldValueRequired", message, field)
-    details = {"group": "meta.k8s.io", "kind": kind, "causes": [cause.document()]}
-    return Rejected(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {field}: {message}', details)
-
-
 def forbidden(group: str, plural: str, name: str, message: str, causes: Iterable[Cause] = ()) -> Rejected:
     details = _details(group, plural, name)
     found = [each.document() for each in causes]
@@ -109,21 +108,45 @@ def forbidden(group: str, plural: str, name: str, message: str, causes: Iterable
 
 
 def invalid(kind: Kind, name: str, causes: Iterable[Cause]) -> Rejected:
+    return invalid_named(kind.group, kind.kind, name, causes)
+
+
+def invalid_named(group: str, kind: str, name: str, causes: Iterable[Cause]) -> Rejected:
     found = list(causes)
-    sentences = [f"{each.field}: {each.message}" if each.field else each.message for each in found]
+    sentences = list(dict.fromkeys(f"{each.field}: {each.message}" if each.field else each.message for each in found))
     text = sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]"
-    title = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
-    details = {"name": name, "group": kind.group, "kind": kind.kind, "causes": [each.document() for each in found]}
     return Rejected(
         422,
         "Invalid",
-        f'{title} "{name}" is invalid: {text}',
-        {key: value for key, value in details.items() if value},
+        f'{_title(group, kind)} "{name}" is invalid: {text}',
+        {**_details(group, kind, name), "causes": [each.document() for each in found]},
     )
 
 
-def unsupported_media_type(message: str) -> Rejected:
-    return Rejected(415, "UnsupportedMediaType", message)
+def invalid_options(options: str, *causes: Cause) -> Rejected:
+    """What is wrong with the options of a request, such as ListOptions."""
+    return invalid_named("meta.k8s.io", options, "", causes)
+
+
+READ_TYPES: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+
+
+def unsupported_media_type(accepted: str) -> Rejected:
+    return Rejected(
+        415,
+        "UnsupportedMediaType",
+        f"the body of the request was in an unknown format - accepted media types include: {accepted}",
+    )
+
+
+def unsupported_patch_type() -> Rejected:
+    """The answer of the built-in kinds."""
+    return Rejected(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+
+
+def no_representation() -> Rejected:
+    """The built-in kinds' answer where no accepted media type is known."""
+    return Rejected(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {READ_TYPES}", {})
 
 
 def not_acceptable(message: str) -> Rejected:
@@ -131,7 +154,22 @@ def not_acceptable(message: str) -> Rejected:
 
 
 def method_not_allowed() -> Rejected:
-    return Rejected(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+    return Rejected(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+
+
+def not_supported(group: str, plural: str, verb: str) -> Rejected:
+    """A method that a custom resource does not have there."""
+    return Rejected(
+        405,
+        "MethodNotAllowed",
+        f'{verb} is not supported on resources of kind "{_title(group, plural)}"',
+        _details(group, plural, ""),
+    )
+
+
+def internal(message: str) -> Rejected:
+    """The server treats some mistakes of clients as its own."""
+    return Rejected(500, "", message)
 
 
 def expired(message: str) -> Rejected:
@@ -146,7 +184,7 @@ def too_large_version(asked: int, current: int) -> Rejected:
     return Rejected(
         504,
         "Timeout",
-        f"Too large resource version: {asked}, current: {current}",
+        f"Timeout: Too large resource version: {asked}, current: {current}",
         {
             "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
             "retryAfterSeconds": 1,

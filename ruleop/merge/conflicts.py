@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from ruleop.merge.equality import same
+from ruleop.merge.equality import canonical, same
 from ruleop.merge.lists import item_keys, item_path, items_by_key
 from ruleop.schema.schema_findings import format_path
 from ruleop.schema.shape import UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ruleop.kinds import JSON, Object
     from ruleop.merge.fields import ItemKey
@@ -92,12 +92,43 @@ def _list_conflicts(
     merged: list[JSON], desired_by_key: dict[ItemKey, JSON], shape: Shape, place: tuple[Step, ...], path: str
 ) -> Iterator[Conflict]:
     found = [(key, item) for key, item in zip(item_keys(merged, shape), merged, strict=True) if key is not None]
+    others = [(key, item) for key, item in found if key not in desired_by_key]
+    similar = _Similar([item for _, item in others], shape)
     for key, item in found:
-        for other_key, other in found if key in desired_by_key else ():
-            if other_key not in desired_by_key and (unique := conflicting_field(item, other, shape)) is not None:
+        for position in similar.positions(item) if key in desired_by_key else ():
+            other_key, other = others[position]
+            if (unique := conflicting_field(item, other, shape)) is not None:
                 missing = not (item.get(unique.field) and other.get(unique.field))
                 desired, other_path = item_path(key, shape), item_path(other_key, shape)
                 yield Conflict(path, desired, other_path, (*place, _step(other_key, shape)), unique.field, missing)
+
+
+class _Similar:
+    """Items that may conflict with another one. Lists have thousands of items, so they are not compared in pairs."""
+
+    def __init__(self, items: list[Object], shape: Shape) -> None:
+        self._all = range(len(items))
+        self._by_value = {unique.field: positions_by_value(enumerate(items), unique) for unique in shape.unique}
+        self._required = {unique.field for unique in shape.unique if unique.required}
+
+    def positions(self, item: Object) -> Iterable[int]:
+        found: set[int] = set()
+        for field, by_value in self._by_value.items():
+            if item.get(field):
+                found.update(by_value.get(canonical(item[field]), ()))
+                found.update(by_value.get(b"", ()) if field in self._required else ())
+            elif field in self._required:
+                return self._all
+        return sorted(found)
+
+
+def positions_by_value(items: Iterable[tuple[int, Object]], unique: Unique) -> dict[bytes, list[int]]:
+    """The positions of the items with each value of the unique field; of those without one under b""."""
+    found: dict[bytes, list[int]] = {}
+    for position, item in items:
+        value = item.get(unique.field)
+        found.setdefault(canonical(value) if value else b"", []).append(position)
+    return found
 
 
 def _step(key: ItemKey, shape: Shape) -> Step:

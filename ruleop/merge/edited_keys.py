@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.merge.conflicts import conflicting_field, has_same_unique_value
+from ruleop.merge.conflicts import conflicting_field, has_same_unique_value, positions_by_value
+from ruleop.merge.equality import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -46,8 +47,14 @@ def _match_items(
     """Pairs each missing item with the one live item that has the same value in a unique field, and removes both from
     the arguments."""
     for unique in shape.unique:
+        by_value = positions_by_value(left.items(), unique)
         for key, item in list(missing.items()):
-            found = [position for position, other in left.items() if has_same_unique_value(item, other, unique, shape)]
+            value = item.get(unique.field)
+            found = [
+                position
+                for position in (by_value.get(canonical(value), ()) if value else ())
+                if position in left and has_same_unique_value(item, left[position], unique, shape)
+            ]
             if len(found) == 1:
                 yield key, found[0]
                 del left[found[0]], missing[key]

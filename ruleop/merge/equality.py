@@ -17,6 +17,7 @@ import orjson
 if TYPE_CHECKING:
     from ruleop.kinds import JSON
 
+MAX_CACHED_LENGTH = 256  # characters of a text whose fingerprint is cached; others come from a CR
 FINGERPRINT_DIGITS = 16  # 64 bits: enough to distinguish the members of one list, and the record stays small
 
 
@@ -45,13 +46,16 @@ def _same_types(a: JSON, b: JSON) -> bool:
 def canonical(value: JSON) -> bytes:
     """The canonical JSON of a value: sorted names, no spaces. 1, 1.0 and true differ."""
     try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        # A copy: what orjson returns keeps some KiB of its buffer, and the keys of a long list are kept together.
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)[:-1]
     except TypeError:  # orjson rejects integers beyond 64 bits and lone surrogates; templates can produce both
         return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
 def fingerprint(value: JSON) -> str:
-    return _digest_of_text(value) if type(value) is str else _digest(canonical(value))
+    if type(value) is str and len(value) <= MAX_CACHED_LENGTH:
+        return _digest_of_text(value)
+    return _digest(canonical(value))
 
 
 @lru_cache(maxsize=4096)

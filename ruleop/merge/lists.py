@@ -24,17 +24,19 @@ K = TypeVar("K")
 
 
 class MergeError(RuleopError):
-    """A desired list that contradicts its declaration in the API. `path` is the field path, for messages."""
+    """A desired list that contradicts its declaration in the API. `path` is the field path, for messages. `redacted`
+    is the message without values."""
 
-    def __init__(self, path: str, message: str) -> None:
+    def __init__(self, path: str, message: str, *, redacted: str = "") -> None:
         super().__init__(f"{path}: {message}" if path else message)
         self.path = path
         self.message = message
+        self.redacted = redacted or message
 
     def within(self, outer: str) -> MergeError:
         """The same error, with the path starting from an outer container."""
         joint = "" if not self.path or self.path.startswith("[") else "."
-        return MergeError(f"{outer}{joint}{self.path}", self.message)
+        return MergeError(f"{outer}{joint}{self.path}", self.message, redacted=self.redacted)
 
 
 def item_key(item: JSON, shape: Shape) -> ItemKey | None:
@@ -84,7 +86,11 @@ def desired_items(items: list[JSON], shape: Shape) -> dict[ItemKey, JSON]:
         if key is None:
             raise MergeError(f"[{len(found)}]", _missing_key_message(item, shape))
         if key in found:
-            raise MergeError(f"[{len(found)}]", f"an item with {_format_key(key, shape)} is already in this list")
+            raise MergeError(
+                f"[{len(found)}]",
+                f"an item with {_format_key(key, shape)} is already in this list",
+                redacted="an item with the same key is already in this list",
+            )
         found[key] = item
     return found
 

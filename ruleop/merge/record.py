@@ -28,7 +28,8 @@ _VERSION = 1
 _COMPRESSED = "z1:"  # no JSON text starts like this
 _MAX_PLAIN = 32 * 1024
 _MAX_LENGTH = 128 * 1024
-_MAX_CACHED_LENGTH, _MAX_CACHED = 8 * 1024, 4096
+_MAX_CACHED_LENGTH = 8 * 1024
+_MAX_CACHED = 1024 * 1024  # characters of all cached texts; a decoded record takes about ten bytes for each
 _MAX_UNPACKED = 16 * 1024 * 1024  # others may write the annotation: a few bytes must not exhaust the memory
 
 
@@ -75,9 +76,17 @@ _decoded_records: dict[str, Record | None] = {}
 kind mostly share one record."""
 
 
+_cached_length = 0
+
+
 def _cache(text: str, record: Record | None) -> None:
-    if text not in _decoded_records and len(_decoded_records) >= _MAX_CACHED:
-        del _decoded_records[next(iter(_decoded_records))]
+    global _cached_length  # noqa: PLW0603 - the cache is this module's
+    if text not in _decoded_records:
+        _cached_length += len(text)
+        while _cached_length > _MAX_CACHED:
+            oldest = next(iter(_decoded_records))
+            _cached_length -= len(oldest)
+            del _decoded_records[oldest]
     _decoded_records[text] = record
 
 

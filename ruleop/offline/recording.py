@@ -15,7 +15,9 @@ from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.offline.redaction import Redaction
 from ruleop.offline.typed_json import decode, encode
 from ruleop.planning import FixedObjects, History, KindInfo, Observed, Served
+from ruleop.planning.child.apply import record_of
 from ruleop.planning.memory.synced import Synced
+from ruleop.rules import SECRET
 from ruleop.schema.crds import crd_shape
 from ruleop.schema.shape import UNKNOWN
 from ruleop.schema.table import builtin_shape
@@ -23,13 +25,13 @@ from ruleop.schema.table import builtin_shape
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ruleop.planning import Kinds, Objects, Plan
+    from ruleop.planning import Failed, Kinds, Objects, Plan
+    from ruleop.planning.model.proofs import Proofs
     from ruleop.rules import Observe, Rule
 
 FORMAT: Final = 2
 _PLAIN: Final = ("now", "clock", "finalizer", "held_until", "namespace_terminating")
 _HIDDEN_SEED: Final = b"replayed"
-_SECRET: Final = GroupKind("", "Secret")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +52,13 @@ class Recorder:
     def __init__(self, observed: Observed) -> None:
         self.objects = _RecordedObjects(observed.objects)
         self.kinds = _RecordedKinds(observed.kinds)
-        self.observed = replace(observed, objects=self.objects, kinds=self.kinds)
+        self.proofs = _RecordedProofs(observed.proofs) if observed.proofs is not None else None
+        self.observed = replace(observed, objects=self.objects, kinds=self.kinds, proofs=self.proofs)
 
     def document(self, rule: Rule, resource: Object, history: History, plan: Plan, *, foresee: bool) -> dict[str, Any]:
         conflicting = (each.obj for each in history.conflicting.values())
-        redaction = Redaction([*self.objects.answers.objects(), *conflicting, resource])
+        values = plan.masks.values if plan.masks is not None else frozenset()
+        redaction = Redaction([*self.objects.answers.objects(), *conflicting, resource], values)
         found = {
             "format": FORMAT,
             "rule": {"title": rule.title, "digest": rule.digest},
@@ -65,13 +69,45 @@ class Recorder:
                 "objects": {each.name: encode(getattr(self.objects.answers, each.name)) for each in fields(Answers)},
                 "kinds": encode({kind: _without_shape(info) for kind, info in self.kinds.infos.items()}),
                 "observes": encode(self.kinds.states),
+                "own": encode(sorted(self.observed.own)),
+                "proofs": self.proofs.answers() if self.proofs is not None else None,
             },
-            "history": encode(_without_secrets(history)),
+            "history": encode(self._without_secrets(rule, history)),
             "foresee": foresee,
             "summary": {"actions": [f"{type(each).__name__} {each.key}" for each in plan.actions], "quiet": plan.quiet},
         }
         redacted: dict[str, Any] = redaction.of(found)
         return redacted
+
+    def _without_secrets(self, rule: Rule, history: History) -> History:
+        """The history without fields for the log, without cached work, and, of objects that hold data of a Secret or
+        may hold some, without fingerprints of values and without messages of the API server."""
+        closed = self._with_secret_data(rule, history)
+        learned = {key: each for key, each in history.learned.items() if key not in closed}
+        refusals = {
+            key: replace(each, failed=_redacted(each.failed)) if key in closed else each
+            for key, each in history.refusals.items()
+        }
+        writes = history.writes
+        if writes is not None:
+            failed = {key: _redacted(each) if key in closed else each for key, each in writes.failed.items()}
+            writes = replace(writes, failed=failed)
+        return replace(history, learned=learned, refusals=refusals, writes=writes, synced=Synced(), work=None)
+
+    def _with_secret_data(self, rule: Rule, history: History) -> frozenset[ObjectKey]:
+        """The objects of the history that may hold data of a Secret: those of a kind that a child which reads Secrets
+        can render, unless the record in the object names another child."""
+        readers = [child for child in rule.every_child() if child.reads_secret]
+        kinds = {SECRET, *(kind.versionless for child in readers for kind in child.kinds)}
+        ids = {child.id for child in readers}
+        children = {ObjectKey.of(obj): record_of(obj) for obj in self.objects.answers.objects()}
+        keys = {*history.learned, *history.refusals, *(history.writes.failed if history.writes is not None else ())}
+        return frozenset(
+            key
+            for key in keys
+            if key.group_kind in kinds
+            and (key.group_kind == SECRET or (record := children.get(key)) is None or record.id in ids)
+        )
 
 
 def read_document(document: Mapping[str, Any]) -> Replay:
@@ -86,6 +122,8 @@ def read_document(document: Mapping[str, Any]) -> Replay:
             kinds=_ReplayedKinds(kinds, decode(seen["observes"])),
             seed=_HIDDEN_SEED,
             retired=frozenset(seen["retired"]),
+            own=frozenset(decode(seen.get("own", []))),
+            proofs=_ReplayedProofs(seen["proofs"]) if seen.get("proofs") is not None else None,
             **{name: seen[name] for name in _PLAIN},
         )
         rule, history = document["rule"], decode(document["history"])
@@ -94,10 +132,9 @@ def read_document(document: Mapping[str, Any]) -> Replay:
         raise RuleopError(f"not a recorded pass: {type(error).__name__} at {error}") from None
 
 
-def _without_secrets(history: History) -> History:
-    """The history without fingerprints of Secrets, without fields for the log, and without cached work."""
-    learned = {key: each for key, each in history.learned.items() if key.group_kind != _SECRET}
-    return replace(history, learned=learned, synced=Synced(), work=None)
+def _redacted(failed: Failed) -> Failed:
+    causes = tuple(replace(cause, message="") for cause in failed.causes)
+    return replace(failed, message=failed.redacted, causes=causes)
 
 
 def _without_shape(info: KindInfo) -> KindInfo:
@@ -204,3 +241,47 @@ class _ReplayedKinds:
 
     def state_of(self, observe: Observe) -> Served:
         return self.states.get(observe.id) or self.info(observe.kind).state
+
+
+class _RecordedProofs:
+    """The proofs that planning asked for. A document has no key."""
+
+    def __init__(self, proofs: Proofs) -> None:
+        self.source = proofs
+        self.made: dict[str, str] = {}
+        self.valid: set[tuple[str, str]] = set()
+
+    @property
+    def accept_unproven(self) -> bool:
+        return self.source.accept_unproven
+
+    def of(self, text: str) -> str:
+        found = self.made[text] = self.source.of(text)
+        return found
+
+    def hold(self, text: str, proof: str) -> bool:
+        holds = self.source.hold(text, proof)
+        if holds:
+            self.valid.add((text, proof))
+        return holds
+
+    def answers(self) -> dict[str, Any]:
+        return {
+            "made": sorted(map(list, self.made.items())),
+            "valid": sorted(map(list, self.valid)),
+            "acceptUnproven": self.accept_unproven,
+        }
+
+
+class _ReplayedProofs:
+    def __init__(self, answers: Mapping[str, Any]) -> None:
+        self.made = dict(answers["made"])
+        self.valid = {(text, proof) for text, proof in answers["valid"]}
+        self.accept_unproven = bool(answers["acceptUnproven"])
+
+    def of(self, text: str) -> str:
+        found: str = self.made.get(text, "")
+        return found
+
+    def hold(self, text: str, proof: str) -> bool:
+        return (text, proof) in self.valid

@@ -14,7 +14,6 @@ the name of an object, or a boolean, is not replaced.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import re
 import secrets
@@ -22,14 +21,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.planning.changes.masking import is_secret
+from ruleop.planning.changes.masks import DISTINCT, SHORTEST, decoded
 from ruleop.templating.filters.data_filters import sha256
 
 if TYPE_CHECKING:
     from ruleop.kinds import Object
-
-SHORTEST: Final = 4
-DISTINCT: Final = 8
-"""The length from which a value is also replaced inside longer strings."""
 
 _CHECKSUM_LENGTHS: Final = (64, 63, 40, 32, 24, 20, 16, 12, 10, 8)
 _TRUTHS: Final = frozenset({"true", "false"})
@@ -37,7 +33,8 @@ _COPY: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Redaction:
-    def __init__(self, objects: Iterable[Object]) -> None:
+    def __init__(self, objects: Iterable[Object], computed: Iterable[str] = ()) -> None:
+        """`computed`: values that the pass computed from Secrets."""
         found = list(objects)
         self._key = secrets.token_bytes(16)
         self._words: dict[str, str] = {}
@@ -45,6 +42,9 @@ class Redaction:
         for obj in found:
             if is_secret(obj):
                 self._learn(obj)
+        for value in computed:
+            if self._is_hidden(value) and value not in self._words:
+                self._words[value] = self._word(value)
         self._pattern = self._compiled()
         self._words |= self._checksums([obj for obj in found if is_secret(obj)])
         self._pattern = self._compiled()
@@ -56,7 +56,7 @@ class Redaction:
 
     def _learn(self, secret: Object) -> None:
         for value in _values(secret.get("data")):
-            plain = _decoded(value)
+            plain = decoded(value)
             if self._is_hidden(plain):
                 self._words[plain] = self._word(plain)
                 self._words[value] = _encoded(self._word(plain))
@@ -73,7 +73,7 @@ class Redaction:
             pairs = []
             if isinstance(data, Mapping):
                 pairs = [(data, hidden), *((value, hidden[name]) for name, value in data.items())]
-            pairs += [(_decoded(before), _decoded(after)) for before, after in pairs if isinstance(before, str)]
+            pairs += [(decoded(before), decoded(after)) for before, after in pairs if isinstance(before, str)]
             for before, after in pairs:
                 if before != after:
                     checksums |= {sha256(before, length): sha256(after, length) for length in _CHECKSUM_LENGTHS}
@@ -111,7 +111,7 @@ class Redaction:
     def _short(self, value: Any, encode: Any) -> Any:
         if not isinstance(value, str):
             return None
-        plain = _decoded(value) if encode is _encoded else value
+        plain = decoded(value) if encode is _encoded else value
         return value if plain.startswith("redacted-") or plain in self._public else encode(self._word(plain))
 
 
@@ -122,13 +122,6 @@ def _names(obj: Object) -> Iterable[Any]:
 
 def _values(entries: Any) -> Iterable[str]:
     return [value for value in entries.values() if isinstance(value, str)] if isinstance(entries, Mapping) else []
-
-
-def _decoded(value: str) -> str:
-    try:
-        return base64.b64decode(value, validate=True).decode("utf-8", "surrogateescape")
-    except (binascii.Error, ValueError):
-        return value
 
 
 def _encoded(value: str) -> str:

@@ -27,7 +27,7 @@ from ruleop.planning.model.conditions import Condition, Conditions
 from ruleop.planning.model.marks import Owner
 from ruleop.planning.model.observed import FixedObjects, KindInfo, Kinds, Objects, Observed, Served
 from ruleop.planning.model.outcome import Failed, Failure, Outcome
-from ruleop.planning.planner import choose_rule, plan
+from ruleop.planning.planner import Planning, choose_rule, plan
 
 __all__ = [
     "Action",
@@ -53,6 +53,7 @@ __all__ = [
     "Owner",
     "Patch",
     "Plan",
+    "Planning",
     "Problem",
     "Read",
     "RemoveFinalizer",

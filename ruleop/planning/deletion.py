@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ruleop.planning.child.children import Children
     from ruleop.planning.model.observed import Observed
     from ruleop.rules import Rule
+    from ruleop.steps import Steps
 
 
 @dataclass(slots=True)
@@ -48,7 +49,7 @@ class DeletionPlan:
     check_after: float | None = None  # seconds
 
 
-def plan_deletion(rule: Rule, resource: Object, observed: Observed, children: Children) -> DeletionPlan:
+def plan_deletion(rule: Rule, resource: Object, observed: Observed, children: Children) -> Steps[DeletionPlan]:
     last_reason = children.history.reason
     if observed.finalizer not in (resource["metadata"].get("finalizers") or []):
         return DeletionPlan(_deleting("Deleting"))
@@ -57,7 +58,7 @@ def plan_deletion(rule: Rule, resource: Object, observed: Observed, children: Ch
     if rule.finalize and not done and not why_not:
         if kept := list(_keep_actions(rule, resource, children)):
             return DeletionPlan(_deleting("Finalizing"), kept)
-        children.plan_all([rule.finalize[id_] for id_ in rule.final_order])
+        yield from children.plan_all([rule.finalize[id_] for id_ in rule.final_order])
         if not all(child_plan.ready or child_plan.state is State.UNWANTED for child_plan in children.plans.values()):
             return DeletionPlan(_finalizing(children), children.actions())
         return DeletionPlan(_deleting(FINALIZED), check_after=0.0)

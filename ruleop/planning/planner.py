@@ -10,12 +10,14 @@ the tests all call it.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ruleop.errors import RenderError, RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
-from ruleop.planning.changes.failures import public_message, reason_of
-from ruleop.planning.child.children import Children
+from ruleop.planning.changes.failures import public_error, public_message, reason_of
+from ruleop.planning.child.child_plan import existing_of
+from ruleop.planning.child.children import NO_KEYS, Children
+from ruleop.planning.child.known_secrets import masks_of
 from ruleop.planning.child.pruning import held_back, prune
 from ruleop.planning.deletion import missing_read_permissions, plan_deletion
 from ruleop.planning.events import HEALTHY, transition_events
@@ -48,14 +50,17 @@ from ruleop.planning.status import (
     without_rejected,
 )
 from ruleop.templating import Disabled, Waiting
+from ruleop.templating.values.budget import METER, Account, charged_to
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from ruleop.planning.child.child_plan import Existing
     from ruleop.planning.model.actions import Event
     from ruleop.planning.model.observed import Objects, Observed
     from ruleop.planning.model.targets import Target
     from ruleop.rules import Rule
+    from ruleop.steps import Steps
 
 # Seconds until a name conflict is checked again. No event reports that the conflicting object is gone.
 CHECK_CONFLICTING = 60.0
@@ -76,29 +81,73 @@ def choose_rule(rules: Iterable[Rule], resource: Object) -> Rule | None:
 
 
 def plan(
-    rule: Rule, resource: Object, observed: Observed, history: History = History.NONE, *, foresee: bool = True
+    rule: Rule,
+    resource: Object,
+    observed: Observed,
+    history: History = History.NONE,
+    *,
+    foresee: bool = True,
+    masks: bool = True,
 ) -> Plan:
     """The plan of one pass. `foresee`: plan the status too while there are actions, as it would be if nothing else
-    changed."""
-    try:
-        return _Planner(rule, resource, observed, history, foresee=foresee).plan()
-    except RecursionError:  # expected: an object may be nested deeper than Python's stack
-        raise RuleopError("the resource, or an object that it reads, is nested too deeply to be planned") from None
+    changed. `masks`: find what has to be masked when the plan is shown; the operator only carries it out."""
+    return Planning(rule, resource, observed, history, foresee=foresee, masks=masks).finish()
+
+
+class Planning:
+    """A plan in the making: `plan`, but in steps, so that a plan for thousands of objects can let others run in
+    between. Its account is charged only while it runs."""
+
+    def __init__(
+        self,
+        rule: Rule,
+        resource: Object,
+        observed: Observed,
+        history: History = History.NONE,
+        *,
+        foresee: bool = True,
+        masks: bool = True,
+    ) -> None:
+        self.account = Account()
+        self._planner = _Planner(rule, resource, observed, history, foresee=foresee, masks=masks)
+        self._steps = self._planner.steps()
+
+    def run(self, is_time_up: Callable[[], bool]) -> Plan | None:
+        """Continues until the plan is complete, or until the time is up after a step: then it returns None."""
+        try:
+            with charged_to(self.account):
+                while True:
+                    next(self._steps)
+                    if is_time_up():
+                        return None
+        except StopIteration as end:
+            self._planner.scope.close()
+            return cast("Plan", end.value)
+        except RecursionError:  # expected: an object may be nested deeper than Python's stack
+            raise RuleopError("the resource, or an object that it reads, is nested too deeply to be planned") from None
+
+    def finish(self) -> Plan:
+        planned = self.run(lambda: False)
+        assert planned is not None
+        return planned
 
 
 class _Planner:
-    def __init__(self, rule: Rule, resource: Object, observed: Observed, history: History, *, foresee: bool) -> None:
+    children: Children  # known after the first step
+
+    def __init__(
+        self, rule: Rule, resource: Object, observed: Observed, history: History, *, foresee: bool, masks: bool
+    ) -> None:
         if history.conflicting:
             observed = replace(observed, objects=_WithConflicting(observed.objects, history))
         self.rule, self.resource, self.observed, self.foresee = rule, resource, observed, foresee
         self.period, self.period_note = reconcile_period(rule, resource)
         self.history = self._without_expired_refusals(history) if history.refusals else history
         self.info = observed.kinds.info(rule.kind)
-        self.owner = Owner.of(resource)
-        self.scope = Scope(rule, resource, observed)
+        self.owner = Owner.of(resource, observed.proofs)
+        self.masks = masks and rule.reads_secret
         self.paused = is_paused(resource)
-        work = history.work if history.work is not None and history.work.is_for(rule, resource) else None
-        self.children = Children(rule, observed, self.history, self.scope, self.owner, work, paused=self.paused)
+        self.scope = Scope(rule, resource, observed, masks=self.masks)
         self.held_back = ""  # describes deletions that are delayed because the rules have just changed
         self.acts = False
 
@@ -116,16 +165,44 @@ class _Planner:
         live = self.observed.objects.get(key)
         return (live["metadata"].get("resourceVersion") or "") if live is not None else ""
 
-    def plan(self) -> Plan:
+    def steps(self) -> Steps[Plan]:
+        """The plan. It yields after each object that it has read, rendered or compared."""
+        existing = yield from existing_of(self.rule, self.owner, self.observed)
+        self.children = self._children(existing)
         if self.resource["metadata"].get("deletionTimestamp"):
-            return self._deleting()
+            return (yield from self._deleting())
+        problem = yield from self._plan_children()
+        if desired_keys := self.children.misread():
+            self.scope.close()
+            self.scope = Scope(self.rule, self.resource, self.observed, masks=self.masks)
+            self.children = self._children(existing, desired_keys)
+            problem = yield from self._plan_children()
+        if problem is not None:
+            return self._invalid_plan(problem)
+        yield
+        return self._reconciled()
+
+    def _plan_children(self) -> Steps[Problem | None]:
+        """Plans the children, unless a rule of `validate` is broken: that is returned."""
         for id_ in self.rule.finalize:
             self.scope.names[id_] = Disabled(id_)
         problem = self._invalid()
-        if problem is not None:
-            return self._invalid_plan(problem)
-        self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order])
-        return self._reconciled()
+        if problem is None:
+            yield from self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order])
+        return problem
+
+    def _children(self, existing: list[Existing], desired_keys: Mapping[str, ObjectKey] = NO_KEYS) -> Children:
+        history, rule = self.history, self.rule
+        work = history.work if history.work is not None and history.work.is_for(rule, self.resource) else None
+        return Children(
+            self.scope,
+            history,
+            self.owner,
+            existing,
+            work,
+            paused=self.paused,
+            desired_keys=desired_keys,
+        )
 
     # -- validation ----------------------------------------------------------------------------------------------------
 
@@ -141,7 +218,7 @@ class _Planner:
                     return Problem("spec", "Forbidden", wait.path, wait.site)
                 return Problem("spec", "Waiting", f"{wait.path} is not there yet, and validation needs it", wait.site)
             except RenderError as error:
-                return Problem("spec", "RenderFailed", error.message, error.site)
+                return Problem("spec", "RenderFailed", public_error(self.rule, error), error.site)
         return None
 
     def _invalid_plan(self, problem: Problem) -> Plan:
@@ -242,9 +319,9 @@ class _Planner:
 
     # -- a CR that is being deleted ------------------------------------------------------------------------------------
 
-    def _deleting(self) -> Plan:
+    def _deleting(self) -> Steps[Plan]:
         self.children.use_existing(self.rule.every_child())
-        deletion = plan_deletion(self.rule, self.resource, self.observed, self.children)
+        deletion = yield from plan_deletion(self.rule, self.resource, self.observed, self.children)
         check_after = deletion.check_after if deletion.check_after is not None else self._check_conflicting()
         return self._plan(
             deletion.conditions,
@@ -286,11 +363,14 @@ class _Planner:
                 "requeue_after": self._requeue_after(self._check_after(actions, check_after)),
                 "complete": complete and not self.observed.held_until,
             }
+        if self.scope.masks:
+            found["masks"] = masks_of(self.rule, self.resource, self.scope, self.children)
         return Plan(
             resource=ObjectKey.of(self.resource),
             uid=self.owner.uid,
             rule=self.rule.title,
             rule_digest=self.rule.digest,
+            public_words=self.rule.public_words,
             generation=self.resource["metadata"].get("generation"),
             actions=tuple(actions) if self.acts else (),
             waits=tuple(report.waits),
@@ -300,6 +380,7 @@ class _Planner:
 
     def _add_status(self, found: dict[str, Any], conditions: Conditions | None, actions: list[Action]) -> None:
         """Adds the status, the conditions and the events to the plan's fields. May add problems."""
+        METER.ensure_reserve()
         problems = self.children.report.problems
         conditions = self._report_finalizer(conditions)
         refused_status = self.history.refused_status

@@ -13,10 +13,13 @@ from ruleop.errors import RenderError
 from ruleop.merge import UnwritableError, merge_patch, same
 from ruleop.merge.equality import fingerprint
 from ruleop.merge.normalise import as_json, with_integers, without_nulls
+from ruleop.planning.changes.failures import public_error
 from ruleop.planning.model.actions import Problem, State, StatusWrite
 from ruleop.planning.model.conditions import PAUSE, Condition, Conditions
 from ruleop.schema.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.templating import Omit, TextTemplate, Waiting
+from ruleop.templating.values.budget import METER, Exhausted
+from ruleop.templating.values.data import retained_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -54,15 +57,20 @@ def _evaluated_fields(rule: Rule, scope: Scope, problems: list[Problem]) -> tupl
     if rule.status is None:
         return {}, frozenset()
     if isinstance(rule.status, TextTemplate):
-        return _from_template(rule.status, names, problems)
+        return _from_template(rule, rule.status, names, problems)
     found: dict[str, Any] = {}
     for key, member in rule.status.built.items():
         try:
             value = rule.status.member(member, names)
         except RenderError as error:
-            _add_problem(problems, error)
+            _add_problem(rule, problems, error)
             continue
         if not isinstance(value, Omit) and value is not None:
+            try:
+                METER.retain(retained_bytes(value))
+            except Exhausted as limit:
+                problems.append(Problem("status", "RenderFailed", limit.reason, rule.status.site))
+                continue
             found[key] = value
     return found, frozenset(rule.status.built)
 
@@ -85,7 +93,7 @@ def without_rejected(
 
 
 def _from_template(
-    template: TextTemplate, names: Mapping[str, Any], problems: list[Problem]
+    rule: Rule, template: TextTemplate, names: Mapping[str, Any], problems: list[Problem]
 ) -> tuple[dict[str, Any], frozenset[str]]:
     own_fields = _names_in(template)
     try:
@@ -93,7 +101,7 @@ def _from_template(
     except Waiting:
         return {}, own_fields
     except RenderError as error:
-        _add_problem(problems, error)
+        _add_problem(rule, problems, error)
         return {}, own_fields
     if not documents:
         return {}, own_fields
@@ -116,8 +124,8 @@ def _names_in(template: TextTemplate) -> frozenset[str]:
     return frozenset(name for text in texts for name in _TOP_KEY.findall(text))
 
 
-def _add_problem(problems: list[Problem], error: RenderError) -> None:
-    problem = Problem("status", "RenderFailed", error.message, error.site)
+def _add_problem(rule: Rule, problems: list[Problem], error: RenderError) -> None:
+    problem = Problem("status", "RenderFailed", public_error(rule, error), error.site)
     if problem not in problems:
         problems.append(problem)
 
@@ -161,10 +169,10 @@ def _sentence(parts: Iterable[str]) -> str:
 
 def custom_conditions(rule: Rule, children: Children, problems: list[Problem]) -> tuple[Condition, ...]:
     """The conditions of the rule."""
-    return tuple(_custom(each, children, problems) for each in rule.conditions)
+    return tuple(_custom(rule, each, children, problems) for each in rule.conditions)
 
 
-def _custom(each: RuleCondition, children: Children, problems: list[Problem]) -> Condition:
+def _custom(rule: Rule, each: RuleCondition, children: Children, problems: list[Problem]) -> Condition:
     if missing := children.unreadable(each.reads):  # or `default`, `is defined` and `ready` would give false
         return Condition(each.type, "Unknown", "Forbidden", missing)
     names = children.scope.names
@@ -175,8 +183,8 @@ def _custom(each: RuleCondition, children: Children, problems: list[Problem]) ->
     except Waiting as wait:
         return Condition(each.type, "Unknown", "Forbidden" if wait.forbidden else "Waiting", wait.message)
     except RenderError as error:
-        _add_problem(problems, error)
-        return Condition(each.type, "Unknown", "RenderFailed", error.message)
+        _add_problem(rule, problems, error)
+        return Condition(each.type, "Unknown", "RenderFailed", public_error(rule, error))
     return Condition(
         each.type, status, _reason(reason) or {"True": "Holds", "False": "DoesNotHold"}.get(status, "Unknown"), message
     )

@@ -9,13 +9,15 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import jsonpatch
 
-from ruleop.planning.changes.differences import NOTHING, Difference, differences, flow, leaves, shortened
-from ruleop.planning.changes.masking import masked, masked_pair
+from ruleop.messages import shortened
+from ruleop.planning.changes.differences import NOTHING, Difference, differences, flow, leaves
+from ruleop.planning.changes.masks import NO_MASKS, Masks
 from ruleop.planning.changes.writes import Verb, changes, is_mark, reason_for, verb_of
 from ruleop.planning.model.actions import (
     Action,
@@ -92,7 +94,7 @@ def text_of(lines: Iterable[Line]) -> str:
 
 def show(plan: Plan, resource: Object, kinds: Kinds, *, place: Place = str) -> list[Line]:
     """The plan as text. `resource` is the CR that it was made for."""
-    text = _PlanText(plan, resource, kinds, place)
+    text = _PlanText(_with_masked_texts(plan), resource, kinds, place)
     where = f" in {plan.resource.namespace}" if plan.resource.namespace else ""
     head: Line = (
         Span(f"{plan.resource.kind}/{plan.resource.name}", Tone.TITLE),
@@ -206,7 +208,7 @@ class _PlanText:
         )
 
     def _changes(self, action: Action) -> Iterator[Line]:
-        found = changes(action, self.kinds)
+        found = changes(action, self.kinds, _masks_of(self.plan))
         shown = [each for each in found if not is_mark(each, self.plan.uid)]
         for each in shown:
             yield from _difference(each)
@@ -223,6 +225,7 @@ class _PlanText:
             {name: value for name, value in (status or {}).items() if name not in _OWN_FIELDS}
             for status in (self.resource.get("status"), self.plan.status.status)
         )
+        before, after = _masks_of(self.plan).texts(before, after)
         changed = [line for each in differences(before, after) for line in _difference(each, indent="  ")]
         same = sorted(name for name in after if name in before and after[name] == before[name])
         rest: list[Line] = [(Span(f"    {name}: {shortened(flow(after[name]))}", Tone.FAINT),) for name in same]
@@ -341,11 +344,12 @@ def _text(before: str, after: str, indent: str) -> Iterator[Line]:
 
 def as_json(plan: Plan, resource: Object) -> dict[str, Any]:
     """The plan as plain JSON. Changes are RFC 6902 patches of the live objects; values of Secrets are masked."""
+    plan = _with_masked_texts(plan)
     return {
         "resource": {**_identity(plan.resource), "uid": plan.uid},
         "rule": plan.rule,
         "quiet": plan.quiet,
-        "actions": [_action_json(action) for action in plan.actions],
+        "actions": [_action_json(action, _masks_of(plan)) for action in plan.actions],
         "children": [_child_json(child) for child in plan.children],
         "waits": [{"child": wait.child, "for": wait.for_what, "site": _site_json(wait.site)} for wait in plan.waits],
         "problems": [_problem_json(problem) for problem in plan.problems],
@@ -356,13 +360,41 @@ def as_json(plan: Plan, resource: Object) -> dict[str, Any]:
     }
 
 
+def _masks_of(plan: Plan) -> Masks:
+    return plan.masks if plan.masks is not None else NO_MASKS
+
+
+def _with_masked_texts(plan: Plan) -> Plan:
+    """The plan without known values of Secrets in its messages."""
+    text = _masks_of(plan).text
+    conditions = plan.conditions
+    if conditions is not None:
+        conditions = conditions.with_messages(text)
+    return replace(
+        plan,
+        waits=tuple(replace(wait, for_what=text(wait.for_what)) for wait in plan.waits),
+        problems=tuple(replace(problem, message=text(problem.message)) for problem in plan.problems),
+        children=tuple(
+            replace(
+                child,
+                message=text(child.message),
+                objects=tuple(replace(each, message=text(each.message)) for each in child.objects),
+            )
+            for child in plan.children
+        ),
+        conditions=conditions,
+        events=tuple(replace(event, message=text(event.message)) for event in plan.events),
+    )
+
+
 def _requeue_json(requeue: Requeue | None) -> dict[str, Any] | None:
     return None if requeue is None else {"seconds": requeue.seconds, "reason": requeue.reason}
 
 
-def json_patch(before: Object, after: Object) -> list[dict[str, Any]]:
-    """The RFC 6902 patch from one version of an object to another, independent of the order of fields."""
-    old, new = masked_pair(before, after)
+def json_patch(before: Object, after: Object, masks: Masks = NO_MASKS) -> list[dict[str, Any]]:
+    """The RFC 6902 patch from one version of an object to another, independent of the order of fields. Values of
+    Secrets are masked."""
+    old, new = masks.pair(before, after)
     operations: list[dict[str, Any]] = jsonpatch.make_patch(_sorted(old), _sorted(new)).patch
     return operations
 
@@ -373,7 +405,7 @@ def _sorted(value: Any) -> Any:
     return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
-def _action_json(action: Action) -> dict[str, Any]:
+def _action_json(action: Action, masks: Masks) -> dict[str, Any]:
     if isinstance(action, FinalizerAction):
         return {
             "action": "addFinalizer" if isinstance(action, AddFinalizer) else "removeFinalizer",
@@ -382,11 +414,21 @@ def _action_json(action: Action) -> dict[str, Any]:
     common: dict[str, Any] = {"action": "", "child": action.child, **_identity(action.key)}
     match action:
         case Create():
-            return {**common, "action": "create", "object": masked(action.object)}
+            return {**common, "action": "create", "object": masks.object(action.object)}
         case Patch():
-            return {**common, "action": "patch", "why": action.why, "patch": json_patch(action.live, action.merged)}
+            return {
+                **common,
+                "action": "patch",
+                "why": action.why,
+                "patch": json_patch(action.live, action.merged, masks),
+            }
         case Replace():
-            return {**common, "action": "replace", "why": action.why, "patch": json_patch(action.live, action.object)}
+            return {
+                **common,
+                "action": "replace",
+                "why": action.why,
+                "patch": json_patch(action.live, action.object, masks),
+            }
         case ServerSideApply():
             exists = action.live is not None
             return {
@@ -394,7 +436,7 @@ def _action_json(action: Action) -> dict[str, Any]:
                 "action": "serverSideApply",
                 "why": action.why,
                 "exists": exists,
-                "object": masked(action.object),
+                "object": masks.object(action.object),
             }
         case Delete():
             return {**common, "action": "delete", "why": action.why, "propagation": action.propagation}
@@ -427,8 +469,9 @@ def _status_json(plan: Plan, resource: Object) -> dict[str, Any] | None:
     if plan.status is None:
         return None
     before = {"status": resource["status"]} if resource.get("status") is not None else {}
-    patch = json_patch(before, {"status": plan.status.status}) if plan.status.patch is not None else []
-    return {"value": plan.status.status, "patch": patch, "subresource": plan.status.subresource}
+    old, new = _masks_of(plan).texts(before, {"status": plan.status.status})
+    patch = jsonpatch.make_patch(_sorted(old), _sorted(new)).patch if plan.status.patch is not None else []
+    return {"value": new["status"], "patch": patch, "subresource": plan.status.subresource}
 
 
 def _identity(key: ObjectKey) -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ruleop.kinds import ObjectKey
 from ruleop.planning.child.readiness import readiness
 from ruleop.report.plan_text import Line, Span, Tone
 
@@ -38,7 +39,7 @@ class Node:
 def resource_node(resource: Object, children: Iterable[Object]) -> Node:
     """A custom resource, by its Ready condition, above its children."""
     namespace = resource["metadata"].get("namespace", "")
-    nodes = tuple(child_node(each, namespace) for each in children)
+    nodes = tuple(child_node(each, namespace) for each in sorted(children, key=lambda each: ObjectKey.of(each)[1:]))
     state, message, tone = _resource_state(resource)
     return Node(resource, state, message, tone, nodes, namespace)
 

@@ -5,6 +5,7 @@ from ruleop.rules.findings import Finding, ProjectErrors
 from ruleop.rules.language.durations import parse_duration
 from ruleop.rules.language.json_schema import watches_schema
 from ruleop.rules.language.model import (
+    SECRET,
     Apply,
     Child,
     Condition,
@@ -24,6 +25,7 @@ from ruleop.rules.loading.watched_paths import Place, places
 __all__ = [
     "MAX_CRD_BYTES",
     "REFUSED_METADATA",
+    "SECRET",
     "Apply",
     "Child",
     "Condition",

@@ -41,6 +41,7 @@ Code = Literal[
     "unknown-kind",  # in a built-in API group
     "status-room",
     "unused-template",
+    "adopts-any",  # `adopt: orphans`, and the CR decides which object
     "runs-again",  # a Job that is deleted when it is done
     "looks-like-expression",
     "elsewhere",  # ${NAME} or {{ }} where it is plain text

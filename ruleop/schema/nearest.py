@@ -1,6 +1,7 @@
 """The known name that a misspelled one probably stands for. Messages about unknown names end in "(did you mean ...?)".
 
-A wrong suggestion is worse than none.
+A wrong suggestion is worse than none. The names may come from a custom resource, so their number and length, and the
+time to compare them, are bounded.
 
 The distance is Damerau-Levenshtein restricted to neighbours (optimal string alignment): a missing, an extra or a wrong
 letter, or two swapped ones, cost one each. Case and the separators - and _ cost nothing: `matchlabels`, `match_labels`
@@ -9,10 +10,18 @@ and `matchLabels` are the same name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+MAX_NAME: Final = 63
+"""Characters of a name that is compared. Fields, labels and names of objects are not longer."""
+
+MAX_CANDIDATES: Final = 1000
+MAX_COMPARISONS: Final = 20_000
+"""Comparisons of two characters, at about 0.2 microseconds each."""
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
@@ -23,15 +32,19 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
     that, a shortened or extended name (`env` for `envVars`, `portNumber` for `port`) matches if at least three letters
     agree from the start and no other candidate starts with them.
     """
-    folded = _fold(name)
-    if not folded:
+    folded = _fold(name[: MAX_NAME + 1])
+    if not folded or len(name) > MAX_NAME:
         return None
-    names = sorted({candidate for candidate in candidates if candidate and candidate != name})
-    near = [
-        (distance(folded, _fold(candidate)), candidate)
-        for candidate in names
-        if _has_similar_length(folded, _fold(candidate))
-    ]
+    first = islice(candidates, MAX_CANDIDATES)
+    names = sorted({candidate for candidate in first if 0 < len(candidate) <= MAX_NAME and candidate != name})
+    near, left = [], MAX_COMPARISONS
+    for candidate in names:
+        other = _fold(candidate)
+        if not _has_similar_length(folded, other) or not _has_similar_letters(folded, other):
+            continue
+        left -= len(folded) * len(other)
+        if left >= 0:
+            near.append((distance(folded, other), candidate))
     near = [(edits, candidate) for edits, candidate in near if edits <= _allowed_edits(folded, _fold(candidate))]
     if near:
         return min(near)[1]
@@ -72,6 +85,11 @@ def _allowed_edits(a: str, b: str) -> int:
 
 def _has_similar_length(a: str, b: str) -> bool:
     return abs(len(a) - len(b)) <= _allowed_edits(a, b)
+
+
+def _has_similar_letters(a: str, b: str) -> bool:
+    """Whether the number of edits may be small enough: each replaces at most one letter by another."""
+    return len(set(a) ^ set(b)) <= 2 * _allowed_edits(a, b)
 
 
 def _is_prefix_of_other(a: str, b: str) -> bool:

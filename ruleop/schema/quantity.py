@@ -39,7 +39,7 @@ _MAX_EXPONENT = 30
 def parse_quantity(value: JSON) -> Fraction | None:
     """The exact amount, or None when `value` is not a quantity. Numbers are quantities: `cpu: 1` means `cpu: "1"`."""
     if type(value) is str:
-        return _parse(value)
+        return _parse(value) if len(value) <= _MAX_LENGTH else None
     if type(value) is int or type(value) is float:
         return _parse(repr(value))
     return None
@@ -53,7 +53,7 @@ def quantity_equal(a: JSON, b: JSON) -> bool:
 
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> Fraction | None:
-    match = _QUANTITY.fullmatch(text) if len(text) <= _MAX_LENGTH else None
+    match = _QUANTITY.fullmatch(text)
     if match is None:
         return None
     sign, digits, exponent, suffix = match.groups()

@@ -2,14 +2,17 @@
 
 from ruleop.templating.compile.compiled import Expression, StringTemplate, TextTemplate, Tree
 from ruleop.templating.compile.environment import TemplateFunction
+from ruleop.templating.compile.hiding import HIDDEN, render_hidden
 from ruleop.templating.compile.library import Library
 from ruleop.templating.compile.other_tools import instead_of
 from ruleop.templating.compile.references import SAME_ITEMS, Reference
+from ruleop.templating.compile.secret_flow import SECRET_FUNCTIONS, secret_slots
 from ruleop.templating.tree.resource_reader import read_resources
 from ruleop.templating.tree.yaml_reader import NotJson, YamlNode, read_yaml, resolve_scalar
 from ruleop.templating.tree.yaml_writer import yaml_document, yaml_text
 from ruleop.templating.values.data import Lazy, ListView, MapView, ObjectsView, View, partial_view, plain, view
 from ruleop.templating.values.faults import Fault, LimitExceeded, NotPermitted, NotThereYet, RuleErrors, Waiting
+from ruleop.templating.values.text import SlotPlace
 from ruleop.templating.values.undefined import (
     OMIT,
     Announced,
@@ -40,10 +43,12 @@ FUNCTIONS = frozenset({"has_kind", *NONDETERMINISTIC})
 
 __all__ = [
     "FUNCTIONS",
+    "HIDDEN",
     "JINJA_NAMES",
     "NONDETERMINISTIC",
     "OMIT",
     "SAME_ITEMS",
+    "SECRET_FUNCTIONS",
     "Announced",
     "Broken",
     "Disabled",
@@ -64,6 +69,7 @@ __all__ = [
     "Origin",
     "Reference",
     "RuleErrors",
+    "SlotPlace",
     "StringTemplate",
     "TemplateFunction",
     "TextTemplate",
@@ -77,7 +83,9 @@ __all__ = [
     "plain",
     "read_resources",
     "read_yaml",
+    "render_hidden",
     "resolve_scalar",
+    "secret_slots",
     "view",
     "yaml_document",
     "yaml_text",

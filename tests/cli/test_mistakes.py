@@ -289,9 +289,11 @@ def test_an_internal_error_is_one_line_and_with_debug_a_traceback(project, ruleo
     assert (ran.status, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert ran.err.startswith("ruleop: internal error (TypeError); your project is not the cause. Please report it")
     assert "inner workings" not in ran.err
-    assert "TypeError: inner workings\n" in ruleop("check", "--debug").err
+    shown = ruleop("check", "--debug").err
+    assert shown.startswith("TypeError\n")
+    assert "inner workings" not in shown, "the message may be a value of a Secret"
     monkeypatch.setenv("RULEOP_DEBUG", "1")
-    assert "Traceback (most recent call last)" in ruleop("check").err
+    assert ruleop("check").err.startswith("TypeError\n  ")
 
 
 def test_help_has_the_first_line_of_each_commands_help(ruleop):

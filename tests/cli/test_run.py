@@ -58,13 +58,26 @@ FLAGS = [
     ("--leader-elect-retry-period", "500ms", "lease", Timing(15, 10, 0.5), Timing(15, 10, 2)),
     ("--metrics-bind-address", "0", "metrics_address", "0", ":8080"),
     ("--health-probe-bind-address", ":9", "health_address", ":9", ":8081"),
+    ("--metrics-cert", "c", "metrics_certificate", (Path("c"), Path("k")), None),
+    ("--metrics-key", "k", "metrics_certificate", (Path("c"), Path("k")), None),
+    ("--metrics-auth", "true", "metrics_auth", True, False),
     ("--max-concurrent-reconciles", "3", "max_concurrent", 3, None),
     ("--reload", "false", "reload", False, True),
     ("--dry-run", "true", "dry_run", True, False),
     ("--kube-api-qps", "2.5", "qps", 2.5, None),
     ("--graceful-shutdown-timeout", "1m30s", "grace", 90.0, 30.0),
 ]
-SWITCHES = {"--leader-elect": "--leader-elect", "--reload": "--no-reload", "--dry-run": "--dry-run"}
+SWITCHES = {
+    "--leader-elect": "--leader-elect",
+    "--reload": "--no-reload",
+    "--dry-run": "--dry-run",
+    "--metrics-auth": "--metrics-auth",
+}
+NEEDED = {
+    "--metrics-cert": ["--metrics-key=k"],
+    "--metrics-key": ["--metrics-cert=c"],
+    "--metrics-auth": ["--metrics-cert=c", "--metrics-key=k"],
+}
 IDS = [flag for flag, *_ in FLAGS]
 
 
@@ -73,8 +86,9 @@ def test_each_flag_has_a_variable_and_a_default(options, flag, text, name, value
     given = [SWITCHES[flag]] if flag in SWITCHES else [f"{flag}={text}"]
     variable = "RULEOP_" + flag.removeprefix("--").replace("-", "_").upper()
     assert getattr(options()[0], name) == default
-    assert getattr(options(*given)[0], name) == value
-    assert getattr(options(**{variable: text})[0], name) == value
+    needed = NEEDED.get(flag, [])
+    assert getattr(options(*given, *needed)[0], name) == value
+    assert getattr(options(*needed, **{variable: text})[0], name) == value
 
 
 def test_a_flag_overrides_its_variable_which_overrides_watch_namespace(options):
@@ -127,6 +141,12 @@ def test_each_setting_has_its_flag_and_each_flag_is_documented():
         (["--max-concurrent-reconciles=0"], "--max-concurrent-reconciles: 0 is not in the range"),
         (["--kube-api-qps=-1"], "--kube-api-qps: -1.0 is not in the range"),
         (["--log-format=xml"], "--log-format: 'xml' is not one of 'text', 'json'"),
+        (["--metrics-cert=c"], "--metrics-key: a certificate and its key are both needed"),
+        (["--metrics-key=k"], "--metrics-cert: a certificate and its key are both needed"),
+        (
+            ["--metrics-auth"],
+            "--metrics-auth: needs --metrics-cert and --metrics-key: without TLS, anybody on the way could read the",
+        ),
         (["-C", "none"], "none: no such folder"),
         (["-C", "templates"], "not a ruleop project: no watches.yaml in templates"),
     ],

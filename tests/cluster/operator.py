@@ -93,7 +93,7 @@ class Permissions:
         ]
 
 
-OWN_NAMESPACE = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "update"]}]
+OWN_NAMESPACE = [{"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["get", "create", "update"]}]
 
 
 def _copied(project: Path, folder: Path) -> Path:
@@ -309,9 +309,10 @@ def _counts(event: Event) -> bool:
 
 
 def is_bookkeeping(event: Event) -> bool:
-    """What is said about the work: events, and the inventory."""
+    """What is said about the work: events, the inventory and the owner key."""
     target = event["objectRef"]
-    return target["resource"] in {"events", "configmaps"}  # no example has ConfigMaps for children
+    own = target["resource"] == "secrets" and target.get("namespace", "").startswith("operator-")
+    return own or target["resource"] in {"events", "configmaps"}  # no example has ConfigMaps for children
 
 
 def described(event: Event) -> str:

@@ -1,9 +1,10 @@
-"""Step 6 of the README's tour, as it is written: `kubectl` and `ruleop run` with a kubeconfig, and Ctrl-C."""
+"""Steps 1 and 7 of the README's tour, as it is written: `kubectl` and `ruleop run` with a kubeconfig, and Ctrl-C."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import re
 import signal
 import subprocess
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from controlplane.cluster import ControlPlane
 
 LINES = [command.line for block in blocks() if block.mark == "needs a cluster" for command in block.commands]
+IN_MEMORY = [command.line for block in blocks() if block.mark == "needs kubectl" for command in block.commands]
 
 
 class Terminal:
@@ -114,3 +116,22 @@ def test_the_tour_on_a_cluster(terminal: Terminal, control_plane: ControlPlane) 
         terminal.run(line)
     assert control_plane.kubectl(*children) == ""
     assert control_plane.kubectl(*["get", "configmaps", "--output=name"]).split() == ["configmap/kube-root-ca.crt"]
+
+
+def test_the_first_step_with_kubectl_and_a_cluster_in_memory(terminal: Terminal) -> None:
+    """The same commands against the API server in memory."""
+    first, get, scale, patch, delete = IN_MEMORY
+    with terminal.running(first) as output:
+        printed = eventually("the kubeconfig", lambda: re.search(r"export KUBECONFIG=(.+)", output.read_text()))
+        terminal.environment["KUBECONFIG"] = printed[1]
+        app = "kubectl get app app-sample --output=jsonpath={.status.availableReplicas}"
+        eventually("the App to be ready", lambda: terminal.run(app) == "2")
+        assert "deployment.apps/app-deployment" in terminal.run(get)
+        terminal.run(scale)
+        replicas = "kubectl get deployment app-deployment --output=jsonpath={.spec.replicas}"
+        eventually("the scaling to be reverted", lambda: terminal.run(replicas) == "2")
+        terminal.run(patch)
+        eventually("the edit of the App", lambda: terminal.run(app) == "3")
+        terminal.run(delete)
+        children = "kubectl get deployments,services --output=name --selector=app.kubernetes.io/managed-by=ruleop"
+        eventually("the children to be gone", lambda: "app-deployment" not in terminal.run(children))

@@ -1,6 +1,7 @@
 """The console blocks of the README: commands, and what each prints. A mark on the line before a block says what it needs:
 
-<!-- needs a cluster -->, <!-- needs the network -->   its commands are not run without
+<!-- needs a cluster -->, <!-- needs kubectl -->,
+<!-- needs the network -->                            its commands are not run without
 <!-- with FILE: OLD -> NEW -->                         FILE is edited for this block, and restored after it
 
 Output that is not shown is not compared; a line `...` stands for any lines, or none.

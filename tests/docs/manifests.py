@@ -14,8 +14,14 @@ DOCUMENTS: list[dict[str, Any]] = [
     document for block in re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL) for document in yaml.safe_load_all(block)
 ]
 DEPLOYMENT = next(document for document in DOCUMENTS if document.get("kind") == "Deployment")
+# For --metrics-auth.
+METRICS = [
+    document for document in DOCUMENTS if str(document.get("metadata", {}).get("name")).startswith("ruleop-metrics")
+]
 # In the order of the page: the namespace comes first.
-PERMISSIONS = [document for document in DOCUMENTS if "kind" in document and document is not DEPLOYMENT]
+PERMISSIONS = [
+    document for document in DOCUMENTS if "kind" in document and document is not DEPLOYMENT and document not in METRICS
+]
 
 
 def keys() -> dict[str, str]:

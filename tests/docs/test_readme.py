@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NETWORK = "needs the network"
-MARKS = {"", "needs a cluster", NETWORK}
+MARKS = {"", "needs a cluster", "needs kubectl", NETWORK}
 OFFLINE = [block for block in blocks() if block.mark not in MARKS - {""}]
 
 

@@ -13,6 +13,7 @@ from ruleop.engine.queue.request import Request
 from ruleop.engine.reconcile.environment import Environment
 from ruleop.engine.reconcile.executor import Executor
 from ruleop.engine.reconcile.failures import classify
+from ruleop.engine.reconcile.owner_key import OwnerKey
 from ruleop.engine.reconcile.reconciler import Reconciler
 from ruleop.engine.reconcile.status_debounce import StatusDebounce
 from ruleop.engine.telemetry.metrics import Metrics
@@ -20,6 +21,7 @@ from ruleop.kinds import ObjectKey
 from ruleop.kube.watch.store import parse_version
 from ruleop.offline.cluster import OfflineKinds
 from ruleop.planning.model.marks import PART_OF
+from tests.engine.fake_config_map import FakeConfigMap
 from tests.engine.server import FakeStores, Server
 from tests.planning.harness import app, project
 
@@ -118,6 +120,7 @@ class ReconcilerHarness:
             inventory=SimpleNamespace(
                 before_writes=self.before_writes, conditions_of=lambda _kind: self.known_conditions
             ),
+            owner_key=OwnerKey(FakeConfigMap()),
             events=self,
             metrics=self.metrics,
             debounce=StatusDebounce(partial(next, itertools.count(0, 10)), lambda _seconds, _call: None),  # always out

@@ -35,7 +35,7 @@ class Held:
 
 
 def informer(labels=""):
-    made = Informer(WatchSpec(CONFIG_MAP, labels=labels))
+    made = Informer(WatchSpec(CONFIG_MAP, labels=labels, children=labels == CHILD_LABELS))
     made.watchers = [Held()]
     return made
 

@@ -4,10 +4,10 @@ pause."""
 from __future__ import annotations
 
 from ruleop.engine.cache.informers import WatchSpec
+from ruleop.engine.cache.watch_specs import child_need
 from ruleop.engine.manager.inventory import InventoryEntry
 from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.watch.store import State
-from ruleop.planning.model.marks import PART_OF
 from tests.engine.controller_set_harness import APP, OTHER, project_of, watch
 
 
@@ -80,7 +80,7 @@ def test_a_controller_is_synced_when_no_watch_is_pending(run_scenario):
     async def scenario(operator):
         operator.start(watch())
         assert operator.cache.is_synced(APP)
-        children = operator.informers.informers[WatchSpec(Kind("", "v1", "ConfigMap"), labels=PART_OF)]
+        children = operator.informers.informers[child_need(Kind("", "v1", "ConfigMap"))]
         for state, knows in ((State.PENDING, False), (State.UNSERVED, True), (State.FORBIDDEN, True)):
             children.state = state
             assert operator.cache.is_synced(APP) is knows

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import gc
 import re
 import socket
 import threading
@@ -57,6 +59,20 @@ def read_all(connection):
 def wait_until(condition):
     while not condition():
         time.sleep(0.005)
+
+
+def open_connections(server):
+    """Those that the server has open, whether it has counted them or not."""
+    gc.collect()
+    return sum(
+        isinstance(each, socket.socket) and each.fileno() >= 0 and is_of(server, each) for each in gc.get_objects()
+    )
+
+
+def is_of(server, connection):
+    with contextlib.suppress(OSError):
+        return connection is not server.socket and connection.getsockname()[1] == server.server_port
+    return False
 
 
 def request(server, data, host="127.0.0.1"):
@@ -140,6 +156,42 @@ def test_above_the_maximum_number_of_threads_connections_are_refused(monkeypatch
         assert read_all(connections[-1]) == b""
         assert threading.active_count() <= http_server.MAX_THREADS + 1
         release.set()
+
+
+@pytest.mark.parametrize("data", [b"", b"GET /hello HTTP/1.1\r\n", b"GET /long HTTP/1.1\r\n\r\n"])
+def test_slow_clients_take_no_more_sockets_than_the_maximum(server, monkeypatch, data):
+    monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 5)
+    with contextlib.ExitStack() as stack:
+        clients = []
+        for _ in range(60):
+            clients.append(stack.enter_context(connect(server)))
+            with contextlib.suppress(OSError):
+                clients[-1].sendall(data)
+        wait_until(lambda: open_connections(server) <= 5)
+        assert request(server, GET)[0] == "200 OK"
+
+
+@pytest.mark.parametrize("data", [b"", b"GET /long HTTP/1.1\r\n\r\n"])
+def test_a_connection_has_a_maximum_lifetime(server, monkeypatch, data):
+    monkeypatch.setattr(http_server, "LIFETIME", 0.1)
+    with connect(server) as connection:
+        connection.sendall(data)
+        wait_until(lambda: server._connections)
+        wait_until(lambda: not server._connections)  # long before TIMEOUT, by which the test would end, too
+        assert request(server, GET)[0] == "200 OK"
+
+
+def test_without_a_free_file_descriptor_it_pauses_before_it_accepts_again(server, monkeypatch):
+    pauses = []
+
+    def no_descriptor(_server):
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(http_server.WSGIServer, "get_request", no_descriptor)
+    monkeypatch.setattr(http_server.time, "sleep", pauses.append)
+    with pytest.raises(OSError, match="too many"):
+        server.get_request()
+    assert pauses == [http_server.PAUSE]
 
 
 def test_closing_disconnects_clients_and_refuses_new_ones():

@@ -7,12 +7,12 @@ import asyncio
 import pytest
 
 from ruleop.engine.cache.informers import WatchSpec
+from ruleop.engine.cache.watch_specs import child_need
 from ruleop.engine.manager.inventory import InventoryEntry
 from ruleop.engine.queue.request import Request
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.watch.store import State
-from ruleop.planning.model.marks import PART_OF
 from tests.engine.controller_set_harness import (
     APP,
     CONFIG,
@@ -252,7 +252,7 @@ def test_a_kind_that_the_rules_dropped_is_watched_and_recorded_until_no_cr_has_a
         await operator.collect()
         assert operator.recorded() == {APP: entry(CONFIG)}
         assert SECRET not in operator.cache.children_of
-        assert WatchSpec(Kind("", "v1", "Secret"), labels=PART_OF) not in operator.informers.informers
+        assert child_need(Kind("", "v1", "Secret")) not in operator.informers.informers
 
     run_scenario(scenario)
 

@@ -91,3 +91,34 @@ def test_retries_back_off_up_to_ten_seconds(tmp_path):
         return [line["retry_in"] for line in lines]
 
     assert run_in_virtual_time(scenario()) == [0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+
+
+def test_credentials_in_the_servers_address_are_in_no_log_probe_or_metric(run, unreachable, tmp_path):
+    unreachable.write_text(unreachable.read_text().replace("http://", "http://joe:s3cret@"))
+    texts = []
+
+    async def scenario():
+        port = free_port()
+        address = f"127.0.0.1:{port}"
+        options = Options(kubeconfig=str(unreachable), metrics_address=address, health_address=address, reload=False)
+        manager = Manager(RULES, tmp_path, options)
+        running = asyncio.create_task(manager.run())
+        async with aiohttp.ClientSession() as client:
+            while not texts or "cannot be reached" not in texts[-1]:
+                await asyncio.sleep(0.05)
+                try:
+                    async with client.get(f"http://{address}/readyz") as answer:
+                        texts.append(await answer.text())
+                except aiohttp.ClientConnectionError:
+                    continue
+            async with client.get(f"http://{address}/metrics") as answer:
+                texts.append(await answer.text())
+        manager.stopping.set()
+        assert await running is True
+
+    with capture_logs() as lines:
+        run(scenario())
+    texts.append(str(lines))
+    assert [text for text in texts if "s3cret" in text or "joe" in text] == []
+    assert 'host="127.0.0.1:1"' in texts[-2]
+    assert "http://127.0.0.1:1 cannot be reached" in texts[-1]

@@ -35,7 +35,14 @@ class Play:
         self.done, self.failed = [], {}
         world = SimpleNamespace(resource=lambda _key, _version="": self.resource, seen_from=lambda _namespace: world)
         environment = SimpleNamespace(
-            cache=world, executor=self, metrics=Metrics(), finalizer=OURS, dry_run=dry_run, clock=None, debounce=None
+            cache=world,
+            executor=self,
+            metrics=Metrics(),
+            finalizer=OURS,
+            own=frozenset(),
+            dry_run=dry_run,
+            clock=None,
+            debounce=None,
         )
         self.reconciler = Reconciler(APP, (), environment, queue=None)
 

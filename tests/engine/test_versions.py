@@ -9,7 +9,7 @@ import pytest
 
 from ruleop.engine.cache.cache import Cache
 from ruleop.engine.cache.informers import WatchSpec
-from ruleop.engine.cache.watch_specs import child_needs, observe_need
+from ruleop.engine.cache.watch_specs import child_need, child_needs, observe_need
 from ruleop.kinds import GroupKind, Kind, ObjectKey
 from ruleop.kube.client.requests import Source
 from ruleop.kube.watch.store import State, Store
@@ -18,6 +18,7 @@ from ruleop.planning.child.child_plan import existing_of
 from ruleop.planning.model.marks import PART_OF
 from ruleop.rules import build_project
 from ruleop.schema.table import ResourceInfo
+from ruleop.steps import finished
 
 THING = GroupKind("two.example.com", "Thing")
 V1, V2 = (Kind(*THING[:1], version, THING.kind) for version in ("v1", "v2"))
@@ -43,7 +44,7 @@ def rule():
 
 
 def informer(kind: Kind, *, labels: str = "", fields: str = "", metadata_only: bool = False):
-    need = WatchSpec(kind, labels=labels, fields=fields, metadata_only=metadata_only)
+    need = WatchSpec(kind, labels=labels, fields=fields, metadata_only=metadata_only, children=labels == PART_OF)
     store = Store(Source(ResourceInfo("things", True, False, kind), labels=labels, metadata_only=metadata_only))
     store.begin_list()
     store.end_list(1)
@@ -77,7 +78,7 @@ def held(world: Cache):
 
 def test_a_kind_is_watched_in_each_version_that_is_written(rule):
     needs = list(child_needs([rule], frozenset({THING}), {THING: V2}))
-    assert needs == [WatchSpec(V1, labels=PART_OF), WatchSpec(V2, labels=PART_OF)]
+    assert needs == [child_need(V1), child_need(V2)]
 
 
 def test_only_what_is_read_as_metadata_is_watched_as_metadata(rule):
@@ -104,7 +105,7 @@ def test_what_exists_is_seen_in_the_version_of_its_child(world, rule):
     for kind in (V1, V2):
         (store,) = (each.store for each in world.children_of[THING] if each.need.kind == kind)
         store.apply(thing(kind, of=kind.version))
-    (existing,) = existing_of(rule, OWNER, SimpleNamespace(objects=world))
+    (existing,) = finished(existing_of(rule, OWNER, SimpleNamespace(objects=world, own=())))
     assert existing.live["spec"] == {"of": "v1"}
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
-from ruleop.engine.cache.informers import WatchSpec
-from ruleop.engine.cache.watch_specs import uses_has_kind
+from ruleop.engine.cache.watch_specs import child_need, uses_has_kind
 from ruleop.engine.manager.controller_set import ControllerSet
 from ruleop.engine.manager.controllers import Controller, Controllers
 from ruleop.engine.manager.inventory import InventoryEntry
@@ -15,8 +15,10 @@ from ruleop.engine.reconcile.status_schema import StatusSchemas
 from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.watch.store import State
-from ruleop.planning.model.marks import PART_OF
 from ruleop.rules import build_project
+
+if TYPE_CHECKING:
+    from ruleop.engine.cache.informers import WatchSpec
 
 RULES = "- {group: example.com, version: v1, kind: App, children: {c: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}}}"
 APP, OLD = GroupKind("example.com", "App"), GroupKind("old.example.com", "Old")
@@ -51,9 +53,7 @@ def test_a_remembered_kind_is_watched_as_soon_as_it_is_served():
     assert OLD not in controller_set.cache.children_of
     served[OLD] = SimpleNamespace(info=SimpleNamespace(kind=Kind("old.example.com", "v2", "Old")))
     controller_set.update_watches()
-    assert controller_set.cache.children_of[OLD][0].need == WatchSpec(
-        Kind("old.example.com", "v2", "Old"), labels=PART_OF
-    )
+    assert controller_set.cache.children_of[OLD][0].need == child_need(Kind("old.example.com", "v2", "Old"))
     assert controller_set.cache.children_of[OLD][0].need in controllers.by_kind[APP].needs
 
 

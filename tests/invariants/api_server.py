@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 HOME = "ruleop-system"  # of the operator itself
 WRITES = frozenset({"create", "update", "patch", "delete"})
 CRD = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+OWN = ("-inventory", "-owner-key")  # of the operator itself
 BESIDE = frozenset({"events", "leases", "customresourcedefinitions"})
 _REFUSALS = {
     Failure.EXISTS: (409, "AlreadyExists"),
@@ -64,7 +65,7 @@ class Asked(NamedTuple):
     @property
     def writes(self) -> bool:
         """Whether it changes a CR or a child. What is said about the work does not."""
-        return self.verb in WRITES and self.resource not in BESIDE and not self.key.name.endswith("-inventory")
+        return self.verb in WRITES and self.resource not in BESIDE and not self.key.name.endswith(OWN)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from ruleop.engine.manager.controllers import Controller
     from ruleop.kube.client.requests import Source
+    from ruleop.kube.watch.store import Selection as StoreSelection
     from tests.projects.cluster import Happened
 
 
@@ -41,8 +42,8 @@ QUICK = Backoff(0.001, 0.02)  # so that retries do not slow a test down
 class FakeWatcher:
     """A watch that delivers events when the test says so."""
 
-    def __init__(self, wire: HarnessWire, source: Source, **_: Any) -> None:
-        self.store = Store(source)
+    def __init__(self, wire: HarnessWire, source: Source, *, selects: StoreSelection, **_: Any) -> None:
+        self.store = Store(source, selects)
         self.selection = Selection.of(source)
         self.wire = wire
         self.reflector = Reflector(source, self.store, chance=lambda: 0.5)
@@ -118,6 +119,7 @@ class OperatorHarness:
         """As the manager does, up to the watches, which have listed nothing yet."""
         await self.manager.discovery.refresh()
         await self.manager.inventory.load()
+        await self.manager._load_key()
         self.manager.controller_set.start_leading()
         self.manager.controller_set.apply(self.cluster.project)
         for controller in self.controllers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +36,19 @@ def test_what_is_folded_can_be_unfolded(value: Any, depth: int) -> None:
     assert all(orjson.loads(each) is not None for each in inner)
     assert len(shell) + sum(map(len, inner)) - sum(len(b"%d" % number) for number in range(len(inner))) == len(text)
     orjson.loads(shell)
+
+
+@pytest.mark.parametrize("broken", [b'{"a":"' + b'\\"' * 400_000, b'"' * 800_001, b'{"a":"' + b"\\" * 800_001])
+def test_a_string_that_does_not_end_is_read_once(broken: bytes) -> None:
+    """With a search for its end from each quote, this would take an hour."""
+    shell, inner = fold(broken, 1)
+    assert (shell, inner) == (broken, [])
+
+
+def test_text_with_too_many_brackets_is_not_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ruleop.kube.client.json_depth.MAX_BRACKETS", 8)
+    assert fold(b"[[[1]],[]]", 1) == (b"[0,1]", [b"[[1]]", b"[]"])
+    assert fold(b"[[[1]],[],[]]", 1) == (b"[[[1]],[],[]]", [])
 
 
 def test_a_store_holds_each_deep_object_once_and_whole() -> None:

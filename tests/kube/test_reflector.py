@@ -96,6 +96,66 @@ def test_a_server_without_streaming_lists_is_listed_by_pages(reflector: Reflecto
     assert query(reflector.next(0.2))["resourceVersion"] == "50", "of the first page: the list is as of then"
 
 
+def test_pages_that_are_too_large_are_followed_by_smaller_ones(reflector: Reflector, store: Store) -> None:
+    too_large = ApiError(Problem.TOO_LARGE, verb="list", resource="widgets", text="too large")
+    reflector.next(0.0)
+    reflector.failed(refusal(422), 0.0)
+    limits = []
+    for _ in range(4):
+        limits.append(query(reflector.next(0.0))["limit"])
+        reflector.failed(too_large, 0.0)
+    assert limits == ["500", "50", "5", "1"]
+    rested(reflector, 0.0)
+    assert "too large" in store.problem
+
+
+def test_one_list_in_a_piece_that_is_too_large_is_followed_by_pages(reflector: Reflector) -> None:
+    reflector.next(0.0)
+    reflector.failed(refusal(422), 0.0)
+    reflector.next(0.0)
+    reflector.page(
+        orjson.dumps({"metadata": {"resourceVersion": "50", "continue": "next"}, "items": [widget("a", 1)]}), 0.1
+    )
+    reflector.next(0.1)
+    reflector.failed(refusal(410, "Expired", verb="list"), 0.2)
+    at = rested(reflector, 0.2)
+    assert query(reflector.next(at)) == {}
+    reflector.failed(ApiError(Problem.TOO_LARGE, verb="list", resource="widgets", text="too large"), at)
+    assert query(reflector.next(at)) == {"limit": "500"}
+
+
+def test_a_watch_that_the_server_does_not_end_is_reopened_although_events_arrive(
+    reflector: Reflector, store: Store
+) -> None:
+    watching(reflector)
+    reflector.lines([line("ADDED", widget("a", 101))], 241.0)
+    assert reflector.reading
+    reflector.lines([line("ADDED", widget("a", 102))], 242.0)
+    assert not reflector.reading
+    assert query(reflector.next(242.0))["resourceVersion"] == "102"
+    assert store.problem == ""
+
+
+def test_a_streaming_list_without_progress_ends_although_bookmarks_arrive(reflector: Reflector, store: Store) -> None:
+    reflector.next(0.0)
+    reflector.opened(0.0)
+    reflector.lines([bookmark(7)], 59.0)
+    assert reflector.reading
+    reflector.lines([bookmark(8)], 60.0)
+    assert not reflector.reading
+    assert "neither an object nor the end of the list received for 60 s" in store.problem
+
+
+def test_an_object_that_was_folded_is_taken_once(reflector: Reflector) -> None:
+    """Else a list of numbers could have one large object read as often as it likes."""
+    reflector.next(0.0)
+    reflector.failed(refusal(422), 0.0)
+    reflector.next(0.0)
+    deep = b'{"metadata":{"name":"a","namespace":"ns"},"spec":%s1%s}' % (b'{"a":' * 1100, b"}" * 1100)
+    with pytest.raises(ApiError, match="the answer is not a list"):
+        reflector.page(b'{"metadata":{"resourceVersion":"5"},"items":[%s,0,0]}' % deep, 0.0)
+
+
 def test_pages_that_expire_are_followed_by_one_list_in_a_piece(reflector: Reflector) -> None:
     reflector.next(0.0)
     reflector.failed(refusal(422), 0.0)

@@ -39,6 +39,17 @@ def test_no_name_can_make_a_request_for_everything(name: str) -> None:
         requests.delete(DEPLOYMENTS, WEB._replace(namespace=""), uid="u")
 
 
+@pytest.mark.parametrize("namespace", [".", "..", "a/b", "%2e%2e", "A", "x" * 64])
+def test_a_namespace_is_one_segment_of_a_path(namespace: str) -> None:
+    for make in (
+        lambda: requests.get(DEPLOYMENTS, WEB._replace(namespace=namespace)),
+        lambda: requests.list_page(Source(DEPLOYMENTS, namespace), limit=1),
+        lambda: requests.create(DEPLOYMENTS, {"metadata": {"name": "a", "namespace": namespace}}),
+    ):
+        with pytest.raises(ApiError, match="is not the name of a namespace"):
+            make()
+
+
 def test_a_name_cannot_leave_its_place() -> None:
     assert requests.get(DEPLOYMENTS, WEB._replace(name="../secrets?x#y")).path.endswith(
         "/deployments/..%2Fsecrets%3Fx%23y"

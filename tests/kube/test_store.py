@@ -12,6 +12,7 @@ import pytest
 
 from ruleop.kinds import ObjectKey
 from ruleop.kube.watch.store import MAX_KEPT_BYTES, Change, Origin, State, Store, parse_version
+from ruleop.names import PART_OF_LABEL
 from tests.kube.model_server import SOURCE
 
 
@@ -322,3 +323,39 @@ def test_memory_is_about_the_json() -> None:
     finally:
         tracemalloc.stop()
     assert held / 300 / size < 1.3
+
+
+def test_what_a_store_does_not_select_is_not_kept(changes: list[Change]) -> None:
+    store = Store(SOURCE, lambda key, metadata: key.name.startswith("a") and "owner" in (metadata.get("labels") or {}))
+    store.subscribe(changes.append)
+    ours: dict[str, Any] = {"metadata": {"labels": {"owner": "x"}}}
+    store.begin_list()
+    for obj in (widget("a1", **ours), widget("a2"), widget("b", **ours)):
+        store.list_object(obj)
+    store.end_list(9)
+    assert store.select_keys() == [key("a1")]
+    store.apply(widget("a2", 10))
+    assert not store.put(widget("a2", 11))
+    assert (store.select_keys(), store.version) == ([key("a1")], 10)
+    changes.clear()
+    store.apply(widget("a1", 12))
+    assert [(change.key, change.new) for change in changes] == [(key("a1"), None)], "it lost what it is selected by"
+    store.apply(widget("a1", 13, **ours))
+    store.begin_list()
+    store.list_object(widget("a1", 14))
+    store.end_list(14)
+    assert not len(store)
+
+
+def test_children_are_added_and_removed_in_any_order_and_number() -> None:
+    store = Store(SOURCE)
+    names = [f"w{number:03}" for number in range(100)]
+    for version, name in enumerate((names[number * 37 % 100] for number in range(100)), start=1):
+        store.apply(widget(name, version, uid=name, metadata={"labels": {PART_OF_LABEL: "web"}}))
+        held = [obj["metadata"]["name"] for obj in store.children("web")]
+        assert held == sorted(held)
+        assert len(held) == version
+    for left, name in enumerate(names[number * 53 % 100] for number in range(100)):
+        store.delete(widget(name, 1000 + left, uid=name))
+        assert len(list(store.children("web"))) == 99 - left
+    assert store._children == {}

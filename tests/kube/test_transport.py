@@ -17,7 +17,7 @@ import pytest
 
 from ruleop.kinds import ObjectKey
 from ruleop.kube.client import requests
-from ruleop.kube.client.client import Client
+from ruleop.kube.client.client import LONGEST_LINE, Client, Stream
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.kube.client.session import Session
 from ruleop.kube.http import connection as http
@@ -352,7 +352,7 @@ def test_an_answer_that_is_not_json_is_an_error_like_any_other(play: Callable[..
 def test_an_answer_larger_than_any_is_not_read_to_its_end(
     play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "LARGEST", 100_000)
+    monkeypatch.setattr(http, "LARGEST", 104_857)
 
     async def handler(exchange: Exchange) -> None:
         await exchange.open()
@@ -360,9 +360,18 @@ def test_an_answer_larger_than_any_is_not_read_to_its_end(
             await exchange.chunk(b"x" * 10_000)
 
     async def story(world: World) -> None:
-        assert "the answer is larger than 100000 bytes" in (await problem_of(world.client.send(READ))).text
+        error = await problem_of(world.client.send(READ))
+        assert error.text.startswith("the answer is larger than 0.1 MiB; a Kubernetes API server sends less")
+        assert (error.problem, error.retryable) == (Problem.TOO_LARGE, False)
+        error = await problem_of(world.client.send(WRITE))
+        assert "; it may have been done or not" in error.text
+        assert (error.problem, error.outcome_unknown) == (Problem.TIMEOUT, True)
 
     play(handler, story)
+
+
+def test_answers_and_lines_have_a_maximum_size() -> None:
+    assert (http.LARGEST, LONGEST_LINE) == (64 << 20, 16 << 20)
 
 
 # Time and cancellation
@@ -486,6 +495,37 @@ def test_a_server_that_speaks_no_tls_was_no_connection(certificates: Certificate
             error = await problem_of(Client(session).send(WRITE))
             assert f"no TLS connection with {access.server}: " in error.text
             assert (error.problem, error.outcome_unknown) == (Problem.UNREACHABLE, False)
+            await session.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        ("basicConstraints=CA:FALSE", "Hostname mismatch"),  # nothing but the common name
+        ("subjectAltName=email:a@example.com", "Hostname mismatch"),
+        ("subjectAltName=IP:127.0.0.1", "Hostname mismatch"),
+        ("subjectAltName=DNS:named.example.com", ""),
+    ],
+)
+def test_a_common_name_is_not_a_host_name(certificates: Certificates, names: str, why: str) -> None:
+    certificates.sign("named.example.com", names)
+    server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server_tls.load_cert_chain(certificates.path("named.example.com.crt"), certificates.path("named.example.com.key"))
+
+    async def main() -> None:
+        async with serving(fine, server_tls) as server:
+            trusting = trusting_context(certificates.authority.read_bytes())
+            access = Access(server.address, tls=trusting, server_hostname="named.example.com")
+            session = await Session.open(Given(access))
+            if why:
+                error = await problem_of(Client(session).send(READ))
+                assert why in error.text
+                assert "it needs this name or address as a subjectAltName, a common name does not count" in error.text
+                assert error.problem is Problem.UNTRUSTED
+            else:
+                await Client(session).send(READ)
             await session.close()
 
     asyncio.run(main())
@@ -726,6 +766,46 @@ def test_a_watch_on_which_nothing_comes_says_so_and_lives_on(play: Callable[...,
     play(handler, story)
 
 
+def test_a_line_that_does_not_end_is_over_with_the_deadline() -> None:
+    class Endless:
+        reads = 0
+
+        async def read(self, _until: float) -> bytes:
+            """There is always more, so nothing is ever waited for."""
+            self.reads += 1
+            assert self.reads < 1000
+            return b"x"
+
+    async def story() -> None:
+        endless = Endless()
+        assert await Stream(endless, WATCH).lines(time.monotonic()) == []  # type: ignore[arg-type]
+        assert endless.reads == 1
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_a_line_longer_than_any_object_ends_the_watch(
+    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch, end: bytes
+) -> None:
+    monkeypatch.setattr("ruleop.kube.client.client.LONGEST_LINE", 1 << 20)
+
+    async def handler(exchange: Exchange) -> None:
+        await exchange.open()
+        await exchange.chunk(b"x" * (1 << 20) + b"\n")
+        await exchange.chunk(b"x" * (1 << 20) + b"y" + end)
+        await asyncio.Event().wait()
+
+    async def story(world: World) -> None:
+        async with world.client.stream(WATCH) as stream:
+            assert [len(line) for line in await stream.lines(time.monotonic() + 30) or ()] == [1 << 20]
+            error = await problem_of(stream.lines(time.monotonic() + 30))
+        assert error.text.startswith("a line of the watch is longer than 1 MiB; a Kubernetes API server sends less")
+        assert (error.problem, error.status) == (Problem.SERVER, 200)
+
+    play(handler, story)
+
+
 def test_a_watch_that_nobody_reads_stops_its_sender(play: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "UNREAD", 100_000)
     line, sent, stopped = b"x" * 9_999 + b"\n", 0, False
@@ -871,8 +951,48 @@ def test_a_path_that_would_be_more_than_a_path_is_not_sent(path: str) -> None:
 )
 def test_what_is_no_server_is_told(server: str) -> None:
     error = refused(Access(server))
-    assert error.text == f"{server} is not a valid server URL"
+    shown = "http://h" if server == "http://h/a b" else server
+    assert error.text == f"{shown} is not a valid server URL"
     assert error.problem is Problem.UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    ("server", "shown"),
+    [
+        ("https://h:6443", "https://h:6443"),
+        ("https://joe:s3cret@h:6443/s3cret", "https://h:6443"),
+        ("http://joe:s3cret@[::1]:80?token=s3cret", "http://[::1]:80"),
+        ("https://s3cret@h", "https://h"),
+        ("https://joe:s3cret@h:99999", "https://h:99999"),
+        ("https://joe:s3cret/s3cret@h", "https://h"),
+        ("https://joe:s3cret#s3cret@h", "https://h"),
+        ("https://joe:s3cret@s3cret@h", "https://h"),
+        ("joe:s3cret@h", "h"),
+        ("joe:s3cret://s3cret@h", "h"),
+        ("https://joe:s3cret://s3cret@h", "https://h"),
+    ],
+)
+def test_of_a_server_only_host_and_port_are_shown(server: str, shown: str) -> None:
+    assert Access(server).address == shown
+
+
+@pytest.mark.parametrize(
+    "server", ["http://joe:s3cret@127.0.0.1:1/s3cret", "http://joe:s3cret@h:99999", "https://joe:s3cret/s3cret@h"]
+)
+@pytest.mark.parametrize("authorization", ["", "Bearer \r\n"])
+def test_a_password_in_the_servers_address_is_in_no_error(server: str, authorization: str) -> None:
+    assert "s3cret" not in str(refused(Access(server, authorization)))
+
+
+def test_the_session_shows_only_host_and_port() -> None:
+    async def main() -> str:
+        session = await Session.open(Given(Access("https://joe:s3cret@h:6443/path")))
+        try:
+            return session.server
+        finally:
+            await session.close()
+
+    assert asyncio.run(main()) == "https://h:6443"
 
 
 def test_a_name_that_nobody_knows_is_told() -> None:

@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.errors import RuleopError
+from ruleop.errors import Cause, RuleopError
 from ruleop.merge import Learned
 from ruleop.offline.recording import read_document
 from ruleop.offline.redaction import Redaction
-from ruleop.planning import Failed, Failure, FixedObjects, History, Observed
+from ruleop.planning import Failed, Failure, FixedObjects, History, Observed, plan
 from ruleop.planning.changes.drift import Reverted
 from ruleop.planning.memory.history import ConflictingObject, Refusal, RefusedStatus, Writes
+from ruleop.planning.model.marks import OWNER
+from ruleop.planning.model.proofs import KeyedProofs
 from ruleop.schema.shape import UNKNOWN
 from tests.exploration import examples
 from tests.offline.replays import document_of, replayed
@@ -71,6 +73,25 @@ def test_no_value_of_a_conflicting_secret_is_recorded():
 
 def test_a_seed_is_not_recorded():
     assert "seed" not in recorded(Harness.of(BODY, {"password": CANARY}, s=CREDENTIALS, web=WEB))["observed"]
+
+
+def test_a_recorded_pass_has_its_proofs_and_no_key():
+    body = "reach: cluster\nchildren: {a: {template: a.yaml, namespace: far}}"
+    harness = Harness.of(body, a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    proofs = KeyedProofs((CANARY.encode(),))
+    actions = harness.plan(proofs=proofs).actions
+    harness.execute(actions)
+    observed = harness.observed(proofs=proofs, own=frozenset({key("inventory", namespace="far")}))
+    planned = plan(harness.rule, harness.resource, observed)
+    assert planned.actions == ()
+    assert CANARY not in json.dumps(document_of(harness.rule, harness.resource, observed, History.NONE))
+    assert replayed(harness.rule, harness.resource, observed, History.NONE, planned).actions == ()
+    note = harness.objects[key("a", namespace="far")]["metadata"]["annotations"]
+    note[OWNER] = note[OWNER].replace('"proof":"', '"proof":"0')
+    observed = harness.observed(proofs=proofs)
+    planned = plan(harness.rule, harness.resource, observed)
+    assert planned.problems[0].reason == "ErrResourceExists"
+    assert replayed(harness.rule, harness.resource, observed, History.NONE, planned).problems == planned.problems
 
 
 def test_a_recorded_pass_is_planned_as_it_was():
@@ -192,3 +213,56 @@ def test_the_names_of_what_is_done_are_in_the_summary():
         "actions": ["Create Secret/shop/s", "Create ConfigMap/shop/web"],
         "quiet": False,
     }
+
+
+READER = """
+observe: {source: {version: v1, kind: Secret, name: source}}
+children:
+  a: {template: a.yaml}
+  b: {template: b.yaml}
+"""
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\ndata: {v: '{{ VALUE }}'}\n"
+
+
+def reading() -> Harness:
+    """A ConfigMap that is computed from a Secret, and another."""
+    harness = Harness.of(
+        READER,
+        {"v": "1"},
+        a=CONFIG.replace("NAME", "a").replace("VALUE", "source.data.v | b64decode | upper"),
+        b=CONFIG.replace("NAME", "b").replace("VALUE", "spec.v"),
+    )
+    harness.add(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "source", "namespace": "shop"},
+            "data": {"v": "cGw0bnQzZHY0bHUz"},
+        }
+    )
+    harness.settle()
+    return harness
+
+
+def test_nothing_is_recorded_of_objects_that_are_computed_from_a_secret():
+    harness = reading()
+    learned = Learned.NOTHING.learn({"data": {"v": "1000m"}}, {"data": {"v": "1"}}, UNKNOWN)
+    failed = Failed(Failure.IMMUTABLE, "PL4NT3D is invalid", redacted="invalid", causes=(Cause("a", "b", "PL4NT3D"),))
+    keys = (key("a"), key("b"), key("source", "Secret"))
+    history = History(
+        learned=dict.fromkeys(keys, learned),
+        refusals={each: Refusal(failed, "", 0.0) for each in keys},
+    )
+    document = document_of(harness.rule, harness.resource, harness.observed(), history)
+    found = read_document(document).history
+    assert set(found.learned) == {key("b")}
+    messages = {each.name: refusal.failed.message for each, refusal in found.refusals.items()}
+    assert messages == {"a": "invalid", "b": "PL4NT3D is invalid", "source": "invalid"}
+    assert found.refusals[key("a")].failed.causes == (Cause("a", "b"),)
+
+
+def test_a_value_that_is_computed_from_a_secret_is_not_recorded():
+    harness = reading()
+    assert harness.objects[key("a")]["data"]["v"] == "PL4NT3DV4LU3"
+    document = document_of(harness.rule, harness.resource, harness.observed(), History.NONE)
+    assert b"PL4NT3DV4LU3" not in orjson.dumps(document)

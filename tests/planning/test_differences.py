@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.kinds import Kind
-from ruleop.planning.changes.differences import NOTHING, Difference, differences, flow, leaves, shortened
+from ruleop.messages import shortened
+from ruleop.planning.changes.differences import NOTHING, Difference, differences, flow, leaves
 from ruleop.schema.shape import Shape
 from ruleop.schema.table import builtin_shape
 from ruleop.templating import read_yaml

@@ -50,7 +50,7 @@ def test_another_namespace_needs_reach():
     assert [str(each) for each in same.objects] == ["ConfigMap/shop/a"]
 
 
-@pytest.mark.parametrize("namespace", ["a..b", "a.b", "A", "-a", "../x", "x" * 64])
+@pytest.mark.parametrize("namespace", ["..", ".", "a..b", "a.b", "A", "-a", "../x", "x" * 64])
 def test_the_name_of_a_namespace_is_checked_before_anything_is_written(namespace: str):
     message = problem(MAP, "reach: cluster", metadata={"name": "a", "namespace": namespace})
     assert (

@@ -53,6 +53,7 @@ validate:
             "watches.yaml:24:12: `own.data.a` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
             "watches.yaml:24:29: `live.own.stringData` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
             "watches.yaml:25:12: `all.*.data` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
+            "watches.yaml:25:12: `all.*.metadata` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
             "watches.yaml:25:12: `all` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
             "watches.yaml:26:12: `creds.*` would expose the data of a Secret in `status`: use its metadata, or test whether it exists",
             "watches.yaml:30:28: `creds.data.x` would expose the data of a Secret in `conditions`: use its metadata, or test whether it exists",
@@ -155,7 +156,7 @@ def shown(expression: str) -> bool:
     [
         "{{ one.metadata.name }}",
         "{{ one.type }}",
-        "{{ one.metadata }}",
+        "{{ one.metadata.labels }} {{ one.metadata.annotations.owner }}",
         "{{ 'there' if one is defined }}",
         "{{ one.data is defined }}",
         "{{ all | length }}",
@@ -178,6 +179,13 @@ def test_metadata_of_a_secret_may_be_copied(expression: str) -> None:
     "expression",
     [
         "{{ one }}",
+        "{{ one.metadata }}",
+        "{{ one.metadata.annotations }}",
+        "{{ one.metadata[spec.key] }}",
+        "{{ one.metadata.annotations[spec.key] }}",
+        "{{ one.metadata.annotations['kubectl.kubernetes.io/last-applied-configuration'] }}",
+        "{% for k, v in one.metadata.annotations.items() %}{{ v }}{% endfor %}",
+        "{{ all | map(attribute='metadata.annotations') | list }}",
         "{{ one | to_json }}",
         "{{ one.data }}",
         "{{ one['data'].password }}",
@@ -240,3 +248,71 @@ def test_a_child_that_reads_more_than_the_name_of_a_secret_contains_secret_data(
     (rule,) = build_project({"watches.yaml": watch(text)}, root="/p", environ={}).rules
     holders = {child.id for child in rule.every_child() if child.secret}
     assert holders == {"own", "data", "of_data", "by_let", "summed", "noted", "each", "live_one"}
+
+
+# -- names and namespaces ----------------------------------------------------------------------------------------------
+
+
+def named(name: str, **more: str) -> list[str]:
+    """The mistakes of a rule with a template and an object of this name."""
+    children = f"""
+  cm: {{template: c.yaml}}
+  inline: {{object: {{apiVersion: v1, kind: ConfigMap, metadata: {{name: {json.dumps(name)}}}}}}}
+"""
+    template = f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {json.dumps(name)}\n"
+    return said(watch(SECRETS + children), {**MIXED, "templates/c.yaml": template, **more})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "{{ one.data.name | b64decode }}",
+        "db-{{ own.data.name | b64decode | dns_label }}",
+        "{{ live.own.data.name | default('x') }}",
+        "{{ (all | first).data.x }}",
+        "{% set n = one.data.name | lower %}{{ n }}",
+        "{% for s in all %}{{ s.data.x }}{% endfor %}",
+        "{% macro m(s) %}{{ s }}{% endmacro %}{{ m(one.data.x) }}",
+    ],
+)
+def test_a_name_from_a_secret_is_refused(name: str) -> None:
+    places = [line.split(":")[0] for line in named(name)]
+    assert sorted(set(places)) == ["templates/c.yaml", "watches.yaml"]
+    assert all("would expose the data of a Secret in metadata.name" in line for line in named(name))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "{{ one.metadata.name }}-x",
+        "{{ one.metadata.labels.app }}",
+        "x-{{ one.data | sha256(8) }}",
+        "x{{ all | length }}",
+        "{{ spec.name }}",
+        "{% for s in all %}{{ s.metadata.name }}{{ loop.index }}{% endfor %}",
+        "{{ 'a' if one.data.x is defined else 'b' }}",
+        "{{ mixed['x'].metadata.name }}",
+    ],
+)
+def test_a_name_from_metadata_or_a_checksum_is_accepted(name: str) -> None:
+    assert named(name) == []
+
+
+def test_a_namespace_from_a_secret_is_refused() -> None:
+    head = "apiVersion: v1, kind: ConfigMap, metadata: "
+    lines = said(
+        watch(
+            SECRETS
+            + f"""
+  a: {{object: {{{head} {{name: a, namespace: "{{{{ one.data.x }}}}"}}}}}}
+  b: {{namespace: "{{{{ one.data.x }}}}", object: {{{head} {{name: b}}}}}}
+  c: {{template: c.yaml}}
+"""
+        ),
+        {
+            **MIXED,
+            "templates/c.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: '{{ one.data.x }}'}\n",
+        },
+    )
+    found = [line.rpartition("Secret in ")[2].partition(",")[0] for line in lines if "data of a Secret" in line]
+    assert found == ["metadata.namespace", "metadata.namespace", "the namespace of the child b"]

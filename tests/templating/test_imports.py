@@ -98,7 +98,7 @@ def test_what_macros_remember_ends_with_the_render(macros):
 
 def test_an_import_in_each_pass_of_a_loop_counts():
     macros = "".join(f"{{% macro m{number}() %}}{{{{ v }}}}{{% endmacro %}}" for number in range(200))
-    with pytest.raises(RenderError, match="the template does too much work"):
+    with pytest.raises(RenderError, match="the templates do too much work"):
         render("{% for i in range(10000) %}{% import 'm' as m %}{% endfor %}", {"m": macros}, v=1)
 
 

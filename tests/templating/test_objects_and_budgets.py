@@ -85,7 +85,7 @@ class TestBudgets:
         [
             (
                 "{% for i in range(10000) %}{% for j in range(10000) %}{% endfor %}{% endfor %}",
-                "the template does too much work for one object",
+                "the templates do too much work for one resource",
             ),
             ("a: {{ 'x' * 4000000 }}", "text of 4,000,000 characters; at most 3,145,728 are allowed"),
             ("a: {{ [1] * 100001 }}", "a list of 100,001 items; at most 100,000 are allowed"),

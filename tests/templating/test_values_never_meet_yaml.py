@@ -237,15 +237,22 @@ def test_the_same_text_is_parsed_once():
     assert made.renderer.skeletons.parsed == 2
 
 
-def test_the_cache_of_parsed_texts_is_bounded_in_number_and_size(monkeypatch):
+def test_the_cache_of_parsed_texts_is_bounded_by_what_it_keeps(monkeypatch):
     made = library("a: {{ v }}\n{% for i in range(v) %}\nk{{ i }}: 1\n{% endfor %}")
     template, skeletons = made.text_mapping("main.j2"), made.renderer.skeletons
-    monkeypatch.setattr(type(skeletons), "MAX_COUNT", 3)
-    for number in range(6):
+    monkeypatch.setattr(type(skeletons), "MAX_BYTES", 20_000)
+    monkeypatch.setattr(type(skeletons), "MAX_OF_ONE", 10_000)
+    for number in range(40):
         template.render(scope({"v": number}))
-    assert len(skeletons.cache) == 3
-    monkeypatch.setattr(type(skeletons), "MAX_CHARACTERS", 100)
-    for number in range(20):
+        assert skeletons.bytes == sum(skeletons._size(*each) for each in skeletons.cache.items()) <= 20_000
+    assert 0 < len(skeletons.cache) < 20
+    assert max(each.size for each in skeletons.cache.values()) < 30
+
+
+def test_the_text_that_was_used_last_stays_in_the_cache(monkeypatch):
+    made = library("a: {{ v }}\n{% for i in range(v) %}\nk{{ i }}: 1\n{% endfor %}")
+    template, skeletons = made.text_mapping("main.j2"), made.renderer.skeletons
+    monkeypatch.setattr(type(skeletons), "MAX_BYTES", 5000)
+    for number in (1, 2, 1, 3, 1, 4, 1):
         template.render(scope({"v": number}))
-        assert skeletons.characters == sum(map(len, skeletons.cache))
-        assert skeletons.characters <= 100
+    assert skeletons.parsed == 4

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ruleop.merge import FieldSet
     from ruleop.schema.table import ResourceInfo
 
-CONFIG_MAP = Kind("", "v1", "ConfigMap")
 Lookup = Callable[[Kind], "ResourceInfo | None"]
 
 
@@ -105,20 +104,21 @@ class ServerApi:
         return answer
 
 
-class ConfigMapStore:
-    """The inventory's ConfigMap on the API server."""
+class StoredData:
+    """An object with `data` of the operator's own on the API server: the ConfigMap of the inventory, or the Secret of
+    the owner key."""
 
     def __init__(self, api: ServerApi, key: ObjectKey) -> None:
         self.api = api
         self.key = key
 
     async def read(self) -> Object | None:
-        return await self.api.read(CONFIG_MAP, self.key)
+        return await self.api.read(Kind(self.key.group, "v1", self.key.kind), self.key)
 
     async def write(self, data: Mapping[str, str], version: str) -> Object | None:
         metadata: dict[str, Any] = {"name": self.key.name, "namespace": self.key.namespace}
         metadata["labels"] = {"app.kubernetes.io/managed-by": "ruleop"}
-        body: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
+        body: dict[str, Any] = {"apiVersion": "v1", "kind": self.key.kind, "metadata": metadata, "data": dict(data)}
         try:
             if not version:
                 return await self.api.create(body)

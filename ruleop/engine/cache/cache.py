@@ -143,15 +143,17 @@ class Cache:
 
     def put(self, obj: Object) -> bool:
         """Puts an object into each store that selects it. False if none of them is for CRs or children: the object
-        belongs to somebody else, or has lost ruleop's label."""
+        belongs to somebody else, or has lost ruleop's label or its owner."""
         key, kind = ObjectKey.of(obj), Kind.of(obj)
         labelled = PART_OF in ((obj.get("metadata") or {}).get("labels") or {})
         holders = [*self.primaries(key.group_kind), *(self.children_of.get(key.group_kind, ()) if labelled else ())]
         held = False
         for informer in (*holders, *self.observed.get(key.group_kind, ())):
             store = informer.store_of(key) if informer.need.kind == kind else None
-            if store is not None and (
-                key in store or (informer.need.labels in {"", PART_OF} and not informer.need.fields)
+            if (
+                store is not None
+                and store.selects(key, obj["metadata"])
+                and (key in store or (informer.need.labels in {"", PART_OF} and not informer.need.fields))
             ):
                 store.put(obj)
                 held = held or informer in holders

@@ -23,15 +23,22 @@ class Index:
         self._targets: dict[Request, tuple[str, tuple[Target, ...]]] = {}
         self._observers: dict[_IndexKey, set[Request]] = {}
 
-    def update(self, request: Request, part_of: str, targets: Iterable[Target] = ()) -> None:
+    def add(self, request: Request, part_of: str) -> None:
+        """Adds a CR whose targets are not known yet: its children are."""
+        if request not in self._targets:
+            self.update(request, part_of)
+
+    def update(self, request: Request, part_of: str, targets: Iterable[Target] = ()) -> bool:
+        """Sets the entry of a CR. Returns whether it is new or has changed."""
         entry = (part_of, tuple(targets))
         if self._targets.get(request) == entry:
-            return
+            return False
         self.remove(request)
         self._targets[request] = entry
         self._part_of[part_of] = request
         for target in entry[1]:
             self._observers.setdefault(_index_key(target), set()).add(request)
+        return True
 
     def remove(self, request: Request) -> None:
         part_of, targets = self._targets.pop(request, ("", ()))

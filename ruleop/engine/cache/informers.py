@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ruleop.kinds import GroupKind, Kind, ObjectKey
     from ruleop.kube.client.client import Client
+    from ruleop.kube.watch.store import Selection
     from ruleop.schema.table import ResourceInfo
 
 WORST_FIRST = (State.PENDING, State.FORBIDDEN, State.UNSERVED, State.SYNCED)
@@ -34,6 +35,7 @@ class WatchSpec:
     fields: str = ""
     namespace: str = ""  # '': all namespaces of the operator
     metadata_only: bool = False
+    children: bool = False  # keep only objects that name a CR as their owner
 
 
 class Informer:
@@ -91,15 +93,17 @@ class Informers:
         changed: Callable[[Informer, Change], None],
         state_changed: Callable[[Informer], None],
         needed: Callable[[GroupKind], Iterable[str]] = lambda _: READ,
+        selection: Callable[[WatchSpec], Selection] = lambda _: lambda _key, _metadata: True,
     ) -> None:
         """`needed` returns the verbs that the rules need on a kind. A watch that is denied logs them, because it is
-        the first request that a missing permission affects."""
+        the first request that a missing permission affects. `selection` returns which objects a store keeps."""
         self.client = client
         self.lookup = lookup
         self.namespaces = namespaces or ("",)
         self.changed = changed
         self.state_changed = state_changed
         self.needed = needed
+        self.selection = selection
         self.informers: dict[WatchSpec, Informer] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -117,6 +121,14 @@ class Informers:
         """Restarts the informers whose kind became served or unserved, or changed its scope, in the last discovery."""
         for informer in self.informers.values():
             if self.lookup(informer.need.kind) != informer.resource:
+                self._end(informer)
+                self._begin(informer)
+                self.state_changed(informer)
+
+    def list_children_again(self) -> None:
+        """What a store of children keeps has changed."""
+        for informer in self.informers.values():
+            if informer.need.children:
                 self._end(informer)
                 self._begin(informer)
                 self.state_changed(informer)
@@ -152,6 +164,7 @@ class Informers:
                 source,
                 regained=self._connection_regained,
                 needed=lambda: self.needed(need.kind.versionless),
+                selects=self.selection(need),
             )
             watcher.store.subscribe(lambda change, informer=informer: self.changed(informer, change))  # type: ignore[misc]
             watcher.store.subscribe_state(lambda _store, informer=informer: self.state_changed(informer))  # type: ignore[misc]

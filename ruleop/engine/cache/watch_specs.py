@@ -36,7 +36,7 @@ def child_needs(
 
 
 def child_need(kind: Kind) -> WatchSpec:
-    return WatchSpec(kind, labels=CHILD_LABELS)
+    return WatchSpec(kind, labels=CHILD_LABELS, children=True)
 
 
 def observe_need(observe: Observe) -> WatchSpec:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ruleop.engine.cache.informers import Informer
     from ruleop.engine.manager.controllers import Controller
+    from ruleop.engine.reconcile.pass_log import Reported
     from ruleop.kube.client.event_recorder import EventRecorder
 
 GAUGES = {
@@ -54,6 +55,8 @@ COUNTERS = {
 }
 Series: TypeAlias = tuple[str, ...]
 Values: TypeAlias = "Mapping[str, MutableMapping[Series, float]]"
+Snapshot: TypeAlias = "tuple[Values, list[tuple[str, list[Reported]]]]"
+"""The values so far, and the last reports of the CRs of each watched kind, which are still to be counted."""
 
 
 class StateCollector(Collector):
@@ -63,21 +66,25 @@ class StateCollector(Collector):
         controllers: Iterable[Controller],
         informers: Callable[[], Iterable[Informer]],
         recorder: EventRecorder,
-        on_loop: Callable[[Callable[[], Values]], Values],
+        on_loop: Callable[[Callable[[], Snapshot]], Snapshot],
     ) -> None:
         self.controllers = controllers
         self.informers = informers
         self.recorder = recorder
-        # Metrics are served by other threads; state is read on the event loop, where it does not change meanwhile
+        # Metrics are served by other threads. State is read on the event loop, where it does not change meanwhile; the
+        # reports of the CRs, of which there may be many, are counted in the thread.
         self.on_loop = on_loop
 
     def describe(self) -> Iterator[Metric]:
         yield from _families({})
 
     def collect(self) -> Iterator[Metric]:
-        yield from _families(self.on_loop(self._read))
+        values, reports = self.on_loop(self._read)
+        for title, of_title in reports:
+            _add_reports(values, title, of_title)
+        yield from _families(values)
 
-    def _read(self) -> Values:
+    def _read(self) -> Snapshot:
         values: Values = {name: defaultdict(float) for name in (*GAUGES, *COUNTERS)}
         for controller in self.controllers:
             self._add_controller(values, controller)
@@ -86,7 +93,11 @@ class StateCollector(Collector):
         for outcome, count in self.recorder.statistics().items():
             if outcome != "waiting":
                 values["ruleop_events"][(outcome,)] = count
-        return values
+        reports = [
+            (controller.workers.title, list(controller.reconciler.pass_log.reported.values()))
+            for controller in self.controllers
+        ]
+        return values, reports
 
     def _add_controller(self, values: Values, controller: Controller) -> None:
         title = (controller.workers.title,)
@@ -97,17 +108,6 @@ class StateCollector(Collector):
             values[f"workqueue_{name}"][title] = work[name]
         for name in ("longest_wait_seconds", "failing"):
             values[f"ruleop_{name}"][title] = work[name]
-        # Most CRs are in the same state, so equal ones are counted before their parts are added up.
-        states_of_crs = Counter(
-            (each.reason, each.states, each.waits) for each in controller.reconciler.pass_log.reported.values()
-        )
-        for (reason, states, waits), count in states_of_crs.items():
-            if reason:
-                values["ruleop_resources"][*title, reason] += count
-            for state in states:
-                values["ruleop_children"][*title, state] += count
-            for child, why in waits:
-                values["ruleop_waits"][*title, child, why] += count
 
     def _add_informer(self, values: Values, informer: Informer) -> None:
         """A kind can have several informers: in several namespaces, or with several selectors."""
@@ -124,6 +124,18 @@ class StateCollector(Collector):
             values["ruleop_listener_failures"][kind] += watcher.store.listener_failures
             silence = values["ruleop_watch_silence_seconds"]
             silence[kind] = max(silence[kind], watcher.age() or 0.0)
+
+
+def _add_reports(values: Values, title: str, reports: Iterable[Reported]) -> None:
+    """Most CRs are in the same state, so equal ones are counted before their parts are added up."""
+    states_of_crs = Counter((each.reason, each.states, each.waits) for each in reports)
+    for (reason, states, waits), count in states_of_crs.items():
+        if reason:
+            values["ruleop_resources"][title, reason] += count
+        for state in states:
+            values["ruleop_children"][title, state] += count
+        for child, why in waits:
+            values["ruleop_waits"][title, child, why] += count
 
 
 def _families(values: Mapping[str, Mapping[Series, float]]) -> Iterator[Metric]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ruleop.engine.cache.watch_specs import CHILD_LABELS, uses_has_kind
+from ruleop.engine.cache.watch_specs import uses_has_kind
 from ruleop.engine.queue.request import Request
 from ruleop.engine.queue.work_queue import Urgency
 
@@ -48,7 +48,7 @@ class Controller:
 
     def kinds(self) -> list[Kind]:
         """The kinds that it writes: of its CRs and their children."""
-        return [self.kind, *sorted(need.kind for need in self.needs if need.labels == CHILD_LABELS)]
+        return [self.kind, *sorted(need.kind for need in self.needs if need.children)]
 
     def uses_has_kind(self) -> bool:
         """Whether a rule depends on which kinds the cluster serves."""

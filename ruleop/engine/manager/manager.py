@@ -1,8 +1,8 @@
 """The operator as a whole: its parts, and the order in which they start and stop.
 
-Start: credentials, discovery, the inventory; then the watches; then, once all caches are synced and this process leads,
-the workers. Stop: the workers finish running reconciles and start no others; then the watches stop, then the
-connection.
+Start: credentials, discovery, the inventory, the owner key; then the watches; then, once all caches are synced and this
+process leads, the workers. Stop: the workers finish running reconciles and start no others; then the watches stop, then
+the connection.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ import time
 import uuid
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import structlog
 
-from ruleop.engine.api.server_api import ConfigMapStore, ServerApi
+from ruleop.engine.api.server_api import ServerApi, StoredData
 from ruleop.engine.cache.cache import Cache
-from ruleop.engine.cache.informers import Informer, Informers
+from ruleop.engine.cache.informers import Informer, Informers, WatchSpec
 from ruleop.engine.cache.own_writes import OwnWrites
 from ruleop.engine.cache.published_schemas import PublishedSchemas
 from ruleop.engine.clock import Clock
@@ -33,16 +32,20 @@ from ruleop.engine.manager.event_handler import EventHandler
 from ruleop.engine.manager.inventory import Inventory, inventory_key
 from ruleop.engine.manager.inventory_gc import InventoryCollector
 from ruleop.engine.manager.reload import Reloader
+from ruleop.engine.manager.remarking import Remarking
 from ruleop.engine.queue.workers import Workers
 from ruleop.engine.reconcile.environment import Environment
 from ruleop.engine.reconcile.events import Events
 from ruleop.engine.reconcile.executor import Executor
 from ruleop.engine.reconcile.failures import classify
+from ruleop.engine.reconcile.owner_key import OwnerKey, needs_key, owner_key_key
 from ruleop.engine.reconcile.reconciler import Reconciler
 from ruleop.engine.reconcile.recorder import PassFiles
 from ruleop.engine.reconcile.status_debounce import StatusDebounce
 from ruleop.engine.reconcile.status_schema import StatusSchemas
-from ruleop.engine.telemetry.loop_watchdog import LoopWatchdog, call_on_loop
+from ruleop.engine.telemetry.authorization import Authorizer, review
+from ruleop.engine.telemetry.certificates import ServerCertificate
+from ruleop.engine.telemetry.loop_watchdog import LoopWatchdog, call_on_loop, run_on_loop
 from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.engine.telemetry.probes import Check, Probes
 from ruleop.errors import RuleopError
@@ -56,14 +59,15 @@ from ruleop.kube.client.session import Session
 from ruleop.kube.leader.election import Election
 from ruleop.names import RESERVED_PREFIX
 from ruleop.permissions import grant, place
+from ruleop.planning.model.marks import names_an_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
     from pathlib import Path
 
     from ruleop.engine.manager.options import Options
     from ruleop.kube.http.access import Credentials
-    from ruleop.kube.watch.store import Change
+    from ruleop.kube.watch.store import Change, Selection
     from ruleop.rules import Project
     from ruleop.schema.table import ResourceInfo
 
@@ -116,8 +120,9 @@ class Manager:
         stack.callback(self._create_task(self.loop_watchdog.run(), "loop_watchdog").cancel)
         probes = Probes(self.checks, self.metrics, self.loop_watchdog)
         stack.push_async_callback(probes.stop)
-        await probes.serve(health=self.options.health_address, metrics=self.options.metrics_address)
+        await self._serve(probes)
         await self.retry(self._connect)
+        await self.retry(self._load_key)
         if self.options.leader_elect and not self.options.dry_run:
             # Released after everything that writes has stopped: no two processes may write.
             stack.push_async_callback(self._release, self._join_election())
@@ -129,6 +134,7 @@ class Manager:
         self.controller_set.apply(self.project)
         if not self.options.dry_run:
             self._spawn(self.inventory_gc.run(), "inventory_gc")
+            self._spawn(Remarking(self.controller_set, self.owner_key, self.api).run(), "remarking")
         for each in (self.discovery_sync.follow_discovery, self.discovery_sync.follow_schemas):
             self._spawn(each(), each.__name__)
         if self.options.reload:
@@ -146,6 +152,21 @@ class Manager:
         dry_run = {"dry_run": True} if self.options.dry_run else {}
         self.log.info(
             "started", server=session.server, kinds=kinds, namespaces=namespaces, project=str(self.root), **dry_run
+        )
+
+    async def _serve(self, probes: Probes) -> None:
+        options, loop = self.options, asyncio.get_running_loop()
+        authorizer = (
+            Authorizer(lambda token: run_on_loop(loop, review(self.client, "/metrics", token)))
+            if options.metrics_auth
+            else None
+        )
+        certificate = ServerCertificate(*options.metrics_certificate) if options.metrics_certificate else None
+        await probes.serve(
+            health=options.health_address,
+            metrics=options.metrics_address,
+            certificate=certificate,
+            authorizer=authorizer,
         )
 
     def _credentials(self) -> Credentials:
@@ -170,7 +191,7 @@ class Manager:
 
     def compose(self, session: Session, credentials: Credentials) -> None:
         """Creates the parts."""
-        self.host = urlsplit(session.server).netloc
+        self.host = session.server.rpartition("://")[2]
         self.client = Client(session, qps=self.options.qps, observe=self._request_done)
         self.discovery = Discovery(self.client)
         self.api = ServerApi(self.client, self.lookup)
@@ -182,9 +203,16 @@ class Manager:
             changed=self._changed,
             state_changed=self._state_changed,
             needed=lambda kind: self.controller_set.verbs(kind),  # noqa: PLW0108 - controller_set is created below
+            selection=self._selection,
         )
         self.namespace = self.options.operator_namespace or credentials.namespace
-        self.inventory = Inventory(ConfigMapStore(self.api, inventory_key(self.namespace, self.options.name)))
+        self.inventory = Inventory(StoredData(self.api, inventory_key(self.namespace, self.options.name)))
+        key = owner_key_key(self.namespace, self.options.name)
+        self.owner_key = OwnerKey(
+            StoredData(self.api, key), changed=self.informers.list_children_again, dry_run=self.options.dry_run
+        )
+        self.owner_key.upgrading = lambda: any(each.finalizer for each in self.inventory.entries.values())
+        self.own = frozenset({inventory_key(self.namespace, self.options.name), self._lease_key(), key})
         self.own_writes = OwnWrites()
         self.debounce = StatusDebounce(time.monotonic, asyncio.get_running_loop().call_later)
         self.recorder = EventRecorder(
@@ -228,6 +256,26 @@ class Manager:
         await self.discovery.refresh()
         await self.inventory.load()
 
+    async def _load_key(self) -> None:
+        """Reads or makes the owner key, if the rules need it, or children of earlier rules may have a proof."""
+        needed = any(needs_key(rule) for controller in self.controllers for rule in controller.rules)
+        if needed or any(map(needs_key, self.project.rules)) or self.owner_key.upgrading():
+            await self.owner_key.load()
+
+    def _lease_key(self) -> ObjectKey:
+        return ObjectKey("coordination.k8s.io", "Lease", self.namespace, self.options.name)
+
+    def _selection(self, need: WatchSpec) -> Selection:
+        """Which objects a store keeps: of children, those that name an owner. The owner key is kept nowhere, so that no
+        rule can read it."""
+
+        def selects(key: ObjectKey, metadata: Mapping[str, Any]) -> bool:
+            if key in self.own and key.kind == "Secret":
+                return False
+            return not need.children or names_an_owner(metadata, key, self.owner_key.proofs)
+
+        return selects
+
     async def retry(self, step: Callable[[], Awaitable[None]]) -> None:
         """Retries while the API server is not reachable or a permission is missing. Raises errors that cannot resolve
         themselves."""
@@ -240,8 +288,9 @@ class Manager:
                 if error.problem in _PERMANENT:
                     raise RuleopError(f"{_PERMANENT[error.problem]}: {error}") from error
                 if error.problem is Problem.FORBIDDEN:
-                    inventory = grant("configmaps", place(self.namespace), ("get", "create", "update"))
-                    self.log.warning("not permitted; will retry", error=str(error), grant=inventory, retry_in=wait)
+                    what = "secrets" if step == self._load_key else "configmaps"
+                    needed = grant(what, place(self.namespace), ("get", "create", "update"))
+                    self.log.warning("not permitted; will retry", error=str(error), grant=needed, retry_in=wait)
                 elif error.retryable:
                     self.log.warning("API server not reachable; will retry", error=str(error), retry_in=wait)
                 else:
@@ -255,12 +304,14 @@ class Manager:
     def _join_election(self) -> Election:
         """A standby keeps its caches synced, and reconciles when it leads. The process exits when it loses the
         Lease."""
-        key = ObjectKey("coordination.k8s.io", "Lease", self.namespace, self.options.name)
-        election = self.election = Election(self._credentials(), key, self.identity, timing=self.options.lease)
+        election = self.election = Election(
+            self._credentials(), self._lease_key(), self.identity, timing=self.options.lease
+        )
 
         async def lead() -> None:
             await election.leading()
             await self.retry(self.inventory.load)
+            await self.retry(self._load_key)
             self.metrics.leader.labels(self.options.name).set(1)
             self.controller_set.start_leading()
 
@@ -286,8 +337,10 @@ class Manager:
     def _environment(self) -> Environment:
         return Environment(
             cache=self.cache,
-            executor=Executor(self.api, self.cache, classify, self.own_writes),
+            executor=Executor(self.api, self.cache, classify, self.own_writes, proofs=lambda: self.owner_key.proofs),
             inventory=self.inventory,
+            owner_key=self.owner_key,
+            own=self.own,
             events=Events(self.recorder, dry_run=self.options.dry_run),
             metrics=self.metrics,
             debounce=self.debounce,

@@ -20,6 +20,8 @@ class Options:
     name: str = "ruleop"
     operator_namespace: str = ""
     metrics_address: str = ":8080"
+    metrics_certificate: tuple[Path, Path] | None = None  # and its key, as files
+    metrics_auth: bool = False
     health_address: str = ":8081"
     leader_elect: bool = False
     lease: Timing = field(default_factory=Timing)

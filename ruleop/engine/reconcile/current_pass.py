@@ -20,4 +20,5 @@ class CurrentPass:
     history: History
     held_until: str = ""  # RFC 3339: no deletions before this time, because the rules have just changed
     namespace_terminating: bool = False
+    paused: bool = False  # a plan of this pass took several turns of the loop
     status_in: float | None = None  # seconds until the status is written, if it is delayed

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from ruleop.engine.reconcile.turns import Turns
 from ruleop.planning import Kinds, Objects
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ruleop.engine.telemetry.metrics import Metrics
     from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
     from ruleop.planning import Plan
+    from ruleop.planning.model.proofs import Proofs
     from ruleop.rules import Rule
 
 
@@ -40,6 +42,16 @@ class Inventory(Protocol):
     def conditions_of(self, kind: GroupKind) -> frozenset[str]: ...
 
 
+class OwnerKey(Protocol):
+    """The key of the proofs in owner annotations."""
+
+    @property
+    def proofs(self) -> Proofs | None: ...
+    async def ensure(self, rule: Rule) -> None:
+        """Returns when the key is known, if the rule needs it."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """The parts that all reconcilers share."""
@@ -47,10 +59,13 @@ class Environment:
     cache: Cache
     executor: Executor
     inventory: Inventory
+    owner_key: OwnerKey
     events: Events
     metrics: Metrics
     debounce: StatusDebounce
     clock: Clock
     finalizer: str
+    own: frozenset[ObjectKey] = frozenset()  # the operator's own objects, which no rule may write
     dry_run: bool = False
     pass_files: PassFiles | None = None  # with --record
+    turns: Turns = field(default_factory=Turns)

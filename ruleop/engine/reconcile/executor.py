@@ -39,10 +39,11 @@ from ruleop.planning.model.actions import OWN_FINALIZER
 from ruleop.planning.model.marks import claim_on
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from ruleop.engine.cache.own_writes import OwnWrites
     from ruleop.merge import FieldSet
+    from ruleop.planning.model.proofs import Proofs
 
 
 MAX_CONCURRENT_WRITES = 8
@@ -83,11 +84,20 @@ class Classifier(Protocol):
 
 
 class Executor:
-    def __init__(self, api: Api, stores: Stores, classify: Classifier, own_writes: OwnWrites) -> None:
+    def __init__(
+        self,
+        api: Api,
+        stores: Stores,
+        classify: Classifier,
+        own_writes: OwnWrites,
+        *,
+        proofs: Callable[[], Proofs | None] = lambda: None,
+    ) -> None:
         self.api = api
         self.stores = stores
         self.classify = classify
         self.own_writes = own_writes
+        self.proofs = proofs
 
     async def refresh(self, kind: Kind, key: ObjectKey) -> Object | None:
         """Reads an object live, and puts it into the stores."""
@@ -110,12 +120,7 @@ class Executor:
             if len(ready) == 1:
                 await run.one(ready[0])
                 continue
-            # Waits for all of them even after an internal error in one: a write that is still running could overlap
-            # with the next pass of its CR.
-            ended = await asyncio.gather(*(run.one(action) for action in ready), return_exceptions=True)
-            for error in ended:
-                if error is not None:
-                    raise error
+            await run.all(ready)
         return run.outcome
 
 
@@ -161,19 +166,34 @@ class _Run:
             executor.own_writes,
         )
         self.resource = resource
+        self.proofs = executor.proofs
         self.outcome = Outcome()
         self.not_provided: set[str | None] = set()  # needs that are not met, because their action failed
-        self.slots = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
+
+    async def all(self, actions: Sequence[Action]) -> None:
+        """Runs the actions, some at once. All of them are run even after an internal error in one, and it waits for
+        all: a write that is still running could overlap with the next pass of its CR."""
+        left, errors = iter(actions), list[BaseException]()
+
+        async def work() -> None:
+            for action in left:
+                try:
+                    await self.one(action)
+                except Exception as error:  # noqa: BLE001 - raised below
+                    errors.append(error)
+
+        await asyncio.gather(*(work() for _ in range(min(len(actions), MAX_CONCURRENT_WRITES))))
+        for error in errors:
+            raise error
 
     async def one(self, action: Action) -> None:
         if action.needs & self.not_provided or not self._may_run(action):
             self.not_provided.add(_provides(action))
             return
-        async with self.slots:
-            try:
-                done = await self._carry_out(action)
-            except RuleopError as error:
-                done = await self._handle_error(action, error)
+        try:
+            done = await self._carry_out(action)
+        except RuleopError as error:
+            done = await self._handle_error(action, error)
         if done:
             self.outcome.done.append(action)
         else:
@@ -229,7 +249,8 @@ class _Run:
         if live is None:
             self.outcome.gone.append(action)
             return self._gone(action)
-        if not _same_version(live, action.live) or not claim_on(live, action.key, Owner.of(self.resource)).owned:
+        owner = Owner.of(self.resource, self.proofs())
+        if not _same_version(live, action.live) or not claim_on(live, action.key, owner).owned:
             self._store_live(action.key, action.live, live)
             self.outcome.replan = True
             return False

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import structlog
 
+from ruleop.messages import shortened
 from ruleop.planning import Event, FinalizerAction
-from ruleop.planning.changes.differences import shortened
 from ruleop.planning.changes.writes import Verb, changes, field_paths, reason_for, verb_of
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ruleop.engine.telemetry.metrics import ControllerMetrics
     from ruleop.kinds import Object
     from ruleop.planning import Action, History, Kinds, Outcome, Plan, Problem, Wait
+    from ruleop.steps import Steps
 
 Intent: TypeAlias = tuple[str, tuple[str, ...]]
 """A write that a dry run would make, and the fields that it would change."""
@@ -65,8 +66,8 @@ class PassLog:
 
     # -- writes --------------------------------------------------------------------------------------------------------
 
-    def wrote(self, request: Request, history: History, plan: Plan, outcome: Outcome) -> None:
-        """Logs each action that was carried out, and counts reverted drift."""
+    def wrote(self, request: Request, history: History, plan: Plan, outcome: Outcome) -> Steps[None]:
+        """Logs each action that was carried out, and counts reverted drift. It yields after each."""
         for action, result in outcome.results(plan.actions):
             self.metrics.wrote(verb_of(action).do, result)
         for action in outcome.done:
@@ -76,7 +77,8 @@ class PassLog:
             verb = history.synced.verb(action, plan.uid, changed)
             if verb in {Verb.REVERT, Verb.RECREATE}:
                 self.metrics.drift.inc()
-            self._wrote(verb, action, request, field_paths(changed, plan.uid))
+            self._wrote(verb, action, request, field_paths(changed, plan.uid, _words(action, plan)))
+            yield
 
     def _wrote(self, verb: Verb, action: Action, request: Request, paths: tuple[str, ...]) -> None:
         if isinstance(action, FinalizerAction):
@@ -159,9 +161,13 @@ class PassLog:
 
     # -- dry run -------------------------------------------------------------------------------------------------------
 
-    def intended(self, request: Request, history: History, plan: Plan, resource: Object) -> None:
-        """Logs what a dry run would do, unless it is the same as last time."""
-        reported, intents = self._of(request), tuple(self._intents(history, plan, resource))
+    def intended(self, request: Request, history: History, plan: Plan, resource: Object) -> Steps[None]:
+        """Logs what a dry run would do, unless it is the same as last time. It yields after each write."""
+        found: list[Intent] = []
+        for intent in self._intents(history, plan, resource):
+            found.append(intent)
+            yield
+        reported, intents = self._of(request), tuple(found)
         if intents == reported.intents:
             return
         reported.intents = intents
@@ -175,9 +181,14 @@ class PassLog:
             changed = changes(action, self.kinds)
             verb = history.synced.verb(action, plan.uid, changed)
             on = action.finalizer if isinstance(action, FinalizerAction) else action.key
-            yield f"{verb.do} {on}", field_paths(changed, plan.uid)
+            yield f"{verb.do} {on}", field_paths(changed, plan.uid, _words(action, plan))
         if plan.status is not None and plan.status.patch is not None:
             yield f"write the status of {plan.resource}", status_fields(plan, resource)
+
+
+def _words(action: Action, plan: Plan) -> frozenset[str] | None:
+    """The public names in the action's object; None: all are public."""
+    return None if isinstance(action, FinalizerAction) else plan.public_words.get(action.child)
 
 
 def status_fields(plan: Plan, resource: Object) -> tuple[str, ...]:

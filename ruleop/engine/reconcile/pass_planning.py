@@ -12,9 +12,11 @@ from ruleop.engine.cache.parsed_objects import ParsedObjects
 from ruleop.engine.reconcile.live_reads import LiveReads
 from ruleop.kinds import Kind, ObjectKey
 from ruleop.offline.recording import Recorder
-from ruleop.planning import Observed, Owner, Plan, plan
+from ruleop.planning import Observed, Owner, Plan, Planning
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ruleop.engine.cache.index import Index
     from ruleop.engine.reconcile.current_pass import CurrentPass
     from ruleop.engine.reconcile.environment import Environment
@@ -39,16 +41,15 @@ class PassPlanning:
 
     async def begin(self, current: CurrentPass) -> None:
         """Reads live what no store holds and the pass needs in any case."""
+        await self.environment.owner_key.ensure(current.rule)
         current.history = await self.live_reads.refresh(current.request, current.history)
         if current.rule.finalize:
             current.namespace_terminating = await self.live_reads.is_namespace_terminating(
                 current.resource, self.environment.finalizer
             )
 
-    def plan(self, current: CurrentPass) -> Plan:
-        if not self.cache.is_synced(self.kind.versionless):
-            raise Unsynced
-        start, rule = time.perf_counter(), current.rule
+    async def plan(self, current: CurrentPass) -> Plan:
+        rule = current.rule
         known = self.environment.inventory.conditions_of(rule.kind.versionless)
         observed = Observed(
             objects=ParsedObjects(self.cache),
@@ -60,31 +61,58 @@ class PassPlanning:
             retired=known - {each.type for each in rule.conditions} if known else (),
             held_until=current.held_until,
             namespace_terminating=current.namespace_terminating,
+            proofs=self.environment.owner_key.proofs,
+            own=self.environment.own,
         )
-        planned = self._planned(current, observed)
-        self.metrics.plan_time.observe(time.perf_counter() - start)
-        return planned
-
-    def _planned(self, current: CurrentPass, observed: Observed) -> Plan:
-        rule, files, foresee = current.rule, self.environment.pass_files, self.environment.dry_run
+        files, foresee = self.environment.pass_files, self.environment.dry_run
         if files is None:
-            return plan(rule, current.resource, observed, current.history, foresee=foresee)
+            return await self._planned(
+                current, Planning(rule, current.resource, observed, current.history, foresee=foresee, masks=False)
+            )
         recorder = Recorder(observed)
-        planned = plan(rule, current.resource, recorder.observed, current.history, foresee=foresee)
+        planned = await self._planned(
+            current, Planning(rule, current.resource, recorder.observed, current.history, foresee=foresee)
+        )
         files.write(
             ObjectKey.of(current.resource),
             recorder.document(rule, current.resource, current.history, planned, foresee=foresee),
         )
         return planned
 
+    async def _planned(self, current: CurrentPass, planning: Planning) -> Plan:
+        """Plans, a large plan in several turns of the loop. What it reads later may be newer than what it read first;
+        the preconditions of its writes refer to what it has read."""
+        seconds = 0.0
+
+        def advance(is_time_up: Callable[[], bool]) -> Plan | None:
+            nonlocal seconds
+            if not self.cache.is_synced(self.kind.versionless):
+                raise Unsynced
+            start = time.perf_counter()
+            found = planning.run(is_time_up)
+            seconds += time.perf_counter() - start
+            if found is None and not current.paused:
+                current.paused = True
+                self.environment.turns.collector_pause.begin()
+            return found
+
+        planned = await self.environment.turns.finish(advance)
+        self.metrics.plan_time.observe(seconds)
+        return planned
+
     async def plan_actions(self, current: CurrentPass) -> Plan:
         """Plans, and repeats this after the live reads that the plan asks for."""
-        planned, news = self.plan(current), True
+        part_of = Owner.of(current.resource).part_of
+        self.index.add(current.request, part_of)
+        planned, news = await self.plan(current), True
         while planned.reads and news:
             current.history, news = await self.live_reads.read(planned.reads, current.request, current.history)
             if news:
-                planned = self.plan(current)
-        current.history = current.history.with_plan(planned, self.clock.monotonic())
+                planned = await self.plan(current)
+        current.history = await self.environment.turns.finish_steps(
+            current.history.with_plan(planned, self.clock.monotonic())
+        )
         self.environment.events.record(current.resource, self.pass_log.field_conflicts(current.request, planned))
-        self.index.update(current.request, Owner.of(current.resource).part_of, planned.watches)
+        if self.index.update(current.request, part_of, planned.watches) and current.paused:
+            planned = await self.plan(current)  # what it began to watch may have changed since it was read
         return planned

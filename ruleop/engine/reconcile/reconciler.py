@@ -7,7 +7,7 @@ being written, after them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ruleop.engine.cache.expectations import ControllerExpectations
 from ruleop.engine.cache.index import Index
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from ruleop.engine.reconcile.environment import Environment
     from ruleop.planning import Outcome
     from ruleop.rules import Rule
+    from ruleop.steps import Steps
+
+T = TypeVar("T")
 
 MAX_REPLANS = 5
 RESYNCED_AFTER = 1.0  # seconds until the next attempt, unless a store reports earlier that it is synced again
@@ -67,8 +70,9 @@ class Reconciler:
         return ObjectKey(self.kind.group, self.kind.kind, request.namespace, request.name)
 
     async def reconcile(self, request: Request) -> Result:
-        resource = self.cache.resource(self.key(request))
-        if resource is None:
+        key = self.key(request)
+        resource = self.cache.resource(key)
+        if resource is None or key in self.environment.own:
             self._remove(request)
             return Result()
         rule = choose_rule(self.rules, resource)
@@ -88,11 +92,13 @@ class Reconciler:
             return await self._conclude(current, planned, outcome)
         except Unsynced:
             return Result(requeue_after=RESYNCED_AFTER, reason="a kind is listed again")
-        except RuleopError as error:  # the inventory, which comes first, could not be read or written
+        except RuleopError as error:  # the inventory or the owner key, which come first, could not be read or written
             self.pass_log.not_reconciled(request, str(error))
             return Result(failed=True, requeue_after=self.environment.executor.classify(error)[1])
         finally:
             self.histories[request] = current.history
+            if current.paused:
+                self.environment.turns.collector_pause.end()
 
     async def _unmatched(self, request: Request, resource: Object) -> Result:
         """Removes the finalizer. Not in the first seconds after a reload: a file with a matching rule may follow. Not
@@ -128,7 +134,7 @@ class Reconciler:
             return planned, outcome
         # If all children had been written before, as when drift is reverted, the status usually stays as it is, and
         # there is nothing to delay.
-        of_status = self.planning.plan(current)
+        of_status = await self.planning.plan(current)
         if waits and not of_status.quiet and self._may_wait(current, WRITTEN):
             return planned, outcome
         return of_status, outcome
@@ -140,10 +146,12 @@ class Reconciler:
             outcome = await self.environment.executor.execute(planned.actions, current.resource)
         finally:
             others = self.debounce.end()
-        self.pass_log.wrote(current.request, current.history, planned, outcome)
+        await self._in_turns(self.pass_log.wrote(current.request, current.history, planned, outcome))
         self.environment.events.record(current.resource, write_events(outcome.done, current.request.namespace))
         self.expectations.wrote(current.request, outcome.versions)
-        current.history = current.history.after(planned, outcome, self.cache, self.clock.monotonic())
+        current.history = await self._in_turns(
+            current.history.after_in_steps(planned, outcome, self.cache, self.clock.monotonic())
+        )
         return outcome, others
 
     def _may_wait(self, current: CurrentPass, patience: float) -> bool:
@@ -168,22 +176,27 @@ class Reconciler:
             self.debounce.done((self.kind, current.request))
             if (failed := await self.status.write(current, planned, status, resource)) is not None:
                 return failed
-        return self._report(current, resource, planned, outcome)
+        return await self._report(current, resource, planned, outcome)
 
-    def _report(self, current: CurrentPass, resource: Object, planned: Plan, outcome: Outcome | None) -> Result:
+    async def _report(self, current: CurrentPass, resource: Object, planned: Plan, outcome: Outcome | None) -> Result:
         if self.environment.dry_run:
-            self.pass_log.intended(current.request, current.history, planned, resource)
+            await self._in_turns(self.pass_log.intended(current.request, current.history, planned, resource))
         if outcome is None:
             self.metrics.without_writes.inc()
         self.environment.events.record(resource, planned.events)
         self.pass_log.reconciled(current.request, current.history, planned)
-        current.history = current.history.after(planned, None, self.cache, self.clock.monotonic())
+        current.history = await self._in_turns(
+            current.history.after_in_steps(planned, None, self.cache, self.clock.monotonic())
+        )
         if outcome is not None and not outcome.clean:
             return Result(failed=True, requeue_after=outcome.retry_after)
         requeue = planned.requeue_after
         if requeue is None:
             return Result()
         return Result(requeue_after=max(IMMEDIATELY, requeue.seconds), reason=requeue.reason)
+
+    async def _in_turns(self, steps: Steps[T]) -> T:
+        return await self.environment.turns.finish_steps(steps)
 
     # -- one CR --------------------------------------------------------------------------------------------------------
 

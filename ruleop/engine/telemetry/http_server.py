@@ -1,15 +1,19 @@
 """The standard library's HTTP server in threads, with limits: for probes, for Prometheus and for curl.
 
 Any client that reaches the port can connect, and must not block the probes. So a request has a maximum size and has to
-arrive in time, and above a maximum number of connections the oldest is closed. One request per connection: probes
-send one, and a scraper connects twice a minute.
+arrive in time, a connection has a maximum lifetime, and above a maximum number of connections the oldest is closed. One
+request per connection: probes send one, and a scraper connects twice a minute.
+
+With a certificate, a TLS handshake is part of the request, done in the thread of the connection and bounded alike.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import socket
+import ssl
 import threading
 import time
 from socketserver import TCPServer, ThreadingMixIn
@@ -17,10 +21,13 @@ from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from wsgiref.types import WSGIApplication
 
 MAX_REQUEST_BYTES = 1 << 14
 TIMEOUT = 10.0  # seconds for a request to arrive, and for its response to be sent
+LIFETIME = 30.0  # seconds of a connection, whatever its client does; a response may be sent in many pieces
+PAUSE = 0.1  # seconds, when the process has no file descriptor left
 MAX_CONNECTIONS = 100
 MAX_THREADS = 2 * MAX_CONNECTIONS  # a thread outlives its connection while it waits for the operator's event loop
 
@@ -29,9 +36,13 @@ class HttpServer(ThreadingMixIn, WSGIServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, host: str, port: int, app: WSGIApplication) -> None:
-        """Listens on all addresses where the host is empty. Raises OSError or UnicodeError."""
-        self._connections: dict[Any, None] = {}  # the oldest first
+    def __init__(
+        self, host: str, port: int, app: WSGIApplication, tls: Callable[[], ssl.SSLContext] | None = None
+    ) -> None:
+        """Listens on all addresses where the host is empty. `tls` gives the context of a new connection. Raises OSError
+        or UnicodeError."""
+        self._connections: dict[Any, float] = {}  # with the time of their start, the oldest first
+        self._tls = tls
         self._lock = threading.Lock()
         self.address_family, address = _resolve(host, port)
         super().__init__(address, _Handler)
@@ -57,6 +68,30 @@ class HttpServer(ThreadingMixIn, WSGIServer):
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
         self.setup_environ()
 
+    def get_request(self) -> tuple[Any, Any]:
+        """The handshake comes later, so that no client delays this thread. Raises OSError."""
+        try:
+            connection, address = super().get_request()
+        except OSError as error:
+            if error.errno in {errno.EMFILE, errno.ENFILE}:
+                time.sleep(PAUSE)  # the connection still waits to be accepted, so the next attempt comes at once
+            raise
+        if self._tls is not None:
+            try:
+                connection = self._tls().wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+            except (OSError, ValueError) as error:  # the client has left
+                connection.close()
+                raise ConnectionAbortedError from error
+        return connection, address
+
+    def service_actions(self) -> None:
+        """Called at least once a second."""
+        with self._lock:
+            for connection, started in self._connections.items():
+                if time.monotonic() - started < LIFETIME:
+                    break
+                _interrupt(connection)
+
     def process_request(self, request: Any, client_address: Any) -> None:
         if threading.active_count() > MAX_THREADS:
             self.shutdown_request(request)
@@ -66,7 +101,7 @@ class HttpServer(ThreadingMixIn, WSGIServer):
                 oldest = next(iter(self._connections))
                 del self._connections[oldest]
                 _interrupt(oldest)
-            self._connections[request] = None
+            self._connections[request] = time.monotonic()
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
@@ -81,9 +116,12 @@ class HttpServer(ThreadingMixIn, WSGIServer):
 class _Handler(WSGIRequestHandler):
     def setup(self) -> None:
         """Reads the request at once: the standard library limits each line and each wait, but not their sum."""
+        head, deadline = b"", time.monotonic() + TIMEOUT
+        if isinstance(self.request, ssl.SSLSocket):
+            self.request.settimeout(TIMEOUT)
+            self.request.do_handshake()
         super().setup()
         self.rfile.close()
-        head, deadline = b"", time.monotonic() + TIMEOUT
         while b"\r\n\r\n" not in head and len(head) < MAX_REQUEST_BYTES:
             self.connection.settimeout(max(0.001, deadline - time.monotonic()))
             received = self.connection.recv(MAX_REQUEST_BYTES)
@@ -92,6 +130,13 @@ class _Handler(WSGIRequestHandler):
             head += received
         self.rfile = io.BufferedReader(io.BytesIO(head if b"\r\n\r\n" in head else b""))
         self.connection.settimeout(TIMEOUT)
+
+    def finish(self) -> None:
+        super().finish()
+        if isinstance(self.request, ssl.SSLSocket):
+            self.request.settimeout(0)  # the client's close_notify is not waited for
+            with contextlib.suppress(OSError, ValueError):
+                self.request.unwrap()
 
     def log_message(self, *_args: Any) -> None:
         """Requests are not logged."""
@@ -104,7 +149,7 @@ class _Handler(WSGIRequestHandler):
 def _interrupt(connection: socket.socket) -> None:
     """Ends the reads and writes of the thread that serves it."""
     with contextlib.suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)  # SSLSocket.shutdown also turns TLS off
 
 
 def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:

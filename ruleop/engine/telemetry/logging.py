@@ -10,17 +10,18 @@ from __future__ import annotations
 import json
 import logging
 import sys
-import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 import structlog
 
-from ruleop.errors import RuleopError
+from ruleop.errors import traceback_lines
+from ruleop.messages import MAX_MESSAGE, shortened
+from ruleop.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, MutableMapping
+    from collections.abc import MutableMapping
 
 Format = Literal["text", "json"]
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
@@ -42,6 +43,7 @@ def set_up(level: str = "info", form: Format | None = None) -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _format_exception,
             _redact_bodies,
+            _shorten,
             _escape if as_text else _order_fields,  # JSON escapes by itself
             renderer,
         ],
@@ -76,22 +78,8 @@ def _format_exception(_logger: Any, _method: str, event: MutableMapping[str, Any
         else None
     )
     if error is not None:
-        event["exception"] = "\n".join(_lines_of(error))
+        event["exception"] = "\n".join(traceback_lines(error))
     return event
-
-
-def _lines_of(error: BaseException) -> Iterator[str]:
-    seen: set[int] = set()
-    found: BaseException | None = error
-    while found is not None and id(found) not in seen:
-        seen.add(id(found))
-        message = f": {found}" if isinstance(found, RuleopError) else ""
-        yield f"{type(found).__name__}{message}"
-        for frame in reversed(traceback.extract_tb(found.__traceback__)):
-            yield f"  {frame.filename}:{frame.lineno} in {frame.name}"
-        found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
-        if found is not None:
-            yield "caused by"
 
 
 def _redact_bodies(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -113,14 +101,42 @@ def _redacted(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, type(None))) else str(value)
 
 
+_SHORT = 64  # characters of a value that is never cut, such as a level or a reason
+
+
+def _shorten(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Cuts long values, so that a line has at most `MAX_MESSAGE` characters of them: a custom resource may contain
+    texts of any length, and lists of them."""
+    left = MAX_MESSAGE
+    for name, value in event.items():
+        if isinstance(value, str) and len(value) > _SHORT and name != "exception":
+            event[name] = shortened(value, max(left, _SHORT))
+            left -= len(event[name])
+        elif isinstance(value, list):
+            event[name], left = _shortened_list(value, left)
+    return event
+
+
+def _shortened_list(values: list[Any], left: int) -> tuple[list[Any], int]:
+    """The first items that there is space for, and the space that is left."""
+    found: list[Any] = []
+    for each in values:
+        text = shortened(each if isinstance(each, str) else str(each), max(left, _SHORT))
+        left -= len(text)
+        if left < 0 and found:
+            return [*found, f"and {len(values) - len(found)} more"], 0
+        found.append(text if isinstance(each, str) else each)
+    return found, left
+
+
 def _escape(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     for name, value in event.items():
         if name == "exception":
-            event[name] = "\n".join(f"    {_printable(line)}" for line in value.split("\n"))
+            event[name] = "\n".join(f"    {printable(line)}" for line in value.split("\n"))
         elif isinstance(value, str):
-            event[name] = _printable(value)
+            event[name] = printable(value)
         elif isinstance(value, list):
-            event[name] = ", ".join(_printable(str(each)) for each in value)
+            event[name] = ", ".join(printable(str(each)) for each in value)
     return event
 
 
@@ -140,11 +156,3 @@ def _as_json(event: Any, **_: Any) -> str:
     except TypeError:  # half of a surrogate pair, or a number of more than 64 bits
         pass
     return json.dumps(event, default=repr)
-
-
-def _printable(text: str) -> str:
-    return (
-        text
-        if text.isprintable()
-        else "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-    )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
 T = TypeVar("T")
 
@@ -47,4 +47,14 @@ def call_on_loop(loop: asyncio.AbstractEventLoop, function: Callable[[], T]) -> 
     async def call() -> T:
         return function()
 
-    return asyncio.run_coroutine_threadsafe(call(), loop).result(CALL_TIMEOUT)
+    return run_on_loop(loop, call())
+
+
+def run_on_loop(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> T:
+    """The same for a coroutine, which is cancelled if it takes longer."""
+    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    try:
+        return future.result(CALL_TIMEOUT)
+    except TimeoutError:
+        future.cancel()
+        raise

@@ -5,8 +5,9 @@ each check, and whether the rules on disk are those in force. A kind that is not
 and does not make the operator unready: only the children that need it wait.
 
 Requests are served by threads, so `/healthz` is answered while the event loop is busy, and reports a blocked loop by
-its answer: a restart does not depend on how patient a probe is. The operator's state is read on the event loop, where
-it does not change while it is read; metrics are formatted and compressed in the thread.
+its answer: a restart does not depend on how patient a probe is. TLS and authorization are for the metrics alone: the
+kubelet has no token, and does not verify certificates. The operator's state is read on the event loop, where
+it does not change while it is read; metrics are counted, formatted and compressed in the thread.
 """
 
 from __future__ import annotations
@@ -20,16 +21,19 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 import structlog
-from prometheus_client import make_wsgi_app
 
+from ruleop.engine.telemetry.exposition import Exposition
 from ruleop.engine.telemetry.http_server import HttpServer
 from ruleop.engine.telemetry.loop_watchdog import call_on_loop
 from ruleop.errors import RuleopError
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Iterable, Mapping
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+    from ruleop.engine.telemetry.authorization import Authorizer
+    from ruleop.engine.telemetry.certificates import ServerCertificate
     from ruleop.engine.telemetry.loop_watchdog import LoopWatchdog
     from ruleop.engine.telemetry.metrics import Metrics
 
@@ -51,18 +55,31 @@ class Probes:
         self.checks = checks
         self.loop_watchdog = loop_watchdog
         self._loop = asyncio.get_running_loop()
-        self._metrics = make_wsgi_app(metrics.registry)
+        self._metrics = Exposition(metrics.registry)
         self._servers: list[HttpServer] = []
 
-    async def serve(self, *, health: str, metrics: str) -> None:
-        """Listens on the two addresses, `host:port` or `:port`; `0` is off. Both may be the same."""
+    async def serve(
+        self,
+        *,
+        health: str,
+        metrics: str,
+        certificate: ServerCertificate | None = None,
+        authorizer: Authorizer | None = None,
+    ) -> None:
+        """Listens on the two addresses, `host:port` or `:port`; `0` is off. Both may be the same, unless metrics have a
+        certificate or an authorizer."""
         routes: dict[str, dict[str, WSGIApplication]] = {}
         if _is_on(health):
             routes[health] = {"/healthz": self._healthz, "/livez": self._healthz, "/readyz": self._readyz}
         if _is_on(metrics):
-            routes.setdefault(metrics, {})["/metrics"] = self._metrics
+            if metrics in routes and (certificate or authorizer):
+                raise RuleopError(
+                    f"metrics with TLS or authorization need an address of their own; {metrics} is that of the probes"
+                )
+            routes.setdefault(metrics, {})["/metrics"] = _protected(self._metrics, authorizer)
         for address, apps in routes.items():
-            self._servers.append(await asyncio.to_thread(_listen, address, self._dispatcher(apps)))
+            tls = certificate.context if certificate and address == metrics else None
+            self._servers.append(await asyncio.to_thread(_listen, address, self._dispatcher(apps), tls))
             self._servers[-1].start()
 
     @property
@@ -110,6 +127,20 @@ class Probes:
         return _text(start_response, HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE, text + "\n")
 
 
+def _protected(app: WSGIApplication, authorizer: Authorizer | None) -> WSGIApplication:
+    if authorizer is None:
+        return app
+
+    def check(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        status = authorizer.status_of(environ.get("HTTP_AUTHORIZATION", ""))
+        if status is HTTPStatus.OK:
+            return app(environ, start_response)
+        headers = {"WWW-Authenticate": "Bearer"} if status is HTTPStatus.UNAUTHORIZED else {}
+        return _text(start_response, status, f"{status.phrase.lower()}\n", **headers)
+
+    return check
+
+
 def _text(start_response: StartResponse, status: HTTPStatus, text: str, **headers: str) -> list[bytes]:
     body = text.encode()
     fields = {"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(body)), **headers}
@@ -125,12 +156,12 @@ def _line(check: Check) -> str:
     )
 
 
-def _listen(address: str, app: WSGIApplication) -> HttpServer:
+def _listen(address: str, app: WSGIApplication, tls: Callable[[], ssl.SSLContext] | None) -> HttpServer:
     host, _, port = address.rpartition(":")
     if not (port.isascii() and port.isdigit() and int(port) < 65536):
         raise RuleopError(f"cannot listen on {address!r}: an address is host:port, :port, or 0 for none")
     try:
-        return HttpServer(host.strip("[]"), int(port), app)
+        return HttpServer(host.strip("[]"), int(port), app, tls)
     except (OSError, UnicodeError) as error:
         raise RuleopError(
             f"cannot listen on {address}: {_reason(error, host)}; choose another address, or 0 for none"

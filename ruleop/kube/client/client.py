@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ruleop.kube.client.errors import ApiError, Problem, answer_error
-from ruleop.kube.client.session import FAILURES, connection_error
+from ruleop.kube.client.session import FAILURES, SENDS_LESS, connection_error
 from ruleop.kube.http.connection import BrokenError
 
 if TYPE_CHECKING:
@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 CONCURRENCY = 16
 # The head of a watch arrives at once; that of a streaming list when the server's cache is up to date.
 OPEN_TIMEOUT = 60.0
+# Bytes of a line of a watch. It has one object, and etcd takes up to 1.5 MiB.
+LONGEST_LINE = 16 << 20
+
+
+class LineTooLongError(Exception):
+    """A line is longer than `LONGEST_LINE`."""
 
 
 class LineSplitter:
@@ -38,18 +44,22 @@ class LineSplitter:
 
     def __init__(self) -> None:
         self._partial: list[bytes] = []
+        self._size = 0  # bytes of the partial line
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that the chunk completes."""
-        if b"\n" not in chunk:
+        """The lines that the chunk completes. Raises LineTooLongError."""
+        lines = chunk.split(b"\n")
+        self._size += len(lines[0])
+        if self._size > LONGEST_LINE:
+            raise LineTooLongError
+        if len(lines) == 1:
             self._partial.append(chunk)
             return []
-        lines = chunk.split(b"\n")
         if self._partial:
             self._partial.append(lines[0])
             lines[0] = b"".join(self._partial)
         rest = lines.pop()
-        self._partial = [rest] if rest else []
+        self._partial, self._size = [rest] if rest else [], len(rest)
         return [line for line in lines if line]
 
 
@@ -62,13 +72,26 @@ class Stream:
         self._splitter = LineSplitter()
 
     async def lines(self, until: float) -> list[bytes] | None:
-        """The lines that arrived; empty if the time (by the loop's clock, time.monotonic) is over, None at the end."""
+        """The lines that arrived; empty if the time (by the loop's clock, time.monotonic) is over, None at the end.
+
+        The time also ends while bytes of a line arrive.
+        """
         try:
             while chunk := await self._connection.read(until):
                 if lines := self._splitter.feed(chunk):
                     return lines
+                if time.monotonic() >= until:
+                    return []
         except BrokenError as error:
             raise connection_error(error, self._request) from error
+        except LineTooLongError:
+            raise ApiError(
+                Problem.SERVER,
+                verb=self._request.verb,
+                resource=self._request.resource,
+                text=f"a line of the watch is longer than {LONGEST_LINE >> 20} MiB; {SENDS_LESS}",
+                status=200,
+            ) from None
         return None if chunk is None else []
 
 

@@ -21,6 +21,7 @@ import orjson
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.kube.client.json_depth import dump_json
 from ruleop.kube.http.request import JSON_TYPE, Request
+from ruleop.names import is_label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -211,7 +212,15 @@ def _collection(resource: ResourceInfo, namespace: str) -> str:
     kind = resource.kind
     root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
     if resource.namespaced and namespace:
-        return f"{root}/namespaces/{quote(namespace, safe='')}/{resource.plural}"
+        # Servers and proxies normalise a path before they route it: `..` would lead to another collection.
+        if not is_label(namespace):
+            raise ApiError(
+                Problem.INVALID,
+                verb="use",
+                resource=_describe(resource, namespace),
+                text=f"{namespace!r} is not the name of a namespace",
+            )
+        return f"{root}/namespaces/{namespace}/{resource.plural}"
     return f"{root}/{resource.plural}"
 
 

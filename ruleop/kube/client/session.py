@@ -16,7 +16,7 @@ import structlog
 
 from ruleop.kube.client.errors import READS, ApiError, Problem
 from ruleop.kube.http.access import CredentialsError
-from ruleop.kube.http.connection import BrokenError
+from ruleop.kube.http.connection import BrokenError, TooLargeError
 from ruleop.kube.http.pool import NotConnectedError, Pool
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ log = structlog.get_logger(__name__)
 RELOAD_AGAIN = 10.0
 # New credentials usually arrive at once; requests wait this long for them.
 PATIENCE = 1.0
+# What to do about an answer that is too large.
+SENDS_LESS = "a Kubernetes API server sends less, so check which server or proxy answers"
 # What `connection_error` converts.
 FAILURES = (NotConnectedError, BrokenError, TimeoutError)
 
@@ -56,7 +58,8 @@ class Session:
 
     @property
     def server(self) -> str:
-        return self._current.access.server
+        """For messages: without credentials."""
+        return self._current.access.address
 
     async def close(self) -> None:
         if self._loading is not None:
@@ -160,11 +163,14 @@ def _due(access: Access) -> float | None:
 
 
 def connection_error(error: BaseException, request: Request) -> ApiError:
-    """Three cases: no connection, so nothing was sent; no valid answer to a read; no valid answer to a write, whose
-    outcome is unknown."""
+    """Four cases: no connection, so nothing was sent; an answer to a read that is too large; no valid answer to a read;
+    no valid answer to a write, whose outcome is unknown."""
     if isinstance(error, NotConnectedError):
         problem = Problem.UNTRUSTED if error.untrusted else Problem.UNREACHABLE
         return ApiError(problem, verb=request.verb, resource=request.resource, text=str(error))
+    if isinstance(error, TooLargeError) and request.verb in READS:
+        text = f"{error}; {SENDS_LESS}"
+        return ApiError(Problem.TOO_LARGE, verb=request.verb, resource=request.resource, text=text)
     what = "no answer in time" if isinstance(error, TimeoutError) else f"the connection broke ({error})"
     text = what if request.verb in READS else f"{what}; it may have been done or not"
     return ApiError(Problem.TIMEOUT, verb=request.verb, resource=request.resource, text=text)

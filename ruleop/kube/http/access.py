@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import ssl
 import tempfile
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 # The kubelet replaces a pod's token after 80 % of its hour, and any file may be replaced. As often as client-go.
 REREAD = 60.0
+_HOST_END = re.compile(r"[/?#\\]")
 
 
 class CredentialsError(RuleopError):
@@ -38,6 +40,14 @@ class Access:
     proxy: str = field(default="", repr=False)  # may hold a password
     server_hostname: str = ""
     fresh_for: float | None = None  # seconds until the next load; None: when they are rejected
+
+    @property
+    def address(self) -> str:
+        """The server as messages, logs and metrics show it: a user, a password, a path and a query stay out."""
+        scheme, mark, rest = self.server.partition("://")
+        if not scheme.isalnum() or not mark:
+            scheme, mark, rest = "", "", self.server
+        return f"{scheme}{mark}{_HOST_END.split(rest.rpartition('@')[2], maxsplit=1)[0]}"
 
 
 class Credentials(Protocol):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 UNREAD = 1 << 20  # bytes that a stream holds for its reader before it stops the sender
-LARGEST = 1 << 30  # bytes of an answer that is read as a whole; a page of objects has some megabytes
+LARGEST = 64 << 20  # bytes of an answer that is read as a whole; a page of objects has some megabytes
 
 
 class BrokenError(Exception):
@@ -26,6 +26,10 @@ class BrokenError(Exception):
     def __init__(self, why: str, *, answered: bool) -> None:
         super().__init__(why)
         self.answered = answered
+
+
+class TooLargeError(BrokenError):
+    """The answer is larger than `LARGEST`, and was not read to its end."""
 
 
 class Wire(Protocol):
@@ -189,7 +193,7 @@ class Connection(asyncio.Protocol):
             if answer.done:
                 self._wake()
             elif answer.unread > LARGEST:
-                self._end(MalformedError(f"the answer is larger than {LARGEST} bytes"))
+                self._end(TooLargeError(f"the answer is larger than {LARGEST / (1 << 20):.3g} MiB", answered=True))
                 self.abort()
         elif answer.status:
             if answer.unread > UNREAD and not self._paused:
@@ -260,11 +264,14 @@ class Connection(asyncio.Protocol):
             waiter.set_exception(self._broken(self._problem))
 
     def _broken(self, problem: Exception) -> BrokenError:
+        if isinstance(problem, TooLargeError):
+            return problem
         text = str(problem) if isinstance(problem, MalformedError) else f"{type(problem).__name__}: {problem}"
         return BrokenError(text, answered=self._received)
 
     def _raise(self, problem: Exception) -> None:
-        raise self._broken(problem) from problem
+        broken = self._broken(problem)
+        raise broken from (None if broken is problem else problem)
 
     def _set_timer(self, deadline: float) -> None:
         self._deadline = deadline

@@ -31,6 +31,8 @@ KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES, UNACKNOWLEDGED = 30, 15, 4
 IDLE = 30.0
 RECEIVED = 1 << 16  # bytes read from a socket at once
 GOODBYES = 20  # iterations of the loop, at most, until closed connections are gone
+_MISMATCHES = frozenset({62, 64})  # OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH
+_ONLY_NAMES = "; it needs this name or address as a subjectAltName, a common name does not count"
 AGENT = f"ruleop/{version('ruleop')}"
 
 
@@ -175,7 +177,7 @@ class Pool:
         lines = [f"{name}: {value}" for name, value in (*headers.items(), *self.access.impersonation) if value]
         if not all(map(_is_line, lines)):
             raise NotConnectedError(
-                f"{self.access.server}: the token, the password or a user name has characters that no header can carry"
+                f"{self.access.address}: the token, the password or a user name has characters that no header can carry"
             )
         made = begin.encode(), "\r\n".join([" HTTP/1.1", *lines, ""]).encode()
         self._heads[kind] = made
@@ -185,7 +187,7 @@ class Pool:
         try:
             return _address(self.access.server)
         except ValueError as error:
-            raise NotConnectedError(f"{self.access.server} is not a valid server URL") from error
+            raise NotConnectedError(f"{self.access.address} is not a valid server URL") from error
 
     def _proxy(self) -> _Address | None:
         if not self.access.proxy:
@@ -207,7 +209,7 @@ class Pool:
         try:
             async with asyncio.timeout(seconds):
                 if proxy is None:
-                    await self._reach(connection, server, self.access.server)
+                    await self._reach(connection, server, self.access.address)
                 else:
                     await self._reach(connection, proxy, "the proxy")
                     if proxy.tls:
@@ -215,13 +217,13 @@ class Pool:
                     if server.tls:
                         await self._tunnel(connection, server, proxy)
                 if server.tls:
-                    await self._secure(connection, self.access.server_hostname or server.host, self.access.server)
+                    await self._secure(connection, self.access.server_hostname or server.host, self.access.address)
         except BaseException as error:
             connection.abort()
             self._open.discard(connection)  # without a socket there is no connection_lost
             if isinstance(error, TimeoutError):
                 raise NotConnectedError(
-                    f"{self.access.server} cannot be reached: no connection within {seconds:.3g} s"
+                    f"{self.access.address} cannot be reached: no connection within {seconds:.3g} s"
                 ) from error
             raise
         return connection
@@ -253,7 +255,8 @@ class Pool:
         try:
             await tls.shake_hands(connection, context, host.rstrip("."))
         except ssl.SSLCertVerificationError as error:
-            raise NotConnectedError(f"the certificate of {name} is not trusted: {error}", untrusted=True) from error
+            why = f"{error}{_ONLY_NAMES if error.verify_code in _MISMATCHES else ''}"
+            raise NotConnectedError(f"the certificate of {name} is not trusted: {why}", untrusted=True) from error
         except (OSError, ValueError) as error:
             raise NotConnectedError(f"no TLS connection with {name}: {error}") from error
         connection.transport = tls
@@ -268,11 +271,11 @@ class Pool:
                 request.encode(), self._loop.time() + CONNECT_TIMEOUT, whole=False, tunnel=True
             )
         except BrokenError as error:
-            raise NotConnectedError(f"the proxy rejected the connection to {self.access.server}: {error}") from error
+            raise NotConnectedError(f"the proxy rejected the connection to {self.access.address}: {error}") from error
         if not answer.done or answer.status >= 300:
             reason = answer.reason.decode("latin-1")
             raise NotConnectedError(
-                f"the proxy rejected the connection to {self.access.server}: {answer.status} {reason}"
+                f"the proxy rejected the connection to {self.access.address}: {answer.status} {reason}"
             )
         connection.answer = None
 

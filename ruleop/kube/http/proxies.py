@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
 def proxy_for(server: str, environ: Mapping[str, str]) -> str:
     """The proxy's URL, or '' for none. As in Go: never for localhost, and only HTTPS_PROXY counts for https."""
-    url = urlsplit(server)
-    host, port = (url.hostname or "").rstrip("."), url.port or (443 if url.scheme == "https" else 80)
+    try:
+        url = urlsplit(server)
+        host, port = (url.hostname or "").rstrip("."), url.port or (443 if url.scheme == "https" else 80)
+    except ValueError:  # whose message could quote a password; the connection pool reports it
+        return ""
     names = ("HTTPS_PROXY", "https_proxy") if url.scheme == "https" else ("HTTP_PROXY", "http_proxy")
     proxy = next((environ[name] for name in names if environ.get(name)), "")
     if not proxy or host == "localhost" or _is_loopback(host):

@@ -51,6 +51,7 @@ SILENCE = 90.0
 STREAMING_SILENCE = 60.0
 STUMBLES = 3  # retries of a streaming list that the server answers with 500 or 501
 PAGE = 500
+SMALLER = 10  # a page that is larger than the client reads is followed by one with this fraction of its objects
 FIRST_WAIT, LONGEST_WAIT = 0.8, 30.0
 # The CRD announces when a kind is served; this is for operators without permission to watch CRDs.
 LONGEST_UNSERVED_WAIT = 300.0
@@ -219,6 +220,10 @@ class Reflector:
             except (orjson.JSONDecodeError, LookupError, TypeError, AttributeError) as error:
                 # Half a line, or a proxy's page. The next watch brings the event again.
                 raise self._invalid_answer("watch", "a line is not an event", error) from None
+        if self.phase is Phase.STREAMING:
+            self.silent(now)  # bookmarks are no progress
+        elif self.reading and now >= self.deadline:
+            self.closed(now)  # the server should have ended the stream
 
     def _invalid_answer(self, verb: str, what: str, error: Exception) -> ApiError:
         text = f"{what} ({type(error).__name__}: {error})"
@@ -242,7 +247,7 @@ class Reflector:
             if self.phase is Phase.STREAMING:
                 what, since = "neither an object nor the end of the list", self.deadline - STREAMING_SILENCE
             else:
-                what, since = "nothing", self.heard_at or self._opened_at
+                what, since = "no event", self.heard_at or self._opened_at
             self._rest(now, problem=f"watch {self.source}: {what} received for {now - since:.0f} s")
 
     def failed(self, error: ApiError, now: float) -> None:
@@ -259,6 +264,9 @@ class Reflector:
             # The pages took longer than the server keeps a version. A list in one page is heavier and cannot expire.
             self._restart(page_size=0)
             self._rest(now, problem=str(error))
+        elif problem is Problem.TOO_LARGE and self.phase is Phase.LISTING and self._page_size != 1:
+            self._restart(page_size=max(1, self._page_size // SMALLER) if self._page_size else PAGE)
+            self.phase = Phase.RESTING
         elif self.phase is Phase.STREAMING and problem in {Problem.INVALID, Problem.UNSUPPORTED}:
             self._can_stream = False  # an older or an aggregated server
             self.phase = Phase.RESTING
@@ -373,7 +381,7 @@ def _parse_list(body: bytes) -> tuple[dict[str, Any], Iterable[tuple[dict[str, A
     except orjson.JSONDecodeError:
         shell, inner = fold(body, 2)
         answer = orjson.loads(shell)
-        return answer, [_parse_object(inner[number]) for number in answer.get("items") or ()]
+        return answer, [_parse_folded(inner, number) for number in answer.get("items") or ()]
     return answer, ((obj, "") for obj in answer.get("items") or ())
 
 
@@ -384,11 +392,13 @@ def _parse_event(line: bytes) -> tuple[str, dict[str, Any], str]:
     except orjson.JSONDecodeError:
         shell, inner = fold(line, 1)
         event = orjson.loads(shell)
-        return event["type"], *_parse_object(inner[event["object"]])
+        return event["type"], *_parse_folded(inner, event["object"])
     return event["type"], event["object"], ""
 
 
-def _parse_object(text: bytes) -> tuple[dict[str, Any], str]:
+def _parse_folded(inner: list[bytes], number: int) -> tuple[dict[str, Any], str]:
+    """Each once: a number may also come from the server, and an object could be parsed any number of times."""
+    text, inner[number] = inner[number], b""
     try:
         return orjson.loads(text), ""
     except orjson.JSONDecodeError as error:

@@ -11,6 +11,9 @@ ruleop, which is newer than the events of the watch so far. Of two versions of a
 whichever arrives first: nothing goes back in time. Neither does a deletion: an object that a live read showed to be
 deleted (`remove`) stays deleted although the watch may still bring older versions of it, until the watch reports the
 deletion.
+
+What a label selects may be made by anybody, so a store can be more selective: the children's stores keep only objects
+that name a custom resource as their owner.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 import structlog
@@ -119,6 +122,9 @@ class _Ended(NamedTuple):
 
 
 Listener = Callable[[Change], None]
+Selection = Callable[["ObjectKey", "Mapping[str, Any]"], bool]
+"""Whether an object belongs in a store, by its key and metadata: more than a selector of the API server can say."""
+_FEW: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +141,17 @@ class Store:
     """Owned by one event loop. Listeners are called at once, in the order of the changes, and see the store as it is
     after the change."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, selects: Selection = lambda _key, _metadata: True) -> None:
+        """Of an object that `selects` refuses, nothing is kept."""
         self.source = source
+        self.selects = selects
         self.kind: Kind = source.resource.kind
         self.group_kind: GroupKind = self.kind.versionless
         self.state = State.PENDING
         self.problem = ""  # why it is not synced, or its watch not renewed
         self.version = 0  # the store has all changes up to here
         self._entries: dict[ObjectKey, Entry] = {}
-        self._children: dict[str, tuple[ObjectKey, ...]] = {}
+        self._children: dict[str, tuple[ObjectKey, ...] | dict[ObjectKey, None]] = {}
         self._namespaces: dict[str, dict[ObjectKey, None]] = {}
         self._listed: dict[ObjectKey, Entry] | None = None
         self._ended: dict[ObjectKey, _Ended] = {}
@@ -185,7 +193,8 @@ class Store:
         return [self.parse(self._entries[key]) for key in self.select_keys(namespace)]
 
     def children(self, part_of: str) -> Iterator[Object]:
-        for key in self._children.get(part_of, ()):
+        """The objects with this label, by namespace and name."""
+        for key in sorted(self._children.get(part_of, ())):
             yield self.parse(self._entries[key])
 
     def is_at_least(self, version: str | int, key: ObjectKey | None = None) -> bool:
@@ -233,6 +242,8 @@ class Store:
 
     def list_object(self, obj: dict[str, Any]) -> None:
         assert self._listed is not None, "begin_list comes first"
+        if not self.selects(self._key(obj["metadata"]), obj["metadata"]):
+            return
         key, entry = self.entry_of(obj)
         known = self._entries.get(key)
         # The same version is the same object: one copy is enough.
@@ -267,6 +278,9 @@ class Store:
         if known is not None and known.version and known.version == parse_version(metadata.get("resourceVersion")):
             # The event of ruleop's own write, the most frequent one while CRs are created: nothing to do.
             self.version = max(self.version, known.version)
+            return
+        if not self.selects(self._key(metadata), metadata):
+            self.delete(obj)
             return
         key, entry = self.entry_of(obj)
         self.version = max(self.version, entry.version)
@@ -308,10 +322,13 @@ class Store:
     # For ruleop's own writes
 
     def put(self, obj: Mapping[str, Any]) -> bool:
-        """Stores the server's answer to a write. False if the watch has brought that version already.
+        """Stores the server's answer to a write. False if the watch has brought that version already, or the store
+        does not select the object.
 
         Listeners are called with `Origin.WRITE`: others than the writer may wait for this object.
         """
+        if not self.selects(self._key(obj["metadata"]), obj["metadata"]):
+            return False
         key, entry = self.entry_of({**obj, "metadata": dict(obj["metadata"])})
         known = self._entries.get(key)
         # The store has all changes up to self.version: if the object is missing, it was deleted since.
@@ -375,7 +392,7 @@ class Store:
             if old is not None:
                 self._disown(old.part_of, key)
             if entry.part_of:
-                self._children[entry.part_of] = tuple(sorted((*self._children.get(entry.part_of, ()), key)))
+                self._own(entry.part_of, key)
         self._notify(Change(key, old, entry, origin))
         return True
 
@@ -389,13 +406,26 @@ class Store:
         self._disown(old.part_of, key)
         self._notify(Change(key, old, None, origin))
 
+    def _own(self, part_of: str, key: ObjectKey) -> None:
+        """Adds a child. A tuple takes less memory, a dict less time if there are many."""
+        keys = self._children.get(part_of, ())
+        if isinstance(keys, dict):
+            keys[key] = None
+        elif len(keys) < _FEW:
+            self._children[part_of] = (*keys, key)
+        else:
+            self._children[part_of] = dict.fromkeys((*keys, key))
+
     def _disown(self, part_of: str, key: ObjectKey) -> None:
-        if part_of:
-            left = tuple(other for other in self._children[part_of] if other != key)
-            if left:
-                self._children[part_of] = left
-            else:
-                del self._children[part_of]
+        if not part_of:
+            return
+        keys = self._children[part_of]
+        if isinstance(keys, dict):
+            del keys[key]
+        else:
+            keys = self._children[part_of] = tuple(other for other in keys if other != key)
+        if not keys:
+            del self._children[part_of]
 
     def _notify(self, change: Change) -> None:
         self._changes += 1

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ruleop.kube.client.client import Client
     from ruleop.kube.client.requests import Source
     from ruleop.kube.watch.reflector import Rest
+    from ruleop.kube.watch.store import Selection
 
 log = structlog.get_logger(__name__)
 
@@ -45,10 +46,11 @@ class Watcher:
         clock: Callable[[], float] = time.monotonic,
         regained: Callable[[], None] = lambda: None,
         needed: Callable[[], Iterable[str]] = lambda: READ,
+        selects: Selection = lambda _key, _metadata: True,
     ) -> None:
         """`regained` is called when the server answers again after a failure; `needed` gives the verbs that the rules
-        need on the kind."""
-        self.store = Store(source)
+        need on the kind; `selects` tells which objects the store keeps."""
+        self.store = Store(source, selects)
         self.reflector = Reflector(source, self.store, chance=chance)
         self.crashes = 0
         self._lists_before = 0  # before the last crash

@@ -2,35 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ruleop.localcluster.errors import not_acceptable
+from ruleop.localcluster.errors import READ_TYPES, no_representation, not_acceptable
 
-_ANY: Final = frozenset({"*/*", "application/*", "application/json"})
+if TYPE_CHECKING:
+    from ruleop.localcluster.kinds.served import Served
+
+YAML: Final = "application/yaml"
+_ANY: Final = frozenset({"*/*", "application/json"})
 
 
 class Form(NamedTuple):
     name: str = ""  # "", "Table", "PartialObjectMetadata" or "PartialObjectMetadataList"
-    stream: str = "application/json"
+    is_yaml: bool = False
 
 
 PLAIN: Final = Form()
 
 
-def form_of(accept: str) -> Form:
+def form_of(accept: str, *, is_builtin: bool = False) -> Form:
     """The first form in the Accept header that is served. Raises Rejected if there is none."""
     if not accept or accept in _ANY:
         return PLAIN
+    known = False
     for entry in accept.split(","):
         media, *parameters = (part.strip() for part in entry.split(";"))
         if media not in _ANY:
+            if media == YAML and not parameters:
+                return Form(is_yaml=True)
             continue
+        known = True
         found = dict(each.partition("=")[::2] for each in parameters)
         name = found.get("as", "")
         if name and (found.get("v"), found.get("g")) != ("v1", "meta.k8s.io"):
             continue
         if name in ("", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"):
             return Form(name)
-    raise not_acceptable(
-        "only the following media types are accepted: application/json, application/json;as=Table;v=v1;g=meta.k8s.io"
-    )
+    if is_builtin and not known:
+        raise no_representation()
+    raise not_acceptable(f"only the following media types are accepted: {READ_TYPES}")
+
+
+def check_form(form: Form, served: Served, *, is_list: bool) -> None:
+    """Raises Rejected where the form of an object is asked of a list, or that of a list of an object."""
+    kind = f"*{served.kind.group.partition('.')[0] or 'core'}.{served.kind.kind}"
+    if served.is_custom:
+        kind = "*unstructured.Unstructured"
+    if is_list and form.name == "PartialObjectMetadata":
+        raise not_acceptable(f"you requested {form.name}, but the requested object is a list ({kind}List)")
+    if not is_list and form.name == "PartialObjectMetadataList":
+        raise not_acceptable(f"you requested {form.name}, but the requested object is not a list ({kind})")

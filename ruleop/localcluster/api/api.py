@@ -10,36 +10,43 @@ import orjson
 import yaml
 
 from ruleop.localcluster.api import discovery
-from ruleop.localcluster.api.accept import form_of
+from ruleop.localcluster.api.accept import YAML, Form, check_form, form_of
 from ruleop.localcluster.api.forms import list_bytes, object_bytes
+from ruleop.localcluster.api.go_json import duplicates, may_repeat, problem_of, unrecognized
+from ruleop.localcluster.api.metadata_checks import go_type
 from ruleop.localcluster.api.openapi import OpenApiDocuments
-from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
-from ruleop.localcluster.api.patching import APPLY, configuration, patched
+from ruleop.localcluster.api.options import DeleteOptions, ListOptions, WriteOptions
+from ruleop.localcluster.api.patching import configuration, patched
 from ruleop.localcluster.api.reviews import review
 from ruleop.localcluster.api.route import Route, route_of
 from ruleop.localcluster.api.scale import scale_of, scaled
 from ruleop.localcluster.api.selection import selection_of
 from ruleop.localcluster.api.watching import DEFAULT_TIMEOUT, Watch, WatchOptions
 from ruleop.localcluster.errors import (
+    READ_TYPES,
+    Cause,
     Rejected,
     bad_request,
     expired,
-    invalid_options,
+    invalid_named,
     method_not_allowed,
     not_found,
+    not_supported,
     too_large_version,
     unknown_path,
     unsupported_media_type,
+    unsupported_patch_type,
 )
 from ruleop.localcluster.http.message import Response, Stream
 from ruleop.localcluster.http.protobuf import MEDIA_TYPE, ProtobufError, read_protobuf
-from ruleop.localcluster.kinds.registry import REVIEWS
+from ruleop.localcluster.kinds.registry import REVIEWS, is_builtin_group
 from ruleop.localcluster.store.store import Name, Stored, TooOldError
 from ruleop.schema.table import builtin_release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ruleop.kinds import Kind
     from ruleop.localcluster.api.writer import Writer
     from ruleop.localcluster.http.message import Answer, Request
     from ruleop.localcluster.kinds.registry import Registry
@@ -48,6 +55,16 @@ if TYPE_CHECKING:
 
 _TRUE: Final = ("true", "1", "True")
 _YAML: Final = frozenset({"application/yaml", "application/apply-patch+yaml"})
+JSON_PATCH, MERGE = "application/json-patch+json", "application/merge-patch+json"
+STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
+_PATCH_TYPES: Final = (JSON_PATCH, MERGE, APPLY)
+_NO_PAGE: Final = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
+"""What the real server answers where no group of its own is concerned."""
+
+_OLD_PAGE: Final = (
+    "The provided continue parameter is too old to display a consistent list result. "
+    "You can start a new list without the continue parameter."
+)
 
 
 class Api:
@@ -74,7 +91,11 @@ class Api:
             return self._general(request)
         served = self.registry.get(route.group, route.version, route.plural)
         if served is None or (route.namespace and not served.namespaced):
+            if not is_builtin_group(route.group):
+                return _NO_PAGE
             raise unknown_path()
+        if served.is_custom and served.namespaced and not route.namespace and _needs_namespace(request, route):
+            return _NO_PAGE
         if served.kind.kind in REVIEWS:
             return _json(review(served, _body(request)), 201)
         if route.subresource:
@@ -100,9 +121,7 @@ class Api:
         if path.startswith("/openapi/v3/") and (found := self.openapi.document(path.removeprefix("/openapi/v3/"))):
             return Response(200, found)
         document = self.openapi.index() if path == "/openapi/v3" else self._discovery(path)
-        if document is None:
-            raise unknown_path()
-        return _json(document)
+        return _NO_PAGE if document is None else _json(document)
 
     def _discovery(self, path: str) -> dict[str, Any] | None:
         match path.strip("/").split("/"):
@@ -133,57 +152,52 @@ class Api:
             return self._delete_collection(request, route, served)
         raise method_not_allowed()
 
-    def _list(self, request: Request, route: Route, served: Served) -> Response:
-        query, form = request.query, form_of(request.headers.get("accept", ""))
-        selection = selection_of(query, served)
-        version = str(self.store.version)
-        asked = _number(query, "resourceVersion")
-        if asked > self.store.version:
-            raise too_large_version(asked, self.store.version)
-        token = query.get("continue", "")
-        if token:
-            version, after = _from_token(token)
-            try:
-                found = self.store.at(served.resource, int(version), route.namespace, after)
-            except TooOldError:
-                raise expired(
-                    "The provided continue parameter is too old to display a consistent list result. "
-                    "You can start a new list without the continue parameter."
-                ) from None
+    def _versioned(self, served: Served, route: Route, options: ListOptions) -> tuple[int, list[Stored]]:
+        """The objects of a list, and the version of which they are."""
+        if options.version > self.store.version:
+            raise too_large_version(options.version, self.store.version)
+        version, after = self.store.version, Name("", "")
+        if options.token:
+            version, after = _from_token(options.token)
+        elif options.exact:
+            version = options.version
         elif self._at is not None:
-            version = str(self._at)
-            found = self.store.at(served.resource, self._at, route.namespace, Name("", ""))
+            version = self._at
         else:
-            found = list(self.store.all(served.resource, route.namespace))
+            return version, list(self.store.all(served.resource, route.namespace))
+        try:
+            return version, self.store.at(served.resource, version, route.namespace, after)
+        except TooOldError:
+            if options.token:
+                raise expired(_OLD_PAGE) from None
+            raise expired(f"The resourceVersion for the provided list is too old: {version}") from None
+
+    def _list(self, request: Request, route: Route, served: Served) -> Response:
+        query, form = request.query, form_of(request.headers.get("accept", ""), is_builtin=not served.is_custom)
+        check_form(form, served, is_list=True)
+        selection, options = selection_of(query, served), ListOptions.of(query, watches=False)
+        number, found = self._versioned(served, route, options)
+        version, limit = str(number), options.limit
         if selection is not None:
             found = [each for each in found if selection(each.obj)]
         metadata: dict[str, Any] = {"resourceVersion": version}
-        limit = _number(query, "limit")
-        if limit and len(found) > limit:
+        if limit > 0 and len(found) > limit:
             rest, found = len(found) - limit, found[:limit]
             metadata["continue"] = _token(version, found[-1].name)
             if selection is None:
                 metadata["remainingItemCount"] = rest
         include = query.get("includeObject", "Metadata")
-        return Response(200, list_bytes(served, found, metadata, form.name, include))
+        return _in_form(form, Response(200, list_bytes(served, found, metadata, form.name, include)))
 
     def _watch(self, request: Request, route: Route, served: Served) -> Stream:
         query = request.query
-        initial = query.get("sendInitialEvents")
-        if initial is not None and query.get("resourceVersionMatch") != "NotOlderThan":
-            raise Rejected(
-                422,
-                "Invalid",
-                'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: '
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            )
-        version = _number(query, "resourceVersion")
-        if version > self.store.version:
-            raise too_large_version(version, self.store.version)
+        given = ListOptions.of(query, watches=True)
+        if given.version > self.store.version:
+            raise too_large_version(given.version, self.store.version)
         options = WatchOptions(
-            version=str(version or ""),
+            version=str(given.version or ""),
             bookmarks=query.get("allowWatchBookmarks") in _TRUE,
-            initial_events=None if initial is None else initial in _TRUE,
+            initial_events=given.initial_events,
             timeout=float(_number(query, "timeoutSeconds") or DEFAULT_TIMEOUT),
             form=form_of(request.headers.get("accept", "")).name,
         )
@@ -192,7 +206,7 @@ class Api:
 
     def _create(self, request: Request, route: Route, served: Served) -> Response:
         obj = self._parsed(request, route, served)
-        options = WriteOptions.of(request.query, request.headers.get("user-agent", ""))
+        options = _write_options(request, "CreateOptions")
         return self._written(request, served, self.writer.create(served, route.namespace, obj, options), 201)
 
     def _delete_collection(self, request: Request, route: Route, served: Served) -> Response:
@@ -221,6 +235,8 @@ class Api:
             return self._patch(request, route, served)
         if request.method == "DELETE":
             return self._delete(request, route, served)
+        if request.method == "POST" and served.is_custom:
+            return self._create(request, route, served)
         raise method_not_allowed()
 
     def _find(self, route: Route, served: Served) -> Stored:
@@ -237,29 +253,29 @@ class Api:
 
     def _update(self, request: Request, route: Route, served: Served) -> Response:
         obj = self._parsed(request, route, served)
-        if (obj.get("metadata") or {}).get("name") != route.name:
-            raise bad_request(
-                f"the name of the object ({(obj.get('metadata') or {}).get('name', '')}) "
-                f"does not match the name on the URL ({route.name})"
-            )
-        options = WriteOptions.of(request.query, request.headers.get("user-agent", ""))
+        _check_name(obj, route)
+        options = _write_options(request, "UpdateOptions")
         old = self._find(route, served)
         return self._written(request, served, self.writer.update(served, old, obj, route.subresource, options), 200)
 
     def _patch(self, request: Request, route: Route, served: Served) -> Response:
-        options = WriteOptions.of(request.query, request.headers.get("user-agent", ""))
-        media = request.headers.get("content-type", "").partition(";")[0].strip()
+        media = _media(request)
+        _check_patch_type(served, media)
+        options = _write_options(request, "PatchOptions", is_apply=media == APPLY)
         if media == APPLY:
             return self._apply(request, route, served, options)
         old = self._find(route, served)
-        new = dict(patched(served, old.obj, media, _body(request)))
+        new = dict(patched(served, old.obj, media, _patch_body(request, media)))
+        _check_name(new, route)
+        _check_namespace(new, route, served)
+        _check_kind(new, old.obj, served)
         return self._written(request, served, self.writer.update(served, old, new, route.subresource, options), 200)
 
     def _apply(self, request: Request, route: Route, served: Served, options: WriteOptions) -> Response:
-        if not request.query.get("fieldManager"):
-            message = "Required value: is required for apply patch"
-            raise invalid_options("PatchOptions", "fieldManager", message)
-        config = self._in_storage(configuration(_body(request)), route, served)
+        config = configuration(_patch_body(request, APPLY))
+        self._check_type(config, served)
+        if route.namespace:
+            _check_namespace(config, route, served)
         found, made = self.writer.apply(served, Name(route.namespace, route.name), config, route.subresource, options)
         return self._written(request, served, found, 201 if made else 200)
 
@@ -291,7 +307,11 @@ class Api:
                 "NotImplemented",
                 f"pods of a local cluster have no processes: there is nothing to {route.subresource}",
             )
-        raise unknown_path()
+        if not served.is_custom:
+            raise unknown_path()
+        if route.subresource == "status" and served.status:
+            raise not_supported(route.group, route.plural, {"POST": "create", "DELETE": "delete"}[request.method])
+        raise not_found(route.group, route.plural, route.name)
 
     def _scale(self, request: Request, route: Route, served: Served) -> Response:
         old = self._find(route, served)
@@ -300,12 +320,12 @@ class Api:
             return _json(current)
         if request.method == "PUT":
             desired = _body(request)
+            _check_name(desired, route)
         elif request.method == "PATCH":
-            media = request.headers.get("content-type", "").partition(";")[0].strip()
-            desired = patched(served, current, media, _body(request))
+            desired = patched(served, current, _media(request), _patch_body(request, _media(request)))
         else:
             raise method_not_allowed()
-        options = WriteOptions.of(request.query, request.headers.get("user-agent", ""))
+        options = _write_options(request, "UpdateOptions" if request.method == "PUT" else "PatchOptions")
         new = self.writer.update(served, old, scaled(served, old.obj, desired), "scale", options)
         return _json(scale_of(served, new.obj))
 
@@ -313,56 +333,171 @@ class Api:
 
     def _parsed(self, request: Request, route: Route, served: Served) -> dict[str, Any]:
         """The object of a request, in the version in which it is stored."""
-        return self._in_storage(_body(request), route, served)
-
-    def _in_storage(self, obj: Any, route: Route, served: Served) -> dict[str, Any]:
-        if not isinstance(obj, dict):
-            raise bad_request("the body of the request must be an object")
         kind = served.kind
+        obj: dict[str, Any] = _body(request, kind.kind)
+        self._check_duplicates(request, obj, kind)
+        if not obj.get("kind") and served.is_custom:
+            text = request.body.decode(errors="replace")
+            raise unrecognized(kind.kind, f"Object 'Kind' is missing in '{text}'", request.body)
         obj.setdefault("kind", kind.kind)
         obj.setdefault("apiVersion", kind.api_version)
-        if obj["kind"] != kind.kind or obj["apiVersion"] != kind.api_version:
+        self._check_type(obj, served)
+        metadata = obj.get("metadata")
+        if metadata is not None and not isinstance(metadata, dict):
             raise bad_request(
-                f"the API version in the data ({obj['apiVersion']}, Kind={obj['kind']}) "
-                f"does not match the expected API version ({kind.api_version}, Kind={kind.kind})"
+                f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: cannot unmarshal '
+                f"{go_type(metadata)} into Go value of type v1.ObjectMeta"
             )
-        metadata = obj.get("metadata") or {}
-        if not isinstance(metadata, dict):
-            raise bad_request("metadata must be an object")
-        namespace = metadata.get("namespace")
-        if served.namespaced and namespace and namespace != route.namespace:
-            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        if route.namespace:
+            _check_namespace(obj, route, served)
         if served.is_custom and kind.version != served.storage_version:
             obj["apiVersion"] = f"{kind.group}/{served.storage_version}"
         return obj
 
+    def _check_duplicates(self, request: Request, obj: dict[str, Any], kind: Kind) -> None:
+        validation = request.query.get("fieldValidation") or "Warn"
+        if validation == "Ignore" or request.body[:1] != b"{" or not may_repeat(request.body, obj):
+            return
+        problems = [f'duplicate field "{path}"' for path in duplicates(request.body)]
+        if problems and validation == "Strict":
+            raise bad_request(
+                f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
+                f"strict decoding error: {', '.join(problems)}"
+            )
+        self.writer.warnings += problems
+
+    def _check_type(self, obj: dict[str, Any], served: Served) -> None:
+        """Raises Rejected if an object is of another kind than its path."""
+        kind, version = served.kind, obj["apiVersion"]
+        if served.is_custom:
+            if version != kind.api_version:
+                raise bad_request(
+                    f"the API version in the data ({version}) does not match the expected API version "
+                    f"({kind.api_version})"
+                )
+            if obj["kind"] != kind.kind:
+                cause = Cause("FieldValueInvalid", f'Invalid value: "{obj["kind"]}": must be {kind.kind}', "kind")
+                name = str((obj.get("metadata") or {}).get("name", ""))
+                raise invalid_named(kind.group, obj["kind"], name, [cause])
+            return
+        if (version, obj["kind"]) == (kind.api_version, kind.kind):
+            return
+        group, _, short = str(version).rpartition("/")
+        if any(each.kind.kind == obj["kind"] for each in self.registry.in_group_version(group, short)):
+            problem = (
+                f"converting ({short}.{obj['kind']}) to ({kind.group.partition('.')[0] or 'core'}.{kind.kind}): "
+                "unknown conversion"
+            )
+        else:
+            problem = (
+                f'no kind "{obj["kind"]}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+            )
+        raise bad_request(f'{obj["kind"]} in version "{short}" cannot be handled as a {kind.kind}: {problem}')
+
     def _written(self, request: Request, served: Served, found: Stored, status: int) -> Response:
-        form = form_of(request.headers.get("accept", ""))
-        return Response(status, object_bytes(served, found, form.name))
+        form = form_of(request.headers.get("accept", ""), is_builtin=not served.is_custom)
+        check_form(form, served, is_list=False)
+        return _in_form(form, Response(status, object_bytes(served, found, form.name)))
 
 
 def refusal(error: Rejected) -> Response:
     return Response(error.code, orjson.dumps(error.document()), headers=error.headers)
 
 
+def _in_form(form: Form, response: Response) -> Response:
+    if not form.is_yaml:
+        return response
+    text = yaml.safe_dump(orjson.loads(response.body), sort_keys=True, allow_unicode=True)
+    return Response(response.status, text.encode(), YAML, response.headers)
+
+
 def _json(document: Mapping[str, Any], status: int = 200) -> Response:
     return Response(status, orjson.dumps(document))
 
 
-def _body(request: Request) -> Any:
+def _needs_namespace(request: Request, route: Route) -> bool:
+    return bool(route.name) or request.method == "POST"
+
+
+def _media(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip()
+
+
+def _write_options(request: Request, options: str, *, is_apply: bool = False) -> WriteOptions:
+    return WriteOptions.of(request.query, request.headers.get("user-agent", ""), options, is_apply=is_apply)
+
+
+def _check_patch_type(served: Served, media: str) -> None:
+    if media not in (_PATCH_TYPES if served.is_custom else {*_PATCH_TYPES, STRATEGIC}):
+        raise unsupported_media_type(", ".join(_PATCH_TYPES)) if served.is_custom else unsupported_patch_type()
+
+
+def _check_name(obj: Any, route: Route) -> None:
+    name = (obj.get("metadata") or {}).get("name", "") if isinstance(obj, dict) else ""
+    if not name:
+        raise bad_request(
+            f"the name of the object ({route.name} based on URL) was undeterminable: name must be provided"
+        )
+    if name != route.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({route.name})")
+
+
+def _check_namespace(obj: Mapping[str, Any], route: Route, served: Served) -> None:
+    namespace = (obj.get("metadata") or {}).get("namespace")
+    if served.namespaced and namespace and namespace != route.namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def _check_kind(new: Mapping[str, Any], old: Mapping[str, Any], served: Served) -> None:
+    """Raises Rejected if a patch changes the kind of an object."""
+    if new.get("kind") != old["kind"]:
+        found = str(new.get("kind") or "")
+        cause = Cause("FieldValueInvalid", f'Invalid value: "{found}": must be {old["kind"]}', "kind")
+        raise invalid_named(served.kind.group, found, old["metadata"]["name"], [cause])
+
+
+def _body(request: Request, kind: str = "") -> Any:
+    """The body of a request. If a kind is given, it has to be an object of it."""
     media = request.headers.get("content-type", "application/json").partition(";")[0].strip()
     if media == MEDIA_TYPE:
         try:
             return read_protobuf(request.body)
         except ProtobufError as error:
-            raise unsupported_media_type(
+            raise bad_request(
                 f"the body of the request is protobuf that cannot be read ({error}); "
                 'let the client send JSON (in Go: rest.Config.ContentType = "application/json")'
             ) from None
+    if media not in ("application/json", *_YAML):
+        raise unsupported_media_type(READ_TYPES)
     try:
-        return yaml.safe_load(request.body) if media in _YAML else orjson.loads(request.body)
-    except (ValueError, yaml.YAMLError) as error:
-        raise bad_request(f"the object provided is unrecognized (must be of type object): {error}") from None
+        found = yaml.safe_load(request.body) if media in _YAML else orjson.loads(request.body)
+    except (ValueError, yaml.YAMLError):
+        raise unrecognized(
+            kind, f"couldn't get version/kind; json parse error: {problem_of(request.body)}", request.body
+        ) from None
+    if kind and not isinstance(found, dict):
+        raise unrecognized(
+            kind,
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal {go_type(found)} into Go "
+            'value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+            'Kind string "json:\\"kind,omitempty\\"" }',
+            request.body,
+        )
+    return found
+
+
+def _patch_body(request: Request, media: str) -> Any:
+    try:
+        found = yaml.safe_load(request.body) if media == APPLY else orjson.loads(request.body)
+    except (ValueError, yaml.YAMLError):
+        raise bad_request(f"error decoding patch: {problem_of(request.body)}") from None
+    if media == JSON_PATCH and not isinstance(found, list):
+        expected = "[]handlers.jsonPatchOp"
+    elif media in (MERGE, STRATEGIC) and not isinstance(found, dict):
+        expected = "map[string]interface {}"
+    else:
+        return found
+    raise bad_request(f"error decoding patch: json: cannot unmarshal {go_type(found)} into Go value of type {expected}")
 
 
 def _optional_body(request: Request) -> Any:
@@ -371,9 +506,7 @@ def _optional_body(request: Request) -> Any:
 
 def _number(query: Mapping[str, str], name: str) -> int:
     value = query.get(name) or "0"
-    if not value.isdecimal():
-        raise bad_request(f'Invalid value: "{value}": {name} must be a number')
-    return int(value)
+    return int(value) if value.isdecimal() else 0
 
 
 def _with_query(request: Request, query: Mapping[str, str]) -> Request:
@@ -385,13 +518,15 @@ def _token(version: str, after: Name) -> str:
     return base64.urlsafe_b64encode(orjson.dumps(document)).decode().rstrip("=")
 
 
-def _from_token(token: str) -> tuple[str, Name]:
+def _from_token(token: str) -> tuple[int, Name]:
     try:
         document = orjson.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         namespace, _, name = document["start"].partition("/")
-        return str(int(document["rv"])), Name(namespace, name)
+        return int(document["rv"]), Name(namespace, name)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise bad_request("continue key is not valid: the token was not made by this server") from None
+        raise bad_request(
+            "invalid continue token: continue key is not valid: illegal base64 data at input byte 0"
+        ) from None
 
 
 def _version() -> dict[str, str]:

@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.errors import Rejected, bad_request
+import orjson
+
+from ruleop.localcluster.errors import Cause, bad_request, internal, invalid_options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-PROPAGATIONS: Final = ("Orphan", "Background", "Foreground")
+PROPAGATIONS: Final = ("Foreground", "Background", "Orphan")
+_MATCHES: Final = ("Exact", "NotOlderThan", "")
+
+
+_VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
+_LONGEST_MANAGER: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +26,31 @@ class WriteOptions:
     dry_run: bool = False
     field_validation: str = "Warn"  # Strict, Warn or Ignore
     force: bool = False
+    is_patch: bool = False
 
     @classmethod
-    def of(cls, query: Mapping[str, str], user_agent: str = "") -> WriteOptions:
-        validation = query.get("fieldValidation") or "Warn"
-        if validation not in ("Strict", "Warn", "Ignore"):
-            raise bad_request(
-                f'PatchOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "{validation}": '
-                'supported values: "Ignore", "Strict", "Warn"'
-            )
-        manager = query.get("fieldManager") or user_agent.partition("/")[0] or "unknown"
-        return cls(manager[:128], dry_run_of(query), validation, query.get("force") in ("true", "1"))
+    def of(cls, query: Mapping[str, str], user_agent: str, options: str, *, is_apply: bool = False) -> WriteOptions:
+        """`options` is the name of their kind: CreateOptions, UpdateOptions or PatchOptions."""
+        causes = list(_dry_run_causes(query.get("dryRun", "")))
+        manager, validation = query.get("fieldManager", ""), query.get("fieldValidation", "")
+        if is_apply and not manager:
+            causes.append(Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager"))
+        if len(manager) > _LONGEST_MANAGER:
+            causes.append(Cause("FieldValueTooLong", "Too long: may not be more than 128 bytes", "fieldManager"))
+        if validation not in _VALIDATIONS:
+            causes.append(unsupported("fieldValidation", validation, _VALIDATIONS))
+        if "force" in query and options == "PatchOptions" and not is_apply:
+            message = "Forbidden: may not be specified for non-apply patch"
+            causes.append(Cause("FieldValueForbidden", message, "force"))
+        if causes:
+            raise invalid_options(options, *causes)
+        return cls(
+            manager or user_agent.partition("/")[0][:_LONGEST_MANAGER] or "unknown",
+            "dryRun" in query and bool(query["dryRun"]),
+            validation or "Warn",
+            query.get("force") in ("true", "1"),
+            options == "PatchOptions",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +70,15 @@ class DeleteOptions:
         if not propagation:
             orphan = body.get("orphanDependents", query.get("orphanDependents"))
             propagation = {"true": "Orphan", "True": "Orphan"}.get(str(orphan), "")
+        dry_run = (body.get("dryRun") or [query.get("dryRun", "")])[0]
+        causes = list(_dry_run_causes(dry_run))
         if propagation and propagation not in PROPAGATIONS:
-            raise bad_request(
-                f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "{propagation}": '
-                'supported values: "Background", "Foreground", "Orphan"'
-            )
+            causes.append(unsupported("propagationPolicy", propagation, (*PROPAGATIONS, "nil")))
+        if causes:
+            raise invalid_options("DeleteOptions", *causes)
         grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
         return cls(
-            dry_run_of({"dryRun": (body.get("dryRun") or [query.get("dryRun", "")])[0]}),
+            bool(dry_run),
             propagation,
             None if grace in (None, "") else int(grace),
             preconditions.get("uid") or "",
@@ -64,8 +86,78 @@ class DeleteOptions:
         )
 
 
-def dry_run_of(query: Mapping[str, str]) -> bool:
-    value = query.get("dryRun", "")
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """Which version of a list, or from which version a watch."""
+
+    version: int = 0
+    exact: bool = False
+    limit: int = 0
+    token: str = ""
+    initial_events: bool | None = None
+
+    @classmethod
+    def of(cls, query: Mapping[str, str], *, watches: bool) -> ListOptions:
+        version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
+        token, initial = query.get("continue", ""), query.get("sendInitialEvents")
+        limit = query.get("limit") or "0"
+        if not limit.removeprefix("-").isdecimal():
+            raise bad_request(f'strconv.ParseInt: parsing "{limit}": invalid syntax')
+        causes = list(
+            _watch_causes(match, initial) if watches else _list_causes(version, match, token, initial=initial)
+        )
+        if causes:
+            raise invalid_options("ListOptions", *causes)
+        if version and not version.isdecimal():
+            message = (
+                f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
+            )
+            raise internal(message) if watches else bad_request(f"invalid resource version: {message}")
+        if token and version not in ("", "0"):
+            raise bad_request("specifying resource version is not allowed when using continue")
+        return cls(
+            int(version or 0),
+            match == "Exact",
+            int(limit),
+            token,
+            None if initial is None else initial in ("true", "1", "True"),
+        )
+
+
+def _watch_causes(match: str, initial: str | None) -> Iterator[Cause]:
+    if initial is None and match:
+        yield _forbidden_match("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+    elif initial is not None and match != "NotOlderThan":
+        yield _forbidden_match("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+
+
+def _list_causes(version: str, match: str, token: str, *, initial: str | None) -> Iterator[Cause]:
+    if initial is not None:
+        message = "Forbidden: sendInitialEvents is forbidden for list"
+        yield Cause("FieldValueForbidden", message, "sendInitialEvents")
+    if not match:
+        return
+    if not version:
+        yield _forbidden_match("resourceVersionMatch is forbidden unless resourceVersion is provided")
+    if token:
+        yield _forbidden_match("resourceVersionMatch is forbidden when continue is provided")
+    if match not in _MATCHES:
+        yield unsupported("resourceVersionMatch", match, _MATCHES)
+    elif match == "Exact" and version == "0":
+        yield _forbidden_match('resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+
+
+def _forbidden_match(message: str) -> Cause:
+    return Cause("FieldValueForbidden", f"Forbidden: {message}", "resourceVersionMatch")
+
+
+def unsupported(field: str, value: object, supported: Iterable[str]) -> Cause:
+    """A value that is not in an enumeration."""
+    listed = ", ".join(f'"{each}"' for each in supported)
+    shown = orjson.dumps(value).decode()
+    return Cause("FieldValueNotSupported", f"Unsupported value: {shown}: supported values: {listed}", field)
+
+
+def _dry_run_causes(value: str) -> Iterator[Cause]:
     if value not in ("", "All"):
-        raise Rejected(422, "Invalid", f'dryRun: Unsupported value: "{value}": supported values: "All"')
-    return value == "All"
+        yield unsupported("dryRun", [value], ("All",))

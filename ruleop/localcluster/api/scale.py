@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ruleop.localcluster.errors import bad_request
+from ruleop.localcluster.errors import Cause, bad_request, invalid, invalid_named
 
 if TYPE_CHECKING:
     from ruleop.kinds import Object
@@ -21,11 +21,12 @@ def scale_of(served: Served, obj: Object) -> dict[str, Any]:
     status: dict[str, Any] = {"replicas": _at(obj, served.scale.status_replicas) or 0}
     if selector := _selector(served, obj):
         status["selector"] = selector
+    replicas = _at(obj, served.scale.replicas)
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": metadata,
-        "spec": {"replicas": _at(obj, served.scale.replicas) or 0},
+        "spec": {"replicas": replicas} if replicas else {},
         "status": status,
     }
 
@@ -36,6 +37,14 @@ def scaled(served: Served, obj: Object, scale: Any) -> dict[str, Any]:
     replicas = (scale.get("spec") or {}).get("replicas", 0) if isinstance(scale, dict) else None
     if type(replicas) is not int:
         raise bad_request("spec.replicas must be an integer")
+    if replicas < 0:
+        name = obj["metadata"]["name"]
+        if served.is_custom:
+            message = f"Invalid value: {replicas}: should be a non-negative integer"
+            raise invalid(served.kind, name, [Cause("FieldValueInvalid", message, ".spec.replicas")])
+        message = f"Invalid value: {replicas}: must be greater than or equal to 0"
+        cause = Cause("FieldValueInvalid", message, "spec.replicas")
+        raise invalid_named("autoscaling", "Scale", name, [cause])
     found = _with(obj, served.scale.replicas.lstrip(".").split("."), replicas)
     version = (scale.get("metadata") or {}).get("resourceVersion")
     if version:

@@ -5,7 +5,6 @@ Requests and controllers write through it. Nothing is asked of who writes: every
 
 from __future__ import annotations
 
-import re
 import secrets
 import time
 import uuid
@@ -13,22 +12,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import SERVER_METADATA
 from ruleop.localcluster.api.field_checks import checked
+from ruleop.localcluster.api.metadata_checks import check_types, metadata_causes, name_causes
 from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
 from ruleop.localcluster.clock import now, timestamp
 from ruleop.localcluster.errors import (
     MODIFIED,
     Cause,
     already_exists,
-    bad_request,
     conflict,
     forbidden,
+    internal,
     invalid,
+    invalid_named,
     not_found,
 )
+from ruleop.localcluster.kinds.completion import complete
 from ruleop.localcluster.objects.apply import apply, keep_unchanged, track_update
 from ruleop.localcluster.objects.config_checks import check_config
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields
-from ruleop.localcluster.store.store import Name, Resource, Stored, stored
+from ruleop.localcluster.store.store import Name, Resource, Stored, stored, unstored
 from ruleop.merge.normalise import without_nulls
 
 if TYPE_CHECKING:
@@ -40,10 +42,16 @@ NAMESPACES: Final = Resource("", "namespaces")
 CONTROLLERS: Final = WriteOptions(manager="kube-controller-manager", field_validation="Ignore")
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
-_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_DNS_LABEL_KINDS: Final = frozenset({("", "Namespace"), ("", "Service")})
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+_EMPTY: Final[tuple[Any, ...]] = (None, "", {}, [])
+_FOLDERS: Final = {
+    "customresourcedefinitions": "apiextensions.k8s.io/customresourcedefinitions",
+    "endpoints": "services/endpoints",
+    "ingresses": "ingress",
+    "nodes": "minions",
+    "services": "services/specs",
+}
+"""Where the key of a built-in kind in etcd has another name than the kind's plural."""
 _KEPT: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 
 
@@ -68,73 +76,51 @@ class Writer:
         metadata = obj.get("metadata")
         metadata = dict(metadata) if isinstance(metadata, dict) else {}
         if metadata.get("resourceVersion"):
-            raise bad_request("resourceVersion should not be set on objects to be created")
+            raise internal("resourceVersion should not be set on objects to be created")
+        check_types(served.kind, metadata)
         generated = bool(not metadata.get("name") and metadata.get("generateName"))
         if generated:
             metadata["name"] = metadata["generateName"][:58] + _suffix()
-        self._check_name(served, metadata)
         for name in SERVER_METADATA - {"managedFields"}:
             metadata.pop(name, None)
+        metadata = {name: value for name, value in metadata.items() if value not in _EMPTY}
         if served.namespaced:
             metadata["namespace"] = namespace
-            self._check_namespace(served, namespace, metadata["name"])
+            self._check_namespace(served, namespace, metadata.get("name", ""))
         else:
             metadata.pop("namespace", None)
         metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": now()}
         strategy = served.strategy
-        if strategy.finalizers:
-            given = metadata.get("finalizers") or []
-            metadata["finalizers"] = [*given, *(each for each in strategy.finalizers if each not in given)]
         if strategy.has_generation or served.is_custom:
             metadata["generation"] = 1
         new: dict[str, Any] = {**obj, "metadata": metadata}
         if served.status:
             new.pop("status", None)
-        new = strategy.default(self._checked(served, new, options))
+        causes = [*name_causes(served.kind, metadata.get("name", "")), *metadata_causes(served.kind, metadata)]
+        if "name" not in metadata:
+            raise invalid(served.kind, "", causes)
+        if served.ends:
+            message = "create not allowed while custom resource definition is terminating"
+            raise forbidden(served.kind.group, served.plural, metadata["name"], message)
+        new, found = self._checked(served, new, options)
+        if found:  # fields of an invalid object cannot be tracked
+            self._validate(served, new, None, [*causes, *found])
+        new = strategy.default(_completed(served, new))
         if managed is None:
             new = self._tracked(served, None, new, "", options)
         else:
             new = {**new, "metadata": {**new["metadata"], "managedFields": managed}}
-        return self._created(served, new, options, generated=generated)
-
-    def _created(self, served: Served, new: dict[str, Any], options: WriteOptions, *, generated: bool) -> Stored:
-        """Stores a new object whose fields are tracked."""
-        new = served.strategy.create(new)
-        self._validate(served, new, None)
-        metadata = new["metadata"]
+        new = strategy.create(new)
+        if strategy.admit is not None:
+            new = strategy.admit(new, self.store)
+        self._validate(served, new, None, [*causes, *found])
         key = Name(metadata.get("namespace", ""), metadata["name"])
-        if self.store.get(served.resource, key) is not None:
-            if not generated:
-                raise already_exists(served.kind.group, served.plural, key.name)
-            name = metadata["generateName"][:58] + _suffix()
-            again = {**new, "metadata": {**metadata, "name": name}}
-            return self._created(served, again, options, generated=True)
-        return stored(new, self.store.version) if options.dry_run else self.store.put(served.resource, new)
-
-    def _check_name(self, served: Served, metadata: dict[str, Any]) -> None:
-        name = metadata.get("name")
-        if not name:
-            raise invalid(
-                served.kind,
-                "",
-                [Cause("FieldValueRequired", "Required value: name or generateName is required", "metadata.name")],
-            )
-        if not isinstance(name, str):
-            raise bad_request("metadata.name must be a string")
-        if served.kind.group == "rbac.authorization.k8s.io":
-            if "/" in name or "%" in name or name in (".", ".."):
-                message = f"Invalid value: \"{name}\": may not contain '/' or '%'"
-                raise invalid(served.kind, name, [Cause("FieldValueInvalid", message, "metadata.name")])
-            return
-        label = (served.kind.group, served.kind.kind) in _DNS_LABEL_KINDS
-        pattern, limit = (_LABEL, 63) if label else (_SUBDOMAIN, 253)
-        if len(name) > limit:
-            message = f'Invalid value: "{name}": must be no more than {limit} bytes'
-            raise invalid(served.kind, name, [Cause("FieldValueInvalid", message, "metadata.name")])
-        if not pattern.fullmatch(name):
-            raise invalid(
-                served.kind, name, [Cause("FieldValueInvalid", _name_message(name, label=label), "metadata.name")]
-            )
+        if (existing := self.store.get(served.resource, key)) is not None:
+            if generated:
+                return self.create(served, namespace, obj, options, managed=managed)
+            ends = "deletionTimestamp" in existing.obj["metadata"]
+            raise already_exists(served.kind.group, served.plural, key.name, ends=ends)
+        return unstored(new) if options.dry_run else self.store.put(served.resource, new)
 
     def _check_namespace(self, served: Served, namespace: str, name: str) -> None:
         found = self.store.get(NAMESPACES, Name("", namespace))
@@ -153,9 +139,11 @@ class Writer:
         """Replaces an object, or its status, by a new one."""
         given = obj.get("metadata")
         given = dict(given) if isinstance(given, dict) else {}
-        self._check_identity(served, old, given)
+        check_types(served.kind, given)
+        self._check_identity(served, old, given, options)
         before = old.obj["metadata"]
-        metadata = {**given, "name": before["name"]}
+        metadata = {name: value for name, value in given.items() if value not in _EMPTY}
+        metadata["name"] = before["name"]
         for name in (*_KEPT, "namespace"):
             metadata.pop(name, None)
             if name in before:
@@ -169,47 +157,71 @@ class Writer:
             new.pop("status", None)
             if "status" in old.obj:
                 new["status"] = old.obj["status"]
-        new = served.strategy.default(self._checked(served, new, options))
-        new = self._tracked(served, old.obj, new, subresource, options)
-        return self._updated(served, old, new, subresource, options)
+        new, causes = self._checked(served, new, options)
+        if causes:  # fields of an invalid object cannot be tracked
+            self._validate(served, new, old.obj, causes)
+        if served.strategy.prepare is not None and subresource != "status":
+            new = served.strategy.prepare(new, old.obj)
+        new = self._tracked(served, old.obj, served.strategy.default(_completed(served, new)), subresource, options)
+        return self._updated(served, old, new, subresource, options, causes)
 
     def _updated(
-        self, served: Served, old: Stored, new: dict[str, Any], subresource: str, options: WriteOptions
+        self,
+        served: Served,
+        old: Stored,
+        new: dict[str, Any],
+        subresource: str,
+        options: WriteOptions,
+        causes: list[Cause],
     ) -> Stored:
         """Stores a new version of an object whose fields are tracked."""
+        strategy = served.strategy
+        if strategy.admit is not None and strategy.allocates_on_update and subresource != "status":
+            new = strategy.admit(new, self.store)
         if served.strategy.update is not None and subresource != "status":
             new = served.strategy.update(new, old.obj)
-        self._check_finalizers(served, old.obj, new)
-        self._validate(served, new, old.obj)
+        if new["metadata"] != old.obj["metadata"]:
+            causes = [*_finalizer_causes(old.obj, new), *metadata_causes(served.kind, new["metadata"]), *causes]
+        self._validate(served, new, old.obj, causes)
         new = self._with_generation(served, old.obj, new)
         if keep_unchanged(old.obj, new) is old.obj:
             return old
         if options.dry_run:
             return stored(new, old.version)
         if _is_finished(new):
-            self.store.put(served.resource, new)
-            return self.store.delete(served.resource, old.name)
+            return stored(new, self.store.delete(served.resource, old.name).version)
         return self.store.put(served.resource, new)
 
-    def _check_identity(self, served: Served, old: Stored, given: dict[str, Any]) -> None:
+    def _check_identity(self, served: Served, old: Stored, given: dict[str, Any], options: WriteOptions) -> None:
         group, plural, name = served.kind.group, served.plural, old.name.name
+        version = given.get("resourceVersion")
+        if not version and (served.is_custom or not served.strategy.unconditional_update):
+            message = "Invalid value: 0: must be specified for an update"
+            raise invalid_named(group, plural, name, [Cause("FieldValueInvalid", message, "metadata.resourceVersion")])
         uid = given.get("uid")
         if uid and uid != old.uid:
+            if options.is_patch:
+                cause = Cause("FieldValueInvalid", f'Invalid value: "{uid}": field is immutable', "metadata.uid")
+                raise invalid(served.kind, name, [cause, cause])
             raise conflict(
-                group, plural, name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old.uid}"
+                group,
+                plural,
+                name,
+                f"StorageError: invalid object, Code: 4, Key: {_storage_key(served, old.name)}, ResourceVersion: 0, "
+                f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {old.uid}",
             )
-        version = given.get("resourceVersion")
         if version and version != str(old.version):
             raise conflict(group, plural, name, MODIFIED)
 
     def _with_status(self, served: Served, old: Object, new: dict[str, Any]) -> dict[str, Any]:
-        """The old object with the new status. Of the metadata, a custom resource keeps everything."""
+        """The old object with the new status. A custom resource keeps its metadata; a Deployment keeps its labels."""
         found = dict(old)
         if not served.is_custom:
-            found["metadata"] = {
-                **old["metadata"],
-                **{name: new["metadata"][name] for name in ("annotations", "managedFields") if name in new["metadata"]},
-            }
+            found["metadata"] = new["metadata"]
+            if served.kind.kind == "Deployment":
+                found["metadata"] = {**new["metadata"], "labels": old["metadata"].get("labels")}
+                if "labels" not in old["metadata"]:
+                    del found["metadata"]["labels"]
         elif "managedFields" in new["metadata"]:
             found["metadata"] = {**old["metadata"], "managedFields": new["metadata"]["managedFields"]}
         found.pop("status", None)
@@ -230,21 +242,6 @@ class Writer:
         metadata = new["metadata"]
         return {**new, "metadata": {**metadata, "generation": metadata.get("generation", 0) + 1}}
 
-    def _check_finalizers(self, served: Served, old: Object, new: Object) -> None:
-        if not old["metadata"].get("deletionTimestamp"):
-            return
-        before = old["metadata"].get("finalizers") or []
-        added = [each for each in new["metadata"].get("finalizers") or [] if each not in before]
-        if added:
-            listed = ", ".join(f'"{each}"' for each in added)
-            message = (
-                "Forbidden: no new finalizers can be added if the object is being deleted, "
-                f"found new finalizers []string{{{listed}}}"
-            )
-            raise invalid(
-                served.kind, old["metadata"]["name"], [Cause("FieldValueForbidden", message, "metadata.finalizers")]
-            )
-
     # -- server-side apply ---------------------------------------------------------------------------------------------
 
     def apply(
@@ -258,7 +255,7 @@ class Writer:
                 raise not_found(served.kind.group, served.plural, name.name)
             config = {**config, "metadata": {**(config.get("metadata") or {}), "name": name.name}}
             return self._apply_new(served, name, config, options), True
-        self._check_identity(served, old, config.get("metadata") or {})
+        self._check_identity(served, old, config.get("metadata") or {}, options)
         applied = apply(
             old.obj,
             config,
@@ -276,8 +273,11 @@ class Writer:
             new.pop("status", None)
             if "status" in old.obj:
                 new["status"] = old.obj["status"]
-        new = served.strategy.default(self._checked(served, new, options))
-        return self._updated(served, old, new, subresource, options), False
+        new, causes = self._checked(served, new, options)
+        if served.strategy.prepare is not None and subresource != "status":
+            new = served.strategy.prepare(new, old.obj)
+        new = served.strategy.default(_completed(served, new))
+        return self._updated(served, old, new, subresource, options, causes), False
 
     def _apply_new(self, served: Served, name: Name, config: dict[str, Any], options: WriteOptions) -> Stored:
         applied = apply(None, config, self._tracking(served, ""), manager=options.manager, now=now())
@@ -292,6 +292,7 @@ class Writer:
         self._check_preconditions(served, old, options)
         metadata = dict(old.obj["metadata"])
         finalizers = [each for each in metadata.get("finalizers") or [] if each not in _dropped_by(options.propagation)]
+        finalizers += [each for each in served.strategy.finalizers if each not in finalizers]
         extra = {"Orphan": ORPHAN, "Foreground": FOREGROUND}.get(options.propagation)
         if extra and extra not in finalizers:
             finalizers.append(extra)
@@ -328,34 +329,37 @@ class Writer:
         return max(0, options.grace if options.grace is not None else served.strategy.grace(obj))
 
     def _check_preconditions(self, served: Served, old: Stored, options: DeleteOptions) -> None:
-        group, plural, name = served.kind.group, served.plural, old.name.name
+        group, kind, name = served.kind.group, served.kind.kind, old.name.name
         if options.uid and options.uid != old.uid:
             raise conflict(
                 group,
-                plural,
+                kind,
                 name,
-                f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {old.uid}",
+                f"the UID in the precondition ({options.uid}) does not match the UID in record ({old.uid}). "
+                "The object might have been deleted and then recreated",
             )
         if options.resource_version and options.resource_version != str(old.version):
             raise conflict(
                 group,
-                plural,
+                kind,
                 name,
-                "Precondition failed: ResourceVersion in precondition: "
-                f"{options.resource_version}, ResourceVersion in object meta: {old.version}",
+                f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+                f"ResourceVersion in record ({old.version}). The object might have been modified",
             )
 
     # -- both ----------------------------------------------------------------------------------------------------------
 
-    def _checked(self, served: Served, obj: dict[str, Any], options: WriteOptions) -> dict[str, Any]:
-        found, warnings = checked(served, obj, options.field_validation)
+    def _checked(
+        self, served: Served, obj: dict[str, Any], options: WriteOptions
+    ) -> tuple[dict[str, Any], list[Cause]]:
+        found, warnings, causes = checked(served, obj, options.field_validation)
         self.warnings += warnings
-        return found
+        return found, causes
 
-    def _validate(self, served: Served, new: Object, old: Object | None) -> None:
-        causes = served.strategy.validate(new, old)
+    def _validate(self, served: Served, new: Object, old: Object | None, causes: list[Cause]) -> None:
+        causes = [*causes, *served.strategy.validate(new, old)]
         if causes:
-            raise invalid(served.kind, new["metadata"]["name"], causes)
+            raise invalid(served.kind, new["metadata"].get("name", ""), causes)
 
     def _tracked(
         self, served: Served, old: Object | None, new: dict[str, Any], subresource: str, options: WriteOptions
@@ -372,6 +376,12 @@ class Writer:
             ignored = ignored_fields(kind.group, kind.kind, subresource=subresource, has_status=served.status)
             found = self._trackings[key] = Tracking(kind.api_version, served.shape, subresource, ignored)
         return found
+
+
+def _completed(served: Served, obj: dict[str, Any]) -> dict[str, Any]:
+    if served.is_custom or served.kind.kind == "CustomResourceDefinition":
+        return obj
+    return complete(obj, served.shape)
 
 
 def _suffix() -> str:
@@ -400,15 +410,21 @@ def _is_finished(obj: Object) -> bool:
     return not metadata.get("deletionGracePeriodSeconds")
 
 
-def _name_message(name: str, *, label: bool) -> str:
-    if label:
-        return (
-            f'Invalid value: "{name}": a lowercase RFC 1123 label must consist of lower case alphanumeric '
-            "characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', "
-            "regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-        )
-    return (
-        f'Invalid value: "{name}": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '
-        "'-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for "
-        r"validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+def _finalizer_causes(old: Object, new: Object) -> list[Cause]:
+    """No finalizer may be added to an object that is being deleted. The server reports it twice."""
+    before = old["metadata"].get("finalizers") or []
+    added = [each for each in new["metadata"].get("finalizers") or [] if each not in before]
+    if not added or "deletionTimestamp" not in old["metadata"]:
+        return []
+    listed = ", ".join(f'"{each}"' for each in added)
+    message = (
+        "Forbidden: no new finalizers can be added if the object is being deleted, "
+        f"found new finalizers []string{{{listed}}}"
     )
+    return [Cause("FieldValueForbidden", message, "metadata.finalizers")] * 2
+
+
+def _storage_key(served: Served, name: Name) -> str:
+    """The key of an object in etcd, which some messages show."""
+    folder = f"{served.kind.group}/{served.plural}" if served.is_custom else _FOLDERS.get(served.plural, served.plural)
+    return "/".join(filter(None, ("/registry", folder, name.namespace, name.name)))

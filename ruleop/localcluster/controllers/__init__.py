@@ -9,13 +9,14 @@ from ruleop.localcluster.controllers.pods import Pods
 from ruleop.localcluster.controllers.replica_set import ReplicaSets
 from ruleop.localcluster.controllers.services import Ingresses, Services
 from ruleop.localcluster.controllers.stateful_set import StatefulSets
-from ruleop.localcluster.controllers.volumes import Volumes
+from ruleop.localcluster.controllers.volumes import VolumeProtection, Volumes
 
 CONTROLLERS = (
     Namespaces,
     Definitions,
     GarbageCollector,
     Volumes,
+    VolumeProtection,
     Pods,
     ReplicaSets,
     Deployments,

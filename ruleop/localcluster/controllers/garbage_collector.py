@@ -46,19 +46,25 @@ class GarbageCollector:
             self._collect(resource, found)
 
     def _collect(self, resource: Resource, found: Stored) -> None:
-        """Deletes an object none of whose owners exists; otherwise drops the references to those that do not."""
+        """Deletes an object none of whose owners remains; otherwise drops the references to those that do not. An owner
+        that waits for its dependents does not remain."""
         entries = references(found.obj)
         if not entries or is_being_deleted(found.obj):
             return
         owners = [self._owner(found, each) for each in entries]
-        there = [each for each, owner in zip(entries, owners, strict=True) if owner is not None]
-        if not there:
-            self.machinery.delete(resource, found, DeleteOptions(propagation="Background", uid=found.uid))
-        elif len(there) < len(entries):
-            metadata = {**found.obj["metadata"], "ownerReferences": there}
-            self.machinery.update(resource, found, {**found.obj, "metadata": metadata})
-        elif all(owner is not None and _is_foreground(owner[1]) for owner in owners):
+        solid = [
+            each
+            for each, owner in zip(entries, owners, strict=True)
+            if owner is not None and not (each.get("blockOwnerDeletion") and _is_foreground(owner[1]))
+        ]
+        if solid:
+            if len(solid) < len(entries):
+                metadata = {**found.obj["metadata"], "ownerReferences": solid}
+                self.machinery.update(resource, found, {**found.obj, "metadata": metadata})
+        elif any(owner is not None for owner in owners) and any(self.machinery.owners.of(found.uid)):
             self.machinery.delete(resource, found, DeleteOptions(propagation="Foreground", uid=found.uid))
+        else:
+            self.machinery.delete(resource, found, DeleteOptions(propagation="Background", uid=found.uid))
 
     def _owner(self, found: Stored, reference: Mapping[str, Any]) -> tuple[Resource, Stored] | None:
         """The owner that a reference names, if it exists: in the object's namespace, or in none."""

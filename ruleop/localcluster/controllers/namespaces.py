@@ -62,39 +62,61 @@ class Namespaces:
                 self.machinery.create(resource, name.name, obj)
 
     def _end(self, namespace: Stored) -> None:
-        left = 0
         for resource in list(self.machinery.store.resources()):
             for each in list(self.machinery.store.all(resource, namespace.name.name)):
                 if not is_being_deleted(each.obj):
                     self.machinery.delete(resource, each)
         held: dict[str, int] = {}
+        left: dict[str, int] = {}
         for resource in list(self.machinery.store.resources()):
             for each in self.machinery.store.all(resource, namespace.name.name):
-                left += 1
+                title = f"{resource.plural}.{resource.group}"
+                left[title] = left.get(title, 0) + 1
                 for finalizer in each.obj["metadata"].get("finalizers") or []:
                     held[finalizer] = held.get(finalizer, 0) + 1
         found = self.machinery.store.get(NAMESPACES, namespace.name)
         if found is None:
             return
         if left:
-            self._report(found, held)
+            self._report(found, left, held)
             return
         spec = {**found.obj["spec"], "finalizers": []}
         self.machinery.update(NAMESPACES, found, {**found.obj, "spec": spec})
 
-    def _report(self, found: Stored, held: dict[str, int]) -> None:
-        listed = ", ".join(f"{finalizer} in {count} resource instances" for finalizer, count in sorted(held.items()))
+    def _report(self, found: Stored, left: dict[str, int], held: dict[str, int]) -> None:
         status = found.obj.get("status") or {}
-        condition = {
-            "type": "NamespaceFinalizersRemaining",
-            "status": "True" if held else "False",
-            "reason": "SomeFinalizersRemain" if held else "ContentHasNoFinalizers",
-            "message": f"Some content in the namespace has finalizers remaining: {listed}"
-            if held
-            else "All content-preserving finalizers finished",
-        }
-        conditions = with_condition(status.get("conditions"), condition, now())
+        conditions = status.get("conditions")
+        for condition in _conditions(left, held):
+            conditions = with_condition(conditions, condition, now())
         self.machinery.update_status(NAMESPACES, found, {**status, "conditions": conditions})
+
+
+def _conditions(left: dict[str, int], held: dict[str, int]) -> Iterator[dict[str, Any]]:
+    """What a namespace that ends says of itself."""
+    yield _condition("DiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered")
+    yield _condition("GroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed")
+    message = "All content successfully deleted, may be waiting on finalization"
+    yield _condition("ContentFailure", "ContentDeleted", message)
+    listed = ", ".join(f"{title} has {count} resource instances" for title, count in sorted(left.items()))
+    yield {
+        "type": "NamespaceContentRemaining",
+        "status": "True",
+        "reason": "SomeResourcesRemain",
+        "message": f"Some resources are remaining: {listed}",
+    }
+    listed = ", ".join(f"{finalizer} in {count} resource instances" for finalizer, count in sorted(held.items()))
+    yield {
+        "type": "NamespaceFinalizersRemaining",
+        "status": "True" if held else "False",
+        "reason": "SomeFinalizersRemain" if held else "ContentHasNoFinalizers",
+        "message": f"Some content in the namespace has finalizers remaining: {listed}"
+        if held
+        else "All content-preserving finalizers finished",
+    }
+
+
+def _condition(name: str, reason: str, message: str) -> dict[str, Any]:
+    return {"type": f"NamespaceDeletion{name}", "status": "False", "reason": reason, "message": message}
 
 
 class Definitions:

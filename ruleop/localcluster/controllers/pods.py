@@ -45,7 +45,7 @@ class Pods:
             yield event.new.name
         elif resource == CLAIMS:
             for each in self.machinery.store.all(PODS, event.new.name.namespace):
-                if event.new.name.name in _claims(each.obj):
+                if event.new.name.name in claims_of(each.obj):
                     yield each.name
 
     def sync(self, name: Name) -> None:
@@ -84,7 +84,7 @@ class Pods:
 
     def _can_schedule(self, pod: Object) -> bool:
         namespace = pod["metadata"]["namespace"]
-        for claim in _claims(pod):
+        for claim in claims_of(pod):
             found = self.machinery.get(CLAIMS, namespace, claim)
             if found is None or (found.obj.get("status") or {}).get("phase") != "Bound":
                 return False
@@ -186,7 +186,7 @@ def _is_of_job(pod: Object) -> bool:
     return any(each["kind"] == "Job" for each in pod["metadata"].get("ownerReferences") or [])
 
 
-def _claims(pod: Object) -> list[str]:
+def claims_of(pod: Object) -> list[str]:
     volumes = pod["spec"].get("volumes") or []
     return [each["persistentVolumeClaim"]["claimName"] for each in volumes if "persistentVolumeClaim" in each]
 

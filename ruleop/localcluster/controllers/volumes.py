@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.controllers.machinery import is_being_deleted
-from ruleop.localcluster.controllers.pods import CLAIMS
+from ruleop.localcluster.controllers.pods import CLAIMS, PODS, claims_of
+from ruleop.localcluster.kinds.storage import CLAIM_PROTECTION, CLASSES, DEFAULT_CLASS, VOLUME_PROTECTION
 from ruleop.localcluster.store.store import Name, Resource
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from ruleop.localcluster.store.store import Event, Stored
 
 VOLUMES: Final = Resource("", "persistentvolumes")
-CLASSES: Final = Resource("storage.k8s.io", "storageclasses")
-DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 
 
 class Volumes:
@@ -30,13 +29,20 @@ class Volumes:
             yield event.new.name
         elif resource == CLASSES and not event.deleted:
             yield from (each.name for each in self.machinery.store.all(CLAIMS))
+        elif resource == PODS and event.deleted:
+            yield from (Name(event.new.name.namespace, claim) for claim in claims_of(event.new.obj))
 
     def sync(self, name: Name) -> None:
         found = self.machinery.store.get(CLAIMS, name)
         if found is None:
             self._release(name)
             return
-        if is_being_deleted(found.obj) or (found.obj.get("status") or {}).get("phase") == "Bound":
+        if is_being_deleted(found.obj):
+            pods = self.machinery.store.all(PODS, name.namespace)
+            if not any(name.name in claims_of(each.obj) for each in pods):
+                _unprotect(self.machinery, CLAIMS, found, CLAIM_PROTECTION)
+            return
+        if (found.obj.get("status") or {}).get("phase") == "Bound":
             self._resize(found)
             return
         spec = found.obj["spec"]
@@ -103,6 +109,37 @@ class Volumes:
                 self.machinery.delete(VOLUMES, each)
             else:
                 self.machinery.update_status(VOLUMES, each, {"phase": "Released"})
+
+
+class VolumeProtection:
+    """A volume is deleted when its claim is gone."""
+
+    resource = VOLUMES
+
+    def __init__(self, machinery: Machinery) -> None:
+        self.machinery = machinery
+
+    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+        if resource == VOLUMES and not event.deleted and is_being_deleted(event.new.obj):
+            yield event.new.name
+        elif resource == CLAIMS and event.deleted:
+            yield from (each.name for each in self.machinery.store.all(VOLUMES) if is_being_deleted(each.obj))
+
+    def sync(self, name: Name) -> None:
+        found = self.machinery.store.get(VOLUMES, name)
+        if found is None or not is_being_deleted(found.obj):
+            return
+        claim = found.obj["spec"].get("claimRef") or {}
+        if self.machinery.get(CLAIMS, claim.get("namespace", ""), claim.get("name", "")) is None:
+            _unprotect(self.machinery, VOLUMES, found, VOLUME_PROTECTION)
+
+
+def _unprotect(machinery: Machinery, resource: Resource, found: Stored, finalizer: str) -> None:
+    metadata = found.obj["metadata"]
+    finalizers = metadata.get("finalizers") or []
+    if finalizer in finalizers:
+        rest = [each for each in finalizers if each != finalizer]
+        machinery.update(resource, found, {**found.obj, "metadata": {**metadata, "finalizers": rest}})
 
 
 def _requested(claim: Stored) -> dict[str, str]:

@@ -1,14 +1,13 @@
-"""What the server does to the objects of its built-in kinds: defaults, immutable fields, and what it allocates."""
+"""What the server does to the objects of its built-in kinds beyond what their types say: `completion` has that."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from ruleop.localcluster.errors import Cause
+from ruleop.localcluster.kinds import plain, services, storage, workloads
 from ruleop.localcluster.kinds.custom import CLEANUP, accepted, defaulted
+from ruleop.localcluster.kinds.definition_causes import definition_causes
 from ruleop.localcluster.kinds.served import Strategy
-from ruleop.schema.crd_checks import check_crd
-from ruleop.schema.schema_findings import format_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,46 +15,79 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
 
 
-def _namespace_created(obj: dict[str, Any]) -> dict[str, Any]:
-    metadata = obj["metadata"]
-    labels = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
-    return {
-        **obj,
-        "metadata": {**metadata, "labels": labels},
-        "spec": {**(obj.get("spec") or {}), "finalizers": ["kubernetes"]},
-        "status": {"phase": "Active"},
-    }
-
-
 def _pod_grace(pod: Object) -> int:
     seconds = (pod.get("spec") or {}).get("terminationGracePeriodSeconds")
     return seconds if isinstance(seconds, int) else 30
 
 
-def _validate_crd(new: Object, _old: Object | None) -> list[Cause]:
-    return [Cause("FieldValueInvalid", each.message, format_path(each.path)) for each in check_crd(new)]
-
-
-_SPEC = Strategy(has_generation=True)
+_COUNTED: Final = Strategy(has_generation=True)
+_TEMPLATE: Final = Strategy(has_generation=True, validate=workloads.selector_causes)
+_DATA: Final = Strategy(validate=plain.data_causes)
+_BINDING: Final = Strategy(validate=plain.binding_causes)
+_RBAC: Final = "rbac.authorization.k8s.io"
+_ADMISSION: Final = "admissionregistration.k8s.io"
 
 STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
-    ("", "Namespace"): Strategy(create=_namespace_created),
-    ("", "Pod"): Strategy(has_generation=True, grace=_pod_grace),
+    ("", "ConfigMap"): _DATA,
+    ("", "Namespace"): Strategy(create=plain.namespace_created, update=plain.namespace_updated),
+    ("", "Node"): Strategy(create=plain.node_created),
+    ("", "PersistentVolume"): Strategy(create=storage.volume_created),
+    ("", "PersistentVolumeClaim"): Strategy(
+        create=storage.claim_created, admit=storage.admit_claim, validate=storage.claim_causes
+    ),
+    ("", "Pod"): Strategy(
+        default=workloads.with_pod_defaults,
+        admit=workloads.admit_pod,
+        validate=workloads.pod_causes,
+        has_generation=True,
+        grace=_pod_grace,
+    ),
+    ("", "Secret"): Strategy(default=plain.with_encoded_data, validate=plain.data_causes),
+    ("", "Service"): Strategy(
+        default=services.with_service_defaults,
+        prepare=services.kept_on_update,
+        admit=services.allocate,
+        allocates_on_update=True,
+        validate=services.service_causes,
+    ),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): Strategy(
         default=defaulted,
         create=accepted,
         update=lambda new, _old: accepted(new),
-        validate=_validate_crd,
+        validate=definition_causes,
         has_generation=True,
         finalizers=(CLEANUP,),
+        unconditional_update=False,
     ),
-    ("apps", "Deployment"): _SPEC,
-    ("apps", "ReplicaSet"): _SPEC,
-    ("apps", "StatefulSet"): _SPEC,
-    ("apps", "DaemonSet"): _SPEC,
-    ("batch", "Job"): _SPEC,
-    ("batch", "CronJob"): _SPEC,
-    ("networking.k8s.io", "Ingress"): _SPEC,
-    ("networking.k8s.io", "NetworkPolicy"): _SPEC,
-    ("policy", "PodDisruptionBudget"): _SPEC,
+    ("apps", "Deployment"): _TEMPLATE,
+    ("apps", "ReplicaSet"): _TEMPLATE,
+    ("apps", "StatefulSet"): Strategy(has_generation=True, validate=workloads.stateful_set_causes),
+    ("apps", "DaemonSet"): Strategy(
+        create=workloads.daemon_set_created,
+        update=workloads.daemon_set_updated,
+        has_generation=True,
+        validate=workloads.selector_causes,
+    ),
+    ("batch", "Job"): Strategy(
+        default=workloads.with_job_defaults,
+        create=workloads.job_created,
+        validate=workloads.job_causes,
+        has_generation=True,
+    ),
+    ("batch", "CronJob"): _COUNTED,
+    ("coordination.k8s.io", "Lease"): Strategy(unconditional_update=False),
+    ("autoscaling", "HorizontalPodAutoscaler"): Strategy(validate=plain.autoscaler_causes),
+    ("discovery.k8s.io", "EndpointSlice"): Strategy(has_generation=True, validate=plain.slice_causes),
+    ("networking.k8s.io", "Ingress"): _COUNTED,
+    ("networking.k8s.io", "IngressClass"): _COUNTED,
+    ("networking.k8s.io", "NetworkPolicy"): _COUNTED,
+    ("policy", "PodDisruptionBudget"): Strategy(
+        has_generation=True, validate=plain.budget_causes, unconditional_update=False
+    ),
+    (_RBAC, "RoleBinding"): _BINDING,
+    (_RBAC, "ClusterRoleBinding"): _BINDING,
+    ("scheduling.k8s.io", "PriorityClass"): Strategy(has_generation=True, validate=plain.priority_class_causes),
+    ("storage.k8s.io", "StorageClass"): Strategy(validate=storage.class_causes),
+    **{(_ADMISSION, kind): _COUNTED for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")},
+    **{(_ADMISSION, kind): _COUNTED for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")},
 }

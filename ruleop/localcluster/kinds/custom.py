@@ -9,6 +9,7 @@ from ruleop.localcluster.kinds.served import Scale, Served
 from ruleop.localcluster.store.store import Resource
 from ruleop.schema.crds import crd_shape, parse_crd
 from ruleop.schema.schema_findings import SchemaError
+from ruleop.schema.structural import default
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,12 +29,25 @@ def follow(store: Store, registry: Registry) -> None:
         resource = resource_of(event.new.obj)
         if event.deleted:
             registry.stop_serving(resource)
-        else:
-            registry.serve(resource, _served(event.new.obj))
+            return
+        if event.old is None:
+            store.begin(resource)
+        registry.serve(resource, _served(event.new.obj))
+        if event.old is not None and event.old.obj["spec"] != event.new.obj["spec"]:
+            _complete(store, registry, resource)
 
     for each in store.all(CRDS):
         registry.serve(resource_of(each.obj), _served(each.obj))
     store.listen(CRDS, changed)
+
+
+def _complete(store: Store, registry: Registry, resource: Resource) -> None:
+    """Fills the defaults of a changed schema into the stored objects, as the real server does whenever it reads one."""
+    served = registry.of(resource)
+    if served is None:
+        return
+    for each in list(store.all(resource)):
+        store.amend(resource, default(each.obj, served.schema))
 
 
 def resource_of(crd: Object) -> Resource:
@@ -47,6 +61,10 @@ def _served(document: Object) -> Iterator[Served]:
         return
     storage = next((each.name for each in crd.versions if each.storage), "")
     scales = {each["name"]: (each.get("subresources") or {}).get("scale") for each in document["spec"]["versions"]}
+    fields = {
+        each["name"]: [one["jsonPath"].lstrip(".") for one in each.get("selectableFields") or ()]
+        for each in document["spec"]["versions"]
+    }
     for version in crd.versions:
         info = crd.resource(version.name)
         if info is None:
@@ -64,8 +82,10 @@ def _served(document: Object) -> Iterator[Served]:
             list_kind=crd.list_kind,
             storage_version=storage,
             is_custom=True,
+            ends="deletionTimestamp" in document["metadata"],
             schema=version.schema,
             columns=version.printer_columns,
+            selectable=tuple(fields.get(version.name, ())),
         )
 
 

@@ -47,6 +47,11 @@ REVIEWS: Final = frozenset(
 """Kinds that are asked, not stored."""
 
 _NOT_SERVED: Final = frozenset({"Binding", "ComponentStatus", "PodTemplate", "ReplicationController"})
+_BUILTIN_GROUPS: Final = frozenset(group for group, _ in GROUP_VERSIONS)
+
+
+def is_builtin_group(group: str) -> bool:
+    return group in _BUILTIN_GROUPS
 
 
 class Registry:

@@ -9,10 +9,11 @@ from ruleop.localcluster.store.store import Resource
 from ruleop.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ruleop.kinds import Kind, Object
     from ruleop.localcluster.errors import Cause
+    from ruleop.localcluster.store.store import Store
     from ruleop.schema.crds import PrinterColumn
     from ruleop.schema.openapi import Schema
 
@@ -44,9 +45,12 @@ class Strategy:
     create: Callable[[dict[str, Any]], dict[str, Any]] = _same  # the object as it is stored first
     update: Callable[[dict[str, Any], Object], dict[str, Any]] | None = None  # (new, old): as it is stored next
     validate: Callable[[Object, Object | None], list[Cause]] = _accept  # (new, old): why it is not accepted
+    prepare: Callable[[dict[str, Any], Object], dict[str, Any]] | None = None  # (new, old): before defaults
+    admit: Callable[[dict[str, Any], Store], dict[str, Any]] | None = None  # what follows from other objects
+    allocates_on_update: bool = False  # `admit` is called for updates as well
     has_generation: bool = False
     grace: Callable[[Object], int] | None = None  # seconds from a deletion until the object is gone
-    finalizers: tuple[str, ...] = ()  # that the server adds at creation
+    finalizers: tuple[str, ...] = ()  # that the server adds at deletion
     unconditional_update: bool = True  # an update need not name the resourceVersion
 
 
@@ -71,9 +75,10 @@ class Served:
     storage_version: str = ""
     # of custom resources
     is_custom: bool = False
+    ends: bool = False  # its definition is being deleted
     schema: Schema = field(default_factory=dict)
     columns: tuple[PrinterColumn, ...] = ()
-    selectable: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    selectable: tuple[str, ...] = ()  # fields for selectors
 
     @property
     def resource(self) -> Resource:

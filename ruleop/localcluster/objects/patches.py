@@ -50,7 +50,7 @@ def json_patch(obj: Object, operations: JSON) -> Object:
         for operation in operations:
             document = _operated(document, operation)
     except _PatchError:
-        raise Rejected(422, "Invalid", "the server rejected our request due to an error in our request") from None
+        raise Rejected(422, "Invalid", "the server rejected our request due to an error in our request", {}) from None
     if not isinstance(document, dict):
         raise bad_request("the patched object is not an object")
     return document

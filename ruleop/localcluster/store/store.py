@@ -164,6 +164,18 @@ class Store:
         self._publish(resource, table, Event(self.version, old, last, deleted=True))
         return last
 
+    def begin(self, resource: Resource) -> None:
+        """Of a resource that is served from now on, no earlier version is known."""
+        table = self._table(resource)
+        if not table.events:
+            table.known_since = self.version
+
+    def amend(self, resource: Resource, obj: Object) -> None:
+        """Changes a stored object without a new version and without an event."""
+        table = self._table(resource)
+        found = stored(obj, int(obj["metadata"]["resourceVersion"]))
+        table.objects[found.name] = found
+
     def compact(self) -> None:
         """Removes all events: watches that resume from an earlier version fail."""
         for table in self._tables.values():
@@ -208,7 +220,15 @@ class Store:
 
 def stored(obj: Object, version: int) -> Stored:
     """The object with this resourceVersion."""
-    metadata = {**obj["metadata"], "resourceVersion": str(version)}
+    return _ordered(obj, {**obj["metadata"], "resourceVersion": str(version)}, version)
+
+
+def unstored(obj: Object) -> Stored:
+    """An object that a dry run would create. It has no resourceVersion."""
+    return _ordered(obj, obj["metadata"], 0)
+
+
+def _ordered(obj: Object, metadata: Object, version: int) -> Stored:
     fields: dict[str, Any] = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "metadata": metadata}
     fields.update((name, value) for name, value in obj.items() if name not in _FIRST_FIELDS)
     return Stored(fields, version, orjson.dumps(fields))

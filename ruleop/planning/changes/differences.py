@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import orjson
 
 from ruleop.merge import same
+from ruleop.merge.equality import canonical
 from ruleop.merge.lists import item_keys, item_path
 from ruleop.merge.stored_form import is_stored_as
+from ruleop.messages import MAX_QUOTED
 from ruleop.planning.changes.masking import MASK
 from ruleop.schema.schema_findings import format_path
 from ruleop.schema.shape import UNKNOWN, Shape
@@ -25,8 +27,11 @@ from ruleop.templating.tree.yaml_writer import number_text, reads_as_text
 if TYPE_CHECKING:
     from ruleop.kinds import JSON, Object
 
-MAX_VALUE: Final = 72
+MAX_VALUE: Final = MAX_QUOTED
 """Characters of a value on one line. A longer value is cut, or shown field by field."""
+
+MAX_ALIGNED: Final = 20_000
+"""Comparisons of the items of two lists. Longer lists are compared by position, apart from their common ends."""
 
 
 class Nothing(Enum):
@@ -65,10 +70,6 @@ def leaves(difference: Difference) -> Iterator[Difference]:
             yield from leaves(Difference(f"{difference.path}[{names[index] if names else index}]", NOTHING, item))
     else:
         yield difference
-
-
-def shortened(text: str, limit: int = MAX_VALUE) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def flow(value: Value) -> str:
@@ -166,8 +167,9 @@ def _lists(before: list[JSON], after: list[JSON], shape: Shape, path: str) -> It
                 [label.strip("[]") for label in common[1]],
             )
     elif shape.list_type == "set":
-        yield from (Difference(path, item, NOTHING) for item in before if item not in after)
-        yield from (Difference(path, NOTHING, item) for item in after if item not in before)
+        known, desired = (set(map(canonical, items)) for items in (before, after))
+        yield from (Difference(path, item, NOTHING) for item in before if canonical(item) not in desired)
+        yield from (Difference(path, NOTHING, item) for item in after if canonical(item) not in known)
     elif len(before) == len(after):
         for index, (left, right) in enumerate(zip(before, after, strict=True)):
             yield from _values(left, right, inner, f"{path}[{index}]")
@@ -177,15 +179,27 @@ def _lists(before: list[JSON], after: list[JSON], shape: Shape, path: str) -> It
 
 def _sequences(before: list[JSON], after: list[JSON], shape: Shape, path: str) -> Iterator[Difference]:
     """Differences between lists of different lengths, whose common items are aligned."""
-    left, right = ([orjson.dumps(item, option=orjson.OPT_SORT_KEYS) for item in items] for items in (before, after))
-    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
-        if tag == "equal":
-            continue
+    for i1, i2, j1, j2 in _changed_ranges(list(map(canonical, before)), list(map(canonical, after))):
         paired = min(i2 - i1, j2 - j1)
         for offset in range(paired):
             yield from _values(before[i1 + offset], after[j1 + offset], shape, f"{path}[{j1 + offset}]")
         yield from (Difference(f"{path}[{index}]", before[index], NOTHING) for index in range(i1 + paired, i2))
         yield from (Difference(f"{path}[{index}]", NOTHING, after[index]) for index in range(j1 + paired, j2))
+
+
+def _changed_ranges(left: list[bytes], right: list[bytes]) -> Iterator[tuple[int, int, int, int]]:
+    """The ranges of two lists that differ, as (start, end) of the left and of the right one."""
+    ends = min(len(left), len(right))
+    head = next((index for index in range(ends) if left[index] != right[index]), ends)
+    tail = next((index for index in range(ends - head) if left[-1 - index] != right[-1 - index]), ends - head)
+    left_end, right_end = len(left) - tail, len(right) - tail
+    if (left_end - head) * (right_end - head) > MAX_ALIGNED:
+        yield head, left_end, head, right_end
+        return
+    matcher = difflib.SequenceMatcher(None, left[head:left_end], right[head:right_end], autojunk=False)
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        if tag != "equal":
+            yield head + i1, head + i2, head + j1, head + j2
 
 
 def _labels(items: list[JSON], shape: Shape) -> list[str] | None:

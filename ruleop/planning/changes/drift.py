@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 import orjson
 
 from ruleop.merge import merge_patch, same
+from ruleop.merge.equality import canonical
 from ruleop.planning.model.actions import Action, Create, Patch, Replace, ServerSideApply
 from ruleop.planning.model.marks import RULEOP
 
@@ -199,8 +200,11 @@ def managers_of(managed: Iterable[Mapping[str, Any]], live: Object, desired: Obj
     """The field managers that own fields that differ from the desired object, sorted. If there are none, the last other
     manager that wrote the object: managedFields have no entry for a removed field."""
     entries = [each for each in managed if each.get("manager")]
+    items = _Items()
     found = {
-        str(each["manager"]) for each in entries if each.get("fieldsV1") and _differs(each["fieldsV1"], live, desired)
+        str(each["manager"])
+        for each in entries
+        if each.get("fieldsV1") and _differs(each["fieldsV1"], live, desired, items)
     }
     if not found:
         others = (each for each in entries if each["manager"] != RULEOP and each.get("subresource") != "status")
@@ -209,7 +213,7 @@ def managers_of(managed: Iterable[Mapping[str, Any]], live: Object, desired: Obj
     return sorted(_NAMESAKE if each == RULEOP else each for each in found)
 
 
-def _differs(fields: Mapping[str, Any], live: Any, desired: Any) -> bool:
+def _differs(fields: Mapping[str, Any], live: Any, desired: Any, items: _Items) -> bool:
     """Whether a field of this set has another value in the desired object."""
     if desired is _MISSING:
         return False
@@ -221,10 +225,10 @@ def _differs(fields: Mapping[str, Any], live: Any, desired: Any) -> bool:
             one, two = _member(live, rest), _member(desired, rest)
         elif kind == "k":
             keys = orjson.loads(rest)
-            one, two = _item(live, keys), _item(desired, keys)
+            one, two = items.find(live, keys), items.find(desired, keys)
         else:
             continue  # a member of a set has no value that could differ
-        if one is not _MISSING and _differs(inner, one, two):
+        if one is not _MISSING and _differs(inner, one, two, items):
             return True
     return False
 
@@ -233,9 +237,31 @@ def _member(value: Any, name: str) -> Any:
     return value.get(name, _MISSING) if isinstance(value, Mapping) else _MISSING
 
 
-def _item(value: Any, keys: Mapping[str, Any]) -> Any:
-    """The item with these keys; the server may have added a key that the template leaves out."""
-    for item in value if isinstance(value, list) else ():
-        if isinstance(item, Mapping) and all(item.get(name, value) == value for name, value in keys.items()):
-            return item
-    return _MISSING
+class _Items:
+    """List items by their keys. Lists are indexed once, because a list of thousands of items has as many keys."""
+
+    def __init__(self) -> None:
+        self._lists: dict[tuple[int, tuple[str, ...]], dict[tuple[str, ...], dict[bytes, Any]]] = {}
+
+    def find(self, items: Any, keys: Mapping[str, Any]) -> Any:
+        """The item with these keys; the server may have added a key that the template leaves out."""
+        if not isinstance(items, list):
+            return _MISSING
+        names = tuple(sorted(keys))
+        found = self._lists.get((id(items), names))
+        if found is None:
+            found = self._lists[id(items), names] = self._indexed(items, names)
+        for present, by_values in found.items():
+            item = by_values.get(canonical([keys[name] for name in present]), _MISSING)
+            if item is not _MISSING:
+                return item
+        return _MISSING
+
+    def _indexed(self, items: list[Any], names: tuple[str, ...]) -> dict[tuple[str, ...], dict[bytes, Any]]:
+        """The items by the names of the keys that they have, and the values of these keys."""
+        found: dict[tuple[str, ...], dict[bytes, Any]] = {}
+        for item in items:
+            if isinstance(item, Mapping):
+                present = tuple(name for name in names if name in item)
+                found.setdefault(present, {}).setdefault(canonical([item[name] for name in present]), item)
+        return found

@@ -1,12 +1,15 @@
-"""How a rejected write is reported on its CR."""
+"""How a rejected write or a failed render is reported on its CR. What may quote a value of a Secret is decided here and
+nowhere else."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
 
-from ruleop.planning.changes.differences import NOTHING, Difference, Value, differences, flow, shortened
-from ruleop.planning.changes.masking import masked_pair
+from ruleop.messages import shortened
+from ruleop.planning.changes.differences import NOTHING, Difference, Value, differences, flow
+from ruleop.planning.changes.masking import masked_pair, public_path
 from ruleop.planning.model.marks import APPLIED
 from ruleop.planning.model.outcome import Failed, Failure
 
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
     from ruleop.errors import Cause
     from ruleop.kinds import Object
-    from ruleop.rules import Child
+    from ruleop.rules import Child, Rule
     from ruleop.schema.shape import Shape
 
 _REASONS = {
@@ -34,22 +37,44 @@ def reason_of(failure: Failure) -> str | None:
     return _REASONS.get(failure)
 
 
+class _Error(Protocol):
+    message: str
+    redacted: str
+
+
+def public_error(reader: Child | Rule, error: _Error) -> str:
+    """The message of a child that cannot be rendered or merged, or of an expression of the rule; redacted if its
+    templates read a Secret, because it may quote a value of one."""
+    return error.redacted if reader.reads_secret else error.message
+
+
 def public_message(child: Child | None, failed: Failed) -> str:
     """The server's message; redacted if the object is a Secret or may hold data of one, because the message quotes
     rejected values. Without a child it is unknown what the object holds."""
     if child is not None and not child.secret:
         return failed.message
-    return failed.redacted or "rejected by the API server"
+    text = failed.redacted or "rejected by the API server"
+    if child is None or not child.reads_secret:
+        return text
+    for field in {cause.field for cause in failed.causes if cause.field}:
+        text = text.replace(field, public_path(field, child.words))
+    return text
 
 
-def refused_changes(live: Object, merged: Object, shape: Shape, failed: Failed) -> tuple[Difference, ...]:
+def refused_changes(child: Child, live: Object, merged: Object, shape: Shape, failed: Failed) -> tuple[Difference, ...]:
     """The changes of immutable fields in a rejected write. If the server names fields, only changes below them, without
-    fields that it lists as mutable. Values of Secrets are masked."""
+    fields that it lists as mutable. Values of Secrets are masked, and names that may come from one."""
     mark = f"metadata.annotations['{APPLIED}']"
     found = [each for each in differences(*masked_pair(live, merged), shape) if each.path != mark]
     named = [cause for cause in failed.causes if cause.reason in _BY_VALIDATION]
     meant = [each for each in found if any(_concerns(cause, each.path) for cause in named)]
-    return tuple(meant or [each for each in found if not each.path.startswith("metadata")] or found)
+    changes = meant or [each for each in found if not each.path.startswith("metadata")] or found
+    return tuple(replace(each, path=shown_path(child, each.path)) for each in changes)
+
+
+def shown_path(child: Child, path: str) -> str:
+    """The path of a field for messages. If the child reads a Secret, names and keys in it may be values of one."""
+    return public_path(path, child.words) if child.reads_secret else path
 
 
 def _concerns(cause: Cause, path: str) -> bool:
@@ -64,10 +89,10 @@ def changes_in_words(changes: Sequence[Difference], child: Child) -> str:
         return ""
     described = [
         each.path if child.secret else f"{each.path}: {_value(each.before)} \N{RIGHTWARDS ARROW} {_value(each.after)}"
-        for each in changes
+        for each in changes[:MAX_CHANGES]
     ]
-    more = f" and {len(described) - MAX_CHANGES} more" if len(described) > MAX_CHANGES else ""
-    return f"; rejected change: {', '.join(described[:MAX_CHANGES])}{more}"
+    more = f" and {len(changes) - MAX_CHANGES} more" if len(changes) > MAX_CHANGES else ""
+    return f"; rejected change: {', '.join(described)}{more}"
 
 
 def _value(value: Value) -> str:

@@ -6,7 +6,8 @@ A plan has to show that a password changes without showing the password. So a va
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Container, Mapping
 from typing import Any, Final
 
 from ruleop.kinds import Kind, Object
@@ -18,15 +19,16 @@ _SECRET: Final = Kind("", "v1", "Secret")
 _FIELDS: Final = ("data", "stringData")
 # kubectl stores the whole object in this annotation, including the values
 _COPY: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_STEP = re.compile(r"\[(?:'((?:[^'\\]|\\.)*)'|([^\]]*))\]|([^.\[]+)", re.DOTALL)
+_POSITION = re.compile(r"[0-9]{1,4}")
+_BETWEEN_WORDS = re.compile(r"[\s.,:=|'\"\[\]{}()]")  # as in the words of a child
+_OF_EVERY_OBJECT: Final = frozenset(
+    {"metadata", "labels", "annotations", "ownerReferences", "finalizers", "spec", "data"}
+)
 
 
 def is_secret(obj: Object) -> bool:
     return Kind.of(obj) == _SECRET
-
-
-def masked(obj: Object) -> Object:
-    """The object, without the values of a Secret."""
-    return masked_pair(obj, obj)[0]
 
 
 def masked_pair(before: Object, after: Object) -> tuple[Object, Object]:
@@ -62,3 +64,25 @@ def _hide(old: dict[str, Any], new: dict[str, Any], field: str) -> None:
 
 def _masked_value(value: Any, other: Any, word: str) -> str:
     return MASK if value == other else word
+
+
+def public_path(path: str, words: Container[str]) -> str:
+    """A field path in which only these words are shown, the fields of every object, and positions in lists. Other names
+    and the keys of items may be values of a Secret."""
+
+    def shown(name: str) -> str:
+        is_public = name in _OF_EVERY_OBJECT or all(word in words for word in _BETWEEN_WORDS.split(name) if word)
+        return name if is_public else MASK
+
+    def step(match: re.Match[str]) -> str:
+        quoted, keys, name = match.groups()
+        if quoted is not None:
+            return f"['{shown(quoted)}']"
+        if keys is None:
+            return shown(name)
+        if _POSITION.fullmatch(keys):
+            return f"[{keys}]"
+        pairs = (pair.partition("=") for pair in keys.split(","))
+        return "[" + ",".join(f"{shown(name)}{sign}{shown(value)}" for name, sign, value in pairs) + "]"
+
+    return _STEP.sub(step, path)

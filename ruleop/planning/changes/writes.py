@@ -10,8 +10,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.kinds import Kind, Object
-from ruleop.planning.changes.differences import NOTHING, Difference, differences, shortened
-from ruleop.planning.changes.masking import masked_pair
+from ruleop.messages import shortened
+from ruleop.planning.changes.differences import NOTHING, Difference, differences
+from ruleop.planning.changes.masking import public_path
+from ruleop.planning.changes.masks import NO_MASKS, Masks
 from ruleop.planning.model.actions import (
     Action,
     AddFinalizer,
@@ -25,7 +27,7 @@ from ruleop.planning.model.actions import (
 from ruleop.planning.model.marks import MANAGED_BY, RESERVED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from ruleop.planning.model.observed import Kinds
 
@@ -104,14 +106,14 @@ def desired_object(action: Create | Change) -> Object:
     return action.merged if isinstance(action, Patch) else action.object
 
 
-def changes(action: Action, kinds: Kinds) -> list[Difference]:
+def changes(action: Action, kinds: Kinds, masks: Masks = NO_MASKS) -> list[Difference]:
     """The fields that the action changes in an existing object, with values of Secrets masked.
 
     Fields that a server-side apply removes are not included: only the server knows them.
     """
     if not isinstance(action, (Patch, Replace, ServerSideApply)) or action.live is None:
         return []
-    before, after = masked_pair(action.live, desired_object(action))
+    before, after = masks.pair(action.live, desired_object(action))
     return differences(before, after, kinds.info(Kind.of(after)).shape, partial=isinstance(action, ServerSideApply))
 
 
@@ -129,10 +131,12 @@ def is_mark(difference: Difference, uid: str) -> bool:
     }
 
 
-def field_paths(found: Iterable[Difference], uid: str) -> tuple[str, ...]:
-    """The paths for one line of the log. ruleop's own metadata is included only if nothing else changes."""
+def field_paths(found: Iterable[Difference], uid: str, words: Container[str] | None = None) -> tuple[str, ...]:
+    """The paths for one line of the log. ruleop's own metadata is included only if nothing else changes. `words`: the
+    public names, if others may come from a Secret."""
     found = list(found)
     named = [each for each in found if not is_mark(each, uid)] or found
-    paths = list(dict.fromkeys(shortened(each.path, MAX_PATH) for each in named))
+    shown = (each.path if words is None else public_path(each.path, words) for each in named)
+    paths = list(dict.fromkeys(shortened(path, MAX_PATH) for path in shown))
     more = len(paths) - MAX_FIELDS
     return (*paths[:MAX_FIELDS], *([f"and {more} more"] if more > 0 else ()))

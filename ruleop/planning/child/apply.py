@@ -37,7 +37,8 @@ from ruleop.planning.changes.drift import (
     corrected_fields,
     managers_of,
 )
-from ruleop.planning.changes.failures import refused_changes
+from ruleop.planning.changes.failures import refused_changes, shown_path
+from ruleop.planning.changes.masking import public_path
 from ruleop.planning.changes.writes import changes, desired_object
 from ruleop.planning.model.actions import Action, Create, Delete, FieldConflict, Patch, Read, Replace, ServerSideApply
 from ruleop.planning.model.marks import (
@@ -58,6 +59,7 @@ from ruleop.planning.rendering.errors import ChildFails, ChildWaits, Unlisted, U
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.schema.table import object_meta
 from ruleop.templating import Waiting
+from ruleop.templating.values.budget import METER, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,6 +82,7 @@ SENSITIVE = frozenset(
 """Kinds whose deletion loses data: for these, `onImmutable: recreate` has to be set on the child itself."""
 
 NO_FIELDS = FieldSet()
+CONFLICT_UNITS = 16  # of each value in an object, to name the fields in conflict and who changes them
 
 
 class Immutable(ChildFails):
@@ -130,6 +133,8 @@ def apply(
     reference_owner: bool,
 ) -> Applied:
     """The decision by the live object alone. Raises ChildFails, ChildWaits and Unlisted."""
+    if desired.key in observed.own:
+        raise ChildFails(f"{desired.key} belongs to the operator itself, and no rule can write it", child.body.site)
     live = observed.objects.get(desired.key, version=desired.kind.version)
     state = desired.info.state_in(desired.key.namespace)
     if state is Served.PENDING:  # an object that is not in the cache may exist
@@ -178,7 +183,7 @@ def with_field_conflict(
         return replace(applied, conflict_message=drift.message)
     message = drift.message
     if decision is Decision.REPORT:
-        message = _conflict_message(applied.action, drift.managed, observed, by_server=drift.altered)
+        message = _conflict_message(child, applied.action, drift.managed, observed, by_server=drift.altered)
     conflict = FieldConflict(desired.key, child.id, fields, message, new=decision is Decision.REPORT)
     if fields == WHOLE_OBJECT:
         raise HeldBack(conflict)
@@ -190,9 +195,15 @@ def with_field_conflict(
 
 
 def _conflict_message(
-    action: Correction, managed: tuple[Mapping[str, Any], ...] | None, observed: Observed, *, by_server: bool
+    child: Child,
+    action: Correction,
+    managed: tuple[Mapping[str, Any], ...] | None,
+    observed: Observed,
+    *,
+    by_server: bool,
 ) -> str:
-    paths = [each.path for each in changes(action, observed.kinds)]
+    METER.charge(CONFLICT_UNITS * size_of(desired_object(action))[1])
+    paths = list(dict.fromkeys(shown_path(child, each.path) for each in changes(action, observed.kinds)))
     if isinstance(action, Create) or action.live is None or by_server:
         return conflict_message(action, paths, (), by_server=by_server)
     if managed is None:
@@ -202,6 +213,8 @@ def _conflict_message(
 
 def name_conflict_message(name: str, kind: str, claim: Claim) -> str:
     whose = f" (it belongs to {claim.by})" if claim.by else ""
+    if claim.unproven:
+        whose = f" (its annotation {OWNER} has no valid proof)"
     return f'Resource "{name}" already exists and is not managed by {kind}{whose}'
 
 
@@ -224,11 +237,23 @@ def _normalised(child: Child, desired: Desired, marked: Object) -> Object:
     try:
         return normalise_desired(marked, desired.kind)
     except UnwritableError as error:
-        raise ChildFails(f"the {desired.kind.kind} {desired.key.name!r} {error}", child.body.site) from None
+        title = f"the {desired.kind.kind}"
+        raise ChildFails(
+            f"{title} {desired.key.name!r} {error}", child.body.site, redacted=f"{title} {error}"
+        ) from None
 
 
 def _unmergeable(child: Child, desired: Desired, error: RuleopError) -> ChildFails:
-    return ChildFails(f"the {desired.kind.kind} {desired.key.name!r}: {error}", child.body.site, reason="ApplyFailed")
+    title, words = f"the {desired.kind.kind}", str(error)
+    if isinstance(error, MergeError):
+        path = public_path(error.path, child.words)
+        words = f"{path}: {error.redacted}" if path else error.redacted
+    return ChildFails(
+        f"{title} {desired.key.name!r}: {error}",
+        child.body.site,
+        reason="ApplyFailed",
+        redacted=f"{title}: {words}",
+    )
 
 
 def _record_text(child: Child, desired: Desired, fields: FieldSet, strategy: str) -> str:
@@ -306,7 +331,9 @@ def _update(
 ) -> Applied:
     record = None if adopting else record_of(live)
     marked = _normalised(
-        child, desired, with_marks(desired, owner, reference=reference, managed=_may_set_managed_by(live, record))
+        child,
+        desired,
+        with_marks(desired, owner, reference=reference, managed=_may_set_managed_by(live, record), live=live),
     )
     ignore = _ignored_paths(child, desired)
     fields, shape = record.fields if record is not None else None, _shape_of(desired)
@@ -326,7 +353,7 @@ def _update(
     failed = history.failure(desired.key)
     if failed is not None and failed.failure is Failure.IMMUTABLE and failed.desired_digest == desired.digest:
         return _recreate_or_fail(
-            child, desired, history, live, refused_changes(live, result, shape, failed), failed=failed
+            child, desired, history, live, refused_changes(child, live, result, shape, failed), failed=failed
         )
     why: Literal["changed", "adopted"] = "adopted" if adopting else "changed"
     if strategy == "server-side" and not removes_items_of_others(
@@ -421,7 +448,7 @@ def _update_marks(
     child: Child, desired: Desired, owner: Owner, live: Object, *, reference: dict[str, Any] | None, adopting: bool
 ) -> Applied:
     """An existing create-only child: only ruleop's own metadata is updated."""
-    record = record_of(live)
+    record, note = record_of(live), owner.annotation(desired.key, orphan=desired.orphan, live=live)
     metadata = live.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, annotations_of(live)
     marked = labels.get(PART_OF) == owner.part_of and record is not None and record.id == child.id
@@ -431,7 +458,7 @@ def _update_marks(
     if reference is not None:
         owned = versions == [reference["apiVersion"]]
     else:
-        owned = not versions and annotations.get(OWNER) == owner.annotation(desired.key, orphan=desired.orphan)
+        owned = not versions and annotations.get(OWNER) == note
     if marked and owned:
         return Applied(live, in_step=True)
     references = [each for each in metadata.get("ownerReferences") or () if each.get("uid") != owner.uid]
@@ -440,7 +467,7 @@ def _update_marks(
     if reference is not None:
         references.append(reference)
     else:
-        notes[OWNER] = owner.annotation(desired.key, orphan=desired.orphan)
+        notes[OWNER] = note
     new = {key: value for key, value in metadata.items() if key != "ownerReferences"}
     new |= {"labels": {MANAGED_BY: RULEOP, **labels, PART_OF: owner.part_of}, "annotations": notes}
     if references:
@@ -463,7 +490,7 @@ def release(child: str, live: Object, key: ObjectKey, owner: Owner, *, needs: fr
 
 def keep(child: str, live: Object, key: ObjectKey, owner: Owner) -> Patch:
     """A patch that protects an orphan from the garbage collector while `finalize` still needs it."""
-    notes = {**annotations_of(live), OWNER: owner.annotation(key, orphan=True, kept=True)}
+    notes = {**annotations_of(live), OWNER: owner.annotation(key, orphan=True, kept=True, live=live)}
     return _metadata_patch(
         child, live, key, owner, "changed", labels=live["metadata"].get("labels") or {}, annotations=notes
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kinds import Kind, Object, ObjectKey
+from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.planning.child.apply import Applied, record_of
 from ruleop.planning.child.readiness import readiness
 from ruleop.planning.model.actions import Action, ChildReport, FieldConflict, ObjectReport, Problem, Read, State, Wait
@@ -13,11 +14,15 @@ from ruleop.planning.model.marks import Claim, Owner, claim_on
 from ruleop.planning.rendering.desired import Desired, source_of, strategy_of
 from ruleop.planning.rendering.scope import without_server_noise
 from ruleop.templating import Announced, Later, MapView, ObjectsView, Origin
+from ruleop.templating.values.budget import METER
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ruleop.errors import Site
     from ruleop.planning.model.observed import Observed
     from ruleop.rules import Child, Rule
+    from ruleop.steps import Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +39,23 @@ class Existing:
         return bool(self.live["metadata"].get("deletionTimestamp"))
 
 
-def existing_of(rule: Rule, owner: Owner, observed: Observed) -> list[Existing]:
-    """All objects that the CR owns, sorted by key; each in the version that its child's template uses."""
+def existing_of(rule: Rule, owner: Owner, observed: Observed) -> Steps[list[Existing]]:
+    """All objects that the CR owns, sorted by key; each in the version that its child's template uses. Those of the
+    operator itself are nobody's children. It yields after each object that it has read."""
     written = {id_: child.kinds for id_, child in (*rule.children.items(), *rule.finalize.items())}
     found: dict[ObjectKey, Existing] = {}
+    far, own = rule.reach == "cluster", observed.own
     for live in observed.objects.children(owner.part_of):
         key = ObjectKey.of(live)
         claim = claim_on(live, key, owner)
-        if claim.owned:
+        # With `reach: namespace`, only a proof shows that an object elsewhere is left from rules with a longer reach.
+        if claim.owned and (far or key.namespace == owner.namespace or claim.proven) and key not in own:
             record = record_of(live)
             child = record.id if record is not None else ""
             if key not in found or Kind.of(live) in written.get(child, ()):
                 found[key] = Existing(key, live, claim, child)
+        METER.charge(EXISTING_UNITS)
+        yield
     return [found[key] for key in sorted(found)]
 
 
@@ -107,27 +117,70 @@ def _title(key: ObjectKey) -> str:
     return f"{key.kind}/{key.name}"
 
 
+EXISTING_UNITS: Final = 15
+"""Units of one existing object."""
+
+MAX_ALIKE: Final = 16
+"""Problems of one child with the same reason, and waits of one child for the same, that are listed. The objects of a
+`forEach` may all have one."""
+
+
 @dataclass(slots=True)
 class PassReport:
-    """The problems, waits, reads and conflicts of a pass, without duplicates."""
+    """The problems, waits, reads and conflicts of a pass, without duplicates. Of many alike the first are listed, and
+    the last of these says that there are more."""
 
     problems: list[Problem] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
     conflicts: list[FieldConflict] = field(default_factory=list)
+    _alike: dict[tuple[str, str], set[tuple[str, Site | None]]] = field(default_factory=dict)  # by child and reason
 
     def add_problem(self, child: str, reason: str, message: str, site: Site | None = None) -> None:
-        found = Problem(child, reason, message, site)
-        if found not in self.problems:
-            self.problems.append(found)
+        if self._is_new(child, reason, message, site):
+            self.problems.append(Problem(child, reason, self._listed(child, reason, message), site))
 
     def add_wait(self, child: str, for_what: str, site: Site | None = None, *, why: str) -> None:
-        found = Wait(child, for_what, site, why)
-        if found not in self.waits:
-            self.waits.append(found)
+        if self._is_new(child, f"wait/{why}", for_what, site):
+            self.waits.append(Wait(child, self._listed(child, f"wait/{why}", for_what), site, why))
+
+    def _is_new(self, child: str, reason: str, message: str, site: Site | None) -> bool:
+        known = self._alike.setdefault((child, reason), set())
+        if (message, site) in known or len(known) > MAX_ALIKE:
+            return False
+        known.add((message, site))
+        return True
+
+    def _listed(self, child: str, reason: str, message: str) -> str:
+        return message if len(self._alike[child, reason]) <= MAX_ALIKE else "more of this kind"
 
 
 # -- the value of a child in templates ---------------------------------------------------------------------------------
+
+
+def shown_of(
+    rule: Rule, owner: Owner, child: Child, existing: Iterable[Existing], key: ObjectKey | None
+) -> list[Existing]:
+    """The existing objects that a template can read as this child. Anybody who can write to their namespace can forge
+    their record, so they have to be of a kind that the child may be, and within the rule's reach. If the child has one
+    object, it is the one with the desired key; while that is unknown, the oldest."""
+    kinds, far = _versionless(child.kinds), rule.reach == "cluster"
+    found = [
+        each for each in existing if each.key.group_kind in kinds and (far or each.key.namespace == owner.namespace)
+    ]
+    if key is not None:
+        return [each for each in found if each.key == key]
+    return found if child.many or len(found) < 2 else [min(found, key=_age)]
+
+
+@lru_cache(maxsize=1024)
+def _versionless(kinds: frozenset[Kind]) -> frozenset[GroupKind]:
+    return frozenset(kind.versionless for kind in kinds)
+
+
+def _age(each: Existing) -> tuple[str, ObjectKey]:
+    """The API server sets creationTimestamp, so an object cannot be made to look older."""
+    return each.live["metadata"].get("creationTimestamp") or "", each.key
 
 
 def existing_view(child: Child, existing: list[Existing], origin: Origin) -> Any:

@@ -6,11 +6,13 @@ child waits or fails, its existing objects stay as they are, and children that d
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RenderError
-from ruleop.planning.changes.failures import changes_in_words, public_message, reason_of
+from ruleop.planning.changes.failures import changes_in_words, public_error, public_message, reason_of
 from ruleop.planning.changes.list_conflicts import conflict_in_words
 from ruleop.planning.child.apply import Applied, HeldBack, Immutable, apply, name_conflict_message, with_field_conflict
 from ruleop.planning.child.child_plan import (
@@ -19,65 +21,113 @@ from ruleop.planning.child.child_plan import (
     ObjectPlan,
     PassReport,
     existing_is_ready,
-    existing_of,
     existing_view,
     planned_view,
+    shown_of,
 )
 from ruleop.planning.child.readiness import READY, Readiness, readiness
-from ruleop.planning.model.actions import Action, ChildReport, Create, Delete, Patch, ServerSideApply, State
+from ruleop.planning.model.actions import (
+    Action,
+    ChildReport,
+    Create,
+    Delete,
+    Patch,
+    Replace,
+    ServerSideApply,
+    State,
+)
 from ruleop.planning.model.marks import Claim, Owner
-from ruleop.planning.model.observed import Observed, Served
+from ruleop.planning.model.observed import Served
 from ruleop.planning.model.outcome import Failed, Failure
 from ruleop.planning.model.permissions import missing_list_permission, missing_permission
 from ruleop.planning.rendering.desired import MAX_OBJECTS, Desired, is_enabled, items_of, render, source_of, wait_for
 from ruleop.planning.rendering.errors import ChildFails, ChildWaits, Unlisted, Unread
 from ruleop.planning.rendering.scope import Scope, without_server_noise
 from ruleop.templating import Disabled, MapView, Origin, Waiting
+from ruleop.templating.values.budget import METER, Exhausted, size_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.kinds import Object, ObjectKey
     from ruleop.planning.memory.history import History
     from ruleop.planning.memory.work import Work
-    from ruleop.rules import Child, Rule
+    from ruleop.rules import Child
+    from ruleop.steps import Steps
+
+OBJECT_UNITS: Final = 60
+VALUE_UNITS: Final = 3
+CHANGE_UNITS: Final = 8
+"""Units of the comparison of one object, of each value in it, and of each value in an object that differs."""
+
+ITEM_UNITS: Final = 20
+"""Units of one item of `forEach`, without those of its templates."""
+
+NO_KEYS: Final[Mapping[str, ObjectKey]] = MappingProxyType({})
 
 
 class Children:
     def __init__(
         self,
-        rule: Rule,
-        observed: Observed,
-        history: History,
         scope: Scope,
+        history: History,
         owner: Owner,
+        existing: list[Existing],
         work: Work | None,
         *,
         paused: bool = False,
+        desired_keys: Mapping[str, ObjectKey] = NO_KEYS,
     ) -> None:
-        self.rule, self.observed, self.history, self.scope, self.owner = rule, observed, history, scope, owner
+        """`desired_keys`: the keys of children with one object, as far as another plan of this pass has shown them."""
+        self.scope, self.history, self.owner = scope, history, owner
+        rule = self.rule = scope.rule
+        self.observed = scope.observed
         self.work = work  # of an earlier plan of the same custom resource
         self.paused = paused
-        self.existing = existing_of(rule, owner, observed)
+        self.existing = existing
         self.plans: dict[str, ChildPlan] = {}
         self.render_failed = False  # a child could not be rendered: nothing is written
         self.report = PassReport()
         self._by_id: dict[str, list[Existing]] = {}
+        self._shown: dict[str, list[Existing]] = {}
         self._by_key: dict[ObjectKey, tuple[ChildPlan, ObjectPlan]] = {}
         for each in self.existing:
             self._by_id.setdefault(each.child, []).append(each)
         for child in rule.every_child():
-            if child.many or child.id in self._by_id:
+            if found := self._by_id.get(child.id):
+                self._shown[child.id] = shown_of(rule, owner, child, found, desired_keys.get(child.id))
+            if child.many or child.id in self._shown:
                 scope.live[child.id] = existing_view(child, self._of(child), Origin.LIVE)
 
     def _of(self, child: Child) -> list[Existing]:
-        return self._by_id.get(child.id, [])
+        """The existing objects that templates can read as this child."""
+        return self._shown.get(child.id, [])
+
+    def misread(self) -> dict[str, ObjectKey]:
+        """The keys of children with one object whose `live.` showed another object: its name or namespace was changed,
+        or somebody made an object that claims to be this child."""
+        found: dict[str, ObjectKey] = {}
+        for id_, child_plan in self.plans.items():
+            key = child_plan.objects[0].desired.key if child_plan.objects and not child_plan.child.many else None
+            if key is not None and any(each.key != key for each in self._of(child_plan.child)):
+                found[id_] = key
+        return found
 
     def use_existing(self, children: Iterable[Child]) -> None:
         """Gives templates the existing objects of children that are not planned in this pass."""
         for child in children:
+            self._find_desired(child)
             self.scope.names[child.id] = existing_view(child, self._of(child), Origin.LATER)
             self.scope.ready[child.id] = self._is_ready(child)
+
+    def _find_desired(self, child: Child) -> None:
+        """Several objects claim to be this child, which is not planned: the one with the rendered key is meant."""
+        existing = self._by_id.get(child.id, ())
+        if child.many or len(existing) < 2:
+            return
+        with contextlib.suppress(ChildWaits, ChildFails):
+            for desired in render(child, self.scope, self.scope.names, 0):
+                self._shown[child.id] = shown_of(self.rule, self.owner, child, existing, desired.key)
 
     def _is_ready(self, child: Child) -> bool:
         if child.ready_when is None or child.for_each is not None:  # the value of `item` is unknown
@@ -90,28 +140,33 @@ class Children:
 
     # -- one child -----------------------------------------------------------------------------------------------------
 
-    def plan_all(self, children: Iterable[Child]) -> None:
+    def plan_all(self, children: Iterable[Child]) -> Iterator[None]:
         for child in children:
-            self._plan_child(child)
+            yield from self._plan_child(child)
         self._wait_for_namespaces()
 
-    def _plan_child(self, child: Child) -> None:
+    def _plan_child(self, child: Child) -> Iterator[None]:
         child_plan = self.plans[child.id] = ChildPlan(child)
         try:
-            desired = self._desired_objects(child_plan)
+            desired = yield from self._desired_objects(child_plan)
             if desired is None:
                 child_plan.state = State.UNWANTED
             for each in desired or ():
                 self._plan_object(child_plan, each)
+                yield
         except ChildWaits as wait:
             child_plan.incomplete = True
             self._add_wait(child_plan, wait)
         except ChildFails as error:
             child_plan.incomplete = True
             self._add_failure(child_plan, error)
+        except Exhausted as limit:
+            child_plan.incomplete = True
+            self._add_failure(child_plan, ChildFails(limit.reason, child.body.site))
         for object_plan in child_plan.objects:
             if object_plan.applied is not None:
                 object_plan.state, object_plan.message = self._state_of(child_plan, object_plan, object_plan.applied)
+                yield
         child_plan.settle()
         is_undesired = child_plan.state is State.UNWANTED
         self.scope.names[child.id] = (
@@ -120,7 +175,7 @@ class Children:
         # As with dependsOn, an undesired child does not block others.
         self.scope.ready[child.id] = child_plan.ready or is_undesired
 
-    def _desired_objects(self, child_plan: ChildPlan) -> list[Desired] | None:
+    def _desired_objects(self, child_plan: ChildPlan) -> Steps[list[Desired] | None]:
         """The desired objects of the child; None if its `when` is false. An item that waits or fails does not delay
         other items."""
         child, names = child_plan.child, self.scope.names
@@ -135,7 +190,8 @@ class Children:
             desired = render(child, self.scope, names, 0) if known is None else known
             return desired if desired or child.many else None
         found: list[Desired] = []
-        bad: list[tuple[int, ChildFails]] = []
+        first: tuple[int, ChildFails] | None = None
+        failed = 0
         for index, item_names in items_of(child, self.scope):
             try:
                 if is_enabled(child, item_names):
@@ -147,10 +203,12 @@ class Children:
             except ChildFails as error:
                 if error.limit:
                     raise
-                bad.append((index, error))
-        if bad:
+                first, failed = first or (index, error), failed + 1
+            METER.charge(ITEM_UNITS)
+            yield
+        if first is not None:
             child_plan.incomplete = True
-            self._add_failure(child_plan, _items_error(bad), only_this_child=True)
+            self._add_failure(child_plan, _items_error(*first, failed), only_this_child=True)
         return found
 
     def _plan_object(self, child_plan: ChildPlan, desired: Desired) -> None:
@@ -163,6 +221,7 @@ class Children:
             self._fail_duplicate(child_plan, object_plan, *holder)
             return
         self._by_key[desired.key] = child_plan, object_plan
+        METER.spend(OBJECT_UNITS + VALUE_UNITS * desired.values)
         try:
             reference_owner = self.can_reference_owner(desired, final=child_plan.child.final)
             applied = apply(
@@ -177,6 +236,8 @@ class Children:
             if desired.key in self.history.drift:
                 applied = with_field_conflict(child_plan.child, desired, applied, self.observed, self.history)
             if applied.action is not None:
+                if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
+                    METER.charge(CHANGE_UNITS * desired.values + size_of(applied.action.live)[1] // 4)
                 self._check_dependencies(child_plan.child, applied.action)
             object_plan.applied = applied
         except ChildWaits as wait:
@@ -187,6 +248,8 @@ class Children:
             error = ChildFails(child_plan.unreadable, child_plan.child.body.site, reason="Forbidden")
             object_plan.stop(State.FAILED, self._add_failure(child_plan, error))
         except ChildFails as error:
+            if error.limit:
+                raise
             object_plan.stop(
                 State.FAILED,
                 self._add_failure(child_plan, error, only_this_child=child_plan.child.for_each is not None),
@@ -202,13 +265,17 @@ class Children:
         by = "by this child" if holder is child_plan else f"by the children {holder.child.id} and {child.id}"
         by_items = child.for_each is not None or holder.child.for_each is not None
         message = self._add_failure(
-            child_plan, ChildFails(f"{key} is rendered twice, {by}", child.body.site), only_this_child=by_items
+            child_plan,
+            ChildFails(
+                f"{key} is rendered twice, {by}", child.body.site, redacted=f"a {key.kind} is rendered twice, {by}"
+            ),
+            only_this_child=by_items,
         )
         object_plan.stop(State.FAILED, message)
         other.stop(State.FAILED, message)
         holder.blocks_pruning = True
         holder.message = holder.message or message
-        holder.settle()
+        holder.state = State.FAILED
         self.scope.ready[holder.child.id] = False
 
     def can_reference_owner(self, desired: Desired, *, final: bool) -> bool:
@@ -241,7 +308,7 @@ class Children:
 
     def _add_failure(self, child_plan: ChildPlan, error: ChildFails, *, only_this_child: bool = False) -> str:
         """Records a failure and returns its message. `only_this_child`: other children are still written."""
-        message = error.message
+        message = public_error(child_plan.child, error)
         if isinstance(error, HeldBack):
             self.report.conflicts.append(error.conflict)
         if isinstance(error, Immutable):
@@ -343,8 +410,9 @@ class Children:
             return _ready_when(child, object_plan.desired.names, live)
         except RenderError as error:
             forbidden = isinstance(error, Waiting) and error.forbidden
-            self.report.add_problem(child.id, "Forbidden" if forbidden else "RenderFailed", error.message, error.site)
-            return Readiness(False, f"is not ready: {error.message}")
+            message = public_error(child, error)
+            self.report.add_problem(child.id, "Forbidden" if forbidden else "RenderFailed", message, error.site)
+            return Readiness(False, f"is not ready: {message}")
 
     # -- all of them ---------------------------------------------------------------------------------------------------
 
@@ -420,14 +488,16 @@ class Children:
         )
 
 
-def _items_error(bad: list[tuple[int, ChildFails]]) -> ChildFails:
+def _items_error(index: int, first: ChildFails, failed: int) -> ChildFails:
     """One failure for all failed items of a `forEach`: there may be thousands with the same cause. A missing permission
-    is reported without an item."""
-    index, first = bad[0]
+    is reported without an item. `index`: of the first one."""
     if first.reason != "RenderFailed":
         return first
-    more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
-    return ChildFails(f"item {index} of forEach{more}: {first.message}", first.site, reason=first.reason)
+    more = f" (and {failed - 1} more)" if failed > 1 else ""
+    which = f"item {index} of forEach{more}"
+    return ChildFails(
+        f"{which}: {first.message}", first.site, reason=first.reason, redacted=f"{which}: {first.redacted}"
+    )
 
 
 def _ready_when(child: Child, names: Mapping[str, Any], live: Object) -> Readiness:

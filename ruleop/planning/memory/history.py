@@ -20,6 +20,7 @@ from ruleop.planning.changes.drift import Reverted, corrections, is_altered, rev
 from ruleop.planning.memory.synced import Synced
 from ruleop.planning.model.actions import Create, Delete, FinalizerAction, Patch, Replace, ServerSideApply
 from ruleop.planning.model.outcome import Failed, Failure
+from ruleop.steps import Steps, finished
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -152,11 +153,16 @@ class History:
 
     def after(self, plan: Plan, outcome: Outcome | None, kinds: Kinds, now: float) -> History:
         """The history after a plan. `outcome`: the results of its actions; None: it had none, and the pass is over."""
-        found = self.with_plan(plan, now)
+        return finished(self.after_in_steps(plan, outcome, kinds, now))
+
+    def after_in_steps(self, plan: Plan, outcome: Outcome | None, kinds: Kinds, now: float) -> Steps[History]:
+        """As `after`. It yields after each object."""
+        found = yield from self.with_plan(plan, now)
         if outcome is None:
             return _concluded(found, plan)
         acted = {action.key for action in outcome.done if not isinstance(action, FinalizerAction)}
-        learned = _learned(found.learned, plan, outcome, kinds)
+        learned = yield from _learned(found.learned, plan, outcome, kinds)
+        yield
         return replace(
             found,
             learned=learned,
@@ -170,9 +176,9 @@ class History:
             work=_work(plan, outcome, learned),
         )
 
-    def with_plan(self, plan: Plan, now: float) -> History:
-        """The history with the plan, before its actions are executed."""
-        synced, drift = self.synced.with_plan(plan), self.drift
+    def with_plan(self, plan: Plan, now: float) -> Steps[History]:
+        """The history with the plan, before its actions are executed. It yields after each object."""
+        synced, drift = (yield from self.synced.with_plan(plan)), self.drift
         if plan.field_conflicts:
             found = {each.key: drift[each.key] for each in plan.field_conflicts}
             noticed = {
@@ -226,7 +232,7 @@ def _restricted(known: Mapping[ObjectKey, Value], desired: AbstractSet[ObjectKey
 
 def _learned(
     before: Mapping[ObjectKey, Learned], plan: Plan, outcome: Outcome, kinds: Kinds
-) -> Mapping[ObjectKey, Learned]:
+) -> Steps[Mapping[ObjectKey, Learned]]:
     """The normalisations seen in the answers to ruleop's writes. Older ones of the same objects are dropped: they could
     hide a change by another client."""
     found: dict[ObjectKey, Learned] = {}
@@ -237,6 +243,7 @@ def _learned(
         learned = Learned.NOTHING.learn(sent, answer, kinds.info(sent_as.get(key) or Kind.of(answer)).shape)
         if len(learned):
             found[key] = learned
+        yield
     if not found and before.keys().isdisjoint(outcome.written):
         return before
     return {key: each for key, each in before.items() if key not in outcome.written} | found

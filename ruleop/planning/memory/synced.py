@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ruleop.kinds import ObjectKey
     from ruleop.planning.changes.differences import Difference
     from ruleop.planning.model.actions import Action, Plan
+    from ruleop.steps import Steps
 
 _UNKNOWN: Final = -1  # never a hash: the object exists, and it is unknown what was rendered when it was last in sync
 _EMPTY: Final[Mapping[int, int]] = MappingProxyType({})
@@ -38,8 +39,8 @@ class Synced:
     basis: int = 0  # the rule and the CR's generation, hashed
     count: int = -1  # objects in sync by the last plan; -1: compare them again
 
-    def with_plan(self, plan: Plan) -> Synced:
-        """The value after this plan, with the objects that it found in sync."""
+    def with_plan(self, plan: Plan) -> Steps[Synced]:
+        """The value after this plan, with the objects that it found in sync. It yields after each."""
         basis, uid = hash((plan.rule_digest, plan.generation)), hash(plan.uid)
         if (basis, uid, len(plan.in_step)) == (self.basis, self.uid, self.count):
             return self
@@ -50,6 +51,7 @@ class Synced:
             digests = dict.fromkeys(digests, _UNKNOWN)
         for key, rendered in plan.in_step:
             digests[hash(key)] = hash(digest_of(rendered))
+            yield
         return Synced(digests, uid, basis, len(plan.in_step))
 
     def verb(self, action: Action, uid: str, changed: Iterable[Difference]) -> Verb:

@@ -6,10 +6,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
+from ruleop.messages import MAX_MESSAGE, shortened
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ruleop.errors import Site
     from ruleop.kinds import JSON, Kind, Object, ObjectKey
     from ruleop.merge import FieldSet
+    from ruleop.planning.changes.masks import Masks
     from ruleop.planning.memory.work import Work
     from ruleop.planning.model.conditions import Conditions
     from ruleop.planning.model.targets import Target
@@ -20,6 +25,13 @@ which are treated as children with an empty id."""
 
 RESYNC: Final = "resync"
 """The reason of a periodic reconcile that nothing else requires."""
+
+
+def _shorten(value: object, name: str) -> None:
+    """Cuts a message, which may quote a custom resource."""
+    text = getattr(value, name)
+    if len(text) > MAX_MESSAGE:
+        object.__setattr__(value, name, shortened(text, MAX_MESSAGE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +140,9 @@ class Wait:
     site: Site | None = None
     why: str = "value"  # what it waits for: value, child, condition, object, kind, namespace, write or deletion
 
+    def __post_init__(self) -> None:
+        _shorten(self, "for_what")
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectReport:
@@ -155,6 +170,9 @@ class Event:
     reason: str
     message: str
 
+    def __post_init__(self) -> None:
+        _shorten(self, "message")
+
 
 @dataclass(frozen=True, slots=True)
 class StatusWrite:
@@ -175,6 +193,9 @@ class Problem:
     message: str
     site: Site | None = None
 
+    def __post_init__(self) -> None:
+        _shorten(self, "message")
+
 
 @dataclass(frozen=True, slots=True)
 class FieldConflict:
@@ -185,6 +206,9 @@ class FieldConflict:
     fields: frozenset[str]
     message: str
     new: bool  # detected by this plan
+
+    def __post_init__(self) -> None:
+        _shorten(self, "message")
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +252,8 @@ class Plan:
     in_step: tuple[tuple[ObjectKey, Object], ...] = field(default=(), repr=False)  # objects in sync, as rendered
     field_conflicts: tuple[FieldConflict, ...] = ()
     reads: tuple[Read, ...] = ()
+    public_words: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)  # of the rule
+    masks: Masks | None = field(default=None, repr=False, compare=False)  # for showing the plan
     work: Work | None = field(default=None, repr=False, compare=False)  # for the status plan after the writes
 
     @property

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from ruleop.messages import MAX_MESSAGE, shortened
 from ruleop.planning.model.marks import PAUSED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from ruleop.kinds import Object
 
-MAX_MESSAGE: Final = 1024
 FINALIZED: Final = "Finalized"
 PAUSE: Final = "Paused"
 """A condition's type, and the reason of all conditions in a pause."""
@@ -30,7 +30,7 @@ class Condition:
 
     def __post_init__(self) -> None:
         if len(self.message) > MAX_MESSAGE:
-            object.__setattr__(self, "message", self.message[:MAX_MESSAGE])
+            object.__setattr__(self, "message", shortened(self.message, MAX_MESSAGE))
 
     def as_json(self) -> dict[str, str]:
         return {"type": self.type, "status": self.status, "reason": self.reason, "message": self.message}
@@ -83,6 +83,20 @@ class Conditions:
         """The conditions with a note appended to the message of Ready."""
         message = "; ".join(filter(None, [self.ready.message, note]))
         return replace(self, ready=replace(self.ready, message=message))
+
+    def with_messages(self, change: Callable[[str], str]) -> Conditions:
+        """The conditions with changed messages."""
+
+        def changed(each: Condition) -> Condition:
+            return replace(each, message=change(each.message))
+
+        return Conditions(
+            changed(self.ready),
+            changed(self.reconciling),
+            changed(self.stalled),
+            changed(self.paused) if self.paused is not None else None,
+            tuple(map(changed, self.custom)),
+        )
 
 
 def _as_written(resource: Object, type_: str) -> Condition | None:

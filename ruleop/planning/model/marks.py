@@ -1,23 +1,33 @@
 """Writes and reads the labels, annotations and ownerReferences by which ruleop identifies owned objects.
 
-A CR owns an object if the object's controller ownerReference has the CR's uid. If an ownerReference is not possible
-(the garbage collector deletes an object whose owner is not in its namespace), the annotation `ruleop.dev/owner` names
-the owner instead. It names the object too, so that a copy of the object under another name is not owned.
+A CR owns an object if the object's controller ownerReference names the CR: its uid, group, kind and name. If an
+ownerReference is not possible (the garbage collector deletes an object whose owner is not in its namespace), the
+annotation `ruleop.dev/owner` names the owner instead. It names the object too, so that a copy of the object under
+another name is not owned, and has a proof that the operator wrote it.
+
+Anybody who may write an object can write its ownerReferences, but those count only in the CR's own namespace (for a
+cluster-scoped CR: everywhere). The annotation counts in any namespace, but only with a valid proof.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.merge import ANNOTATION
 from ruleop.names import PART_OF_LABEL, RESERVED_PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ruleop.planning.model.proofs import Proofs
 
 APPLIED = ANNOTATION
 OWNER = f"{RESERVED_PREFIX}owner"
@@ -28,6 +38,8 @@ PAUSED = f"{RESERVED_PREFIX}paused"
 SKIP_FINALIZE = f"{RESERVED_PREFIX}skip-finalize"
 RECONCILE_PERIOD = f"{RESERVED_PREFIX}reconcile-period"
 RESERVED = RESERVED_PREFIX
+_PROOF = "proof"
+_MAX_OWNER, _MAX_NOTE = 1024, 2048  # characters; more than the API server's limits for names allow
 
 
 @lru_cache(maxsize=16_384)
@@ -37,22 +49,24 @@ def _part_of(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The CR that children belong to."""
+    """The CR that children belong to. Without `proofs`, as offline, annotations are believed by their text."""
 
     kind: Kind
     namespace: str
     name: str
     uid: str
+    proofs: Proofs | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, resource: Object) -> Owner:
+    def of(cls, resource: Object, proofs: Proofs | None = None) -> Owner:
         metadata = resource["metadata"]
-        return cls(Kind.of(resource), metadata.get("namespace") or "", metadata["name"], metadata.get("uid") or "")
+        namespace, uid = metadata.get("namespace") or "", metadata.get("uid") or ""
+        return cls(Kind.of(resource), namespace, metadata["name"], uid, proofs)
 
     @property
     def part_of(self) -> str:
         """The value of the label that identifies a CR's children: short, and the same for every version of the kind."""
-        return _part_of(f"{self.kind.group}/{self.kind.kind}/{self.namespace}/{self.name}")
+        return _label_of(self.kind.group, self.kind.kind, self.namespace, self.name)
 
     def reference(self) -> dict[str, Any]:
         return {
@@ -64,22 +78,54 @@ class Owner:
             "blockOwnerDeletion": True,
         }
 
-    def annotation(self, child: ObjectKey, *, orphan: bool, kept: bool = False) -> str:
+    def annotation(self, child: ObjectKey, *, orphan: bool, kept: bool = False, live: Object | None = None) -> str:
         """The value of the annotation. `orphan` is recorded because its rule may have been removed when it is needed;
-        `kept`, because the finalizer of `--cascade=orphan` is removed as soon as the garbage collector is done."""
+        `kept`, because the finalizer of `--cascade=orphan` is removed as soon as the garbage collector is done.
+
+        Without a key, the proof on the live object is kept: who has none cannot tell whether it is valid."""
         data: dict[str, Any] = {
             "group": self.kind.group,
             "kind": self.kind.kind,
             "namespace": self.namespace,
             "name": self.name,
             "uid": self.uid,
-            "of": f"{child.kind}.{child.group}/{child.namespace}/{child.name}",
+            "of": _named(child),
         }
         if orphan:
             data["orphan"] = True
         if kept:
             data["kept"] = True
-        return orjson.dumps(data).decode()
+        text = orjson.dumps(data).decode()
+        proof = self.proofs.of(text) if self.proofs is not None else ""
+        if not proof and live is not None and (note := _note(live.get("metadata") or {})) is not None:
+            found = note.get(_PROOF)
+            proof = found if isinstance(found, str) and _proven_text(note) == text else ""
+        return orjson.dumps({**data, _PROOF: proof}).decode() if proof else text
+
+    def is_named_by(self, reference: Mapping[str, Any], child: ObjectKey) -> bool:
+        """Whether an ownerReference on this object is the CR's. The version does not matter."""
+        return (
+            bool(self.uid)
+            and reference.get("uid") == self.uid
+            and reference.get("name") == self.name
+            and reference.get("kind") == self.kind.kind
+            and (reference.get("apiVersion") == self.kind.api_version or _group_of(reference) == self.kind.group)
+            and self.namespace in {"", child.namespace}
+        )
+
+
+def _label_of(group: Any, kind: Any, namespace: Any, name: Any) -> str:
+    text = f"{group}/{kind}/{namespace}/{name}"
+    return _part_of(text) if len(text) <= _MAX_OWNER else ""
+
+
+def _named(child: ObjectKey) -> str:
+    return f"{child.kind}.{child.group}/{child.namespace}/{child.name}"
+
+
+def _group_of(reference: Mapping[str, Any]) -> str:
+    group, slash, _ = str(reference.get("apiVersion", "")).rpartition("/")
+    return group if slash else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +138,11 @@ class Claim:
     orphan: bool = False  # by the annotation, it stays when the CR is deleted
     kept: bool = False  # the same, and the CR is being deleted: the rules cannot change that any more
     referenced: bool = False  # it has an ownerReference, of a controller or not
+    proven: bool = False  # by the annotation's proof; offline, each annotation counts as proven
+    unproven: bool = False  # the annotation names the CR, and is not believed
+
+
+_BY_REFERENCE = Claim(owned=True, referenced=True)
 
 
 def claim_on(live: Object, key: ObjectKey, owner: Owner) -> Claim:
@@ -99,34 +150,84 @@ def claim_on(live: Object, key: ObjectKey, owner: Owner) -> Claim:
     references = metadata.get("ownerReferences") or ()
     for reference in references:
         if reference.get("controller"):
-            if owner.uid and reference.get("uid") == owner.uid:
-                return Claim(owned=True, referenced=True)
+            if owner.is_named_by(reference, key):
+                return _BY_REFERENCE
             return Claim(owned=False, by=f"{reference.get('kind')}/{reference.get('name')}", referenced=True)
+    note, referenced = _note(metadata), bool(references)
+    if note is None or note.get("of") != _named(key):
+        return Claim(owned=False, referenced=referenced)
+    by = f"{note.get('kind')}/{note.get('name')}"
+    if not _is(note, owner):
+        return Claim(owned=False, by=by, annotated=True, referenced=referenced)
+    proven = _is_proven(note, owner.proofs)
+    if not proven and not (owner.proofs is not None and owner.proofs.accept_unproven):
+        return Claim(owned=False, by=by, annotated=True, referenced=referenced, unproven=True)
+    orphan, kept = note.get("orphan") is True, note.get("kept") is True
+    return Claim(owned=True, annotated=True, orphan=orphan, kept=kept, referenced=referenced, proven=proven)
+
+
+def names_an_owner(metadata: Object, key: ObjectKey, proofs: Proofs | None) -> bool:
+    """Whether an object may be a CR's child: a controller ownerReference, or an annotation that is believed, names the
+    CR of the label. Anybody can write the label alone."""
+    label = (metadata.get("labels") or {}).get(PART_OF)
+    for reference in metadata.get("ownerReferences") or ():
+        if reference.get("controller"):
+            owner = _group_of(reference), reference.get("kind")
+            return label in {_label_of(*owner, place, reference.get("name")) for place in (key.namespace, "")}
     note = _note(metadata)
-    if note is not None:
-        annotated = f"{key.kind}.{key.group}/{key.namespace}/{key.name}"
-        if note.get("of") == annotated:
-            if _is(note, owner):
-                orphan, kept = note.get("orphan") is True, note.get("kept") is True
-                return Claim(owned=True, annotated=True, orphan=orphan, kept=kept, referenced=bool(references))
-            return Claim(
-                owned=False, by=f"{note.get('kind')}/{note.get('name')}", annotated=True, referenced=bool(references)
-            )
-    return Claim(owned=False, referenced=bool(references))
+    return (
+        note is not None
+        and note.get("of") == _named(key)
+        and label == _label_of(note.get("group"), note.get("kind"), note.get("namespace"), note.get("name"))
+        and (_is_proven(note, proofs) or (proofs is not None and proofs.accept_unproven))
+    )
 
 
-def _note(metadata: Object) -> dict[str, Any] | None:
-    text = (metadata.get("annotations") or {}).get(OWNER)
-    if not isinstance(text, str):
+def named_owner(live: Object) -> tuple[ObjectKey, str] | None:
+    """The CR that the annotation names, and its uid. Whether that is true, `claim_on` tells."""
+    note = _note(live.get("metadata") or {}) or {}
+    group, kind, namespace, name, uid = (note.get(part) for part in ("group", "kind", "namespace", "name", "uid"))
+    if not (
+        isinstance(group, str)
+        and isinstance(kind, str)
+        and isinstance(namespace, str)
+        and isinstance(name, str)
+        and isinstance(uid, str)
+    ):
         return None
+    return ObjectKey(group, kind, namespace, name), uid
+
+
+def _note(metadata: Object) -> Mapping[str, Any] | None:
+    text = (metadata.get("annotations") or {}).get(OWNER)
+    return _parsed(text) if isinstance(text, str) and len(text) <= _MAX_NOTE else None
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Mapping[str, Any] | None:
+    """A pass reads each annotation several times."""
     try:
         note = orjson.loads(text)
     except ValueError:
         return None
-    return note if isinstance(note, dict) else None
+    if not isinstance(note, dict) or not all(isinstance(value, (str, bool)) for value in note.values()):
+        return None
+    return MappingProxyType(note)
 
 
-def _is(note: dict[str, Any], owner: Owner) -> bool:
+def _is_proven(note: Mapping[str, Any], proofs: Proofs | None) -> bool:
+    if proofs is None:
+        return True
+    proof = note.get(_PROOF)
+    return isinstance(proof, str) and proofs.hold(_proven_text(note), proof)
+
+
+def _proven_text(note: Mapping[str, Any]) -> str:
+    """The text that is proven: the whole annotation, without the proof."""
+    return orjson.dumps({name: value for name, value in note.items() if name != _PROOF}).decode()
+
+
+def _is(note: Mapping[str, Any], owner: Owner) -> bool:
     return (
         bool(owner.uid)
         and note.get("uid") == owner.uid

@@ -18,6 +18,7 @@ from ruleop.schema.shape import UNKNOWN, Shape
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from ruleop.planning.model.proofs import Proofs
     from ruleop.rules import Observe
 
 DEFAULT_FINALIZER = f"{RESERVED_PREFIX}ruleop"
@@ -127,3 +128,5 @@ class Observed:
     retired: Collection[str] = ()  # condition types that the rules no longer have
     held_until: str = ""  # RFC 3339: after a change of the rules, nothing is deleted or released before; "": no limit
     namespace_terminating: bool = False
+    proofs: Proofs | None = None  # of owner annotations; offline there is no key, and they are believed by their text
+    own: Collection[ObjectKey] = ()  # the operator's own objects, which no rule may write

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +16,24 @@ from ruleop.errors import RenderError, Site
 from ruleop.kinds import JSON, Kind, Object, ObjectKey
 from ruleop.merge.equality import canonical
 from ruleop.names import SUBDOMAIN_IN_WORDS, is_label, is_object_name
+from ruleop.planning.changes.hidden_fields import Whole, hidden_fields
 from ruleop.planning.model.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, RULEOP, Owner
 from ruleop.planning.model.observed import KindInfo, Served
 from ruleop.planning.rendering.errors import ChildFails, ChildWaits, child_error
 from ruleop.planning.rendering.randomness import COSTLY, different_time
 from ruleop.rules import REFUSED_METADATA
-from ruleop.templating import NONDETERMINISTIC, OMIT, TextTemplate
+from ruleop.templating import NONDETERMINISTIC, OMIT, TextTemplate, render_hidden
+from ruleop.templating.values.budget import METER, NODE_BYTES, Exhausted, size_of
+from ruleop.templating.values.data import retained_bytes
 
 if TYPE_CHECKING:
+    from ruleop.planning.changes.hidden_fields import Hidden
     from ruleop.planning.model.observed import Kinds
     from ruleop.planning.rendering.scope import Scope
     from ruleop.rules import Child
 
 MAX_OBJECTS = 5000
+DOCUMENT_UNITS = 20  # of the checks of one rendered object
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,8 @@ class Desired:
     info: KindInfo
     names: Mapping[str, Any]  # the scope that it was rendered in
     orphan: bool
+    values: int = 0  # their number, approximately; 0 if it was rendered for an earlier plan
+    hidden: Hidden | None = None  # the fields whose values come from a Secret, if the plan is to be shown
 
     @property
     def digest(self) -> str:
@@ -69,9 +76,13 @@ def items_of(child: Child, scope: Scope) -> Iterator[tuple[int, Mapping[str, Any
     assert child.for_each is not None
     site = child.for_each.site
     try:
-        entries = list(islice(_entries(child.for_each.value(scope.names), site), MAX_OBJECTS + 1))
+        value = child.for_each.value(scope.names)
+        entries = list(islice(_entries(value, site), MAX_OBJECTS + 1))
+        METER.retain(retained_bytes(entries))
     except RenderError as error:
         raise child_error(error) from None
+    except Exhausted as limit:
+        raise ChildFails(limit.reason, site, limit=True) from None
     if len(entries) > MAX_OBJECTS:
         raise ChildFails(f"forEach has more items than the {MAX_OBJECTS:,} objects that one CR may have", site)
     for index, entry in enumerate(entries):
@@ -141,7 +152,31 @@ def _rendered(child: Child, scope: Scope, names: Mapping[str, Any]) -> list[Desi
         namespace = child.namespace.string(names) if child.namespace is not None else ""
     except RenderError as error:
         raise child_error(error) from None
-    return [_desired(child, scope, names, document, orphan=orphan, namespace=namespace) for document in documents]
+    try:
+        METER.spend(DOCUMENT_UNITS * len(documents))
+        desired = [
+            _desired(child, scope, names, document, orphan=orphan, namespace=namespace) for document in documents
+        ]
+        if not scope.masks or not child.from_secret:
+            return desired
+        marked = _marked(child, names, len(documents))
+        hidden = (
+            Whole.VALUE if other is None else hidden_fields(document, other)
+            for document, other in zip(documents, marked, strict=True)
+        )
+        return [replace(each, hidden=found) for each, found in zip(desired, hidden, strict=True)]
+    except Exhausted as limit:
+        raise ChildFails(limit.reason, child.body.site, limit=True) from None
+
+
+def _marked(child: Child, names: Mapping[str, Any], count: int) -> list[JSON]:
+    """The documents with marks in place of values of Secrets; None for each if that cannot be rendered, for example
+    because a value becomes the name of a field twice."""
+    try:
+        marked = render_hidden(child.body, names, child.from_secret)
+    except RenderError:
+        return [None] * count
+    return marked if len(marked) == count else [None] * count
 
 
 def _deletion(child: Child, names: Mapping[str, Any]) -> str:
@@ -173,7 +208,7 @@ def _desired(
     metadata = document.get("metadata")
     if not isinstance(metadata, dict):
         raise ChildFails(f"metadata of the {kind.kind} is missing or not a mapping", site)
-    title = f"the {kind.kind} {metadata.get('name', '')!r}"
+    title = _Title(f"the {kind.kind} {metadata.get('name', '')!r}", f"the {kind.kind}")
     _refuse_fields(document, metadata, title, site)
     info = scope.observed.kinds.info(kind)
     if info.state is Served.UNSERVED:
@@ -182,13 +217,26 @@ def _desired(
     if not isinstance(name, str) or not name:
         raise ChildFails(f"metadata.name of the {kind.kind} is missing or not a string", site)
     if not is_object_name(kind.group, name):
-        raise ChildFails(f"{title}: a name has {SUBDOMAIN_IN_WORDS}; make one with dns_label", site)
+        raise title.error(f": a name has {SUBDOMAIN_IN_WORDS}; make one with dns_label", site)
     place, changed = _namespace_of(child, scope, metadata.get("namespace"), namespace, info, title)
     if changed:
         kept = {key: value for key, value in metadata.items() if key != "namespace"}
         document = {**document, "metadata": {**kept, "namespace": place} if place else kept}
     key = ObjectKey(kind.group, kind.kind, place, name)
-    return Desired(key, kind, document, info, names, orphan)
+    size, values = size_of(document)
+    METER.retain(2 * size + NODE_BYTES * values)
+    return Desired(key, kind, document, info, names, orphan, values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Title:
+    """An object in messages. Its name may come from a Secret."""
+
+    named: str
+    unnamed: str
+
+    def error(self, text: str, site: Site, *, redacted: str = "") -> ChildFails:
+        return ChildFails(f"{self.named}{text}", site, redacted=f"{self.unnamed}{redacted or text}")
 
 
 def _kind(child: Child, document: dict[str, Any], site: Site) -> Kind:
@@ -198,66 +246,65 @@ def _kind(child: Child, document: dict[str, Any], site: Site) -> Kind:
     kind = Kind.parse(api_version, name)
     if kind not in child.kinds:
         known = ", ".join(sorted(map(str, child.kinds)))
-        raise ChildFails(f"rendered {kind}, but the template declares only: {known}", site)
+        declared = f"but the template declares only: {known}"
+        raise ChildFails(f"rendered {kind}, {declared}", site, redacted=f"rendered another kind, {declared}")
     return kind
 
 
-def _refuse_fields(document: dict[str, Any], metadata: dict[str, Any], title: str, site: Site) -> None:
+def _refuse_fields(document: dict[str, Any], metadata: dict[str, Any], title: _Title, site: Site) -> None:
     for field in metadata:
         if field in REFUSED_METADATA:
-            raise ChildFails(f"{title} has metadata.{field}, which is not allowed: {REFUSED_METADATA[field]}", site)
+            raise title.error(f" has metadata.{field}, which is not allowed: {REFUSED_METADATA[field]}", site)
     if "status" in document:
-        raise ChildFails(f"{title} has a status, which belongs to its controller: remove it", site)
+        raise title.error(" has a status, which belongs to its controller: remove it", site)
     for marks in ("labels", "annotations"):
         found = metadata.get(marks)
         if found is None:
             continue
         if not isinstance(found, dict):
-            raise ChildFails(f"{title}: metadata.{marks} is not a mapping", site)
+            raise title.error(f": metadata.{marks} is not a mapping", site)
         for key, value in found.items():
             if key.startswith(RESERVED):
-                raise ChildFails(f"{title} has the {marks[:-1]} {key}: {RESERVED} is reserved for ruleop", site)
+                text = f": {RESERVED} is reserved for ruleop"
+                raise title.error(f" has the {marks[:-1]} {key}{text}", site, redacted=f" has a {marks[:-1]}{text}")
             if value is not None and not isinstance(value, str):
-                raise ChildFails(
-                    f"{title}: the {marks[:-1]} {key} is not a string; put it in quotes, or use `| string`", site
-                )
+                text = "is not a string; put it in quotes, or use `| string`"
+                raise title.error(f": the {marks[:-1]} {key} {text}", site, redacted=f": a {marks[:-1]} {text}")
 
 
 def _namespace_of(
-    child: Child, scope: Scope, rendered: Any, default: str, info: KindInfo, title: str
+    child: Child, scope: Scope, rendered: Any, default: str, info: KindInfo, title: _Title
 ) -> tuple[str, bool]:
     """The object's namespace ('' for a cluster-scoped kind), and whether it differs from the rendered one."""
     site = child.body.site
     if rendered is not None and not isinstance(rendered, str):
-        raise ChildFails(f"{title}: metadata.namespace is not a string", site)
+        raise title.error(": metadata.namespace is not a string", site)
     cluster = scope.rule.reach == "cluster"
     if not info.namespaced:
         if not cluster:
-            raise ChildFails(
-                f"{title} is cluster-scoped: set `reach: cluster` in the watch if its CRs may create such objects", site
+            raise title.error(
+                " is cluster-scoped: set `reach: cluster` in the watch if its CRs may create such objects", site
             )
         return "", rendered is not None
     place = rendered or default or scope.namespace
     if not place:
-        raise ChildFails(
-            f"{title} needs a namespace, and a cluster-scoped CR has none: "
+        raise title.error(
+            " needs a namespace, and a cluster-scoped CR has none: "
             "set `namespace:` in the child, or metadata.namespace",
             site,
         )
     if place != scope.namespace and not cluster:
-        raise ChildFails(
-            f"{title} is in the namespace {place!r}, not the CR's: "
-            "set `reach: cluster` in the watch if its CRs may use other namespaces",
-            site,
-        )
+        text = ", not the CR's: set `reach: cluster` in the watch if its CRs may use other namespaces"
+        raise title.error(f" is in the namespace {place!r}{text}", site, redacted=f" is in another namespace{text}")
     if place != scope.namespace and not is_label(place):
-        raise ChildFails(
-            f"{title}: {place!r} is not a valid namespace: up to 63 lowercase letters, digits and `-`", site
-        )
+        text = "not a valid namespace: up to 63 lowercase letters, digits and `-`"
+        raise title.error(f": {place!r} is {text}", site, redacted=f": {text}")
     return place, rendered != place
 
 
-def with_marks(desired: Desired, owner: Owner, *, reference: Mapping[str, Any] | None, managed: bool) -> dict[str, Any]:
+def with_marks(
+    desired: Desired, owner: Owner, *, reference: Mapping[str, Any] | None, managed: bool, live: Object | None = None
+) -> dict[str, Any]:
     """The rendered object with its owner and labels. `reference`: the ownerReference; None: it is not allowed here, and
     the annotation names the owner. `managed`: whether ruleop sets the label managed-by (not if somebody else set it).
     """
@@ -273,7 +320,7 @@ def with_marks(desired: Desired, owner: Owner, *, reference: Mapping[str, Any] |
     else:
         metadata["annotations"] = {
             **(metadata.get("annotations") or {}),
-            OWNER: owner.annotation(desired.key, orphan=desired.orphan),
+            OWNER: owner.annotation(desired.key, orphan=desired.orphan, live=live),
         }
     return {**rendered, "metadata": metadata}
 

@@ -34,10 +34,17 @@ class ChildFails(RuleopError):  # noqa: N818 - named like ChildWaits
     """The child cannot be rendered, or the rendered object is not allowed."""
 
     def __init__(
-        self, message: str, site: Site | None = None, *, reason: str = "RenderFailed", limit: bool = False
+        self,
+        message: str,
+        site: Site | None = None,
+        *,
+        reason: str = "RenderFailed",
+        limit: bool = False,
+        redacted: str = "",
     ) -> None:
         super().__init__(message)
         self.message = message
+        self.redacted = redacted or message  # the message without values that the child rendered
         self.site = site
         self.reason = reason
         self.limit = limit  # a limit of the pass was exceeded: other items of the child are not rendered
@@ -53,4 +60,4 @@ def child_error(error: RenderError) -> ChildWaits | ChildFails:
         if error.forbidden:
             return ChildFails(error.path, error.site, reason="Forbidden")
         return ChildWaits(error.path, error.site, why=error.why)
-    return ChildFails(error.message, error.site, limit=isinstance(error, LimitExceeded))
+    return ChildFails(error.message, error.site, limit=isinstance(error, LimitExceeded), redacted=error.redacted)

@@ -62,11 +62,11 @@ class Allowance:
     """The limit for costly functions in one pass over one CR."""
 
     def __init__(self) -> None:
-        self.left = FUEL // 2  # about a second
+        self.left = FUEL // 2  # microseconds
 
-    def spend(self, amount: int) -> None:
-        METER.spend(amount)
-        self.left -= amount
+    def spend(self, microseconds: int) -> None:
+        METER.spend(microseconds + microseconds // 2)
+        self.left -= microseconds
         if self.left < 0:
             raise Exhausted(
                 "the certificates and password hashes of this resource take too long to generate in one reconcile: "

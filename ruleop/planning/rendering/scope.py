@@ -15,6 +15,8 @@ from ruleop.planning.model.permissions import missing_list_permission, missing_p
 from ruleop.planning.model.targets import Target, target_of
 from ruleop.planning.rendering.randomness import Allowance, RandomFunctions
 from ruleop.templating import Lazy, NotPermitted, NotThereYet, Origin, TemplateFunction, partial_view, view
+from ruleop.templating.values.budget import METER
+from ruleop.templating.values.data import retained_bytes
 from ruleop.templating.values.faults import fault_of
 
 if TYPE_CHECKING:
@@ -26,8 +28,9 @@ if TYPE_CHECKING:
 class Scope:
     """The names of one pass over one CR. Children are added when they are planned."""
 
-    def __init__(self, rule: Rule, resource: Object, observed: Observed) -> None:
+    def __init__(self, rule: Rule, resource: Object, observed: Observed, *, masks: bool = False) -> None:
         self.rule = rule
+        self.masks = masks  # whether desired objects need to know which of their fields come from Secrets
         self.resource = resource
         self.observed = observed
         self.namespace: str = (resource.get("metadata") or {}).get("namespace") or ""
@@ -50,6 +53,12 @@ class Scope:
         for observe in rule.observe.values():
             self.names[observe.id] = Lazy(observe.id, self._observed(observe))
 
+    def close(self) -> None:
+        """Drops all values. Lazy values refer to the scope, and the scope to them: without this, everything that
+        the pass has read and made would wait for the garbage collector."""
+        for names in (self.names, self.live, self.ready):
+            names.clear()
+
     def with_item(self, name: str, item: Any, index: int) -> dict[str, Any]:
         return {**self.names, name: item, "index": index}
 
@@ -61,9 +70,11 @@ class Scope:
     def _let(self, tree: Any) -> Callable[[], Any]:
         def force() -> Any:
             try:
-                return tree.view(self.names)
+                value = tree.view(self.names)
             except RenderError as error:
                 raise fault_of(error) from None
+            METER.retain(retained_bytes(value))
+            return value
 
         return force
 

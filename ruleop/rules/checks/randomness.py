@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 _PRINTED = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEY_LINE = re.compile(r"( *)(?:- )?([A-Za-z]+): *(.*)")
-_INLINE_NAME = re.compile(
-    r"metadata: *\{(?:\{\{.*?\}\}|\{(?:\{\{.*?\}\}|[^{}])*\}|[^{}])*?\bname: *((?:\{\{.*?\}\}|[^,}])*)"
-)
-
+_INLINE = {
+    field: re.compile(
+        r"metadata: *\{(?:\{\{.*?\}\}|\{(?:\{\{.*?\}\}|[^{}])*\}|[^{}])*?\b" + field + r": *((?:\{\{.*?\}\}|[^,}])*)"
+    )
+    for field in ("name", "namespace")
+}
 
 _EXTRAS = {**dict.fromkeys(("genCA", "genSignedCert", "genSelfSignedCert"), "cryptography"), "htpasswd": "bcrypt"}
 
@@ -56,7 +58,7 @@ def _random_names(part: Part, templates: Mapping[str, str]) -> Iterator[tuple[st
     the rendered name."""
     if isinstance(part.compiled, TextTemplate):
         path = str(part.node.value)
-        for number, text in _name_lines(templates[path]):
+        for number, text in metadata_lines(templates[path], "name"):
             yield from ((name, Site(f"templates/{path}", number)) for name in _random_functions(text))
         return
     name_node = _member(_member(part.node, "metadata"), "name")
@@ -68,16 +70,16 @@ def _member(node: YamlNode | None, name: str) -> YamlNode | None:
     return node.value.get(name) if node is not None and isinstance(node.value, dict) else None
 
 
-def _name_lines(source: str) -> Iterator[tuple[int, str]]:
-    """The numbers of the lines that set metadata.name of a document, with their values."""
+def metadata_lines(source: str, field: str) -> Iterator[tuple[int, str]]:
+    """The numbers of the lines that set metadata.name or metadata.namespace of a document, with their values."""
     in_metadata = False
     for number, line in enumerate(source.splitlines(), 1):
-        if inline := _INLINE_NAME.match(line):
+        if inline := _INLINE[field].match(line):
             yield number, inline[1]
         elif match := _KEY_LINE.match(line):
             if not match[1]:
                 in_metadata = match[2] == "metadata"
-            elif in_metadata and match[2] == "name" and len(match[1]) <= 4:
+            elif in_metadata and match[2] == field and len(match[1]) <= 4:
                 yield number, match[3]
 
 

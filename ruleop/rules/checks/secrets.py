@@ -1,12 +1,16 @@
 """Checks that no data of a Secret is copied to where everyone can read it: the status, a condition or a message.
 
-A reference is judged by its path: the metadata and type of a Secret may be copied; its data and the whole object may
-not, except where only its presence or the number of Secrets is read. A let that contains Secret data counts as a
-Secret. In doubt, a reference is an error.
+A reference is judged by its path: the metadata and type of a Secret may be copied; its data, its annotations as a whole
+and the whole object may not, except where only its presence or the number of Secrets is read. A let that contains
+Secret data counts as a Secret. In doubt, a reference is an error.
+
+Names and namespaces of children are public too. Children may contain Secret data elsewhere: `secret_reads` finds
+where, for messages and plans.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,21 +18,26 @@ from jinja2 import Environment, TemplateSyntaxError, nodes
 
 from ruleop.errors import Site
 from ruleop.kinds import GroupKind
-from ruleop.templating import SAME_ITEMS, Reference, TextTemplate
+from ruleop.rules.checks.randomness import metadata_lines
+from ruleop.rules.language.model import SECRET
+from ruleop.templating import SAME_ITEMS, SECRET_FUNCTIONS, Expression, Reference, TextTemplate, secret_slots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ruleop.rules.checks.scopes import Part
     from ruleop.rules.findings import Findings
-    from ruleop.rules.language.parsed import Draft
+    from ruleop.rules.language.parsed import ChildDraft, Draft
+    from ruleop.templating import SlotPlace, YamlNode
 
-SECRET = GroupKind("", "Secret")
 _PUBLIC_FIELDS = frozenset({"apiVersion", "kind", "metadata", "type", "immutable"})
+_COPY = "kubectl.kubernetes.io/last-applied-configuration"
 _NAMES = frozenset(
     {"name", "namespace", "uid"}
 )  # of the metadata; kubectl stores a copy of the object in an annotation
 _OBJECT_KEYS = frozenset({"template", "object", "forEach", "namespace"})  # values that become a part of an object
+_BODY_KEYS = frozenset({"template", "object", "namespace"})
+_NO_SLOTS: frozenset[SlotPlace] = frozenset()
 _PARSER = Environment(autoescape=False)  # noqa: S701 - only used for parsing
 
 
@@ -36,6 +45,18 @@ _PARSER = Environment(autoescape=False)  # noqa: S701 - only used for parsing
 class _Secrets:
     many: Mapping[str, bool]  # id -> whether it is a list
     lets: frozenset[str]  # lets that contain Secret data
+
+
+_WORD = re.compile(r"[^\s.,:=|'\"\[\]{}()]+")
+
+
+@dataclass(frozen=True, slots=True)
+class SecretReads:
+    """What a child reads of Secrets: the slots of its body whose values come from one, and all words of the body,
+    which are public."""
+
+    slots: frozenset[SlotPlace] = frozenset()
+    words: frozenset[str] = frozenset()
 
 
 def check_secrecy(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
@@ -58,6 +79,11 @@ def check_secrecy(draft: Draft, parts: Iterable[Part], templates: Mapping[str, s
 def secret_holders(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str]) -> frozenset[str]:
     """The children that may contain Secret data: Secrets, and children that read more than a name of a Secret or of
     another such child. Error messages of the API server about them may quote it."""
+    secrets = _holders(draft, parts, templates)
+    return frozenset(child.id for child in draft.everyone if child.id in secrets.many)
+
+
+def _holders(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str]) -> _Secrets:
     parts = [part for part in parts if part.let or (part.child is not None and part.key in _OBJECT_KEYS)]
     secrets, before = _Secrets(_secret_ids(draft), frozenset()), None
     while secrets != before:
@@ -71,11 +97,176 @@ def secret_holders(draft: Draft, parts: Iterable[Part], templates: Mapping[str, 
                     secrets = replace(secrets, lets=secrets.lets | {part.let})
                 else:
                     secrets = replace(secrets, many={**secrets.many, part.child.id: part.child.many})
-    return frozenset(child.id for child in draft.everyone if child.id in secrets.many)
+    return secrets
+
+
+# -- slots of children -------------------------------------------------------------------------------------------------
+
+
+def secret_reads(
+    draft: Draft, parts: Iterable[Part], templates: Mapping[str, str], *, generated: bool = True
+) -> Mapping[str, SecretReads]:
+    """The children that read data of Secrets. `generated`: or generate some."""
+    parts = list(parts)
+    secrets, own = _holders(draft, parts, templates), _secret_ids(draft)
+    of_child: dict[str, list[Part]] = {}
+    for part in parts:
+        if part.child is not None:
+            of_child.setdefault(part.child.id, []).append(part)
+    found = {}
+    for id_, its_parts in of_child.items():
+        loop = next((part for part in its_parts if part.key == "forEach"), None)
+        slots = [
+            _slots_of(part, loop, templates, secrets, own, generated=generated)
+            for part in its_parts
+            if part.key in _BODY_KEYS
+        ]
+        reads = any(
+            _exposes(part, reference, secrets, templates)
+            for part in its_parts
+            if part.key not in _BODY_KEYS
+            for reference in part.compiled.references
+        )
+        if reads or any(slots):
+            words = frozenset(word for part in its_parts for word in _words(part, templates))
+            found[id_] = SecretReads(_NO_SLOTS.union(*slots), words)
+    return found
+
+
+def _words(part: Part, templates: Mapping[str, str]) -> Iterator[str]:
+    if isinstance(part.compiled, TextTemplate):
+        for name in part.compiled.files:
+            yield from _WORD.findall(templates[name])
+        return
+    for text in _texts(part.node):
+        yield from _WORD.findall(text)
+
+
+def _texts(node: YamlNode) -> Iterator[str]:
+    value = node.value
+    if isinstance(value, dict):
+        for key, member in value.items():
+            yield key
+            yield from _texts(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from _texts(member)
+    else:
+        yield str(value)
+
+
+def _slots_of(
+    part: Part,
+    loop: Part | None,
+    templates: Mapping[str, str],
+    secrets: _Secrets,
+    own: Mapping[str, bool],
+    *,
+    generated: bool,
+) -> frozenset[SlotPlace]:
+    reads_any = part.compiled.names & {"live", *secrets.many, *secrets.lets, *([] if loop is None else [_item(part)])}
+    if not reads_any and not any(name in SECRET_FUNCTIONS for name, _ in part.compiled.calls):
+        return frozenset()
+    names = {name: [(name,)] for name in ("live", *secrets.many, *secrets.lets)}
+    sources: list[list[tuple[str, str | Site]]]
+    if isinstance(part.compiled, TextTemplate):
+        sources = [[(templates[part.compiled.name], f"templates/{part.compiled.name}")]]
+    else:
+        sources = [[(text, site)] for text, site in part.node.texts() if "{{" in text or "{%" in text]
+    if loop is not None and isinstance(loop.compiled, Expression):
+        each = (f"{{% for {_item(part)} in ({loop.compiled.source}) %}}{{% endfor %}}", loop.site)
+        sources = [[*texts, each] for texts in sources]
+    environment = part.compiled.renderer.environment
+    return _NO_SLOTS.union(
+        *(
+            secret_slots(
+                environment,
+                texts,
+                templates,
+                names,
+                lambda path: _is_data(path, secrets, own),
+                generated=generated,
+            )
+            for texts in sources
+        )
+    )
+
+
+def _item(part: Part) -> str:
+    return part.child.item_name if part.child is not None else ""
+
+
+def _is_data(path: Sequence[str | None], secrets: _Secrets, own: Mapping[str, bool]) -> bool:
+    """Whether a field holds data of a Secret: of a Secret itself, or of a child that contains such data."""
+    if path[0] == "live":
+        path = path[1:]
+    if not path or path[0] is None or path[0] in secrets.lets:
+        return True
+    if path[0] not in secrets.many:
+        return False
+    inner = path[2:] if secrets.many[path[0]] else path[1:]
+    if not inner:
+        return True
+    if path[0] not in own and inner[0] == "status":
+        return False
+    return not _is_public(inner) and not (inner[0] in ("data", "stringData") and inner[1:] == (None, "key"))
+
+
+def check_names(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
+    """Reports names and namespaces of children that contain Secret data. In the text of a template this is a guess by
+    its lines."""
+    parts = list(parts)
+    reads = secret_reads(draft, parts, templates, generated=False)
+    for part in parts:
+        if part.child is None or part.child.id not in reads or part.key not in _BODY_KEYS:
+            continue
+        for field, place in _public_slots(part, part.child, reads[part.child.id].slots, templates):
+            message = (
+                f"`{place.expression}` would expose the data of a Secret in {field}, which everyone can read: "
+                "use its metadata, or a checksum (`sha256`)"
+            )
+            findings.mistake("secret-data", message, place.site, word=place.expression, start=part.site)
+
+
+def _public_slots(
+    part: Part, child: ChildDraft, slots: Iterable[SlotPlace], templates: Mapping[str, str]
+) -> Iterator[tuple[str, SlotPlace]]:
+    found = sorted(slots, key=lambda place: (place.site.line, place.site.column, place.expression))
+    if part.key == "namespace":
+        yield from ((f"the namespace of the child {child.id}", place) for place in found if place.site == part.site)
+        return
+    for field in ("name", "namespace"):
+        lines = list(_lines_of(part, field, templates))
+        for place in found:
+            if any(place.site == site and place.expression in text for text, site in lines):
+                yield f"metadata.{field}", place
+
+
+def _lines_of(part: Part, field: str, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:
+    """The texts of metadata.name or metadata.namespace in a body."""
+    if isinstance(part.compiled, TextTemplate):
+        path = part.compiled.name
+        for number, text in metadata_lines(templates[path], field):
+            yield text, Site(f"templates/{path}", number)
+        return
+    node = _member(_member(part.node, "metadata"), field)
+    if node is not None and isinstance(node.value, str):
+        yield node.value, node.site
+
+
+def _member(node: YamlNode | None, name: str) -> YamlNode | None:
+    return node.value.get(name) if node is not None and isinstance(node.value, dict) else None
+
+
+# -- paths -------------------------------------------------------------------------------------------------------------
 
 
 def _is_public(path: Sequence[str | None]) -> bool:
-    return path[0] in _PUBLIC_FIELDS
+    if path[0] != "metadata":
+        return path[0] in _PUBLIC_FIELDS
+    if len(path) < 2 or path[1] is None:
+        return False  # with the annotations
+    return path[1] != "annotations" or (len(path) > 2 and path[2] not in (None, _COPY))
 
 
 def _is_name(path: Sequence[str | None]) -> bool:

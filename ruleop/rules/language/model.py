@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from ruleop.kinds import GroupKind
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -18,9 +20,10 @@ if TYPE_CHECKING:
     from ruleop.merge import Path
     from ruleop.rules.findings import Finding
     from ruleop.schema.crds import CustomResourceDefinition
-    from ruleop.templating import Expression, StringTemplate, TextTemplate, Tree
+    from ruleop.templating import Expression, SlotPlace, StringTemplate, TextTemplate, Tree
 
 Strategy = Literal["merge", "server-side", "create-only", "replace"]
+SECRET = GroupKind("", "Secret")
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -78,6 +81,9 @@ class Child:
     optional: bool = False
     mentions: frozenset[str] = frozenset()  # ids of children that this child reads, except through `live.`
     secret: bool = False  # its objects may contain data of a Secret
+    reads_secret: bool = False  # its templates and expressions read data of a Secret
+    from_secret: frozenset[SlotPlace] = frozenset()  # the slots of its body whose values come from Secrets
+    words: frozenset[str] = frozenset()  # the words of its body, if it reads a Secret: any other may be a Secret's
     reads_cr_only: bool = False  # its objects depend only on the CR, and on no random value
 
 
@@ -134,11 +140,21 @@ class Rule:
     reach: Literal["namespace", "cluster"] = "namespace"
     order: tuple[str, ...] = ()  # ids of children, dependencies first
     final_order: tuple[str, ...] = ()  # the same for finalize children
+    public_words: Mapping[str, frozenset[str]] = field(default_factory=lambda: EMPTY)  # of children that read Secrets
     digest: str = ""  # of everything that a plan by this rule depends on: equal digests mean equal plans
 
     @property
     def title(self) -> str:
         return f"{self.kind.kind}.{self.kind.group}" + (f" ({self.name})" if self.name else "")
+
+    @property
+    def reads_secret(self) -> bool:
+        """Whether the rule has or observes Secrets, which its expressions may read, or generates secret values."""
+        return (
+            bool(self.public_words)
+            or any(child.secret for child in self.every_child())
+            or any(observe.kind.versionless == SECRET for observe in self.observe.values())
+        )
 
     def every_child(self) -> tuple[Child, ...]:
         """All children, including finalize children."""

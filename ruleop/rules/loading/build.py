@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ruleop.kinds import Kind
 from ruleop.rules.checks.metadata_only import metadata_only_ids
 from ruleop.rules.checks.order import ChildReads, ids_read, order, reads
-from ruleop.rules.checks.secrets import secret_holders
+from ruleop.rules.checks.secrets import SecretReads, secret_holders, secret_reads
 from ruleop.rules.checks.watches import is_builtin
 from ruleop.rules.language.model import (
     Apply,
@@ -43,11 +43,16 @@ def build_rule(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str]
         metadata_only_ids(draft, parts),
         secret_holders(draft, parts, templates),
     )
+    of_secrets = secret_reads(draft, parts, templates)
+
+    def built(child: ChildDraft) -> Child:
+        return _child(child, read[child.id], of_secrets.get(child.id), secret=child.id in secret)
+
     return Rule(
         kind=draft.kind,
         name=table.name.text if table.name else "",
         site=table.site,
-        children={name: _child(child, read[name], secret=name in secret) for name, child in draft.children.items()},
+        children={name: built(child) for name, child in draft.children.items()},
         observe={name: _observe(entry, metadata_only=name in partial) for name, entry in draft.observed.items()},
         status=_status(table.status),
         conditions=tuple(_condition(draft, condition) for condition in table.conditions),
@@ -57,13 +62,14 @@ def build_rule(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str]
         ),
         vars=draft.vars,
         let={entry.name: _required(entry.value).compiled for entry in draft.let},
-        finalize={name: _child(child, read[name], secret=name in secret) for name, child in draft.final.items()},
+        finalize={name: built(child) for name, child in draft.final.items()},
         selector=_selector(table.selector),
         namespaces=tuple(word.text for word in table.namespaces or ()),
         reconcile_period=table.reconcile_period,
         max_concurrent=table.max_concurrent,
         manage_status=table.manage_status and not is_builtin(draft),
         reach=table.reach,
+        public_words={id_: each.words for id_, each in of_secrets.items()},
         order=order(draft.children, read),
         final_order=order(draft.final, read),
     )
@@ -83,7 +89,7 @@ def _compiled(value: Templated[C] | None) -> C | None:
     return value.compiled if value is not None else None
 
 
-def _child(child: ChildDraft, read: ChildReads, *, secret: bool) -> Child:
+def _child(child: ChildDraft, read: ChildReads, of_secrets: SecretReads | None, *, secret: bool) -> Child:
     table = child.table
     body = _required(table.template).compiled if table.template else _required(table.object).compiled
     return Child(
@@ -113,6 +119,9 @@ def _child(child: ChildDraft, read: ChildReads, *, secret: bool) -> Child:
         optional=table.optional,
         mentions=read.mentions,
         secret=secret,
+        reads_secret=of_secrets is not None,
+        from_secret=of_secrets.slots if of_secrets is not None else frozenset(),
+        words=of_secrets.words if of_secrets is not None else frozenset(),
         reads_cr_only=table.for_each is None and _reads_cr_only(child, body),
     )
 

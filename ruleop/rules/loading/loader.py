@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ruleop.errors import Site
+from ruleop.rules.checks.adoption import warn_of_adoption
 from ruleop.rules.checks.child_bodies import check_bodies
 from ruleop.rules.checks.crds import check_definition, check_kinds, read_crds
 from ruleop.rules.checks.job_ttl import warn_of_job_ttl
@@ -21,7 +22,7 @@ from ruleop.rules.checks.order import check_cycles, reads
 from ruleop.rules.checks.owned_lists import check_owned
 from ruleop.rules.checks.randomness import check_random
 from ruleop.rules.checks.scopes import Part, parts
-from ruleop.rules.checks.secrets import check_secrecy
+from ruleop.rules.checks.secrets import check_names, check_secrecy
 from ruleop.rules.checks.unused_templates import warn_of_unused
 from ruleop.rules.checks.watches import check_watch, check_watches
 from ruleop.rules.findings import Findings, ProjectErrors
@@ -168,10 +169,12 @@ class _Loading:
         check_bodies(draft, crds, findings)
         check_random(draft_parts, self.reading.templates, findings)
         check_secrecy(draft, draft_parts, self.reading.templates, findings)
+        check_names(draft, draft_parts, self.reading.templates, findings)
         check_definition(draft, crds, findings)
         check_kinds(draft, crds, findings)
         warn_of_plain_text(draft_parts, self.reading.library, findings)
         warn_of_job_ttl(draft_parts, self.reading.templates, findings)
+        warn_of_adoption(draft, draft_parts, self.reading.templates, findings)
 
     def _digest(self) -> str:
         """The digest of every file and every variable that was read."""

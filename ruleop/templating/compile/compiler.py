@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ruleop.templating.compile.environment import Environment
     from ruleop.templating.compile.tokens import Printed
 
+SLOT_BYTES = 80  # of one printed value
 PASSES = " passes"  # the name of a filter, which templates cannot write because of the space
 
 
@@ -47,6 +48,22 @@ def printing_nodes(tree: nodes.Node) -> Iterator[nodes.Node]:
         yield tree
     for child in tree.iter_child_nodes():
         yield from printing_nodes(child)
+
+
+def _weight(loop: nodes.For) -> tuple[int, int]:
+    """The units and the bytes of one pass, by the nodes of the loop's body. Passes of inner loops are charged by
+    themselves."""
+    parts = [*loop.body, *([loop.test] if loop.test is not None else [])]
+    below = [node for part in parts for node in _nodes_below(part)]
+    outputs = sum(len(node.nodes) for node in below if isinstance(node, nodes.Output))
+    return 1 + outputs + len(below) // 3, SLOT_BYTES * outputs
+
+
+def _nodes_below(node: nodes.Node) -> Iterator[nodes.Node]:
+    yield node
+    if not isinstance(node, (nodes.For, nodes.Macro)):
+        for child in node.iter_child_nodes():
+            yield from _nodes_below(child)
 
 
 class Generator(CodeGenerator):
@@ -71,10 +88,11 @@ class Generator(CodeGenerator):
         self.simple_write(f"Slot({value}, {self._place_constant(node)})", frame, node)
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
+        loops = [(loop, *_weight(loop)) for loop in node.find_all(nodes.For)]
         add_unpacking(node)
-        for loop in node.find_all(nodes.For):
-            if not isinstance(loop.target, nodes.Tuple):
-                loop.iter = nodes.Filter(loop.iter, PASSES, [], [], None, None, lineno=loop.lineno)
+        for loop, units, size in loops:
+            arguments: list[nodes.Expr] = [nodes.Const(units), nodes.Const(size)]
+            loop.iter = nodes.Filter(loop.iter, PASSES, arguments, [], None, None, lineno=loop.lineno)
         super().visit_Template(node, frame)
 
     def visit_Output(self, node: nodes.Output, frame: Frame) -> None:

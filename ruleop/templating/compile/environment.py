@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import jinja2
@@ -66,6 +67,8 @@ MAX_DIGITS = (
     1000  # of an integer literal. Python parses at most 4300 digits; the code generator checks the size of the number
 )
 
+FAULT_UNITS, FAULT_BYTES = 12, 1500  # of a value that could not be computed
+
 _RUNTIME = {
     "OMIT": OMIT,
     "Slot": Slot,
@@ -83,6 +86,7 @@ class CompiledTemplate(jinja2.Template):
     """A template with the literals and places of its code."""
 
     environment: Environment
+    units = 0  # of one run, without its loops and macros
     stands_alone: Callable[[], bool] = staticmethod(lambda: False)  # whether its macros depend only on their arguments
 
     @classmethod
@@ -98,6 +102,7 @@ class CompiledTemplate(jinja2.Template):
         }
         exec(code, namespace)  # noqa: S102 - code that the generator has just made
         template: CompiledTemplate = cls._from_namespace(environment, namespace, environment.globals)  # type: ignore[assignment]
+        template.units = code_units(template.root_render_func)
         return template
 
     def _get_default_module(self, ctx: Context | None = None) -> TemplateModule:  # noqa: ARG002 - Jinja's signature; contexts have no globals of their own here
@@ -119,7 +124,7 @@ class CompiledTemplate(jinja2.Template):
 
     def _make_module(self, *context: Any) -> TemplateModule:
         module = super().make_module(*context)
-        METER.spend(8 + 2 * len(vars(module)))
+        METER.spend(self.units + 2 * len(vars(module)))
         return module
 
 
@@ -188,7 +193,7 @@ class Environment(ImmutableSandboxedEnvironment):
     # -- running -------------------------------------------------------------------------------------------------------
 
     def include(self, name: Any, context: Any, local: Any, ignore_missing: bool) -> Text:
-        METER.spend(1)
+        METER.spend(8)
         for option in name if isinstance(name, (list, tuple)) else [name]:
             try:
                 template = self.load(option)
@@ -196,6 +201,7 @@ class Environment(ImmutableSandboxedEnvironment):
                 continue
             if context is None:
                 return Text(template._get_default_module()._body_stream)  # noqa: SLF001 - as Jinja's own generated code does
+            METER.spend(template.units)
             return Text(template.root_render_func(template.new_context(context.get_all(), True, local)))
         if ignore_missing:
             return Text(())
@@ -209,6 +215,8 @@ class Environment(ImmutableSandboxedEnvironment):
             raise error.at(
                 line_of(error.__traceback__.tb_next if error.__traceback__ else None) or place.site, place.expression
             )
+        METER.keep(FAULT_BYTES)
+        METER.spend(FAULT_UNITS)
         fault = as_fault(error)
         within = line_of(error.__traceback__.tb_next) if error.__traceback__ else None  # inside the slot's own line
         return Broken("", fault.at(within, "") if within else fault)
@@ -216,8 +224,13 @@ class Environment(ImmutableSandboxedEnvironment):
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG002 - Jinja's signature
         kwargs.pop("_loop_vars", None)
         kwargs.pop("_block_vars", None)
-        METER.spend(8)
         kind = type(obj)
+        if kind is Macro:
+            METER.spend(code_units(obj._func))  # noqa: SLF001 - there is no public way to the code of a macro
+        elif kind is LoopContext and args:
+            args = (passes(args[0], code_units(obj._recurse)), *args[1:])  # noqa: SLF001 - nor to that of a loop
+        else:
+            METER.spend(8)
         if kind is TemplateFunction:
             return obj.function(*map(given, args), **{key: given(value) for key, value in kwargs.items()})
         if kind in {Macro, BlockReference, Joiner, LoopContext} or obj is Namespace or obj is Joiner or obj is Cycler:
@@ -227,7 +240,7 @@ class Environment(ImmutableSandboxedEnvironment):
         raise Fault("this is data, not a function")
 
     def call_method(self, context: Context, obj: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-        METER.spend(1)
+        METER.spend(2)
         if isinstance(obj, UndefinedValue):
             raise obj.fault()
         kind = type(obj)
@@ -243,6 +256,12 @@ class Environment(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:  # noqa: ARG002 - Jinja's signature
         return operate(operator, left, right)
+
+
+def code_units(function: Any) -> int:
+    """The units of one call of generated code, by its length. Loops in it are charged by themselves."""
+    code = getattr(function, "__code__", None)
+    return 8 + (sys.getsizeof(code) >> 7)
 
 
 def bounded_range(*args: Any) -> range:

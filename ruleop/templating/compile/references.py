@@ -126,7 +126,7 @@ class _Walker:
         ):
             self.references[before:] = [replace(each, passes=each.path == chain) for each in self.references[before:]]
         inner = dict(known)
-        for name in _target_names(node.target):
+        for name in target_names(node.target):
             self.assign(node, name, None, inner)
         if isinstance(node.target, nodes.Name):
             inner[node.target.name] = (*chain, _ITEM) if chain else None
@@ -138,11 +138,11 @@ class _Walker:
 
     def assignment(self, node: nodes.Assign, known: Known) -> None:
         chain = self.expression(node.node, known)
-        for name in _target_names(node.target):
+        for name in target_names(node.target):
             self.assign(node, name, chain if isinstance(node.target, nodes.Name) else None, known)
 
     def block_assignment(self, node: nodes.AssignBlock, known: Known) -> None:
-        for name in _target_names(node.target):
+        for name in target_names(node.target):
             self.assign(node, name, None, known)
         if node.filter is not None:
             self.expression(node.filter, known)
@@ -166,7 +166,7 @@ class _Walker:
         inner = dict(known)
         for target, value in zip(node.targets, node.values, strict=True):
             chain = self.expression(value, known)
-            for name in _target_names(target):
+            for name in target_names(target):
                 inner[name] = chain if isinstance(target, nodes.Name) else None
         self.block(node.body, inner)
 
@@ -212,7 +212,7 @@ class _Walker:
         if node.name.strip() != node.name:  # a filter of the generated code, around the list of a loop
             return self.expression(node.node, known) if node.node is not None else None
         self.calls.append((node.name, self.site(node)))
-        attribute = _attribute(node) if node.name in _ATTRIBUTE_FILTERS else None
+        attribute = attribute_of(node) if node.name in _ATTRIBUTE_FILTERS else None
         before = len(self.references)
         chain = None
         if node.node is not None:
@@ -274,7 +274,7 @@ class _Walker:
         return path
 
 
-_COUNTERS = frozenset({"index", "index0", "revindex", "revindex0", "first", "last", "length"})
+COUNTERS = frozenset({"index", "index0", "revindex", "revindex0", "first", "last", "length"})
 _CONTEXT: tuple[type[nodes.Node], ...] = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Block)
 
 
@@ -282,7 +282,7 @@ def _keeps_items(node: nodes.Node | None) -> bool:
     """Whether the list of a loop is a chain, possibly with filters that read at most one named attribute of its
     items."""
     while isinstance(node, nodes.Filter):
-        by_attribute = node.name in {"sort", "unique", "selectattr", "rejectattr"} and _attribute(node) is not None
+        by_attribute = node.name in {"sort", "unique", "selectattr", "rejectattr"} and attribute_of(node) is not None
         if not by_attribute and node.name not in {"list", "reverse"} and node.name.strip() == node.name:
             return False
         node = node.node
@@ -296,14 +296,14 @@ def _reads_items_elsewhere(loop: nodes.For) -> bool:
     if any(isinstance(call.node, nodes.Name) and call.node.name == "render" for call in loop.find_all(nodes.Call)):
         return True
     counted = (
-        at.node for at in loop.find_all(nodes.Getattr) if at.attr in _COUNTERS and isinstance(at.node, nodes.Name)
+        at.node for at in loop.find_all(nodes.Getattr) if at.attr in COUNTERS and isinstance(at.node, nodes.Name)
     )
     return sum(node.name == "loop" for node in counted) != sum(
         name.name == "loop" for name in loop.find_all(nodes.Name)
     )
 
 
-def _attribute(node: nodes.Filter) -> str | None:
+def attribute_of(node: nodes.Filter) -> str | None:
     for keyword in node.kwargs:
         if keyword.key == "attribute" and isinstance(keyword.value, nodes.Const):
             return str(keyword.value.value)
@@ -312,12 +312,12 @@ def _attribute(node: nodes.Filter) -> str | None:
     return None
 
 
-def _target_names(node: nodes.Node) -> Iterator[str]:
+def target_names(node: nodes.Node) -> Iterator[str]:
     if isinstance(node, nodes.Name):
         yield node.name
     elif isinstance(node, (nodes.Tuple, nodes.List)):
         for item in node.items:
-            yield from _target_names(item)
+            yield from target_names(item)
 
 
 def _imported_names(node: nodes.Import | nodes.FromImport) -> Iterator[str]:

@@ -16,7 +16,7 @@ from ruleop.templating.values.faults import Fault, RuleErrors, raise_for
 from ruleop.templating.values.text import Dump, Part, Text, flatten_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ruleop.kinds import JSON
 
@@ -32,21 +32,29 @@ class Renderer:
         self.names: Mapping[str, Any] = {}
         self.inner_renders = 0
         self.depth = 0
+        self.hide: Callable[[tuple[Part, ...]], tuple[Part, ...]] | None = None  # changes what a template yields
+        self.before = 0  # of the meter, at the start of the outermost evaluation
 
     def __enter__(self) -> None:
-        """Starts an evaluation with a full budget, which nested evaluations share."""
+        """Starts an evaluation. Outside a pass it has a full account, which nested evaluations share."""
         if not self.depth:
-            METER.refill()
+            if not METER.in_pass:
+                METER.refill()
+            self.before = METER.begin_render()
         self.depth += 1
 
     def __exit__(self, *_: object) -> None:
         self.depth -= 1
+        if not self.depth and METER.in_pass:
+            METER.end_render(self.before)
 
     def run(self, template: CompiledTemplate, scope: Mapping[str, Any], site: Site) -> tuple[Part, ...]:
         """The parts that a template yields. Raises `Waiting` or `RenderError`."""
         outer, self.names = self.names, {**self.environment.globals, **scope}
         try:
-            return flatten_parts(template.root_render_func(self._context(template)))
+            METER.spend(template.units)
+            parts = flatten_parts(template.root_render_func(self._context(template)))
+            return parts if self.hide is None else self.hide(parts)
         except RecursionError:
             raise RenderError("macros, includes or values are nested too deeply", site) from None
         except MemoryError:
@@ -89,7 +97,7 @@ class Renderer:
                 raise Fault(f"{what}: {first.message}").at(first.site, "") from None
             return documents[0] if documents else None
         text = scalar_text(value)
-        METER.spend(len(text))
+        METER.parse(text)
         nodes, mistakes = read_yaml(text, what)
         if mistakes:
             raise Fault(f"{what}: not YAML, or YAML with anchors or tags")
@@ -102,7 +110,7 @@ class Renderer:
             raise Fault("render() has no resource here: this template is included or imported without context")
         if self.inner_renders >= MAX_RENDERS:
             raise Exhausted("render: templates render each other recursively")
-        METER.spend(4)
+        METER.spend(template.units)
         self.inner_renders += 1
         try:
             return Text(template.root_render_func(self._context(template))).as_text()

@@ -16,7 +16,7 @@ from ruleop.names import MAX_LABEL, RESERVED_PREFIX, is_label
 from ruleop.templating.filters.exact_numbers import Exact, exact_quantity, in_unit
 from ruleop.templating.filters.list_filters import identity
 from ruleop.templating.tree.yaml_writer import yaml_text
-from ruleop.templating.values.budget import METER, weigh
+from ruleop.templating.values.budget import METER, measure
 from ruleop.templating.values.data import plain, scalar_text
 from ruleop.templating.values.faults import Fault
 from ruleop.templating.values.text import Dump, Text
@@ -104,7 +104,9 @@ def to_yaml(value: Any) -> Dump:
 
 
 def _yaml_within_bounds(data: Any) -> str:
-    METER.spend(weigh(data) >> 2)  # PyYAML is slow
+    values, weight = measure(data)
+    METER.keep(8 * weight + 200 * values)
+    METER.spend(6 * values + (weight >> 2))  # PyYAML is slow
     text = yaml_text(data)
     METER.text(len(text))
     return text
@@ -123,7 +125,7 @@ def from_json(read_captured: Callable[[Any, str], Any], value: Any) -> Any:
     if isinstance(value, Text):
         return read_captured(value, "from_json")
     text = scalar_text(value)
-    METER.spend(len(text) >> 3)
+    METER.parse(text)
     try:
         return plain(orjson.loads(text.encode()))
     except (ValueError, UnicodeError):
@@ -184,6 +186,7 @@ def dns_label(value: Any, *others: Any) -> str:
     """The parts joined by `-`, as a valid name of at most 63 characters. Where the name would be ambiguous (because of
     upper case, dots, length, or dashes in the parts) a hash of the parts is appended, so that two inputs with the same
     number of parts never have the same name."""
+    METER.spend(16)
     parts = [scalar_text(part) for part in (value, *others)]
     joined = "-".join(parts)
     exact = is_label(joined) and is_label(parts[0]) and all(map(_PART.match, parts[1:])) and not _HASHED.match(joined)

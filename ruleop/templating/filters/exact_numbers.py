@@ -9,8 +9,11 @@ from fractions import Fraction
 from typing import Any, Self
 
 from ruleop.schema.quantity import SUFFIXES, parse_quantity
+from ruleop.templating.values.budget import METER
 from ruleop.templating.values.data import float_text, json_number
 from ruleop.templating.values.faults import Fault
+
+FRACTION_UNITS = 12  # of one operation
 
 
 class Exact(Fraction):
@@ -43,6 +46,7 @@ def _exact_operator(name: str) -> Any:
     def operate(self: Exact, *others: Any) -> Any:
         if any(isinstance(other, bool) or not isinstance(other, (int, float, Fraction)) for other in others):
             return NotImplemented
+        METER.spend(FRACTION_UNITS)
         result = operation(self, *map(Exact, others))
         return Exact(result) if isinstance(result, (int, float, Fraction)) else result
 
@@ -55,6 +59,7 @@ for _name in _OPERATORS.split():
 
 
 def exact_quantity(value: Any) -> Exact:
+    METER.spend(FRACTION_UNITS)
     if isinstance(value, str):
         amount = parse_quantity(value)
         if amount is not None:

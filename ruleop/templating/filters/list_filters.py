@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import Any
 
 import orjson
 
-from ruleop.templating.values.budget import METER
+from ruleop.templating.values.budget import METER, NODE_BYTES
 from ruleop.templating.values.data import plain, scalar_text
 from ruleop.templating.values.faults import Fault
 from ruleop.templating.values.lookup import Group, MappingEntry, field_of, reach
@@ -60,7 +60,11 @@ def sort(value: Iterable[Any], reverse: bool = False, case_sensitive: bool = Fal
 
 def identity(value: Any) -> bytes:
     """Canonical JSON of an item: equal for items that are the same JSON."""
-    return orjson.dumps(plain(comparable(value)), option=orjson.OPT_SORT_KEYS)
+    # A copy: what orjson returns keeps some KiB of its buffer.
+    found = orjson.dumps(plain(comparable(value)), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)[:-1]
+    METER.keep(NODE_BYTES + len(found))
+    METER.spend(1 + (len(found) >> 6))
+    return found
 
 
 def unique(value: Iterable[Any], case_sensitive: bool = False, attribute: Any = None) -> list[Any]:
@@ -126,6 +130,7 @@ def groupby(value: Iterable[Any], attribute: Any, default: Any = None, case_sens
         key = comparable(given(key_of(item)))
         return key.lower() if isinstance(key, str) and not case_sensitive else key
 
+    METER.spend(4 * len(value) if isinstance(value, Sized) else 0)
     groups: dict[bytes, list[Any]] = {}
     for item in _sorted([item for item in value if not isinstance(key_of(item), UndefinedValue)], order):
         groups.setdefault(identity(order(item)), []).append(item)

@@ -107,7 +107,7 @@ def default(value: Any, default_value: Any = "", boolean: bool = False) -> Any:
 def required(value: Any, message: Any = "a value is required here") -> Any:
     if isinstance(value, UndefinedValue):
         fault = value.fault()
-        raise fault if fault.kind == "later" else Fault(scalar_text(message))
+        raise fault if fault.kind == "later" else Fault(scalar_text(message), redacted="a value is required here")
     if value is None or (isinstance(value, (str, Text)) and not value):
         raise Fault(scalar_text(message))
     return value
@@ -230,7 +230,7 @@ _JINJA_FILTERS = (
 
 FILTER_NAMES = frozenset({*_FILTERS, *_BY_NAME, *_JINJA_FILTERS, "from_yaml", "from_json"})
 
-_COST_PER_WORD = {"title": 2, "wordcount": 4}  # Python does work per word, and a word may be one character
+_COST_PER_WORD = {"title": 1, "wordcount": 3}  # Python does work per word, and a word may be one character
 
 
 def _with_word_cost(function: Filter, shift: int, value: Any) -> Any:
@@ -269,7 +269,7 @@ def build_tests(environment: Environment) -> dict[str, Callable[..., bool]]:
             function = partial(function, environment)
 
         def call(value: Any, *args: Any) -> bool:
-            METER.spend(1)
+            METER.spend(3)
             return bool(function(comparable(given(value)), *(comparable(given(arg)) for arg in args)))
 
         return call

@@ -5,10 +5,12 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
+import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from textwrap import TextWrapper
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote as percent_encoded
 from urllib.parse import urlencode as form_encoded
 
@@ -104,21 +106,38 @@ def _path(name: str, value: Any) -> str:
     return value
 
 
+MATCH_UNITS: Final = 20
+UNITS_PER_SECOND: Final = 2_000_000
+SLACK: Final = 40_000  # units that a search may take uncharged, before its time is charged
+
 # -- regular expressions: RE2, in which a match takes time linear in the text ------------------------------------------
 
 _GROUP = re.compile(r"\\(?:g<(\w+)>|([0-9]{1,3}))")
-_LONG_COUNT = re.compile(r"\{(?:\d*,)?(?:[89]|\d\d+)\}")
+_COUNT = re.compile(r"\{\d*,?\d*\}")
+_UNBOUNDED = re.compile(r"[*+]|\{\d*,\}")
+
+MAX_PROGRAM: Final = 1 << 20
+"""Bytes of a compiled pattern, and of the automaton that it builds as it reads text. RE2 slows down when it is full."""
+
+MAX_PROGRAMS: Final = 24
+"""Compiled patterns that are kept. A pattern may come from a custom resource."""
 
 
-@lru_cache(256)
+@lru_cache(MAX_PROGRAMS)
 def _compiled(pattern: str) -> Any:
     options = re2.Options()
     options.log_errors = False
-    options.max_mem = 8 << 20
+    options.max_mem = MAX_PROGRAM
+    METER.spend(600 + 2 * len(pattern) + 200 * pattern.lower().count(r"\p"))
     try:
-        return re2.compile(pattern, options)
+        compiled = re2.compile(pattern, options)
     except re2.error:
-        raise Fault("not a valid RE2 regular expression (RE2 has no lookaround and no backreferences)") from None
+        METER.charge(20_000)
+        raise Fault(
+            "not a valid RE2 regular expression (RE2 has no lookaround and no backreferences), or one that is too large"
+        ) from None
+    METER.charge(2 * compiled.programsize)
+    return compiled
 
 
 class Flags(NamedTuple):
@@ -140,16 +159,33 @@ def _pattern(pattern: Any, flags: Flags) -> Any:
 
 
 def _matches(pattern: Any, text: str, flags: Flags) -> Iterator[Any]:
-    """The matches. If the pattern has repetitions, each match is charged for a scan of the rest of the text (`a.*z|a`),
-    at 2 ns per byte in RE2's automaton. With counted repetitions the automaton may become too large, and RE2 falls back
-    to a much slower search."""
+    """The matches, charged for the slowest of RE2's ways: for each byte of the text a step of each instruction of the
+    pattern, and of its groups. Each further match may take as long again if the pattern has unbounded repetitions and
+    RE2's automaton becomes too large for it.
+
+    It may also search the rest of the text in vain (`a.*z|a`). Nothing shows that but the time of the processor, so
+    a search that takes far more than it was charged is charged for its time.
+    """
     compiled = _pattern(pattern, flags)
     length, size = len(text) or 1, len(text.encode("utf-8", "surrogatepass"))
-    METER.spend(size * compiled.programsize >> 9)
-    has_repetition = any(each in compiled.pattern for each in "*+{")
-    shift = 5 if len(compiled.pattern) > 64 or _LONG_COUNT.search(compiled.pattern) else 9
-    for match in compiled.finditer(text):
-        METER.spend(4 + ((size - size * match.start() // length) >> shift if has_repetition else 0))
+    slow = compiled.programsize * (200 + compiled.groups)
+    METER.spend(size * slow // 5000)
+    unbounded = _UNBOUNDED.search(compiled.pattern) is not None
+    again = slow if unbounded and (len(compiled.pattern) > 64 or _COUNT.search(compiled.pattern)) else 0
+    matches, seconds, charged = compiled.finditer(text), 0.0, size * slow // 5000
+    while True:
+        start = time.thread_time()
+        match = next(matches, None)
+        seconds += time.thread_time() - start
+        if match is None:
+            return
+        rest = size - size * match.start() // length
+        units = MATCH_UNITS + rest * again // 5000
+        taken = int(UNITS_PER_SECOND * seconds)
+        if 2 * taken > 3 * charged + SLACK:
+            units += taken - charged
+        charged += units
+        METER.spend(units)
         yield match
 
 
@@ -176,16 +212,19 @@ def regex_replace(
     value: Any, pattern: str, replacement: str, *, ignorecase: bool = False, multiline: bool = False
 ) -> str:
     text, new, pieces, at, length = scalar_text(value), scalar_text(replacement), [], 0, 0
+    names = (name or number for name, number in _GROUP.findall(new))
+    groups = Counter(int(name) if name.isdecimal() else name for name in names)
     for match in _matches(pattern, text, Flags(ignorecase, multiline)):
         try:
+            size = len(new) + sum(times * len(match.group(group) or "") for group, times in groups.items())
+            METER.text(length + size if length + size > MAX_TEXT else size)
+            METER.spend(4 + (len(new) >> 4) + 2 * sum(groups.values()))
             expanded = match.expand(new)
         except (re2.error, LookupError, ValueError):
             raise Fault("regex_replace: the replacement names a group that the pattern does not have") from None
         pieces += [text[at : match.start()], expanded]
         at = match.end()
         length += len(expanded)
-        if length > MAX_TEXT:
-            METER.text(length)
     METER.text(length + len(text))
     return "".join([*pieces, text[at:]])
 

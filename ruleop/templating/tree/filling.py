@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.templating.tree.skeleton import Items, Joined, Members, Node, Skeleton, Spread, Whole
 from ruleop.templating.tree.spreading import add_member, spread_into
+from ruleop.templating.values.budget import METER
 from ruleop.templating.values.data import MapView, plain
 from ruleop.templating.values.faults import Fault, NotThereYet
 from ruleop.templating.values.text import Dump, Slot
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _PLAIN_TYPES = frozenset({str, bool, dict, list})  # already converted to plain data by the layout
 _OMITTED = object()
+LONG_TEXT = 256
+"""Characters of a joined text from which it is charged. A shorter one is charged by the number of its slots."""
 
 
 def fill(skeleton: Skeleton, layout: Layout, *, lenient: bool = False) -> list[JSON]:
@@ -72,6 +75,8 @@ def _fast_texts(joins: Sequence[Joined], slots: Sequence[Slot]) -> list[str] | N
                     return None
                 value = slots[piece].text  # type: ignore[index]
             text += value
+        if len(text) > LONG_TEXT:
+            METER.made(text)
         texts.append(text)
     return texts
 
@@ -134,6 +139,7 @@ class _Filler:
                 text = _append_indented(text, slot.value.bare())
             else:
                 text += slot.text
+        METER.made(text)
         return text
 
     def members(self, node: Members) -> dict[str, Any]:

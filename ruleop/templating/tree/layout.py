@@ -105,7 +105,8 @@ class _Writer:
             slots.append(part)
             out.append(_MARKS[index] if index < 512 else _VALUE_FORM % index)
             origins.append(part)
-        METER.spend(len(parts) >> 2)
+        METER.keep(len(parts) * 60)
+        METER.spend(len(parts))
         self.weight[0] += weight
 
     def _write_alone(self, slot: Slot, parts: Sequence[Part], number: int) -> bool:

@@ -71,6 +71,7 @@ class Skeleton:
     whole: tuple[int, ...]  # the slots that are whole values
     joins: tuple[Joined, ...]
     can_build: bool  # nothing is spread, and no key is a slot
+    size: int = 0  # the number of its values
     build: Callable[[Sequence[Any], Sequence[str]], list[Any]] | None = (
         None  # made when the skeleton is used a second time
     )
@@ -94,37 +95,46 @@ class Unreadable(Exception):  # noqa: N818 - describes the text
 
 
 class Skeletons:
-    """A cache of skeletons by their text. Bounded, because the values of tenants determine the number and length of
-    texts."""
+    """A cache of skeletons by their text. Bounded by the memory that it takes, because the values of tenants determine
+    the number of texts, their length, and how many values each has. The least recently used one is dropped first."""
 
-    MAX_COUNT = 4096
-    MAX_CHARACTERS = 16 * 1024 * 1024
+    MAX_BYTES = 16 * 1024 * 1024
+    MAX_OF_ONE = 2 * 1024 * 1024
+    NODE_BYTES = 300  # of a value in a skeleton and in its compiled function, approximately
 
     def __init__(self) -> None:
         self.cache: OrderedDict[str, Skeleton] = OrderedDict()
-        self.characters = 0
+        self.bytes = 0
         self.parsed = 0
 
     def of(self, layout: Layout, name: str) -> Skeleton:
         found = self.cache.get(layout.text)
         if found is not None:
+            self.cache.move_to_end(layout.text)
             return found
         found = parse(layout, name)
         self.parsed += 1
+        size = self._size(layout.text, found)
+        if size > self.MAX_OF_ONE:
+            return found
         self.cache[layout.text] = found
-        self.characters += len(layout.text)
-        while len(self.cache) > self.MAX_COUNT or self.characters > self.MAX_CHARACTERS:
-            text, _ = self.cache.popitem(last=False)
-            self.characters -= len(text)
+        self.bytes += size
+        while self.bytes > self.MAX_BYTES:
+            self.bytes -= self._size(*self.cache.popitem(last=False))
         return found
+
+    def _size(self, text: str, skeleton: Skeleton) -> int:
+        # The text is the key, and its literals are in the skeleton. Because of the marks, a letter takes two bytes.
+        return 1000 + 4 * len(text) + self.NODE_BYTES * skeleton.size
 
 
 def parse(layout: Layout, name: str) -> Skeleton:
     """The skeleton of a layout. Raises `Unreadable` with sites in the template."""
 
-    METER.spend(len(layout.text) >> 1)
+    METER.parse(layout.text)
     nodes, mistakes = read_yaml(layout.text, name, locate=_no_site)
     if mistakes:
+        METER.parse(layout.text)
         raise Unreadable(_template_mistakes(layout, name))
     if len(nodes) > MAX_DOCUMENTS:
         raise Exhausted(f"{len(nodes):,} documents; at most {MAX_DOCUMENTS:,} are allowed")
@@ -135,26 +145,37 @@ def _no_site(_line: int, _column: int) -> Site:
     return _NO_SITE
 
 
+@dataclass(frozen=True, slots=True)
+class _PlacedSite(Site):
+    """A site in a template, with the line of the text that came from it."""
+
+    text_line: int = 0
+
+
 def _template_mistakes(layout: Layout, name: str) -> list[RuleError]:
     """The mistakes with their sites in the template. The text is read again, so that valid texts do not pay for
     sites."""
     sites = layout.sites()
 
     def locate(line: int, _column: int) -> Site:
-        return (sites[line - 1] if line <= len(sites) else None) or Site(name)
+        site = (sites[line - 1] if line <= len(sites) else None) or Site(name)
+        return _PlacedSite(site.path, site.line, site.column, line)
 
     _, placed = read_yaml(layout.text, name, locate=locate)
-    _, by_line = read_yaml(layout.text, name, locate=lambda line, _column: Site("", line))
-    for line in (by_line[0].site.line, by_line[0].site.line - 1):
+    first = placed[0].site
+    assert isinstance(first, _PlacedSite)
+    for line in (first.text_line, first.text_line - 1):
         alone = layout.alone_on_line(line)
-        if alone is not None and by_line[0].message.startswith("not YAML"):
+        if alone is not None and placed[0].message.startswith("not YAML"):
             message = (
                 f"{{{{ {alone.place.expression} }}}} is alone on its line among entries of another type: "
                 f"it is {_describe(alone.value)} here; "
                 "a mapping can be spread among keys and a list among items, and captured text must fit its position"
             )
             return [RuleError(message, alone.place.site)]
-    return [RuleError(_ANY_MARK.sub("{{ ... }}", mistake.message), mistake.site) for mistake in placed]
+    return [
+        RuleError(_ANY_MARK.sub("{{ ... }}", each.message), Site(each.site.path, each.site.line)) for each in placed
+    ]
 
 
 def _describe(value: Any) -> str:
@@ -173,7 +194,11 @@ class _Composer:
     def compose(self, nodes: list[YamlNode]) -> Skeleton:
         documents = tuple(self.node(node) for node in nodes)
         return Skeleton(
-            documents, tuple(self.whole), tuple(self.joins), can_build=self.can_compile and self.size < MAX_BUILT
+            documents,
+            tuple(self.whole),
+            tuple(self.joins),
+            can_build=self.can_compile and self.size < MAX_BUILT,
+            size=self.size,
         )
 
     def node(self, node: YamlNode) -> Node:

@@ -16,9 +16,8 @@ def add_member(result: dict[str, Any], name: str, value: Any, *, computed: bool)
     if name in result:
         if computed:
             raise Fault("this results in a duplicate key")
-        raise Fault(
-            f'duplicate key "{name}": the mapping that is spread above adds it too; merge the two with `combine`'
-        )
+        advice = "the mapping that is spread above adds it too; merge the two with `combine`"
+        raise Fault(f'duplicate key "{name}": {advice}', redacted=f"duplicate key: {advice}")
     result[name] = value
 
 
@@ -28,5 +27,9 @@ def spread_into(result: dict[str, Any], members: Mapping[str, Any]) -> None:
         if value is None:
             continue
         if name in result:
-            raise Fault(f'spreading this adds the duplicate key "{name}"; merge the two with `combine`')
+            advice = "merge the two with `combine`"
+            raise Fault(
+                f'spreading this adds the duplicate key "{name}"; {advice}',
+                redacted=f"spreading this adds a duplicate key; {advice}",
+            )
         result[name] = value

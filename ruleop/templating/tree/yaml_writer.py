@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from ruleop.printable import printable_lines, printable_yaml
 from ruleop.templating.tree.yaml_reader import NotJson, resolve_scalar
 
 if TYPE_CHECKING:
@@ -46,7 +47,19 @@ def _represent_text(dumper: Any, text: str) -> yaml.ScalarNode:
     return node
 
 
+class _PrintableDumper(_Dumper):
+    """Puts text into double quotes where it has characters that a terminal would obey; libyaml escapes some of them."""
+
+
+def _represent_printable(dumper: Any, text: str) -> yaml.ScalarNode:
+    if text.isprintable() or printable_lines(text) == text:
+        return _represent_text(dumper, text)
+    node: yaml.ScalarNode = dumper.represent_scalar(_TEXT, text, style='"')
+    return node
+
+
 _Dumper.add_representer(str, _represent_text)
+_PrintableDumper.add_representer(str, _represent_printable)
 
 
 def reads_as_text(text: str) -> bool:
@@ -72,8 +85,8 @@ def _is_block(text: str) -> bool:
 
 
 def yaml_document(data: JSON) -> str:
-    """A whole document, with a final line break."""
-    return _write(data, whole=True)
+    """A whole document, with a final line break, that a terminal shows as it is."""
+    return printable_yaml(_write(data, whole=True))
 
 
 def yaml_text(data: JSON) -> str:
@@ -88,7 +101,9 @@ def number_text(number: float) -> str:
 
 def _write(data: JSON, *, whole: bool) -> str:
     stream = io.StringIO()
-    dumper = _Dumper(stream, default_flow_style=False, sort_keys=False, allow_unicode=True, width=-1, explicit_end=True)
+    dumper = (_PrintableDumper if whole else _Dumper)(
+        stream, default_flow_style=False, sort_keys=False, allow_unicode=True, width=-1, explicit_end=True
+    )
     try:
         dumper.open()
         node = dumper.represent_data(data)

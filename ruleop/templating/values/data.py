@@ -10,21 +10,28 @@ has an origin and a path, and returns the matching kind of `UndefinedValue`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from ruleop.errors import RenderError
+from ruleop.messages import shortened
 from ruleop.schema.nearest import nearest
-from ruleop.templating.values.budget import MAX_DEPTH, MAX_OUTPUT, METER, NODE, Exhausted, weigh
+from ruleop.templating.values.budget import MAX_DEPTH, MAX_NODES, MAX_OUTPUT, METER, NODE, NODE_BYTES, Exhausted, weigh
 from ruleop.templating.values.faults import Fault, fault_of
 from ruleop.templating.values.undefined import OMIT, Broken, Later, Missing, NotLive, Origin, UndefinedValue, join_path
 
 if TYPE_CHECKING:
     from ruleop.kinds import JSON
+
+UNDEFINED_UNITS, UNDEFINED_BYTES = 4, 400  # of an undefined value
+HINT_UNITS = 10_000
+"""Units of the search for similar names. Most values that are missing are replaced by a `default`, and need none."""
 
 _UNDEFINED: dict[Origin, type[UndefinedValue]] = {Origin.LATER: Later, Origin.LIVE: NotLive}
 
@@ -45,6 +52,8 @@ class View:
 
     def missing(self, key: object) -> UndefinedValue:
         """The undefined value for a missing `key`."""
+        METER.keep(UNDEFINED_BYTES)
+        METER.spend(UNDEFINED_UNITS)
         found = (
             _UNDEFINED[self.origin](self.path)
             if self.origin is not Origin.GIVEN
@@ -54,12 +63,15 @@ class View:
 
     def _missing_hint(self, key: object) -> str:
         """The end of the message about a missing key: the similar or existing names."""
+        if not METER.takes_hint():
+            return ""
+        METER.charge(HINT_UNITS)
         if not isinstance(self.data, Mapping):
             return f" ({self.path()} has {len(self.data)} items)"
         close = nearest(key, self.data) if isinstance(key, str) else None
         if close:
             return f" (did you mean {join_path(self.path(), close)}?)"
-        names = ", ".join(str(name) for name in list(self.data)[:8])
+        names = ", ".join(shortened(str(name)) for name in islice(self.data, 8))
         return f" ({self.path()} has {names})" if names else f" ({self.path()} is empty)"
 
     def wrap(self, key: object, value: Any) -> Any:
@@ -154,16 +166,32 @@ class ObjectsView(ListView):
     """A list of objects that are also accessible by name or `Kind/name`. A string is never a position: an object may be
     named 1."""
 
-    __slots__ = ()
+    __slots__ = ("_positions",)
+
+    def __init__(self, data: Any, key: object, origin: Origin = Origin.GIVEN, parent: View | None = None) -> None:
+        super().__init__(data, key, origin, parent)
+        self._positions: dict[str, int] | None = None
 
     def field(self, key: object) -> Any:
         if isinstance(key, str):
-            kind, _, name = key.rpartition("/")
-            for number, obj in enumerate(self.data):
-                if obj.get("metadata", {}).get("name") == name and kind in {"", obj.get("kind")}:
-                    return self.wrap(number, obj)
-            return self.missing(key)
+            number = self._position(key)
+            return self.missing(key) if number is None else self.wrap(number, self.data[number])
         return ListView.field(self, key)
+
+    def _position(self, key: str) -> int | None:
+        """The position of the first object with this name. All names are indexed at the first access."""
+        if self._positions is None:
+            self._positions = self._indexed()
+        return self._positions.get(key.removeprefix("/"))
+
+    def _indexed(self) -> dict[str, int]:
+        METER.items(2 * len(self.data))
+        found: dict[str, int] = {}
+        for number, obj in enumerate(self.data):
+            name = obj.get("metadata", {}).get("name")
+            found.setdefault(str(name), number)
+            found.setdefault(f"{obj.get('kind')}/{name}", number)
+        return found
 
 
 PARTIAL = frozenset({"apiVersion", "kind", "metadata"})
@@ -226,6 +254,27 @@ def view(name: str, data: JSON, origin: Origin = Origin.GIVEN) -> Any:
 def partial_view(name: str, data: JSON, origin: Origin = Origin.GIVEN) -> Any:
     """A view of an object, or of a list of objects, of which only the metadata is known."""
     return PartialListView(data, name, origin) if isinstance(data, list) else PartialMapView(data, name, origin)
+
+
+def retained_bytes(value: Any) -> int:
+    """The bytes of a value that outlives its render, approximately. The data of a view is not its own. Charges for the
+    walk."""
+    size, count, seen, stack = 0, 0, set(), [value]
+    while stack:
+        found = stack.pop()
+        count += 1
+        if isinstance(found, str):
+            size += sys.getsizeof(found)
+        elif not isinstance(found, (dict, list, tuple)):
+            size += NODE_BYTES
+        elif id(found) not in seen:
+            seen.add(id(found))
+            size += sys.getsizeof(found)
+            stack.extend(found.values() if isinstance(found, dict) else found)
+        if count > MAX_NODES:
+            raise Exhausted(f"data of more than {MAX_NODES:,} values")
+    METER.spend(count >> 1)
+    return size
 
 
 def plain(value: Any) -> JSON:
@@ -297,7 +346,8 @@ class _Converter:
         if isinstance(value, View):
             result, weight = plain_and_weight(value)
         elif isinstance(value, Mapping):
-            METER.spend(1 + len(value))
+            METER.keep(250 + 60 * len(value))
+            METER.spend(4 + len(value))
             result = {}
             for key, item in value.items():
                 if item is not OMIT:
@@ -307,6 +357,8 @@ class _Converter:
                     result[name], more = self.of(item, depth + 1)
                     weight += more + NODE
         elif isinstance(value, (list, tuple, range)):
+            METER.keep(NODE_BYTES + 10 * len(value))
+            METER.spend(4)
             result = []
             for item in value:
                 METER.spend(1)

@@ -1,8 +1,10 @@
 """Errors of expressions, inside a render and for its callers.
 
 Inside a render a `Fault` has no place, because one value may be used in several: the slot that uses it adds one
-(`Fault.at`). Callers get a `RenderError` with file, line and expression, or a `Waiting`, which is not a mistake. No
-message contains a value, which may be a Secret's.
+(`Fault.at`). Callers get a `RenderError` with file, line and expression, or a `Waiting`, which is not a mistake.
+
+A message that quotes a value, which may be a Secret's, has a second form without it: `redacted`. Who reports the error
+decides which one is shown.
 """
 
 from __future__ import annotations
@@ -20,9 +22,10 @@ class Fault(jinja2.TemplateRuntimeError):
 
     kind = "error"
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, *, redacted: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
+        self.redacted = redacted or reason
         self.site: Site | None = None
         self.expression = ""
 
@@ -90,13 +93,17 @@ def raise_for(fault: Fault, site: Site, expression: str = "") -> NoReturn:
     source = fault.expression or expression
     if isinstance(fault, NotThereYet):
         raise Waiting(fault.path, at, expression=source, why=fault.why, forbidden=fault.forbidden) from None
-    message = f"{{{{ {source} }}}}: {fault.reason}" if source and not fault.reason.startswith(source) else fault.reason
-    raise (LimitExceeded if fault.kind == "limit" else RenderError)(message, at, expression=source) from None
+    message, redacted = (
+        f"{{{{ {source} }}}}: {reason}" if source and not reason.startswith(source) else reason
+        for reason in (fault.reason, fault.redacted)
+    )
+    error = LimitExceeded if fault.kind == "limit" else RenderError
+    raise error(message, at, expression=source, redacted=redacted) from None
 
 
 def fault_of(error: RenderError) -> Fault:
     """The inverse of `raise_for`: the error of one evaluation as a fault in another."""
-    fault: Fault = Fault(error.message)
+    fault: Fault = Fault(error.message, redacted=error.redacted)
     if isinstance(error, Waiting):
         fault = (NotPermitted if error.forbidden else NotThereYet)(error.path, why=error.why)
     if isinstance(error, LimitExceeded):

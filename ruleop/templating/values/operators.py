@@ -20,6 +20,9 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "**": operator.pow,
     "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
 }  # fmt: skip
+LONG_TEXT = 2048
+"""Characters that are compared in one unit."""
+
 _NO_PLACE = SlotPlace(Site(""), "")
 
 
@@ -33,6 +36,7 @@ def given(value: Any) -> Any:
 def operate(symbol: str, left: Any, right: Any) -> Any:
     if symbol == "+" and isinstance(left, (Text, Dump, str)) and isinstance(right, (Text, Dump, str)):
         return joined((left, right))
+    METER.spend(2)
     left, right = given(left), given(right)
     if symbol == "%" and isinstance(left, str):
         if isinstance(right, Mapping):
@@ -98,6 +102,10 @@ def comparable(value: Any) -> Any:
     """An operand of a comparison, with its size counted: lists of a template can contain one another many times."""
     if isinstance(value, (list, tuple, dict)):
         return plain(value)
+    if type(value) is str:
+        if len(value) > LONG_TEXT:
+            METER.spend(len(value) // LONG_TEXT)
+        return value
     if isinstance(value, View):
         plain_and_weight(value)
     return value.as_text() if isinstance(value, (Text, Dump)) else value
@@ -109,12 +117,14 @@ def contains(needle: Any, haystack: Any) -> bool:
     if isinstance(haystack, str):
         if not isinstance(needle, str):
             raise Fault(f"{noun(needle)} in text: only text can be searched in text")
-        METER.text(len(haystack))
+        METER.read(len(haystack))
+        if 1 < len(needle) < len(haystack):  # Python compares more than once where both repeat the same letters
+            METER.spend(len(haystack) * min(len(needle), 128) >> 11)
         return needle in haystack
     if isinstance(haystack, Mapping):
         return isinstance(needle, (str, int, float)) and needle in haystack
     if isinstance(haystack, ListView):
-        METER.spend(1 + (len(haystack) >> 4))
+        METER.spend(1 + (len(haystack) >> 3))
         if isinstance(needle, (str, int, float)) or needle is None:
             return needle in haystack.data
     if not isinstance(haystack, (list, tuple, range, ListView)):
@@ -123,13 +133,15 @@ def contains(needle: Any, haystack: Any) -> bool:
     return any(needle == comparable(item) for item in passes(haystack))
 
 
-def passes(value: Any) -> Any:
-    """The iterable of a loop, with its passes counted."""
+def passes(value: Any, units: int = 1, size: int = 0) -> Any:
+    """The iterable of a loop, with its passes counted. `units` and `size`: the units and bytes of one pass."""
     if isinstance(value, UndefinedValue):
         raise value.fault()
     if isinstance(value, (Text, Dump)):
         value = value.as_text()
     if isinstance(value, (str, list, tuple, range, Mapping, View)):
-        METER.spend(1 + len(value))
+        METER.spend(units * (1 + len(value)))
+        if size:
+            METER.keep(size * len(value))
         return value
     raise Fault(f"a loop needs a list or a mapping, not {noun(value)}")

@@ -89,6 +89,7 @@ Part: TypeAlias = str | Slot
 def flatten_parts(parts: Iterable[Any]) -> tuple[Part, ...]:
     """The parts, with captured text of recursive loops replaced by its own parts."""
     result = tuple(parts)
+    METER.keep(len(result) * 60)
     if Text not in map(type, result):
         return result
     result = tuple(piece for part in result for piece in (part.parts if type(part) is Text else (part,)))
@@ -177,18 +178,18 @@ class Text(_Captured):
 class Dump(_Captured):
     """The result of `to_yaml` and `to_json`: text with its data. Alone on its line it is inserted as data."""
 
-    __slots__ = ("_bare", "_render", "data")
+    __slots__ = ("_bare", "data", "render")
 
     def __init__(self, data: Any, render: Callable[[Any], str], indent: Indent | None = None) -> None:
         super().__init__(indent)
         self.data = data
-        self._render = render
+        self.render = render
         self._bare: str | None = None
 
     def bare(self) -> str:
         if self._bare is None:
-            self._bare = self._render(self.data)
+            self._bare = self.render(self.data)
         return self._bare
 
     def indented(self, indent: Indent) -> Dump:
-        return Dump(self.data, self._render, indent)
+        return Dump(self.data, self.render, indent)

@@ -11,16 +11,22 @@ raised.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from jinja2.runtime import Undefined
 
+from ruleop.messages import shortened
+from ruleop.templating.values.budget import METER
 from ruleop.templating.values.faults import Fault, NotThereYet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+_PUBLIC_ROOTS = frozenset({"cr", "metadata", "spec", "status", "vars"})
 
 
 class Origin(Enum):
@@ -52,6 +58,7 @@ class UndefinedValue(Undefined):
 
     def step(self, key: object) -> UndefinedValue:
         """The undefined value for a field below this one, which is missing for the same reason."""
+        METER.spend(2)
         below = type(self).__new__(type(self))
         below._copy(self)  # noqa: SLF001 - the same class
         below._steps = (*self._steps, key)  # noqa: SLF001 - the same class
@@ -98,7 +105,11 @@ class Missing(UndefinedValue):
         self._hint = other._hint if isinstance(other, Missing) else str  # noqa: SLF001 - the same class
 
     def fault(self) -> Fault:
-        return Fault(f"{self.path()} is not set{self._hint()}; use `default(...)` if it may be missing")
+        path, advice = self.path(), "use `default(...)` if it may be missing"
+        found = f"{path} is not set{self._hint()}; {advice}"
+        # Any other mapping may be computed from a Secret, and the hint has names of its fields
+        is_public = re.split(r"[.\[]", path, maxsplit=1)[0] in _PUBLIC_ROOTS
+        return Fault(found, redacted=found if is_public else f"a field is not set; {advice}")
 
 
 class NoField(UndefinedValue):
@@ -217,6 +228,8 @@ OMIT = Omit("omit")
 
 
 def join_path(path: str, key: object) -> str:
-    if isinstance(key, str) and key.isidentifier():
-        return f"{path}.{key}"
+    if isinstance(key, str):
+        key = shortened(key)
+        if key.isidentifier():
+            return f"{path}.{key}"
     return f"{path}[{key!r}]" if isinstance(key, (str, int)) else f"{path}[...]"

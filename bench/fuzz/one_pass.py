@@ -1,0 +1,327 @@
+"""Measures the passes over one case: CPU time, units, memory, and the longest text that they emit.
+
+The passes are those of the operator, without its I/O: the children are created, then the resource is edited and another
+client has changed the children, then the children drift, and at last the drift is a field conflict. Each pass is a
+plan, the log of its writes, what the history learns from them, and the plan of the status. If the case asks for it, the
+plan as text is measured too, which `ruleop plan` prints and the operator does not.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import orjson
+import structlog
+
+from bench.fuzz.case import CHANGES, DEFINITIONS, MAX_RESOURCE, Case, size
+from bench.fuzz.units import units
+from ruleop.engine.queue.request import Request
+from ruleop.engine.reconcile.pass_log import PassLog
+from ruleop.engine.telemetry.metrics import ControllerMetrics, Metrics
+from ruleop.errors import RuleopError
+from ruleop.offline.cluster import OfflineKinds
+from ruleop.planning import History, Observed, Outcome, Plan, choose_rule, plan
+from ruleop.planning.changes.drift import Reverted, corrections
+from ruleop.planning.events import write_events
+from ruleop.planning.model.actions import AddFinalizer, Create, Delete, Patch, Replace, ServerSideApply
+from ruleop.planning.model.marks import PART_OF
+from ruleop.report.plan_text import show, text_of
+from ruleop.rules import Project, ProjectErrors, Rule
+from ruleop.rules.loading.loader import build_project
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from ruleop.kinds import GroupKind, Object, ObjectKey
+    from ruleop.planning import Action
+
+T = TypeVar("T")
+MEBIBYTE: Final = 1024 * 1024
+OBJECT_WEIGHT: Final = 8
+"""Bytes of Python objects for a byte of JSON: what the children and their stores may take beyond the bound."""
+
+
+ENOUGH_SAMPLES: Final = 3
+"""In a function, to call it hot: with fewer, chance decides."""
+
+
+class UnusableError(Exception):
+    """The case is outside the bound's terms: the rule is rejected, or the resource is too large."""
+
+
+@dataclass
+class Reading:
+    seconds: float = 0.0  # CPU time of the most expensive pass
+    units: int = 0  # of that pass
+    mib: float = 0.0  # the most memory that a pass took, without what its children take
+    kib: float = 0.0  # of the custom resource
+    longest: int = 0  # characters of the longest log line, condition or event
+    where: str = ""  # the most expensive pass
+    running: str = ""  # the pass that was begun last
+    phases: dict[str, float] = field(default_factory=dict)
+    ended: str = ""  # how the first pass ended: the reason of Ready
+    hot: str = ""  # the function of ruleop in which most of the time was spent
+    failed: str = ""  # an internal error, or the limit that ended the process
+
+    def as_json(self) -> dict[str, Any]:
+        return {**vars(self), "seconds": round(self.seconds, 4), "mib": round(self.mib, 1), "kib": round(self.kib, 1)}
+
+
+def load(case: Case) -> Project:
+    try:
+        return build_project({**DEFINITIONS, **case.files}, root="/fuzz", environ={})
+    except ProjectErrors as errors:
+        raise UnusableError(f"rejected: {errors.findings[0]}") from None
+
+
+class Passes:
+    """All passes over one case. `announce` is called with the reading so far whenever a pass begins. After a pass of
+    `enough` seconds there are no more."""
+
+    def __init__(
+        self, case: Case, announce: Callable[[Reading], None] = lambda _: None, *, enough: float = math.inf
+    ) -> None:
+        self.case, self.announce, self.enough, self.reading = case, announce, enough, Reading()
+        project = load(case)
+        self.resource: dict[str, Any] = case.resource()
+        bytes_ = size(self.resource)
+        if max(bytes_, size(case.changed(self.resource))) > MAX_RESOURCE:
+            raise UnusableError("the custom resource is too large")
+        self.reading.kib = bytes_ / 1024
+        rule = choose_rule(project.rules, self.resource)
+        assert rule is not None
+        self.rule: Rule = rule
+        self.kinds = OfflineKinds(project)
+        self.log = PassLog(self.kinds, ControllerMetrics(Metrics(), "fuzz"), "fuzz")
+        self.history, self.cluster, self.clock = History.NONE, Cluster(), 0.0
+        self.planned: Plan | None = None
+
+    def run(self) -> Reading:
+        for phase in self._prepared():
+            self.one(phase)
+            if self.reading.seconds > self.enough or self.reading.failed:
+                break
+        return self.reading
+
+    def _prepared(self) -> Iterator[str]:
+        """The passes, each after the cluster was changed for it."""
+        yield "create"
+        self.resource = self.case.changed(self.resource)
+        change = CHANGES[self.case.others]
+        self.cluster = self.cluster.changed(change)
+        yield "edit"
+        if self.case.others == "none":
+            return
+        self.cluster, before = self.cluster.changed(change), self.history
+        yield "drift"
+        if self.planned is not None and (drift := dict(_conflicts(self.planned))):
+            self.history = replace(before, drift=drift)
+            self.cluster = self.cluster.changed(change)
+            yield "conflict"
+
+    def one(self, phase: str) -> None:
+        planned = self.planned = self.measured(phase, self._pass)
+        if self.case.shown and planned is not None and not self.reading.failed:
+            self.measured(f"text of {phase}", lambda: self._shown(planned))
+
+    def measured(self, phase: str, work: Callable[[], Plan]) -> Plan | None:
+        """Measures a pass, or a plan as text."""
+        self.reading.running = phase
+        self.announce(self.reading)
+        gc.collect()
+        before, spent, memory = time.process_time(), units(), _memory()
+        planned, error = None, ""
+        try:
+            planned = work()
+        except RuleopError as found:
+            error = str(found)
+        except MemoryError:
+            self.reading.failed = "memory limit"
+        except Exception as found:  # noqa: BLE001 - an internal error is a finding
+            self.reading.failed = f"{type(found).__name__}: {str(found)[:200]}"
+        seconds, grown = time.process_time() - before, memory()
+        weight = OBJECT_WEIGHT * _bytes(planned) / MEBIBYTE if planned is not None else 0.0
+        self._took(phase, seconds, units() - spent, max(0.0, grown - weight), len(error))
+        if not self.reading.ended:
+            self.reading.ended = _ended(planned, error)
+        return planned
+
+    def _took(self, phase: str, seconds: float, spent: int, mib: float, longest: int) -> None:
+        reading = self.reading
+        reading.phases[phase] = round(seconds, 4)
+        reading.mib, reading.longest = max(reading.mib, mib), max(reading.longest, longest)
+        if seconds >= reading.seconds:
+            reading.seconds, reading.units, reading.where = seconds, spent, phase
+
+    def _pass(self) -> Plan:
+        self.clock += 1.0
+        request = Request.of(self.resource)
+        with structlog.testing.capture_logs() as lines:
+            history = self.history.at_pass_start(self.cluster, self.clock)
+            planned = self._plan(history)
+            history = history.with_plan(planned, self.clock)
+            events = [*self.log.field_conflicts(request, planned)]
+            of_status = planned
+            if planned.actions:
+                self.cluster, outcome = self.cluster.executed(planned.actions)
+                self.log.wrote(request, history, planned, outcome)
+                events += write_events(outcome.done, "default")
+                history = history.after(planned, outcome, self.kinds, self.clock)
+                of_status = self._plan(history)
+            self.log.reconciled(request, history, of_status)
+            self.history = history.after(of_status, None, self.kinds, self.clock)
+        messages = [each.message for each in (*of_status.events, *events, *(of_status.conditions or ()))]
+        self.reading.longest = max([self.reading.longest, *map(len, messages), *map(_length, lines)])
+        return planned if planned.actions else of_status
+
+    def _shown(self, planned: Plan) -> Plan:
+        text_of(show(planned, self.resource, self.kinds))
+        return planned
+
+    def _plan(self, history: History) -> Plan:
+        observed = Observed(self.cluster, self.kinds, clock=self.clock)
+        return plan(self.rule, self.resource, observed, history, foresee=False)
+
+
+def _length(line: Mapping[str, Any]) -> int:
+    return sum(len(str(value)) for value in line.values())
+
+
+def _ended(planned: Plan | None, error: str) -> str:
+    if planned is None:
+        return error[:120]
+    if planned.problems:
+        return f"{planned.problems[0].reason}: {planned.problems[0].message[:100]}"
+    return f"{len(planned.actions)} actions" if planned.actions else "no actions"
+
+
+def _bytes(planned: Plan) -> int:
+    """The size of the children, as JSON."""
+    total = 0
+    for _, _, rendered in planned.rendered:
+        with suppress(TypeError):  # half of a surrogate pair
+            total += len(orjson.dumps(rendered))
+    return total
+
+
+def _memory() -> Callable[[], float]:
+    """How many MiB the process grows from now on, at its peak."""
+    with suppress(OSError):  # where it is not permitted, the peak since the start of the process counts
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    start = _status("VmRSS")
+    return lambda: (_status("VmHWM") - start) / 1024
+
+
+def _status(name: str) -> int:
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return int(next(line for line in lines if line.startswith(name)).split()[1])
+
+
+# -- a cluster ---------------------------------------------------------------------------------------------------------
+
+
+class Cluster:
+    """The children as an API server would store them."""
+
+    def __init__(self, objects: Mapping[ObjectKey, dict[str, Any]] | None = None) -> None:
+        self.objects = dict(sorted((objects or {}).items()))
+
+    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:  # noqa: ARG002
+        return self.objects.get(key)
+
+    def children(self, part_of: str) -> Iterable[Object]:
+        return [each for each in self.objects.values() if each["metadata"].get("labels", {}).get(PART_OF) == part_of]
+
+    def select(
+        self,
+        kind: GroupKind,
+        namespace: str | None,
+        *,
+        version: str = "",  # noqa: ARG002
+        partial: bool = False,  # noqa: ARG002
+    ) -> list[Object]:
+        return [each for key, each in self.objects.items() if key.group_kind == kind and namespace in (None, key[2])]
+
+    def changed(self, change: Callable[[Any], Any]) -> Cluster:
+        """The cluster after another client has changed every child."""
+        found = {}
+        for key, each in self.objects.items():
+            version = str(int(each["metadata"]["resourceVersion"]) + 1)
+            metadata = {**each["metadata"], "resourceVersion": version}
+            kept = {name: each[name] for name in ("apiVersion", "kind")}
+            rest = {name: change(value) for name, value in each.items() if name not in (*kept, "metadata")}
+            found[key] = {**kept, "metadata": metadata, **rest}
+        return Cluster(found)
+
+    def executed(self, actions: Iterable[Action]) -> tuple[Cluster, Outcome]:
+        """The cluster after the actions, and their outcome."""
+        found, outcome = dict(self.objects), Outcome()
+        for action in actions:
+            outcome.done.append(action)
+            if isinstance(action, Delete):
+                found.pop(action.key, None)
+                outcome.deleted.add(action.key)
+            elif isinstance(action, (Create, Patch, Replace, ServerSideApply)):
+                desired = action.merged if isinstance(action, Patch) else action.object
+                answer = orjson.loads(orjson.dumps(desired))
+                version = int((found.get(action.key) or {"metadata": {}})["metadata"].get("resourceVersion", "0"))
+                answer["metadata"] |= {"uid": f"uid-{len(found)}", "resourceVersion": str(version + 1)}
+                found[action.key] = answer
+                sent = action.sent if isinstance(action, Patch) else action.object
+                if sent is not None:
+                    outcome.written[action.key] = (sent, answer)
+            elif isinstance(action, AddFinalizer):
+                continue
+        return Cluster(found), outcome
+
+
+def _conflicts(planned: Plan) -> Iterator[tuple[ObjectKey, Reverted]]:
+    """A history of five reverts of each object, by another client that owns every field."""
+    for action, fields in corrections(planned.actions):
+        if isinstance(action, Create) or action.live is None:
+            continue
+        entry = {"manager": "kubectl", "operation": "Update", "fieldsV1": _fields(action.live)}
+        yield (
+            action.key,
+            Reverted(action.desired_digest, fields, (0.0,) * 5, altered=False, managed=(entry,)),
+        )
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """fieldsV1 of a value."""
+    if isinstance(value, dict):
+        return {f"f:{name}": _fields(member) for name, member in value.items()}
+    if isinstance(value, list) and all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in value):
+        return {f"k:{orjson.dumps({'name': each['name']}).decode()}": _fields(each) for each in value}
+    return {}
+
+
+# -- the hot function --------------------------------------------------------------------------------------------------
+
+
+class Samples:
+    """The functions of ruleop that a profiling timer found at work."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def take(self, frame: Any) -> None:
+        while frame is not None:
+            path = frame.f_code.co_filename
+            if "/ruleop/" in path and "/bench/" not in path:
+                module = path.rsplit("/ruleop/", 1)[1].removesuffix(".py")
+                self.counts[f"{module}:{frame.f_code.co_name}"] += 1
+                return
+            frame = frame.f_back
+
+    @property
+    def hot(self) -> str:
+        [(name, count)] = self.counts.most_common(1) or [("", 0)]
+        return name if count >= ENOUGH_SAMPLES else ""

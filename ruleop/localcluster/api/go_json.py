@@ -1,0 +1,80 @@
+"""What Go's JSON decoder says about a body that is not JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.localcluster.errors import Rejected, bad_request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SHOWN: Final = 30
+_PLACES: Final = {
+    "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
+    "Expecting value": "looking for beginning of value",
+    "Expecting ':' delimiter": "after object key",
+    "Expecting ',' delimiter": "after object key:value pair",
+    "Extra data": "after top-level value",
+}
+
+
+def problem_of(data: bytes) -> str:
+    text = data.decode(errors="replace")
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        if error.pos >= len(text):
+            return "unexpected end of JSON input"
+        return f"invalid character {text[error.pos]!r} {_PLACES.get(error.msg, 'in string literal')}"
+    return "invalid character"
+
+
+def may_repeat(data: bytes, obj: Any) -> bool:
+    """Whether a document may have two fields of the same name in one object. Quick, and never wrong about a no."""
+    return data.count(b'":') + data.count(b'" :') > _count(obj)
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, dict):
+        return len(value) + sum(_count(each) for each in value.values() if isinstance(each, dict | list))
+    if isinstance(value, list):
+        return sum(_count(each) for each in value if isinstance(each, dict | list))
+    return 0
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object with its fields as they are written."""
+
+
+def duplicates(data: bytes) -> list[str]:
+    """The paths of fields that an object has twice."""
+    return list(dict.fromkeys(_repeated(json.loads(data, object_pairs_hook=_Pairs), "")))
+
+
+def _repeated(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for name, each in value:
+            below = f"{path}.{name}" if path else name
+            if name in seen:
+                yield below
+            seen.add(name)
+            yield from _repeated(each, below)
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _repeated(each, f"{path}[{index}]")
+
+
+def unrecognized(kind: str, problem: str, data: bytes) -> Rejected:
+    """The answer to a body that is not an object of a kind."""
+    return bad_request(f"the object provided is unrecognized (must be of type {kind}): {problem} ({_excerpt(data)})")
+
+
+def _excerpt(data: bytes) -> str:
+    if not data:
+        return "<empty>"
+    if data[:1] != b"{":
+        return data[:_SHOWN].hex() + (" ..." if len(data) > _SHOWN else "")
+    return data[:_SHOWN].decode(errors="replace") + (" ..." if len(data) > _SHOWN else "")

@@ -1,0 +1,85 @@
+"""Why a CustomResourceDefinition is invalid, in the words of the API server where authors meet them often."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from ruleop.localcluster.errors import Cause
+from ruleop.schema.crd_checks import check_crd
+from ruleop.schema.schema_findings import format_path
+from ruleop.schema.validation import subschemas
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.kinds import Object
+    from ruleop.schema.openapi import Schema
+
+_INVALID: Final = "FieldValueInvalid"
+_REQUIRED: Final = "FieldValueRequired"
+_TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
+
+
+def definition_causes(new: Object, _old: Object | None) -> list[Cause]:
+    causes = list(_causes(new))
+    if causes:
+        return causes
+    return [Cause(_INVALID, f"Invalid value: {each.message}", format_path(each.path)) for each in check_crd(new)]
+
+
+def _causes(document: Object) -> Iterator[Cause]:
+    spec, name = document["spec"], document["metadata"]["name"]
+    names, versions = spec.get("names") or {}, spec.get("versions") or []
+    if name != f"{names.get('plural')}.{spec.get('group')}":
+        yield Cause(_INVALID, f'Invalid value: "{name}": must be spec.names.plural+"."+spec.group', "metadata.name")
+    for field, holder, path in (
+        ("group", spec, "spec.group"),
+        ("scope", spec, "spec.scope"),
+        ("plural", names, "spec.names.plural"),
+        ("kind", names, "spec.names.kind"),
+    ):
+        if not holder.get(field):
+            yield Cause(_REQUIRED, "Required value", path)
+    if sum(bool(each.get("storage")) for each in versions) != 1:
+        shown = orjson.dumps([_version(each) for each in versions]).decode()
+        message = f"Invalid value: {shown}: must have exactly one version marked as storage version"
+        yield Cause(_INVALID, message, "spec.versions")
+        if not (document.get("status") or {}).get("storedVersions"):
+            message = "Invalid value: null: must have at least one stored version"
+            yield Cause(_INVALID, message, "status.storedVersions")
+    for index, each in enumerate(versions):
+        schema = (each.get("schema") or {}).get("openAPIV3Schema")
+        path = f"spec.versions[{index}].schema.openAPIV3Schema"
+        if schema is None:
+            yield Cause(_REQUIRED, "Required value", path)
+            continue
+        # A single version has its schema in a field of its own once it is converted.
+        yield from _type_causes(schema, "spec.validation.openAPIV3Schema" if len(versions) == 1 else path)
+
+
+def _version(version: Object) -> dict[str, Any]:
+    """A version as Go prints the internal type."""
+    return {
+        "Name": version.get("name", ""),
+        "Served": version.get("served", False),
+        "Storage": version.get("storage", False),
+        "Deprecated": version.get("deprecated", False),
+        "DeprecationWarning": version.get("deprecationWarning"),
+        "Schema": None,
+        "Subresources": version.get("subresources"),
+        "AdditionalPrinterColumns": version.get("additionalPrinterColumns"),
+        "SelectableFields": version.get("selectableFields"),
+    }
+
+
+def _type_causes(schema: Schema, path: str) -> Iterator[Cause]:
+    found = schema.get("type")
+    if found is not None and found not in _TYPES:
+        listed = ", ".join(f'"{each}"' for each in _TYPES)
+        shown = orjson.dumps(found).decode()
+        yield Cause("FieldValueNotSupported", f"Unsupported value: {shown}: supported values: {listed}", f"{path}.type")
+    for steps, each in subschemas(schema):
+        keyword, *rest = steps
+        yield from _type_causes(each, f"{path}.{keyword}" + "".join(f"[{step}]" for step in rest))

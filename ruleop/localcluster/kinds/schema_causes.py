@@ -1,0 +1,162 @@
+"""Why a custom resource does not match the schema of its CRD, in the words of the API server.
+
+`ruleop.schema.validation` decides the same in words for authors of rules; tests hold the two to the same verdicts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from ruleop.localcluster.errors import Cause
+from ruleop.schema.validation import validate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.kinds import Object
+    from ruleop.schema.openapi import Schema
+
+_INVALID, _TYPE, _NOT_SUPPORTED = "FieldValueInvalid", "FieldValueTypeInvalid", "FieldValueNotSupported"
+
+
+def schema_causes(obj: Object, schema: Schema) -> list[Cause]:
+    """All problems of an object that is pruned and defaulted."""
+    findings = validate(obj, schema)
+    if not findings:
+        return []
+    causes = list(_causes(obj, schema, ""))
+    if causes:
+        return causes
+    return [Cause(_INVALID, f"Invalid value: {each.message}", _path_text(each.path)) for each in findings]
+
+
+def _path_text(path: tuple[str | int, ...]) -> str:
+    text = ""
+    for each in path:
+        text = f"{text}[{each}]" if isinstance(each, int) else _below(text, each)
+    return text
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _shown(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _type_name(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    if isinstance(value, float):
+        return "integer" if value.is_integer() else "number"
+    return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"
+
+
+def _causes(value: Any, schema: Schema, path: str) -> Iterator[Cause]:
+    allowed = ["integer", "string"] if schema.get("x-kubernetes-int-or-string") else [schema.get("type", "")]
+    found = _type_name(value)
+    if value is None and (schema.get("nullable") or not allowed[0]):
+        return
+    if allowed[0] and found not in allowed and not (allowed == ["number"] and found == "integer"):
+        yield Cause(
+            _TYPE, f'Invalid value: "{found}": {path} in body must be of type {",".join(allowed)}: "{found}"', path
+        )
+        if allowed == ["integer"] and found == "number":
+            message = f'Invalid value: "": Checked value must be of type integer (default format) in {path}'
+            yield Cause(_INVALID, message, "<nil>")
+    elif isinstance(value, Mapping):
+        yield from _object_causes(value, schema, path)
+    elif isinstance(value, list):
+        yield from _list_causes(value, schema, path)
+    elif isinstance(value, str):
+        yield from _text_causes(value, schema, path)
+    elif not isinstance(value, bool):
+        yield from _number_causes(value, schema, path)
+    members = schema.get("enum")
+    if members and value not in members:
+        listed = ", ".join(_shown(each) for each in members)
+        yield Cause(_NOT_SUPPORTED, f"Unsupported value: {_shown(value)}: supported values: {listed}", path)
+
+
+def _object_causes(value: Mapping[str, Any], schema: Schema, path: str) -> Iterator[Cause]:
+    properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
+    least, most = schema.get("minProperties"), schema.get("maxProperties")
+    if least is not None and len(value) < least:
+        yield Cause(
+            _INVALID, f"Invalid value: {len(value)}: {path} in body should have at least {least} properties", path
+        )
+    if most is not None and len(value) > most:
+        yield Cause("FieldValueTooMany", f"Too many: {len(value)}: must have at most {most} items", path)
+    for name in schema.get("required") or ():
+        if name not in value:
+            yield Cause("FieldValueRequired", "Required value", _below(path, name))
+    for name, each in value.items():
+        if name in properties:
+            yield from _causes(each, properties[name], _below(path, name))
+        elif isinstance(others, Mapping):
+            yield from _causes(each, others, _below(path, name))
+
+
+def _list_causes(value: list[Any], schema: Schema, path: str) -> Iterator[Cause]:
+    least, most = schema.get("minItems"), schema.get("maxItems")
+    if least is not None and len(value) < least:
+        yield Cause(_INVALID, f"Invalid value: {len(value)}: {path} in body should have at least {least} items", path)
+    if most is not None and len(value) > most:
+        yield Cause("FieldValueTooMany", f"Too many: {len(value)}: must have at most {most} items", path)
+    items = schema.get("items")
+    if isinstance(items, Mapping):
+        for index, each in enumerate(value):
+            yield from _causes(each, items, f"{path}[{index}]")
+    kind = schema.get("x-kubernetes-list-type")
+    keys = schema.get("x-kubernetes-list-map-keys") or ()
+    if kind not in ("set", "map"):
+        return
+    seen: set[bytes] = set()
+    for index, each in enumerate(value):
+        shown = {key: each[key] for key in keys if key in each} if kind == "map" and isinstance(each, Mapping) else each
+        identity = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
+        if identity in seen:
+            yield Cause("FieldValueDuplicate", f"Duplicate value: {identity.decode()}", f"{path}[{index}]")
+        seen.add(identity)
+
+
+def _text_causes(value: str, schema: Schema, path: str) -> Iterator[Cause]:
+    least, most, pattern = schema.get("minLength"), schema.get("maxLength"), schema.get("pattern")
+    if most is not None and len(value) > most:
+        yield Cause("FieldValueTooLong", f"Too long: may not be more than {most} bytes", path)
+    if least is not None and len(value) < least:
+        yield Cause(
+            _INVALID, f"Invalid value: {_shown(value)}: {path} in body should be at least {least} chars long", path
+        )
+    only = {name: schema[name] for name in ("type", "pattern") if name in schema}
+    if pattern is not None and validate({"x": value}, {"properties": {"x": only}}):
+        yield Cause(_INVALID, f"Invalid value: {_shown(value)}: {path} in body should match '{pattern}'", path)
+    only = {name: schema[name] for name in ("type", "format") if name in schema}
+    if "format" in only and validate({"x": value}, {"properties": {"x": only}}):
+        yield Cause(
+            _INVALID,
+            f"Invalid value: {_shown(value)}: {path} in body must be of type {only['format']}: {_shown(value)}",
+            path,
+        )
+
+
+def _number_causes(value: float, schema: Schema, path: str) -> Iterator[Cause]:
+    least, most, factor = schema.get("minimum"), schema.get("maximum"), schema.get("multipleOf")
+    shown = _shown(value)
+    if most is not None and (value > most or (schema.get("exclusiveMaximum") and value >= most)):
+        text = "less than" if schema.get("exclusiveMaximum") else "less than or equal to"
+        yield Cause(_INVALID, f"Invalid value: {shown}: {path} in body should be {text} {most}", path)
+    if least is not None and (value < least or (schema.get("exclusiveMinimum") and value <= least)):
+        text = "greater than" if schema.get("exclusiveMinimum") else "greater than or equal to"
+        yield Cause(_INVALID, f"Invalid value: {shown}: {path} in body should be {text} {least}", path)
+    if factor and not math.isclose(value / factor, round(value / factor), abs_tol=1e-12):
+        yield Cause(_INVALID, f"Invalid value: {shown}: {path} in body should be a multiple of {factor}", path)

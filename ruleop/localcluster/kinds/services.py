@@ -1,0 +1,167 @@
+"""Services: the addresses and ports that the server allocates, and what of them may change."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from ruleop.localcluster.errors import Cause
+from ruleop.localcluster.store.store import Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.kinds import Object
+    from ruleop.localcluster.store.store import Store
+
+SERVICES: Final = Resource("", "services")
+NODE_PORTS: Final = range(30000, 32768)
+_WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
+_ADDRESS_FIELDS: Final = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
+_TRAFFIC_FIELDS: Final = ("internalTrafficPolicy", "externalTrafficPolicy", "allocateLoadBalancerNodePorts")
+_HEADLESS: Final = "None"
+
+
+def with_service_defaults(service: dict[str, Any]) -> dict[str, Any]:
+    spec = dict(service.get("spec") or {})
+    if spec.get("type") == "ExternalName":
+        for name in (*_ADDRESS_FIELDS, *_TRAFFIC_FIELDS):
+            spec.pop(name, None)
+        return {**service, "spec": spec}
+    spec.setdefault("internalTrafficPolicy", "Cluster")
+    if spec.get("type") in _WITH_NODE_PORTS or spec.get("externalIPs"):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+    if spec.get("type") == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
+    if spec.get("clusterIP") == _HEADLESS or (spec.get("clusterIPs") or [""])[0] == _HEADLESS:
+        both = not spec.get("selector")
+        spec |= {"clusterIP": _HEADLESS, "clusterIPs": [_HEADLESS]}
+        spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if both else ["IPv4"])
+        spec.setdefault("ipFamilyPolicy", "RequireDualStack" if both else "SingleStack")
+    else:
+        spec.setdefault("ipFamilies", ["IPv4"])
+        spec.setdefault("ipFamilyPolicy", "SingleStack")
+    return {**service, "spec": spec}
+
+
+def allocate(service: dict[str, Any], store: Store) -> dict[str, Any]:
+    """The Service with its cluster IP and node ports."""
+    spec = dict(service["spec"])
+    if spec.get("type") == "ExternalName":
+        return service
+    if not spec.get("clusterIP"):
+        taken = {each.obj["spec"].get("clusterIP") for each in store.all(SERVICES)}
+        spec["clusterIP"] = next(each for each in _addresses() if each not in taken)
+    spec["clusterIPs"] = [spec["clusterIP"]]
+    spec = {**spec, **_with_ports(spec, store)}
+    if spec.get("externalTrafficPolicy") == "Local" and spec.get("type") == "LoadBalancer":
+        spec.setdefault("healthCheckNodePort", _free_port(store, set()))
+    return {**service, "spec": spec}
+
+
+def _addresses() -> Iterator[str]:
+    while True:
+        yield f"10.96.{secrets.randbelow(256)}.{1 + secrets.randbelow(254)}"
+
+
+def _with_ports(spec: Object, store: Store) -> dict[str, Any]:
+    needs = spec.get("type") == "NodePort" or (
+        spec.get("type") == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts")
+    )
+    if not needs or "ports" not in spec:
+        return {}
+    chosen = {each["nodePort"] for each in spec["ports"] if each.get("nodePort")}
+    ports = []
+    for each in spec["ports"]:
+        number = each.get("nodePort") or _free_port(store, chosen)
+        chosen.add(number)
+        ports.append({**each, "nodePort": number})
+    return {"ports": ports}
+
+
+def _free_port(store: Store, chosen: set[int]) -> int:
+    taken = {
+        port.get("nodePort") for each in store.all(SERVICES) for port in each.obj["spec"].get("ports") or []
+    } | chosen
+    while (found := secrets.choice(NODE_PORTS)) in taken:
+        pass
+    return found
+
+
+def kept_on_update(new: dict[str, Any], old: Object) -> dict[str, Any]:
+    """What a client leaves out stays as it was allocated."""
+    spec, before = dict(new["spec"]), old["spec"]
+    kind = spec.get("type")
+    if kind == "ExternalName":
+        return new
+    if before.get("type") != "ExternalName":
+        for name in ("clusterIP", "clusterIPs"):
+            if not spec.get(name) and before.get(name):
+                spec[name] = before[name]
+    if kind in _WITH_NODE_PORTS:
+        known = {(each.get("protocol"), each["port"]): each.get("nodePort") for each in before.get("ports") or []}
+        spec["ports"] = [
+            {**each, "nodePort": number}
+            if not each.get("nodePort") and (number := known.get((each.get("protocol"), each["port"])))
+            else each
+            for each in spec.get("ports") or []
+        ]
+        if before.get("healthCheckNodePort") and spec.get("externalTrafficPolicy") == "Local":
+            spec.setdefault("healthCheckNodePort", before["healthCheckNodePort"])
+    else:
+        for name in ("allocateLoadBalancerNodePorts", "loadBalancerClass", "healthCheckNodePort"):
+            spec.pop(name, None)
+        if not spec.get("externalIPs"):
+            spec.pop("externalTrafficPolicy", None)
+        if before.get("type") in _WITH_NODE_PORTS:
+            spec["ports"] = [
+                {name: value for name, value in each.items() if name != "nodePort"} for each in spec.get("ports") or []
+            ]
+    return {**new, "spec": {name: value for name, value in spec.items() if value != [] or name != "ports"}}
+
+
+def service_causes(new: Object, old: Object | None) -> list[Cause]:
+    spec = new["spec"]
+    causes = list(_port_causes(spec))
+    if old is not None and "ExternalName" not in (spec.get("type"), old["spec"].get("type")):
+        after, before = spec.get("clusterIP"), old["spec"].get("clusterIP")
+        if before and after != before:
+            shown = f'["{after}"]'
+            message = f"Invalid value: {shown}: may not change once set"
+            causes.append(Cause("FieldValueInvalid", message, "spec.clusterIPs[0]"))
+    return causes
+
+
+def _port_causes(spec: Object) -> Iterator[Cause]:
+    ports = spec.get("ports") or []
+    if not ports and spec.get("clusterIP") != _HEADLESS and spec.get("type") != "ExternalName":
+        yield Cause("FieldValueRequired", "Required value", "spec.ports")
+    seen: set[tuple[Any, Any]] = set()
+    names: set[str] = set()
+    for index, each in enumerate(ports):
+        field = f"spec.ports[{index}]"
+        name = each.get("name")
+        if not name and len(ports) > 1:
+            yield Cause("FieldValueRequired", "Required value", f"{field}.name")
+        elif name and name in names:
+            yield Cause("FieldValueDuplicate", f'Duplicate value: "{name}"', f"{field}.name")
+        names.add(name or "")
+        for part in ("port", "targetPort"):
+            number = each.get(part, 0)
+            if isinstance(number, int) and not 1 <= number <= 65535:
+                message = f"Invalid value: {number}: must be between 1 and 65535, inclusive"
+                yield Cause("FieldValueInvalid", message, f"{field}.{part}")
+        key = (each.get("protocol"), each.get("port"))
+        if key in seen:
+            shown = {
+                "Name": "",
+                "Protocol": each.get("protocol"),
+                "AppProtocol": None,
+                "Port": each.get("port"),
+                "TargetPort": 0,
+                "NodePort": 0,
+            }
+            yield Cause("FieldValueDuplicate", f"Duplicate value: {orjson.dumps(shown).decode()}", field)
+        seen.add(key)

@@ -1,0 +1,310 @@
+"""Pods and what makes them: defaults of a whole object, admission, and fields that may not change."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from ruleop.localcluster.errors import Cause, forbidden
+from ruleop.localcluster.store.store import Name, Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ruleop.kinds import Object
+    from ruleop.localcluster.store.store import Store
+
+SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
+PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "priorityclasses")
+_TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
+_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+_UNREACHABLE: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+_JOB_NAME, _JOB_UID = "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"
+
+
+def immutable_value(field: str, value: Any) -> Cause:
+    return Cause("FieldValueInvalid", f"Invalid value: {orjson.dumps(value).decode()}: field is immutable", field)
+
+
+# -- pods --------------------------------------------------------------------------------------------------------------
+
+
+def with_pod_defaults(pod: dict[str, Any]) -> dict[str, Any]:
+    """A pod has defaults that its template does not have yet."""
+    spec = {"enableServiceLinks": True, **pod.get("spec", {})}
+    for name in ("containers", "initContainers"):
+        if name in spec:
+            spec[name] = [_container(each, host=bool(spec.get("hostNetwork"))) for each in spec[name]]
+    status = {"phase": "Pending", **pod.get("status", {})}
+    status.setdefault("qosClass", _service_class(spec))
+    return {**pod, "spec": spec, "status": status}
+
+
+def _container(container: Object, *, host: bool) -> dict[str, Any]:
+    found = {**container}
+    resources = found.get("resources") or {}
+    if limits := resources.get("limits"):
+        found["resources"] = {**resources, "requests": {**limits, **(resources.get("requests") or {})}}
+    if "imagePullPolicy" not in found:
+        named, digest = str(found.get("image", "")).partition("@")[::2]
+        tag = named.rpartition("/")[2].partition(":")[2]
+        found["imagePullPolicy"] = "Always" if tag == "latest" or not (tag or digest) else "IfNotPresent"
+    if host and "ports" in found:
+        found["ports"] = [
+            {**each, "hostPort": each.get("hostPort") or each["containerPort"]} for each in found["ports"]
+        ]
+    return found
+
+
+def _service_class(spec: Object) -> str:
+    containers = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
+    pairs = [
+        (name, (each.get("resources") or {}).get(name) or {}) for each in containers for name in ("requests", "limits")
+    ]
+    if not any(name in found for _, found in pairs for name in ("cpu", "memory")):
+        return "BestEffort"
+    for each in containers:
+        resources = each.get("resources") or {}
+        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+        if any(name not in limits or requests.get(name, limits[name]) != limits[name] for name in ("cpu", "memory")):
+            return "Burstable"
+    return "Guaranteed"
+
+
+def admit_pod(pod: dict[str, Any], store: Store) -> dict[str, Any]:
+    """What admission adds: the service account with its token, tolerations, the priority."""
+    metadata, spec = pod["metadata"], dict(pod["spec"])
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
+    found = store.get(SERVICE_ACCOUNTS, Name(metadata["namespace"], account))
+    if found is None and account != "default":  # the controller of namespaces makes that one
+        message = (
+            f'error looking up service account {metadata["namespace"]}/{account}: serviceaccount "{account}" not found'
+        )
+        raise forbidden("", "pods", metadata["name"], message)
+    spec["serviceAccountName"] = spec["serviceAccount"] = account
+    mounts = spec.get("automountServiceAccountToken")
+    if mounts is None and found is not None:
+        mounts = found.obj.get("automountServiceAccountToken")
+    if mounts is not False:
+        _mount_token(spec)
+    given = {each.get("key") for each in spec.get("tolerations") or [] if each.get("effect") in ("NoExecute", None)}
+    more = [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+        for key in _UNREACHABLE
+        if key not in given
+    ]
+    spec["tolerations"] = [*(spec.get("tolerations") or []), *more]
+    spec.update(_priority(spec, metadata["name"], store))
+    return {**pod, "spec": spec}
+
+
+def _mount_token(spec: dict[str, Any]) -> None:
+    if all(
+        any(mount.get("mountPath") == _TOKEN_PATH for mount in each.get("volumeMounts") or [])
+        for each in spec.get("containers") or []
+    ):
+        return
+    name = f"kube-api-access-{''.join(secrets.choice(_LETTERS) for _ in range(5))}"
+    field = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+    sources: list[dict[str, Any]] = [
+        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [field]}},
+    ]
+    volume = {"name": name, "projected": {"sources": sources, "defaultMode": 420}}
+    spec["volumes"] = [*(spec.get("volumes") or []), volume]
+    mount = {"name": name, "readOnly": True, "mountPath": _TOKEN_PATH}
+    for kind in ("containers", "initContainers"):
+        if kind in spec:
+            spec[kind] = [
+                each
+                if any(one.get("mountPath") == _TOKEN_PATH for one in each.get("volumeMounts") or [])
+                else {**each, "volumeMounts": [*(each.get("volumeMounts") or []), mount]}
+                for each in spec[kind]
+            ]
+
+
+def _priority(spec: Object, name: str, store: Store) -> dict[str, Any]:
+    class_name = spec.get("priorityClassName")
+    if not class_name:
+        chosen = next((each.obj for each in store.all(PRIORITY_CLASSES) if each.obj.get("globalDefault")), None)
+    elif class_name in ("system-cluster-critical", "system-node-critical"):
+        return {"priority": 2_000_000_000 + 1000 * (class_name == "system-node-critical"), **_PREEMPTS}
+    elif (found := store.get(PRIORITY_CLASSES, Name("", class_name))) is not None:
+        chosen = found.obj
+    else:
+        raise forbidden("", "pods", name, f"no PriorityClass with name {class_name} was found")
+    if chosen is None:
+        return {"priority": 0, **_PREEMPTS}
+    return {
+        "priority": chosen["value"],
+        "priorityClassName": chosen["metadata"]["name"],
+        "preemptionPolicy": chosen.get("preemptionPolicy", "PreemptLowerPriority"),
+    }
+
+
+_PREEMPTS: Final = {"preemptionPolicy": "PreemptLowerPriority"}
+_POD_MAY_CHANGE: Final = ("activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "nodeName")
+_POD_FORBIDDEN: Final = (
+    "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
+    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing "
+    "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+
+
+def pod_causes(new: Object, old: Object | None) -> list[Cause]:
+    if old is None or _fixed_part(new["spec"]) == _fixed_part(old["spec"]):
+        return []
+    return [Cause("FieldValueForbidden", _POD_FORBIDDEN, "spec")]
+
+
+def _fixed_part(spec: Object) -> dict[str, Any]:
+    found = {name: value for name, value in spec.items() if name not in _POD_MAY_CHANGE}
+    for kind in ("containers", "initContainers"):
+        if kind in found:
+            found[kind] = [{name: each[name] for name in each if name != "image"} for each in found[kind]]
+    return found
+
+
+# -- what makes pods ---------------------------------------------------------------------------------------------------
+
+
+def selector_causes(new: Object, old: Object | None) -> list[Cause]:
+    """Of Deployments, ReplicaSets and DaemonSets."""
+    spec = new.get("spec") or {}
+    selector = spec.get("selector")
+    if old is None or selector == old["spec"].get("selector"):
+        return _match_causes(spec)
+    changed = [immutable_value("spec.selector", selector)]
+    if new["kind"] == "DaemonSet":
+        return [*changed, *_match_causes(spec)]
+    return [*_match_causes(spec), *changed]
+
+
+def _match_causes(spec: Object) -> list[Cause]:
+    selector = spec.get("selector")
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    if selector is None:
+        return [
+            Cause("FieldValueRequired", "Required value", "spec.selector"),
+            _mismatch(labels),
+        ]
+    if not (selector.get("matchLabels") or selector.get("matchExpressions")):
+        return [
+            Cause("FieldValueInvalid", "Invalid value: {}: empty selector is invalid for deployment", "spec.selector")
+        ]
+    expected = (selector.get("matchLabels") or {}).items()
+    return [] if expected <= labels.items() else [_mismatch(labels)]
+
+
+def _mismatch(labels: Mapping[str, str]) -> Cause:
+    shown = orjson.dumps(labels or None, option=orjson.OPT_SORT_KEYS).decode()
+    message = f"Invalid value: {shown}: `selector` does not match template `labels`"
+    return Cause("FieldValueInvalid", message, "spec.template.metadata.labels")
+
+
+_STATEFUL_MAY_CHANGE: Final = (
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+)
+
+
+def stateful_set_causes(new: Object, old: Object | None) -> list[Cause]:
+    if old is None:
+        return _match_causes(new["spec"])
+    before, after = (_without(each["spec"], _STATEFUL_MAY_CHANGE) for each in (old, new))
+    if before == after:
+        return []
+    *names, last = [f"'{each}'" for each in _STATEFUL_MAY_CHANGE]
+    message = (
+        f"Forbidden: updates to statefulset spec for fields other than {', '.join(names)} and {last} are forbidden"
+    )
+    return [Cause("FieldValueForbidden", message, "spec")]
+
+
+def _without(spec: Object, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name, value in spec.items() if name not in names}
+
+
+def daemon_set_created(obj: dict[str, Any]) -> dict[str, Any]:
+    metadata = obj["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), _TEMPLATE_GENERATION: "1"}
+    return {**obj, "metadata": {**metadata, "annotations": annotations}}
+
+
+def daemon_set_updated(new: dict[str, Any], old: Object) -> dict[str, Any]:
+    """The number of the template, which the server counts in an annotation."""
+    number = int((old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "1"))
+    number += new["spec"].get("template") != old["spec"].get("template")
+    annotations = {**(new["metadata"].get("annotations") or {}), _TEMPLATE_GENERATION: str(number)}
+    return {**new, "metadata": {**new["metadata"], "annotations": annotations}}
+
+
+# -- jobs --------------------------------------------------------------------------------------------------------------
+
+
+def with_job_defaults(job: dict[str, Any]) -> dict[str, Any]:
+    """Those of a Job; the template in a CronJob does not have them."""
+    spec = dict(job.get("spec") or {})
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    policy = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
+    limit = 2**31 - 1 if "backoffLimitPerIndex" in spec else 6
+    spec = {
+        "parallelism": 1,
+        "backoffLimit": limit,
+        "completionMode": "NonIndexed",
+        "suspend": False,
+        "podReplacementPolicy": policy,
+        "manualSelector": False,
+        **spec,
+    }
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    if labels and not job["metadata"].get("labels"):
+        job = {**job, "metadata": {**job["metadata"], "labels": labels}}
+    return {**job, "spec": spec}
+
+
+def job_created(job: dict[str, Any]) -> dict[str, Any]:
+    """The labels and the selector by which a Job finds its pods."""
+    spec, metadata = job["spec"], job["metadata"]
+    if spec.get("manualSelector"):
+        return job
+    uid, name = metadata["uid"], metadata["name"]
+    labels = {_JOB_UID: uid, _JOB_NAME: name, "controller-uid": uid, "job-name": name}
+    template = spec.get("template") or {}
+    inner = template.get("metadata") or {}
+    template = {**template, "metadata": {**inner, "labels": {**(inner.get("labels") or {}), **labels}}}
+    return {
+        **job,
+        "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}},
+        "spec": {**spec, "template": template, "selector": {"matchLabels": {_JOB_UID: uid}}},
+    }
+
+
+def job_causes(new: Object, old: Object | None) -> list[Cause]:
+    spec = new["spec"]
+    if old is None:
+        restart = ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy")
+        if restart in ("OnFailure", "Never"):
+            return []
+        message = f'Unsupported value: "{restart or ""}": supported values: "OnFailure", "Never"'
+        return [Cause("FieldValueNotSupported", message, "spec.template.spec.restartPolicy")]
+    before, causes = old["spec"], []
+    if spec.get("selector") != before.get("selector"):
+        causes.append(immutable_value("spec.selector", spec.get("selector")))
+    if spec.get("template") != before.get("template") and not before.get("suspend"):
+        causes.append(immutable_value("spec.template", spec.get("template")))
+    if spec.get("completions") != before.get("completions") and spec.get("completionMode") != "Indexed":
+        causes.append(immutable_value("spec.completions", spec.get("completions")))
+    if spec.get("completionMode") != before.get("completionMode"):
+        causes.append(immutable_value("spec.completionMode", spec.get("completionMode")))
+    return causes

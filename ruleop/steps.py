@@ -1,0 +1,21 @@
+"""Work in steps: a generator that yields after each part of its work, so that others may run in between, and returns
+the result."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Steps: TypeAlias = Generator[None, None, T]
+
+
+def finished(steps: Steps[T]) -> T:
+    """The result of the work, done without a pause."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result

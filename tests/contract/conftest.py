@@ -1,0 +1,93 @@
+"""One suite for two servers: the one in memory, and a real kube-apiserver with its controllers.
+
+    pytest tests/contract                                                 the one in memory
+    pytest tests/contract --contract-server=real                          the real one
+    pytest tests/contract --contract-server=KUBECONFIG                    one that runs already
+    pytest tests/contract --contract-server=real --record-contract        stores its answers in recorded/
+
+Where they differ, the one in memory is wrong.
+"""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from controlplane.cluster import ControlPlane
+
+from ruleop.localcluster import LocalCluster
+from ruleop.localcluster.controllers.services import Ingresses
+from tests.contract.client import Server, eventually
+from tests.contract.kinds import CRDS, GADGETS, INGRESSES, WIDGETS, Sample
+from tests.contract.recording import Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RECORDED = Path(__file__).resolve().parent / "recorded"
+
+
+@pytest.fixture(scope="session")
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    which = request.config.getoption("--contract-server")
+    if which == "memory":
+        cluster = LocalCluster()
+        # A real cluster without add-ons has no controller of Ingresses.
+        cluster.machinery.controllers = [
+            each for each in cluster.machinery.controllers if not isinstance(each, Ingresses)
+        ]
+        with cluster:
+            found = Server.of(cluster.kubeconfig())
+            _define(found)
+            yield found
+            found.close()
+    elif which == "real":
+        with ControlPlane() as plane:
+            found = Server.of(yaml.safe_load(plane.kubeconfig("admin").read_text()))
+            _define(found)
+            plane.restart_controllers(watching=[crd["metadata"]["name"] for crd in CRDS])
+            yield found
+            found.close()
+            plane.check()
+    else:
+        found = Server.of(yaml.safe_load(Path(which).read_text()))
+        _define(found)
+        yield found
+        found.close()
+
+
+def _define(server: Server) -> None:
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    for crd in CRDS:
+        server.send("POST", path, crd)
+    for sample in (WIDGETS, GADGETS):
+        eventually("the CRD is served", lambda sample=sample: server.exists(sample.path("default")))
+
+
+@pytest.fixture
+def namespace(server: Server) -> Iterator[str]:
+    """A new namespace."""
+    name = f"contract-{uuid.uuid4().hex[:8]}"
+    server.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    yield name
+    server.send("DELETE", f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture(params=[INGRESSES, WIDGETS], ids=lambda sample: sample.plural)
+def sample(request: pytest.FixtureRequest) -> Sample:
+    """A built-in and a custom kind, with spec, status and generation, on which no controller writes."""
+    found: Sample = request.param
+    return found
+
+
+@pytest.fixture
+def recording(request: pytest.FixtureRequest) -> Recording:
+    name = request.path.stem.removeprefix("test_")
+    return Recording(RECORDED / f"{name}.json", records=request.config.getoption("--record-contract"))

@@ -1,0 +1,52 @@
+"""Answers of the real API server, stored beside the tests, without what differs from run to run."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_ADDRESS = re.compile(r"10\.\d+\.\d+\.\d+")
+
+
+class Recording:
+    """The stored answers of one test module."""
+
+    def __init__(self, path: Path, *, records: bool) -> None:
+        self._path, self._records = path, records
+        self._stored: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+
+    def check(self, name: str, found: Any, namespace: str = "") -> None:
+        """Compares an answer with the stored one; when recording, stores it."""
+        found = normalised(found, namespace)
+        if self._records:
+            self._stored[name] = found
+            text = json.dumps(self._stored, indent=1, sort_keys=True, ensure_ascii=False)
+            self._path.write_text(text + "\n")
+        assert found == self._stored[name]
+
+
+def normalised(value: Any, namespace: str = "") -> Any:
+    """The value without managedFields, and with words for uids, times, versions, addresses and the namespace."""
+    if isinstance(value, dict):
+        found = {
+            name: normalised(each, namespace)
+            for name, each in value.items()
+            if name not in ("managedFields", "resourceVersion")
+        }
+        for name in ("nodePort", "healthCheckNodePort"):
+            if found.get(name):
+                found[name] = "PORT"
+        return found
+    if isinstance(value, list):
+        return [normalised(each, namespace) for each in value]
+    if not isinstance(value, str):
+        return value
+    if namespace:
+        value = value.replace(namespace, "NAMESPACE")
+    return _ADDRESS.sub("ADDRESS", _UID.sub("UID", _TIME.sub("TIME", value)))

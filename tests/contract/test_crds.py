@@ -1,0 +1,228 @@
+"""CustomResourceDefinitions: served at once, several versions, defaults, pruning, deletion."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.contract.client import MERGE, eventually
+from tests.contract.kinds import GADGETS, WIDGETS, crd, version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.contract.client import Server
+    from tests.contract.recording import Recording
+
+PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+class Definitions:
+    """Makes CRDs of new names, and removes them after the test."""
+
+    def __init__(self, server: Server) -> None:
+        self.server, self.made = server, list[str]()
+
+    def make(self, versions: list[dict[str, Any]], **spec: Any) -> tuple[str, str]:
+        """Returns the name of the CRD and its plural."""
+        plural = f"k{uuid.uuid4().hex[:8]}s"
+        made = crd(plural, plural.title(), versions, **spec)
+        name: str = made["metadata"]["name"]
+        self.server.create(PATH, made)
+        self.made.append(name)
+        eventually("it is established", lambda: is_established(self.server.get(f"{PATH}/{name}")))
+        for each in versions:
+            if each["served"]:
+                collection = f"/apis/contract.example.com/{each['name']}/{plural}"
+                eventually("it is served", lambda collection=collection: self.server.exists(collection))
+        return name, plural
+
+
+@pytest.fixture
+def definitions(server: Server) -> Iterator[Definitions]:
+    found = Definitions(server)
+    yield found
+    for name in found.made:
+        server.send("DELETE", f"{PATH}/{name}")
+
+
+def is_established(definition: Any) -> bool:
+    conditions = (definition.get("status") or {}).get("conditions") or []
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+def test_a_definition_is_stored_with_defaults(server: Server, definitions: Definitions, recording: Recording) -> None:
+    name, plural = definitions.make([version("v1", ANYTHING)])
+    found = server.get(f"{PATH}/{name}")
+    found = json.loads(json.dumps(found).replace(plural.title(), "Kind"))
+    recording.check("a minimal definition", found, plural)
+
+
+def test_mistakes_in_a_definition(server: Server, recording: Recording) -> None:
+    right = crd("things", "Thing", [version("v1", ANYTHING)])
+    spec = right["spec"]
+    wrong = {
+        "another name": {**right, "metadata": {"name": "other.contract.example.com"}},
+        "no versions": {**right, "spec": {**spec, "versions": []}},
+        "no storage version": {**right, "spec": {**spec, "versions": [version("v1", ANYTHING, storage=False)]}},
+        "no schema": {**right, "spec": {**spec, "versions": [{"name": "v1", "served": True, "storage": True}]}},
+        "no scope": {**right, "spec": {name: value for name, value in spec.items() if name != "scope"}},
+        "an unknown type": {
+            **right,
+            "spec": {**spec, "versions": [version("v1", {"type": "object", "properties": {"a": {"type": "text"}}})]},
+        },
+    }
+    for name, document in wrong.items():
+        reply = server.send("POST", PATH, document)
+        recording.check(name, {"code": reply.status, "body": reply.body})
+
+
+def test_objects_are_seen_in_each_version(server: Server, namespace: str) -> None:
+    made = server.create(GADGETS.path(namespace), GADGETS.obj())
+    second = GADGETS.path(namespace, "a").replace("/v1/", "/v2/")
+    found = server.get(second)
+    assert found["apiVersion"] == "contract.example.com/v2"
+    assert found["metadata"]["uid"] == made["metadata"]["uid"]
+    changed = server.merge(second, {"spec": {"size": 7}})
+    assert (changed["apiVersion"], changed["spec"]) == ("contract.example.com/v2", {"size": 7})
+    first = server.get(GADGETS.path(namespace, "a"))
+    assert (first["apiVersion"], first["spec"]) == ("contract.example.com/v1", {"size": 7})
+    server.replace(second, {**changed, "spec": {"size": 8}})
+    listed = server.get(second.removesuffix("/a"))
+    assert [each["apiVersion"] for each in listed["items"]] == ["contract.example.com/v2"]
+    with server.watch(second.removesuffix("/a")) as watch:
+        assert watch.next()[1]["apiVersion"] == "contract.example.com/v2"
+
+
+def test_defaults(server: Server, namespace: str) -> None:
+    given = {**WIDGETS.obj(), "spec": {"size": 1, "parts": [{"name": "x"}], "note": None, "tags": None}}
+    found = server.create(WIDGETS.path(namespace), given)
+    assert found["spec"] == {
+        "size": 1,
+        "colour": "red",
+        "replicas": 1,
+        "parts": [{"name": "x", "count": 1}],
+        "note": None,
+    }
+    assert server.merge(WIDGETS.path(namespace, "a"), {"spec": {"replicas": None}})["spec"]["replicas"] == 1
+
+
+def test_unknown_fields_are_pruned(server: Server, namespace: str) -> None:
+    given = {**WIDGETS.obj(), "more": 1}
+    given["spec"] = {"size": 1, "other": 2, "options": {"any": {"thing": 1}}, "parts": [{"name": "x", "y": 1}]}
+    reply = server.send("POST", WIDGETS.path(namespace), given)
+    found = reply.ok()
+    assert "more" not in found
+    assert "other" not in found["spec"]
+    assert found["spec"]["parts"] == [{"name": "x", "count": 1}]
+    assert found["spec"]["options"] == {"any": {"thing": 1}}
+    assert reply.warnings == (
+        'unknown field \\"more\\"',
+        'unknown field \\"spec.other\\"',
+        'unknown field \\"spec.parts[0].y\\"',
+    )
+    reply = server.send("POST", WIDGETS.path(namespace), {**given, "metadata": {"name": "b"}}, fieldValidation="Ignore")
+    assert reply.status == 201
+    assert not reply.warnings
+
+
+def test_whole_numbers_are_integers(server: Server, namespace: str) -> None:
+    body = (
+        '{"apiVersion":"contract.example.com/v1","kind":"Widget","metadata":{"name":"a"},'
+        '"spec":{"size":3.0,"options":{"a":1.0,"b":1.5,"c":1e3}}}'
+    )
+    text = server.send("POST", WIDGETS.path(namespace), body).text
+    assert '"size":3,' in text or '"size":3}' in text
+    assert '"b":1.5' in text
+
+
+def test_a_cluster_scoped_kind(server: Server, definitions: Definitions) -> None:
+    _, plural = definitions.make([version("v1", ANYTHING)], scope="Cluster")
+    path = f"/apis/contract.example.com/v1/{plural}"
+    obj = {"apiVersion": "contract.example.com/v1", "kind": plural.title(), "metadata": {"name": "a"}}
+    found = server.create(path, obj)
+    assert "namespace" not in found["metadata"]
+    assert server.get(f"{path}/a") == found
+    assert server.send("GET", f"/apis/contract.example.com/v1/namespaces/default/{plural}").status == 404
+
+
+def test_a_version_that_is_not_served(server: Server, definitions: Definitions) -> None:
+    versions = [version("v1", ANYTHING), {**version("v2", ANYTHING, storage=False), "served": False}]
+    name, plural = definitions.make(versions)
+    assert server.send("GET", f"/apis/contract.example.com/v2/{plural}").status == 404
+    definition = server.get(f"{PATH}/{name}")
+    definition["spec"]["versions"][1]["served"] = True
+    server.replace(f"{PATH}/{name}", definition)
+    eventually("v2 is served", lambda: server.exists(f"/apis/contract.example.com/v2/{plural}"))
+
+
+def test_a_schema_may_change(server: Server, namespace: str, definitions: Definitions) -> None:
+    closed = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "integer"}}}}}
+    name, plural = definitions.make([version("v1", closed)])
+    path = f"/apis/contract.example.com/v1/namespaces/{namespace}/{plural}"
+    obj = {
+        "apiVersion": "contract.example.com/v1",
+        "kind": plural.title(),
+        "metadata": {"name": "x"},
+        "spec": {"a": 1, "b": 2},
+    }
+    assert server.create(path, obj)["spec"] == {"a": 1}
+    definition = server.get(f"{PATH}/{name}")
+    properties = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    properties["b"] = {"type": "integer", "default": 5}
+    assert server.replace(f"{PATH}/{name}", definition)["metadata"]["generation"] == 2
+    eventually("the default", lambda: server.get(f"{path}/x")["spec"] == {"a": 1, "b": 5})
+
+
+def test_a_definition_is_deleted_with_its_objects(
+    server: Server, namespace: str, definitions: Definitions, recording: Recording
+) -> None:
+    name, plural = definitions.make([version("v1", ANYTHING)])
+    path = f"/apis/contract.example.com/v1/namespaces/{namespace}/{plural}"
+    obj = {"apiVersion": "contract.example.com/v1", "kind": plural.title(), "metadata": {"name": "a"}}
+    server.create(path, obj)
+    server.create(path, {**obj, "metadata": {"name": "b", "finalizers": ["example.com/stay"]}})
+    deleted = server.delete(f"{PATH}/{name}")
+    assert deleted["metadata"]["deletionTimestamp"]
+    assert deleted["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
+    eventually("a is gone", lambda: not server.exists(f"{path}/a"))
+    assert server.get(f"{path}/b")["metadata"]["deletionTimestamp"]
+    refused = server.send("POST", path, {**obj, "metadata": {"name": "c"}})
+    recording.check("create while the definition ends", {"code": refused.status, "body": refused.body}, plural)
+    server.send("PATCH", f"{path}/b", {"metadata": {"finalizers": None}}, media=MERGE).ok()
+    eventually("the definition is gone", lambda: not server.exists(f"{PATH}/{name}"))
+    eventually("it is not served", lambda: server.send("GET", path).status == 404)
+
+
+def test_discovery_of_a_definition(server: Server, definitions: Definitions) -> None:
+    names = {"plural": "x", "kind": "X", "shortNames": ["wi"], "categories": ["all"]}
+    plural = f"k{uuid.uuid4().hex[:8]}s"
+    names |= {"plural": plural, "kind": plural.title()}
+    made = crd(plural, plural.title(), [version("v1", ANYTHING, subresources={"status": {}})], names=names)
+    definitions.made.append(made["metadata"]["name"])
+    server.create(PATH, made)
+
+    def discovered() -> list[Any]:
+        document = server.get("/apis/contract.example.com/v1")
+        return [each for each in document["resources"] if each["name"].partition("/")[0] == plural]
+
+    eventually("it is discovered", discovered)
+    first, second = discovered()
+    first.pop("storageVersionHash", None)
+    assert sorted(first.pop("verbs")) == [
+        "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch",
+    ]  # fmt: skip
+    assert first == {
+        "name": plural,
+        "singularName": plural.lower(),
+        "namespaced": True,
+        "kind": plural.title(),
+        "shortNames": ["wi"],
+        "categories": ["all"],
+    }
+    assert second["name"] == f"{plural}/status"
+    assert sorted(second["verbs"]) == ["get", "patch", "update"]

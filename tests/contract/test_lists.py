@@ -1,0 +1,225 @@
+"""Lists: pages, selectors, versions and forms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.contract.kinds import CONFIG_MAPS, WIDGETS, Sample, config_map
+
+if TYPE_CHECKING:
+    from tests.contract.client import Server
+    from tests.contract.recording import Recording
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+
+
+def names(listed: Any) -> list[str]:
+    return [each["metadata"]["name"] for each in listed["items"]]
+
+
+def fill(server: Server, namespace: str, sample: Sample, letters: str) -> None:
+    for number, name in enumerate(letters):
+        server.create(
+            sample.path(namespace), sample.obj(name, labels={"n": str(number), "odd": str(number % 2), name: ""})
+        )
+
+
+def test_a_list_is_in_the_order_of_names(server: Server, namespace: str, sample: Sample) -> None:
+    fill(server, namespace, sample, "cab")
+    found = server.get(sample.path(namespace))
+    assert names(found) == ["a", "b", "c"]
+    assert (found["kind"], found["apiVersion"]) == (f"{sample.kind}List", sample.api_version)
+    assert int(found["metadata"]["resourceVersion"]) >= int(found["items"][0]["metadata"]["resourceVersion"])
+    assert ("kind" in found["items"][0]) == (sample is WIDGETS)
+
+
+def test_an_empty_list_has_items(server: Server, namespace: str, sample: Sample) -> None:
+    assert server.get(sample.path(namespace))["items"] == []
+
+
+def test_a_list_of_all_namespaces(server: Server, namespace: str, sample: Sample) -> None:
+    fill(server, namespace, sample, "ab")
+    found = server.get(sample.everywhere(), fieldSelector=f"metadata.namespace={namespace}")
+    assert names(found) == ["a", "b"]
+
+
+def test_pages(server: Server, namespace: str, sample: Sample) -> None:
+    fill(server, namespace, sample, "abcde")
+    first = server.get(sample.path(namespace), limit=2)
+    assert names(first) == ["a", "b"]
+    assert first["metadata"]["remainingItemCount"] == 3
+    second = server.get(sample.path(namespace), limit=2, **{"continue": first["metadata"]["continue"]})
+    assert names(second) == ["c", "d"]
+    assert second["metadata"]["remainingItemCount"] == 1
+    assert second["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+    third = server.get(sample.path(namespace), limit=2, **{"continue": second["metadata"]["continue"]})
+    assert names(third) == ["e"]
+    assert not third["metadata"].get("continue")
+    assert "remainingItemCount" not in third["metadata"]
+
+
+def test_pages_show_one_moment(server: Server, namespace: str, sample: Sample) -> None:
+    fill(server, namespace, sample, "abcd")
+    first = server.get(sample.path(namespace), limit=1)
+    server.delete(sample.path(namespace, "b"))
+    server.merge(sample.path(namespace, "c"), {"metadata": {"labels": {"new": "yes"}}})
+    server.create(sample.path(namespace), sample.obj("e"))
+    rest = server.get(sample.path(namespace), **{"continue": first["metadata"]["continue"]})
+    assert names(rest) == ["b", "c", "d"]
+    assert "new" not in rest["items"][1]["metadata"]["labels"]
+
+
+def test_pages_with_a_selector(server: Server, namespace: str, sample: Sample) -> None:
+    fill(server, namespace, sample, "abcdef")
+    first = server.get(sample.path(namespace), limit=2, labelSelector="odd=0")
+    assert names(first) == ["a", "c"]
+    assert "remainingItemCount" not in first["metadata"]
+    query = {"labelSelector": "odd=0", "limit": 2, "continue": first["metadata"]["continue"]}
+    assert names(server.get(sample.path(namespace), **query)) == ["e"]
+
+
+def test_a_page_with_a_version(server: Server, namespace: str, sample: Sample) -> None:
+    fill(server, namespace, sample, "abc")
+    first = server.get(sample.path(namespace), limit=1)
+    query = {"limit": 1, "continue": first["metadata"]["continue"], "resourceVersion": "1"}
+    status = server.send("GET", sample.path(namespace), **query).body
+    assert status["message"] == "specifying resource version is not allowed when using continue"
+
+
+def test_label_selectors(server: Server, namespace: str, sample: Sample) -> None:
+    fill(server, namespace, sample, "abcd")
+    found = {
+        selector: "".join(names(server.get(sample.path(namespace), labelSelector=selector)))
+        for selector in (
+            "n=1", "n==1", "n!=1", "n in (1, 2)", "n notin (1,2)", "a", "!a", "odd=1,n!=3", "n>1", "n<2", "x!=y",
+            "x notin (y)", "a=", "n in (1),odd in (0,1)", "",
+        )
+    }  # fmt: skip
+    assert found == {
+        "n=1": "b",
+        "n==1": "b",
+        "n!=1": "acd",
+        "n in (1, 2)": "bc",
+        "n notin (1,2)": "ad",
+        "a": "a",
+        "!a": "bcd",
+        "odd=1,n!=3": "b",
+        "n>1": "cd",
+        "n<2": "ab",
+        "x!=y": "abcd",
+        "x notin (y)": "abcd",
+        "a=": "a",
+        "n in (1),odd in (0,1)": "b",
+        "": "abcd",
+    }
+
+
+def test_field_selectors(server: Server, namespace: str, sample: Sample) -> None:
+    fill(server, namespace, sample, "abc")
+    path = sample.path(namespace)
+    assert names(server.get(path, fieldSelector="metadata.name=b")) == ["b"]
+    assert names(server.get(path, fieldSelector="metadata.name!=b")) == ["a", "c"]
+    assert names(server.get(path, fieldSelector=f"metadata.namespace={namespace},metadata.name==a")) == ["a"]
+    assert names(server.get(path, fieldSelector="metadata.name=missing")) == []
+    assert names(server.get(path, fieldSelector="metadata.name=b", labelSelector="n=0")) == []
+
+
+def test_selectable_fields_of_a_custom_resource(server: Server, namespace: str) -> None:
+    fill(server, namespace, WIDGETS, "ab")
+    server.merge(WIDGETS.path(namespace, "b"), {"spec": {"colour": "blue"}})
+    assert names(server.get(WIDGETS.path(namespace), fieldSelector="spec.colour=blue")) == ["b"]
+
+
+def test_field_selectors_of_built_in_kinds(server: Server, namespace: str) -> None:
+    def accepted(path: str, selector: str) -> bool:
+        return server.send("GET", path, fieldSelector=selector).status == 200
+
+    root = f"/api/v1/namespaces/{namespace}"
+    selectors = {
+        f"{root}/pods": ("spec.nodeName", "status.phase", "spec.restartPolicy", "status.podIP", "spec.schedulerName"),
+        f"{root}/events": ("involvedObject.name", "involvedObject.uid", "reason", "type", "source"),
+        f"{root}/secrets": ("type",),
+        f"{root}/services": ("spec.clusterIP", "spec.type"),
+        "/api/v1/namespaces": ("status.phase",),
+        "/api/v1/nodes": ("spec.unschedulable",),
+        f"/apis/batch/v1/namespaces/{namespace}/jobs": ("status.successful",),
+        f"/apis/apps/v1/namespaces/{namespace}/replicasets": (),
+    }
+    for path, fields in selectors.items():
+        for field in fields:
+            assert accepted(path, f"{field}=x"), (path, field)
+        assert not accepted(path, "spec.other=x"), path
+    assert not accepted(f"{root}/configmaps", "status.phase=x")
+
+
+# -- versions ----------------------------------------------------------------------------------------------------------
+
+
+def test_versions_of_a_list(server: Server, namespace: str, sample: Sample) -> None:
+    fill(server, namespace, sample, "ab")
+    path = sample.path(namespace)
+    found = server.get(path)
+    version = found["metadata"]["resourceVersion"]
+    server.delete(sample.path(namespace, "a"))
+    assert names(server.get(path, resourceVersion=version, resourceVersionMatch="Exact")) == ["a", "b"]
+    assert names(server.get(path, resourceVersion=version, resourceVersionMatch="NotOlderThan")) == ["b"]
+    assert names(server.get(path, resourceVersion=version)) == ["b"]
+    assert server.get(path, resourceVersion="0")["kind"] == f"{sample.kind}List"
+
+
+def test_a_version_of_the_future(server: Server, namespace: str, sample: Sample) -> None:
+    path = sample.path(namespace)
+    current = int(server.get(path)["metadata"]["resourceVersion"])
+    reply = server.send("GET", path, resourceVersion=current + 1_000_000)
+    status = reply.refused(504, "Timeout")
+    assert status["message"].startswith(f"Timeout: Too large resource version: {current + 1_000_000}, current: ")
+    assert status["details"] == {
+        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+        "retryAfterSeconds": 1,
+    }
+
+
+def test_an_object_at_a_version(server: Server, namespace: str, sample: Sample) -> None:
+    server.create(sample.path(namespace), sample.obj())
+    assert server.get(sample.path(namespace, "a"), resourceVersion="0")["metadata"]["name"] == "a"
+
+
+# -- forms -------------------------------------------------------------------------------------------------------------
+
+
+def test_metadata_only(server: Server, namespace: str, sample: Sample) -> None:
+    made = server.create(sample.path(namespace), sample.obj(labels={"a": "b"}))
+    found = server.get(sample.path(namespace, "a"), accept=PARTIAL)
+    assert found == {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": made["metadata"]}
+    listed = server.get(sample.path(namespace), accept=PARTIAL_LIST)
+    version = listed["metadata"].pop("resourceVersion")
+    assert int(version) >= int(made["metadata"]["resourceVersion"])
+    assert listed == {
+        "kind": "PartialObjectMetadataList",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {},
+        "items": [found] if sample is WIDGETS or "kind" in listed["items"][0] else [{"metadata": made["metadata"]}],
+    }
+    changed = server.merge(sample.path(namespace, "a"), {"spec": sample.changed}, accept=PARTIAL)
+    assert (changed["kind"], changed["metadata"]["generation"]) == ("PartialObjectMetadata", 2)
+
+
+def test_a_form_of_another_kind(server: Server, namespace: str, recording: Recording) -> None:
+    server.create(CONFIG_MAPS.path(namespace), config_map())
+    for name, path, accept in (
+        ("a list's form of an object", CONFIG_MAPS.path(namespace, "a"), PARTIAL_LIST),
+        ("an object's form of a list", CONFIG_MAPS.path(namespace), PARTIAL),
+    ):
+        reply = server.send("GET", path, accept=accept)
+        recording.check(name, {"code": reply.status, "body": reply.body}, namespace)
+
+
+def test_several_forms_in_order(server: Server, namespace: str) -> None:
+    server.create(CONFIG_MAPS.path(namespace), config_map())
+    path = CONFIG_MAPS.path(namespace, "a")
+    assert server.get(path, accept=f"{PARTIAL},application/json")["kind"] == "PartialObjectMetadata"
+    assert server.get(path, accept="application/vnd.example,application/json")["kind"] == "ConfigMap"
+    assert server.get(path, accept="*/*")["kind"] == "ConfigMap"
+    assert "kind: ConfigMap\n" in server.send("GET", path, accept="application/yaml").text

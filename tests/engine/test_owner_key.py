@@ -1,0 +1,293 @@
+"""The operator's key: made once, shared by all replicas, replaced without losing children, and read by no rule."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from ruleop.engine.manager import remarking
+from ruleop.engine.manager.remarking import Remarking
+from ruleop.engine.reconcile.owner_key import ACCEPT_UNPROVEN, KEY, PREVIOUS_KEY, OwnerKey, needs_key
+from ruleop.errors import RuleopError
+from ruleop.kinds import ObjectKey
+from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.planning import Owner
+from ruleop.planning.model.marks import OWNER, PART_OF
+from ruleop.planning.model.proofs import KeyedProofs
+from tests.engine.fake_config_map import FakeConfigMap
+from tests.invariants.api_server import HOME, ApiServer
+from tests.invariants.operator_harness import settled_operator
+from tests.invariants.scenarios import run
+from tests.planning.harness import APP, HEAD, app, config, rule
+from tests.projects.cluster import Cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+FAR = "reach: cluster\nchildren: {a: {template: a.yaml, namespace: far}}"
+PLAIN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+SECRET = ObjectKey("", "Secret", HOME, "ruleop-owner-key")
+CHILD = ObjectKey("", "ConfigMap", "far", "a")
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+# -- the Secret --------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_start_makes_the_key_and_the_next_reads_it():
+    secret, lists = FakeConfigMap(), []
+    first, second = OwnerKey(secret), OwnerKey(secret, changed=lambda: lists.append(1))
+    run(first.load())
+    run(second.load())
+    assert first.proofs == second.proofs
+    assert len(first.proofs.keys[0]) == 32
+    assert (secret.writes, sorted(secret.data)) == (1, [KEY])
+    assert lists == [1], "what was listed before the key was known is listed again"
+    run(second.load())
+    assert lists == [1]
+
+
+def test_of_replicas_that_create_it_at_once_all_have_the_same_key():
+    async def scenario():
+        secret = FakeConfigMap()
+        keys = [OwnerKey(secret) for _ in range(8)]
+        await asyncio.gather(*(key.load() for key in keys))
+        return secret, {key.proofs for key in keys}
+
+    secret, proofs = run(scenario())
+    assert len(proofs) == 1
+    assert secret.writes == 1
+    assert secret.refused == 7
+
+
+@pytest.mark.parametrize(
+    "data", [{}, {KEY: ""}, {KEY: "?"}, {KEY: encoded("short")}, {KEY: encoded("k" * 32), PREVIOUS_KEY: ""}]
+)
+def test_an_invalid_key_is_an_error(data: dict[str, str]):
+    secret = FakeConfigMap()
+    secret.data = data
+    with pytest.raises(
+        RuleopError, match=r"has no valid `(previous-)?key` \(32 bytes\): restore the Secret, or delete"
+    ):
+        run(OwnerKey(secret).load())
+    assert secret.writes == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "needs"),
+    [
+        ("children: {a: {template: a.yaml}}", False),
+        ("children: {a: {template: a.yaml, deletion: orphan}}", True),
+        ("children: {a: {template: a.yaml}}\nfinalize: {b: {template: a.yaml}}", True),
+        (FAR, True),
+    ],
+)
+def test_the_key_is_made_only_for_rules_that_need_it(body: str, needs: bool):
+    secret, found = FakeConfigMap(), rule(body, a=PLAIN)
+    key = OwnerKey(secret)
+    run(key.ensure(found))
+    run(key.ensure(found))
+    assert needs_key(found) == needs
+    assert (secret.reads, secret.writes) == ((1, 1) if needs else (0, 0))
+
+
+class Forbidden(FakeConfigMap):
+    async def read(self) -> Any:
+        raise ApiError(Problem.FORBIDDEN, verb="get", resource="secrets", text="no")
+
+
+def test_without_permission_nothing_is_believed():
+    key = OwnerKey(Forbidden())
+    with pytest.raises(ApiError):
+        run(key.ensure(rule(FAR, a=PLAIN)))
+    assert key.proofs == KeyedProofs()
+
+
+def test_a_dry_run_makes_no_key_and_believes_as_offline_commands_do():
+    for secret in (FakeConfigMap(), Forbidden()):
+        key = OwnerKey(secret, dry_run=True)
+        run(key.load())
+        assert key.proofs is None
+        assert secret.writes == 0
+
+
+# -- the operator ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Callable[..., ApiServer]:
+    """A cluster with one App, and rules for it."""
+
+    def make(body: str = FAR) -> ApiServer:
+        files = {"watches.yaml": HEAD + textwrap.indent(textwrap.dedent(body).strip("\n"), "  "), "crds/app.yaml": APP}
+        for name, text in {**files, "templates/a.yaml": PLAIN}.items():
+            file = tmp_path / name
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text)
+        found = Cluster(tmp_path, home="shop", namespaces=("far", HOME))
+        found.add(app())
+        return ApiServer(found)
+
+    return make
+
+
+def forget_proofs(server: ApiServer, key: ObjectKey = CHILD) -> None:
+    """The child as an earlier version wrote it."""
+    note = Owner.of(server.cluster.objects[ObjectKey("example.com", "App", "shop", "web")]).annotation(
+        key, orphan=False
+    )
+    server.cluster.objects[key]["metadata"]["annotations"][OWNER] = note
+
+
+async def remark(harness: Any) -> bool:
+    manager = harness.manager
+    sweep = Remarking(manager.controller_set, manager.owner_key, manager.api)
+    return await sweep.remark_all() and await manager.owner_key.settle()
+
+
+def note_of(server: ApiServer) -> str:
+    return server.cluster.objects[CHILD]["metadata"]["annotations"][OWNER]
+
+
+async def scenario_of_upgrade(server: ApiServer, *, paused: bool, delete_key: bool) -> None:
+    async with settled_operator(server):
+        pass
+    if delete_key:
+        del server.cluster.objects[SECRET]
+    forget_proofs(server)
+    resource = server.cluster.objects[ObjectKey("example.com", "App", "shop", "web")]
+    if paused:
+        resource["metadata"]["annotations"] = {"ruleop.dev/paused": "true"}
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_children_of_earlier_versions_are_written_again_once(cluster: Callable[..., ApiServer], paused: bool):
+    async def scenario():
+        server = cluster()
+        await scenario_of_upgrade(server, paused=paused, delete_key=True)
+        server.forget()
+        async with settled_operator(server) as harness:
+            assert ACCEPT_UNPROVEN in server.cluster.objects[SECRET]["data"]
+            assert ("proof" in note_of(server)) != paused
+            assert await remark(harness)
+            assert "proof" in note_of(server)
+            assert sorted(server.cluster.objects[SECRET]["data"]) == [KEY]
+            assert harness.manager.owner_key.proofs.accept_unproven is False
+            await harness.until_settled()
+        assert [each for each in server.writes() if "configmaps" in each] == ["patch configmaps a"]
+
+    run(scenario())
+
+
+def test_a_proof_that_is_lost_later_is_not_made_again_for_whoever_asks(cluster: Callable[..., ApiServer]):
+    async def scenario():
+        server = cluster()
+        await scenario_of_upgrade(server, paused=False, delete_key=False)
+        async with settled_operator(server):
+            assert "proof" not in note_of(server)
+        resource = server.cluster.objects[ObjectKey("example.com", "App", "shop", "web")]
+        return resource["status"]["conditions"][0]["message"]
+
+    assert "has no valid proof" in run(scenario())
+
+
+def test_what_is_only_forged_is_not_taken_over_beyond_the_reach_of_the_rule(cluster: Callable[..., ApiServer]):
+    async def scenario():
+        server = cluster("children: {a: {template: a.yaml, deletion: orphan}}")
+        resource = server.cluster.objects[ObjectKey("example.com", "App", "shop", "web")]
+        async with settled_operator(server):
+            pass
+        del server.cluster.objects[SECRET]
+        owner = Owner.of(resource)
+        server.cluster.add(
+            config(
+                "a",
+                {},
+                namespace="far",
+                labels={PART_OF: owner.part_of},
+                annotations={OWNER: owner.annotation(CHILD, orphan=False)},
+            )
+        )
+        async with settled_operator(server) as harness:
+            assert await remark(harness)
+            assert "proof" not in note_of(server)
+
+    run(scenario())
+
+
+def test_the_task_waits_for_the_pause_at_the_start_and_tries_again(cluster: Callable[..., ApiServer], monkeypatch):
+    monkeypatch.setattr(remarking, "CHECK_INTERVAL", 0.001)
+    monkeypatch.setattr(remarking, "RETRY_INTERVAL", 0.001)
+
+    async def scenario():
+        server = cluster()
+        await scenario_of_upgrade(server, paused=True, delete_key=True)
+        async with settled_operator(server) as harness:
+            manager = harness.manager
+            results = iter([False, True])
+            sweep = Remarking(manager.controller_set, manager.owner_key, manager.api)
+            inner = sweep.remark_all
+
+            async def remark_all() -> bool:
+                return await inner() and next(results)
+
+            sweep.remark_all = remark_all
+            with capture_logs() as lines:
+                task = asyncio.create_task(sweep.run())
+                await asyncio.sleep(0.02)
+                assert not [line for line in lines if "owner annotations" in line["event"]], "the pause is not over"
+                manager.controller_set._pause_end.cancel()
+                manager.controller_set._resume()
+                while manager.owner_key.unsettled.is_set():  # noqa: ASYNC110 - nothing tells that it was cleared
+                    await asyncio.sleep(0.001)
+                task.cancel()
+            return [line["event"] for line in lines if "owner annotations" in line["event"]]
+
+    assert run(scenario()) == [
+        "owner annotations written again",
+        "all owner annotations have a proof by the current key",
+    ]
+
+
+def test_a_kind_that_cannot_be_listed_keeps_annotations_believed(cluster: Callable[..., ApiServer]):
+    async def scenario():
+        server = cluster()
+        await scenario_of_upgrade(server, paused=False, delete_key=True)
+        async with settled_operator(server) as harness:
+            harness.watcher("ConfigMap").refused(403)
+            with capture_logs() as lines:
+                assert not await remark(harness)
+            return lines
+
+    (line,) = [line for line in run(scenario()) if line["log_level"] == "warning" and "believed" in line["event"]]
+    assert line["kinds"] == ["ConfigMap"]
+
+
+def test_no_rule_reads_the_key_or_writes_the_operators_objects(cluster: Callable[..., ApiServer]):
+    body = """
+    reach: cluster
+    observe: {key: {version: v1, kind: Secret, name: ruleop-owner-key, namespace: %s}}
+    children:
+      a: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: '{{ key.data.key }}'}}}
+      b: {adopt: orphans, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: ruleop-inventory, namespace: %s}}}
+    """
+
+    async def scenario():
+        server = cluster(body % (HOME, HOME))
+        async with settled_operator(server):
+            pass
+        assert ObjectKey("", "ConfigMap", "shop", "a") not in server.cluster.objects
+        assert SECRET in server.cluster.objects
+        inventory = server.cluster.objects.get(ObjectKey("", "ConfigMap", HOME, "ruleop-inventory"))
+        assert inventory is None or PART_OF not in inventory["metadata"].get("labels", {})
+
+    run(scenario())

@@ -1,0 +1,106 @@
+"""A value that is planted in a Secret is nowhere in what the operator emits: the log at level debug, conditions, Events,
+metrics and recorded passes, whatever children do with it and whatever happens to them."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import orjson
+import prometheus_client
+import pytest
+from structlog.testing import capture_logs
+
+from ruleop.engine.reconcile.recorder import PassFiles
+from tests.engine.reconciler_harness import ReconcilerHarness
+from tests.planning.test_secret_messages import CONFIG, CONTENT, FAILING, MAPPING, MARK, SOURCE, VALUE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WATCH = """
+observe: {source: {version: v1, kind: Secret, name: source}}
+let: {part: "{{ (source.data.v | b64decode)[:5] }}"}
+children:
+  own: {template: own.yaml}
+  c: {template: c.yaml}
+  last: {template: last.yaml}
+conditions: [{type: There, status: source is defined, message: "{{ source.metadata.name }}"}]
+"""
+OWN = "apiVersion: v1\nkind: Secret\nmetadata: {name: own}\ndata: {v: '{{ source.data.v }}'}\n"
+LAST = (
+    CONFIG.replace("name: x", "name: last")
+    + "data:\n  a: '{{ own.data.v | b64decode | b64encode }}'\n  {{ MAPPING }}\n"
+)
+WORKING = {
+    "keys and values": CONFIG + "data:\n  a: '{{ VALUE }}'\n  'k{{ VALUE }}': '{{ part }}'\n  {{ MAPPING }}\n",
+    "items": "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec:\n  containers:\n  - name: '{{ VALUE }}'\n"
+    "    env:\n    - {name: '{{ VALUE }}', value: '{{ part }}'}\n",
+    "a secret": OWN.replace("name: own", "name: x"),
+}
+
+
+def filled(text: str) -> str:
+    return text.replace("VALUE", f"({VALUE})").replace("MAPPING", f"({MAPPING})").replace("PLANTED", MARK)
+
+
+class Planted:
+    def __init__(self, text: str, folder: Path) -> None:
+        self.harness = ReconcilerHarness(WATCH, {"v": "1"}, own=OWN, c=filled(text), last=filled(LAST))
+        self.key = self.harness.key("source", "Secret")
+        catch_up = self.harness.stores.catch_up
+
+        def with_source() -> None:
+            catch_up()
+            self.harness.stores.objects[self.key] = copy.deepcopy(SOURCE)
+
+        self.harness.stores.catch_up = with_source
+        with_source()
+        self.folder = folder
+        environment = self.harness.reconciler.environment
+        self.harness.reconciler.environment = replace(environment, pass_files=PassFiles(folder))
+        self.emitted: list[str] = []
+
+    async def pass_(self) -> None:
+        with capture_logs() as lines:
+            for _ in range(3):
+                await self.harness.reconcile()
+        found = [{name: value() if callable(value) else value for name, value in line.items()} for line in lines]
+        self.emitted.append(repr(found))
+
+    def searched(self) -> None:
+        metrics = prometheus_client.generate_latest(self.harness.metrics.registry).decode()
+        recorded = "".join(path.read_text() for path in self.folder.rglob("*") if path.is_file())
+        status = orjson.dumps(self.harness.app).decode()
+        for text in (*self.emitted, repr(self.harness.events), metrics, recorded, status):
+            assert MARK not in text
+            for value in SOURCE["data"].values():  # type: ignore[attr-defined]
+                assert value not in text
+
+
+@pytest.mark.parametrize("what", [*FAILING, *WORKING])
+def test_nothing_that_the_operator_emits_has_a_value_of_a_secret(what, run, tmp_path):
+    assert MARK in CONTENT
+
+    async def scenario():
+        planted = Planted({**FAILING, **WORKING}[what], tmp_path)
+        harness = planted.harness
+        await planted.pass_()
+        for name in ("x", "last"):  # drift
+            if harness.live(name) is not None:
+                harness.edit(name, data={"a": "drifted", f"{MARK}_key": "drifted"})
+        await planted.pass_()
+        harness.edit_app(spec={"v": "2"})
+        await planted.pass_()
+        for key in list(harness.server.objects):  # deleted by somebody else, then created again
+            if key.kind in ("ConfigMap", "Pod"):
+                del harness.server.objects[key]
+        harness.stores.catch_up()
+        await planted.pass_()
+        planted.searched()
+        if what in WORKING:  # the value did arrive
+            assert "drift reverted" in repr(planted.emitted)
+            assert MARK in repr(harness.live("last"))
+
+    run(scenario())

@@ -1,0 +1,450 @@
+"""The corpus of expensive passes: rules that `check` accepts, each with a custom resource of at most 1.5 MiB that makes
+it as expensive as it can be.
+
+`test_shapes` plans each of them and counts the units; `bench/core.py` prints the seconds and the memory that they take.
+A shape that a search finds becomes an entry here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ruleop.planning import History, Plan
+from ruleop.planning.changes.drift import ENOUGH, FIRST, Reverted
+from ruleop.planning.changes.writes import changes, field_paths
+from ruleop.planning.planner import Planning
+from tests.planning.harness import Harness
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ruleop.templating.values.budget import Account
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One pass. `limit`: the words of the limit that it exceeds; empty: it fits. `prepare`: what exists before."""
+
+    name: str
+    body: str
+    spec: Callable[[], Json]
+    limit: str = ""
+    files: dict[str, str] = field(default_factory=dict)
+    prepare: Callable[[Harness], History] = lambda _: History.NONE
+
+    def harness(self) -> Harness:
+        return Harness.of(self.body, self.spec(), **self.files)
+
+    def prepared(self) -> Pass:
+        harness = self.harness()
+        history = self.prepare(harness)
+        assert harness.resource is not None
+        planning = Planning(harness.rule, harness.resource, harness.observed(), history)
+        return Pass(harness, planning)
+
+
+@dataclass
+class Pass:
+    """One pass, which is to be measured."""
+
+    harness: Harness
+    planning: Planning
+
+    def run(self) -> Plan:
+        """Plans, and describes the plan as the log does."""
+        planned = self.planning.finish()
+        for action in planned.actions:
+            field_paths(changes(action, self.harness), planned.uid)
+        return planned
+
+    @property
+    def account(self) -> Account:
+        return self.planning.account
+
+
+WORK = "too much work"
+MEMORY = "too much data"
+
+FROM_FILE = """
+    children:
+      a:
+        template: a.yaml
+"""
+EACH = """
+    children:
+      a:
+        forEach: "{{ spec['items'] }}"
+        template: a.yaml
+"""
+CONFIG = """
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: a
+data:
+"""
+EACH_CONFIG = CONFIG.replace("name: a", "name: a-{{ index }}")
+
+
+def template(text: str) -> dict[str, str]:
+    return {"a": CONFIG + text}
+
+
+def of_each(text: str) -> dict[str, str]:
+    return {"a": EACH_CONFIG + text}
+
+
+def texts(count: int, start: str = "item-") -> list[str]:
+    return [f"{start}{number}" for number in range(count)]
+
+
+# -- shapes that need objects which exist ------------------------------------------------------------------------------
+
+
+def created(harness: Harness) -> History:
+    """The children were created by earlier passes."""
+    for _ in range(2):
+        harness.execute(harness.plan().actions)
+    return History.NONE
+
+
+def in_conflict(harness: Harness) -> History:
+    """A child whose list of environment variables was reverted several times, and has been changed again by a client
+    that owns each entry."""
+    created(harness)
+    (found,) = harness.objects.values()
+    container = found["spec"]["template"]["spec"]["containers"][0]
+    container["env"][-1]["value"] += "!"
+    harness.put(found)
+    keys = {f'k:{{"name":"{each["name"]}"}}': {"f:value": {}} for each in container["env"]}
+    fields: Json = {"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"c"}': {"f:env": keys}}}}}}
+    managed = ({"manager": "somebody", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": fields},)
+    (action,) = harness.plan().actions
+    times = tuple(float(each) for each in range(ENOUGH))
+    fields_of = frozenset({"spec.template.spec.containers"})
+    reverted = Reverted(action.desired_digest, fields_of, times, altered=False, managed=managed, wait=FIRST)  # type: ignore[union-attr]
+    return replace(History.NONE, drift={action.key: reverted})  # type: ignore[union-attr]
+
+
+def with_ports_of_others(harness: Harness) -> History:
+    """A Service to which another client has added as many ports as the rule sets."""
+    created(harness)
+    (found,) = harness.objects.values()
+    found["spec"]["ports"] += [{"name": f"o{number}", "port": number, "protocol": "UDP"} for number in range(1, 4000)]
+    found["spec"]["ports"][0]["targetPort"] = 1
+    harness.put(found)
+    return History.NONE
+
+
+def with_edited_ports(harness: Harness) -> History:
+    """A Service of which another client has changed the number of each port."""
+    created(harness)
+    (found,) = harness.objects.values()
+    for each in found["spec"]["ports"]:
+        each["port"] += 20_000
+    harness.put(found)
+    return History.NONE
+
+
+def with_other_items(harness: Harness) -> History:
+    """The children exist, and the resource is edited so that all of them change."""
+    created(harness)
+    harness.edit({"items": texts(5000, "other-")})
+    return History.NONE
+
+
+def with_other_args(harness: Harness) -> History:
+    """A child whose list of equal arguments has another length."""
+    created(harness)
+    (found,) = harness.objects.values()
+    found["spec"]["template"]["spec"]["containers"][0]["args"] = ["x"] * 9999 + ["y"] * 2
+    harness.put(found)
+    return History.NONE
+
+
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: a
+spec:
+  selector: {matchLabels: {a: b}}
+  template:
+    metadata: {labels: {a: b}}
+    spec:
+      containers:
+        - name: c
+          image: i
+"""
+
+
+SERVICE = """
+apiVersion: v1
+kind: Service
+metadata:
+  name: a
+spec:
+  selector: {a: b}
+  ports: {{ spec.ports }}
+"""
+
+SHAPES = [
+    Shape(
+        "a hint compares two long names",
+        FROM_FILE,
+        lambda: {"profiles": {"a" * 8000: 1}, "profile": "b" * 8000},
+        files=template("  a: '{{ spec.profiles[spec.profile] }}'\n"),
+    ),
+    Shape(
+        "a missing key beside similar ones",
+        FROM_FILE,
+        lambda: {"profiles": {f"production-environment-{number}": 1 for number in range(30_000)}},
+        files=template("  a: '{{ spec.profiles['production-environment-x'] }}'\n"),
+    ),
+    Shape(
+        "each item's template walks the list by a loop",
+        EACH,
+        lambda: {"items": texts(5000)},
+        WORK,
+        of_each("  a: |\n    {% for each in spec['items'] %}{{ each }},{% endfor %}\n"),
+    ),
+    Shape(
+        "each item's template walks the list by map",
+        EACH,
+        lambda: {"items": texts(5000)},
+        WORK,
+        of_each("  a: '{{ spec['items'] | map('upper') | join }}'\n"),
+    ),
+    Shape(
+        "a large text inside a longer scalar",
+        EACH,
+        lambda: {"items": list(range(400)), "text": "x" * 1_000_000},
+        MEMORY,
+        of_each("  a: 'a {{ spec.text }}'\n"),
+    ),
+    Shape(
+        "a large text of wide characters",
+        EACH,
+        lambda: {"items": list(range(400)), "text": "\U0001f600" * 250_000},
+        MEMORY,
+        of_each("  a: 'a {{ spec.text }}'\n"),
+    ),
+    Shape(
+        "regex_replace with the resource's replacement",
+        FROM_FILE,
+        lambda: {"text": "a" * 10_000, "by": r"\g<0>" * 2_000 + "x" * 1000},
+        WORK,
+        template("  a: '{{ spec.text | regex_replace('a', spec.by) }}'\n"),
+    ),
+    Shape(
+        "an object by its name, in a loop",
+        """
+        children:
+          parts:
+            forEach: "{{ spec['items'] }}"
+            object:
+              apiVersion: v1
+              kind: ConfigMap
+              metadata: {name: "{{ item }}"}
+          a:
+            template: a.yaml
+        """,
+        lambda: {"items": texts(5000)},
+        "",
+        template("  a: '{% for each in spec['items'] %}{{ parts[each].metadata.name }}{% endfor %}'\n"),
+        created,
+    ),
+    Shape(
+        "a double loop",
+        FROM_FILE,
+        lambda: {"items": texts(5000)},
+        WORK,
+        template("  a: '{% for x in spec['items'] %}{% for b in spec['items'] %}{% endfor %}{% endfor %}'\n"),
+    ),
+    Shape(
+        "a double loop with output",
+        FROM_FILE,
+        lambda: {"items": texts(5000)},
+        MEMORY,
+        template("  a: '{% for x in spec['items'] %}{% for b in spec['items'] %}{{ b }}{% endfor %}{% endfor %}'\n"),
+    ),
+    Shape(
+        "a list of literal items",
+        FROM_FILE,
+        lambda: {"items": [0] * 90_000},
+        MEMORY,
+        template("  a: [{% for x in spec['items'] %}1, 1, 1, 1, 1, {% endfor %}]\n"),
+    ),
+    Shape(
+        "to_yaml of empty strings",
+        FROM_FILE,
+        lambda: {"items": [""] * 95_000},
+        "",
+        template("  a: 'x{{ spec['items'] | to_yaml }}'\n"),
+    ),
+    Shape(
+        "from_yaml of many keys",
+        FROM_FILE,
+        lambda: {"text": "\n".join(f"{number}a: 1" for number in range(120_000))},
+        MEMORY,
+        template("  a: '{{ spec.text | from_yaml | length }}'\n"),
+    ),
+    Shape(
+        "recursive loops",
+        FROM_FILE,
+        lambda: {"items": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]},
+        WORK,
+        template(
+            "  a: '{% for x in spec['items'] recursive %}{% if loop.depth < 7 %}{{ loop(spec['items']) }}"
+            "{% endif %}{% endfor %}'\n"
+        ),
+    ),
+    Shape(
+        "nested groups in a pattern",
+        FROM_FILE,
+        lambda: {"text": "ab" * 400_000, "pattern": "(" * 400 + "a|b" + ")*" * 400},
+        WORK,
+        template("  a: '{{ spec.text | regex_replace(spec.pattern, 'x') | length }}'\n"),
+    ),
+    Shape(
+        "nested groups in a pattern that fits",
+        FROM_FILE,
+        lambda: {"text": "ab" * 500, "pattern": "(" * 400 + "a|b" + ")*" * 400},
+        "",
+        template("  a: '{{ spec.text | regex_replace(spec.pattern, 'x') | length }}'\n"),
+    ),
+    Shape(
+        "many matches that read the rest of the text",
+        FROM_FILE,
+        lambda: {"text": "ab" * 50_000, "pattern": "a.*z|a"},
+        WORK,
+        template("  a: '{{ spec.text | regex_findall(spec.pattern) | length }}'\n"),
+    ),
+    Shape(
+        "items that all fail",
+        EACH,
+        lambda: {"items": texts(5000)},
+        "",
+        of_each("  a: '{{ spec.missing[item] }}'\n"),
+    ),
+    Shape(
+        "items that share a name",
+        EACH,
+        lambda: {"items": texts(5000)},
+        "",
+        template("  a: '{{ item }}'\n"),
+    ),
+    Shape(
+        "objects that all fail, each in its own words",
+        EACH,
+        lambda: {"items": texts(5000)},
+        "",
+        {"a": EACH_CONFIG.replace("a-{{ index }}", "A-{{ index }}")},
+    ),
+    Shape(
+        "objects that all have a problem of their own",
+        """
+        children:
+          a:
+            forEach: "{{ spec['items'] }}"
+            readyWhen: "{{ this.data.ready[item] == 1 }}"
+            object:
+              apiVersion: v1
+              kind: ConfigMap
+              metadata: {name: "a-{{ index }}"}
+              data: {ready: "no"}
+        """,
+        lambda: {"items": texts(5000)},
+        "",
+        {},
+        created,
+    ),
+    Shape(
+        "256 patterns",
+        FROM_FILE,
+        lambda: {
+            "text": "".join(f"{number:x}" for number in range(600)),
+            "patterns": [f"[0-9a-f]*a[0-9a-f]{{9}}{number:03}" for number in range(256)],
+        },
+        "",
+        template("  a: '{% for p in spec.patterns %}{{ spec.text | regex_match(p) }}{% endfor %}'\n"),
+    ),
+    Shape(
+        "who else writes 4,000 environment variables",
+        FROM_FILE,
+        lambda: {"env": [{"name": f"name-{number}", "value": "x"} for number in range(4000)]},
+        "",
+        {"a": DEPLOYMENT + "          env: {{ spec.env }}\n"},
+        in_conflict,
+    ),
+    Shape(
+        "a difference of 10,000 equal arguments",
+        FROM_FILE,
+        lambda: {"args": ["x"] * 10_000},
+        "",
+        {"a": DEPLOYMENT + "          args: {{ spec.args }}\n"},
+        with_other_args,
+    ),
+    Shape(
+        "4,000 ports beside those of another client",
+        FROM_FILE,
+        lambda: {"ports": [{"name": f"p{number}", "port": number} for number in range(1, 4000)]},
+        "",
+        {"a": SERVICE},
+        with_ports_of_others,
+    ),
+    Shape(
+        "4,000 ports whose numbers another client has changed",
+        FROM_FILE,
+        lambda: {"ports": [{"name": f"p{number}", "port": number} for number in range(1, 4000)]},
+        "",
+        {"a": SERVICE},
+        with_edited_ports,
+    ),
+    Shape(
+        "fractions",
+        FROM_FILE,
+        lambda: {"items": [f"{number}.5Gi" for number in range(90_000)]},
+        WORK,
+        template("  a: '{% for x in spec['items'] %}{{ (x | quantity) * 3 / 7 + (x | quantity) }}{% endfor %}'\n"),
+    ),
+    Shape(
+        "groups by an attribute that is missing, in a loop",
+        FROM_FILE,
+        lambda: {"items": texts(5000)},
+        WORK,
+        template("  a: '{% for x in spec['items'] %}{{ spec['items'] | groupby('a', 'x') | length }}{% endfor %}'\n"),
+    ),
+    Shape(
+        "missing values in comments",
+        FROM_FILE,
+        lambda: {"items": texts(90_000)},
+        MEMORY,
+        template("{% for x in spec['items'] %}\n  # {{ spec.q.w }}\n{% endfor %}\n  a: b\n"),
+    ),
+    Shape(
+        "5,000 Deployments",
+        EACH,
+        lambda: {"items": texts(5000)},
+        "",
+        {"a": DEPLOYMENT.replace("name: a\n", "name: a-{{ index }}\n", 1)},
+    ),
+    Shape(
+        "an edit of 5,000 small children",
+        EACH,
+        lambda: {"items": texts(5000)},
+        "",
+        of_each("  a: '{{ item }}'\n"),
+        with_other_items,
+    ),
+    Shape(
+        "mappings inside printed mappings",
+        FROM_FILE,
+        lambda: {"items": texts(60_000)},
+        MEMORY,
+        template("{% for x in spec['items'] %}\n  {{ {'k' ~ x: {'v': [[], [], [], [], [], []]}} }}\n{% endfor %}"),
+    ),
+]

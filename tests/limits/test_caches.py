@@ -1,0 +1,65 @@
+"""What custom resources contain decides which entries a cache has, so caches are bounded by what they keep."""
+
+from __future__ import annotations
+
+import pytest
+import re2
+
+from ruleop.merge import Record, create_fields, encode, record
+from ruleop.merge.equality import _digest_of_text, fingerprint
+from ruleop.schema.quantity import _parse, parse_quantity
+from ruleop.schema.shape import UNKNOWN
+from ruleop.templating.filters.text_filters import MAX_PROGRAM, MAX_PROGRAMS, _compiled, regex_match
+from tests.limits.shapes import FROM_FILE, template
+from tests.planning.harness import Harness
+
+
+def test_lists_of_different_lengths_do_not_fill_the_memory():
+    """950 resources of up to 4 KiB, each of which gives the template's text another form."""
+    loop = "  {% for x in spec['items'] %}\n  key-{{ loop.index }}: '{{ x }}'\n  {% endfor %}\n"
+    harness = Harness.of(FROM_FILE, **template(loop))
+    assert harness.resource is not None
+    for number in range(0, 950, 10):
+        harness.resource["spec"] = {"items": ["x"] * number}
+        harness.plan()
+    skeletons = harness.rule.children["a"].body.renderer.skeletons
+    assert skeletons.bytes <= skeletons.MAX_BYTES
+    values = sum(each.size for each in skeletons.cache.values())
+    assert values * skeletons.NODE_BYTES <= skeletons.MAX_BYTES
+
+
+def test_few_patterns_are_kept_and_each_is_small(monkeypatch):
+    _compiled.cache_clear()
+    asked = []
+    compile_pattern = re2.compile
+    monkeypatch.setattr(
+        re2, "compile", lambda text, options: asked.append(options.max_mem) or compile_pattern(text, options)
+    )
+    for number in range(256):
+        regex_match("text", f"t{number}")
+    assert _compiled.cache_info().currsize == MAX_PROGRAMS
+    assert MAX_PROGRAMS * MAX_PROGRAM <= 24 << 20
+    assert set(asked) == {MAX_PROGRAM}
+
+
+def test_records_are_kept_up_to_a_number_of_characters(monkeypatch):
+    monkeypatch.setattr(record, "_decoded_records", {})
+    monkeypatch.setattr(record, "_cached_length", 0)
+    monkeypatch.setattr(record, "_MAX_CACHED", 10_000)
+    for number in range(100):
+        fields = create_fields(
+            {"metadata": {"name": "a"}, "data": {f"key-{number}-{each}": "" for each in range(50)}}, UNKNOWN
+        )
+        encode(Record("a", fields))
+        assert sum(map(len, record._decoded_records)) == record._cached_length <= 10_000
+    assert record._decoded_records
+
+
+@pytest.mark.parametrize("length", [300, 1_000_000])
+def test_long_texts_are_not_kept_for_their_digest_or_amount(length):
+    _digest_of_text.cache_clear()
+    _parse.cache_clear()
+    assert len(fingerprint("a" * length)) == 16
+    assert parse_quantity("1" * length) is None
+    assert not _digest_of_text.cache_info().currsize
+    assert not _parse.cache_info().currsize

@@ -1,0 +1,183 @@
+"""Large plans are divided between turns of the loop. Steps are counted, not seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import gc
+import itertools
+
+import pytest
+
+from ruleop.engine.reconcile import reconciler
+from ruleop.engine.reconcile import turns as module
+from ruleop.engine.reconcile.turns import Turns
+from ruleop.planning import Planning, plan
+from tests.limits.shapes import EACH, FROM_FILE, of_each, template, texts
+from tests.limits.turns import Large
+from tests.planning.harness import Harness, as_bytes
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A millisecond passes each time that somebody looks at the clock."""
+    times = itertools.count(1)
+    monkeypatch.setattr(module.time, "perf_counter", lambda: next(times) / 1000)
+
+
+def in_loop(test):
+    """Runs an asynchronous test."""
+
+    @functools.wraps(test)
+    def run(**fixtures):
+        asyncio.run(test(**fixtures))
+
+    return run
+
+
+def steps_of(number, log, name):
+    for each in range(number):
+        log.append((name, each))
+        yield
+    return name
+
+
+@in_loop
+async def test_long_work_is_divided_and_one_is_finished_after_the_other(clock):
+    log, turns, others = [], Turns(), []
+
+    async def other():
+        while True:
+            others.append(len(log))
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    results = await asyncio.gather(*(turns.finish_steps(steps_of(40, log, name)) for name in "abc"))
+    task.cancel()
+    assert results == ["a", "b", "c"]
+    assert max(after - before for before, after in itertools.pairwise(others)) <= 15
+    after_the_first_slices = [name for name, each in log if each > 12]
+    assert after_the_first_slices == sorted(after_the_first_slices)
+
+
+@in_loop
+async def test_short_work_never_waits():
+    turns = Turns()
+    work = turns.finish_steps(steps_of(3, [], "a"))
+    with pytest.raises(StopIteration) as ended:
+        work.send(None)  # a coroutine that waits would not end here
+    assert ended.value.value == "a"
+
+
+@in_loop
+async def test_an_error_ends_the_work_and_others_continue(clock):
+    turns, log = Turns(), []
+
+    def failing():
+        for _ in range(30):
+            yield
+        raise ValueError
+
+    results = await asyncio.gather(
+        turns.finish_steps(failing()), turns.finish_steps(steps_of(50, log, "b")), return_exceptions=True
+    )
+    assert isinstance(results[0], ValueError)
+    assert results[1] == "b"
+
+
+def test_a_plan_in_steps_is_the_same_plan():
+    harness = Harness.of(EACH, {"items": texts(20)}, **of_each("  a: '{{ item }}'\n"))
+    assert harness.resource is not None
+    planning = Planning(harness.rule, harness.resource, harness.observed())
+    steps = 0
+    while (planned := planning.run(lambda: True)) is None:
+        steps += 1
+        # Another plan in between has an account of its own, and does not change this one.
+        assert as_bytes(harness.plan()) == as_bytes(plan(harness.rule, harness.resource, harness.observed()))
+    assert steps > 40
+    assert as_bytes(planned) == as_bytes(harness.plan())
+
+
+def test_each_plan_has_an_account_of_its_own():
+    harness = Harness.of(FROM_FILE, {"items": texts(3000)}, **template("  a: '{{ spec['items'] | join }}'\n"))
+    assert harness.resource is not None
+    harness.plan()  # parses the template's text, which is cached
+    plans = [Planning(harness.rule, harness.resource, harness.observed()) for _ in range(3)]
+    while plans[0].run(lambda: True) is None:
+        plans[1].run(lambda: True)
+    plans[1].finish()
+    plans[2].finish()
+    assert plans[0].account.units == plans[1].account.units == plans[2].account.units > 0
+
+
+def test_a_plan_leaves_nothing_for_the_garbage_collector():
+    harness = Harness.of(
+        EACH + "    let: {x: \"{{ spec['items'] }}\"}\n",
+        {"items": texts(5)},
+        **of_each("  a: '{{ item }}{{ x | length }}'\n"),
+    )
+    harness.plan()
+    gc.collect()
+    gc.disable()
+    try:
+        harness.plan()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+
+
+@in_loop
+async def test_several_large_resources_are_reconciled_in_many_turns(clock):
+    large = Large(3, 60)
+    thresholds = gc.get_threshold()
+    turns = await large.reconcile()
+    assert len(turns) > 50
+    assert gc.get_threshold() == thresholds
+    assert len(large.cluster.bodies) == 3 + 3 * 60
+    large.edit()
+    await large.reconcile()
+    images = {
+        large.cluster.get(key)["spec"]["template"]["spec"]["containers"][0]["image"]
+        for key in large.cluster.bodies
+        if key.kind == "Deployment"
+    }
+    assert images == {"ix"}
+
+
+OBSERVE = """
+observe:
+  seen: {group: "", version: v1, kind: Secret, name: "{{ spec.image }}"}
+"""
+
+
+@in_loop
+async def test_a_large_plan_that_begins_to_watch_something_is_made_again(clock, monkeypatch):
+    """What it watches may have changed between two of its turns, when no event of it was expected yet."""
+    made = []
+    monkeypatch.setattr(reconciler, "Planning", lambda *args, **more: made.append(1) or Planning(*args, **more))
+    counts = []
+    for more in ("", OBSERVE):
+        large = Large(1, 60, more=more)
+        for _ in range(2):
+            made.clear()
+            await large.reconcile()
+            counts.append(len(made))
+    assert counts == [2, 1, 3, 1]
+
+
+@in_loop
+async def test_full_collections_are_suspended_only_while_large_passes_are_in_progress(monkeypatch):
+    pause, before = Turns().collector_pause, gc.get_threshold()
+    pause.begin()
+    pause.begin()
+    assert gc.get_threshold() == (*before[:2], module.NEVER)
+    pause.end()
+    assert gc.get_threshold()[2] == module.NEVER
+    pause.end()
+    assert gc.get_threshold() == before
+    monkeypatch.setattr(module, "LONGEST_PAUSE", 0.0)
+    pause.begin()
+    await asyncio.sleep(0.01)
+    assert gc.get_threshold() == before
+    pause.end()
+    assert gc.get_threshold() == before

@@ -1,0 +1,250 @@
+"""What a template computes from a Secret is masked in a plan, wherever it goes and whatever is done to it.
+
+A Secret holds a marked value. Generated templates copy it, cut it, join it, encode it and put it into variables, macros,
+loops and files; the result goes into fields, names of fields, list items and longer texts of other kinds. Then the plans
+to create the objects, to change them and to remove the fields again are searched for the value, for each part of it of
+four characters, and for its encodings.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import orjson
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ruleop.planning import History, plan
+from ruleop.report.plan_text import as_json, show, text_of
+from ruleop.rules import ProjectErrors
+from tests.planning.harness import Harness, key
+
+MARK, OLD = "Pl4nt3dV4lu3", "0ldS3cr3tTxt"
+WATCH = """
+observe:
+  source: {version: v1, kind: Secret, name: source}
+  all: {version: v1, kind: Secret, selector: {a: b}}
+let:
+  outer: "{{ source.data.v | b64decode }}"
+children:
+  own: {template: own.yaml}
+  c: {template: c.yaml}
+  copy: {template: copy.yaml}
+"""
+OWN = "apiVersion: v1\nkind: Secret\nmetadata: {name: own}\ndata: {v: '{{ source.data.v }}'}\n"
+COPY = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: copy}\ndata: {again: 'x{{ c.data.a }}'}\n"
+
+
+def secret(value: str, name: str = "source") -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": "shop", "labels": {"a": "b"}},
+        "data": {
+            "v": base64.b64encode(value.encode()).decode(),
+            "conf": base64.b64encode(json.dumps({"user": "app", "password": value}).encode()).decode(),
+        },
+    }
+
+
+def parts(value: str) -> set[str]:
+    """What must not be shown: parts of the value, in the common encodings."""
+    found = {value[at : at + 4] for at in range(len(value) - 3)}
+    found |= {part.upper() for part in found} | {part.lower() for part in found} | {part[::-1] for part in found}
+    for text in (value, base64.b64encode(value.encode()).decode()):
+        found.add(base64.b64encode(text.encode()).decode()[:12])
+    return found
+
+
+def harness(body: str, value: str = MARK) -> Harness:
+    found = Harness.of(WATCH, {"app": "shop-app", "tags": {"x": "one"}}, c=body, own=OWN, copy=COPY)
+    found.add(secret(value))
+    return found
+
+
+def searched(found: Harness, value: str, *, whole: bool = False) -> str:
+    planned = found.plan(History.NONE)
+    assert found.resource is not None
+    text = text_of(show(planned, found.resource, found))
+    text += orjson.dumps(as_json(planned, found.resource)).decode()
+    shown = [part for part in ({value} if whole else parts(value)) if part in text]
+    assert not shown, text
+    return text
+
+
+SOURCES = st.sampled_from(
+    [
+        "source.data.v | b64decode",
+        "live.own.data.v | default('') | b64decode",
+        "own.data.v | b64decode",
+        "(all | first).data.v | b64decode",
+        "outer",
+        "(source.data.conf | b64decode | from_json).password",
+        "source['data']['v'] | b64decode",
+        "(source.data | dict2items | first).value | b64decode",
+        "[source][0].data.v | b64decode",
+        "(spec.no | default(source)).data.v | b64decode",
+    ]
+)
+STEPS = st.sampled_from(
+    [
+        "VALUE",
+        "(VALUE)[2:9]",
+        "(VALUE)[:6]",
+        "(VALUE) | upper",
+        "(VALUE) | reverse | join('')",
+        "(VALUE) | b64encode",
+        "(VALUE) | replace('4', 'x')",
+        "(VALUE) | regex_replace('3', '')",
+        "'https://user:' ~ (VALUE) ~ '@host/'",
+        "[VALUE, 'x'] | join('-')",
+        "{'k': VALUE} | to_json",
+        "{'k': VALUE}.k",
+        "('%s!' | format(VALUE))",
+        "(VALUE) | truncate(8, true, '')",
+        "(VALUE).split('t') | last",
+        "(VALUE) if spec.app else 'no'",
+        "spec.no | default(VALUE)",
+        "(VALUE) | list | join('')",
+        "(VALUE) | urlencode",
+        "namespace(x=VALUE).x",
+        "dict(x=VALUE).x",
+        "[spec.app, VALUE] | last",
+        "([VALUE] | map('lower') | list)[0]",
+    ]
+)
+
+
+@st.composite
+def values(draw: st.DrawFn) -> str:
+    found = draw(SOURCES)
+    for _ in range(draw(st.integers(0, 3))):
+        found = draw(STEPS).replace("VALUE", found)
+    return found
+
+
+BEFORE = {
+    "": "{{ VALUE }}",
+    "{% set v = VALUE %}\n": "{{ v }}",
+    "{% set v %}a{{ VALUE }}{% endset %}\n": "{{ v | upper }}",
+    "{% macro m(x, y='') %}{{ x }}{{ y }}{% endmacro %}\n": "{{ m('a', VALUE) }}",
+    "{% macro m() %}{{ VALUE }}{% endmacro %}\n": "{{ m() }}",
+    "{% macro m() %}{{ caller(VALUE) }}{% endmacro %}\n": "{% call(x) m() %}{{ x }}{% endcall %}",
+    "{% set ns = namespace(v='') %}{% for i in [1] %}{% set ns.v = VALUE %}{% endfor %}\n": "{{ ns.v }}",
+    "{# a loop #}\n": "{% for x in [VALUE] %}{{ x }}{% endfor %}",
+    "{# letters #}\n": "{% for x in VALUE %}{{ x }}{% endfor %}",
+    "{# with #}\n": "{% with x = VALUE %}{{ x }}{% endwith %}",
+    "{# a filter #}\n": "{% filter upper %}{{ VALUE }}{% endfilter %}",
+    "{# unpacked #}\n": "{% for x, y in [['a', VALUE]] %}{{ y }}{% endfor %}",
+}
+HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n  annotations:\n    plain: '{{ spec.app }}'\n"
+DEPLOYMENT = (
+    "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: c}\ndata: {a: a}\nspec:\n  template:\n    spec:\n"
+    "      containers:\n      - name: app\n        image: '{{ spec.app }}'\n        env:\n"
+    "        - {name: PLAIN, value: '{{ spec.app }}'}\n        - {name: P, value: '{PRINTED}'}\n"
+    "        args: ['--x', '{PRINTED}']\n"
+)
+BODIES = st.sampled_from(
+    [
+        HEAD + "data:\n  b: '{{ spec.app }}'\n  a: {PRINTED}\n",
+        HEAD + "data:\n  b: '{{ spec.app }}'\n  a: 'x {PRINTED} y'\n",
+        HEAD + "    note: 'x{PRINTED}'\ndata: {a: a}\n",
+        HEAD + "data:\n  a: |\n    user = {{ spec.app }}\n    password = {PRINTED}\n",
+        HEAD + "data:\n  a: a\n  'k-{PRINTED}': b\n",
+        DEPLOYMENT,
+    ]
+)
+
+
+def body(value: str, before: str, text: str) -> str:
+    printed = BEFORE[before].replace("VALUE", f"({value})")
+    return before.replace("VALUE", f"({value})") + text.replace("{PRINTED}", printed)
+
+
+@settings(max_examples=30)
+@given(values(), st.sampled_from(sorted(BEFORE)), BODIES)
+@example("own.data.v", "", HEAD + "data:\n  a: {PRINTED}\n")
+def test_nothing_that_is_computed_from_a_secret_is_shown(value: str, before: str, text: str) -> None:
+    try:
+        found = harness(body(value, before, text), OLD)
+    except ProjectErrors:
+        return  # an expression that is not possible there
+    searched(found, OLD)
+    found.step()
+    found.step()
+    searched(found, OLD)
+    found.change(key("source", "Secret"), {"data": secret(MARK)["data"]})
+    for _ in range(3):
+        text = searched(found, OLD)
+        searched(found, MARK)
+        found.step()
+
+
+# -- examples ----------------------------------------------------------------------------------------------------------
+
+
+def changed(text: str) -> str:
+    """The plan after a change of the Secret and of the CR."""
+    found = harness(text, OLD)
+    found.settle()
+    found.change(key("source", "Secret"), {"data": secret(MARK)["data"]})
+    assert found.resource is not None
+    found.resource["spec"].update(app="other")
+    planned = found.plan(History.NONE)
+    assert found.resource is not None
+    return text_of(show(planned, found.resource, found))
+
+
+def test_fields_from_the_cr_are_still_shown() -> None:
+    text = changed(HEAD + "data:\n  plain: '{{ spec.app }}'\n  a: 'x{{ source.data.v | b64decode }}'\n  z: '1'\n")
+    assert "data.plain: shop-app -> other" in text
+    assert "data.a: *** (before) -> *** (after)" in text
+
+
+def test_items_of_a_list_are_matched_by_name() -> None:
+    text = changed(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: c}\ndata: {a: a}\nspec:\n  template:\n    spec:\n"
+        "      containers:\n      - name: app\n        env:\n        - {name: A, value: '{{ spec.app }}'}\n"
+        "        - {name: B, value: '{{ outer }}'}\n"
+    )
+    assert "env[name=A].value: shop-app -> other" in text
+    assert "env[name=B].value: *** (before) -> *** (after)" in text
+
+
+def test_a_checksum_is_shown() -> None:
+    text = changed(HEAD + "    sum: '{{ source.data | sha256(8) }}'\ndata: {a: a}\n")
+    assert "metadata.annotations.sum: " in text
+    assert "***" not in text.replace("*** (before) -> *** (after)", "", 1)
+
+
+def test_a_copy_that_an_earlier_rule_made_is_masked() -> None:
+    found = harness(HEAD + "data:\n  a: 'x{{ source.data.v | b64decode }}'\n")
+    found.settle()
+    other = harness(HEAD + "data:\n  a: 'y'\n")
+    other.objects = found.objects
+    text = searched(other, MARK)
+    assert 'data.a: x*** -> "y"' in text
+
+
+def test_values_of_the_cr_are_not_masked() -> None:
+    found = harness(HEAD + "data:\n  a: '{{ spec.app }}'\n", "shop-app")
+    planned = found.plan(History.NONE)
+    assert found.resource is not None
+    assert "shop-app" in json.dumps(as_json(planned, found.resource))
+
+
+def test_generated_values_are_masked_in_other_kinds_too() -> None:
+    text = HEAD + "data: {p: '{{ random_password(24) }}', app: '{{ spec.app }}'}\n"
+    found = Harness.of("children: {c: {template: c.yaml, apply: {strategy: create-only}}}", {"app": "x"}, c=text)
+    planned = found.plan(History.NONE)
+    assert found.resource is not None
+    (action,) = as_json(planned, found.resource)["actions"]
+    assert action["object"]["data"] == {"p": "***", "app": "x"}
+
+
+def test_the_operator_does_not_look_for_masks() -> None:
+    found = harness(HEAD + "data:\n  a: '{{ outer }}'\n")
+    assert found.resource is not None
+    assert plan(found.rule, found.resource, found.observed(), History.NONE, masks=False).masks is None
