@@ -15,6 +15,7 @@ from ruleop.cli.dev_views import LiveView, PlainView
 from ruleop.cli.documents import read_documents
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.cli.project import Folder, is_unreadable, load, project_options, variables
+from ruleop.cli.run import collect_garbage_seldom
 from ruleop.cli.terminal import has_colour
 from ruleop.dev.session import Session, Settings
 from ruleop.engine.manager.options import Options
@@ -107,6 +108,7 @@ def command(
         variables=variables(env_files),
         grace=5.0,
     )
+    collect_garbage_seldom()
     return asyncio.run(_run(project, Path(folder), options, settings))
 
 

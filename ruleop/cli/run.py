@@ -156,11 +156,11 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
         environ=dict(os.environ),
         variables=variables(env_files),
     )
-    _collect_garbage_seldom()
+    collect_garbage_seldom()
     return asyncio.run(_run(project, Path(folder), options))
 
 
-def _collect_garbage_seldom() -> None:
+def collect_garbage_seldom() -> None:
     """What is loaded by now stays, and is not looked through again. A pass makes some thousand objects that go without
     the collector, and a tenth of the operator's CPU went into looking for cycles among them."""
     gc.freeze()

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -110,13 +111,11 @@ class Session:
         """Waits until all custom resources are ready, and nothing has changed for a moment."""
         while True:
             self._changed.clear()
-            if self.is_settled():
-                try:
-                    await asyncio.wait_for(self._changed.wait(), QUIET)
-                except TimeoutError:
-                    return
-            else:
-                await self._changed.wait()
+            start = time.monotonic()
+            settled = self.is_settled()
+            await asyncio.sleep(max(QUIET, 10 * (time.monotonic() - start)))  # thousands take a while to check
+            if settled and not self._changed.is_set():
+                return
 
     def is_settled(self) -> bool:
         resources = list(self.resources())

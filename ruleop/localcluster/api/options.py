@@ -27,6 +27,7 @@ class WriteOptions:
     field_validation: str = "Warn"  # Strict, Warn or Ignore
     force: bool = False
     is_patch: bool = False
+    is_stored: bool = False  # an update has the form of a stored object: nothing to decode or to fill in
 
     @classmethod
     def of(cls, query: Mapping[str, str], user_agent: str, options: str, *, is_apply: bool = False) -> WriteOptions:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ruleop.localcluster.store.store import Store
 
 NAMESPACES: Final = Resource("", "namespaces")
-CONTROLLERS: Final = WriteOptions(manager="kube-controller-manager", field_validation="Ignore")
+CONTROLLERS: Final = WriteOptions(manager="kube-controller-manager", field_validation="Ignore", is_stored=True)
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -157,12 +157,15 @@ class Writer:
             new.pop("status", None)
             if "status" in old.obj:
                 new["status"] = old.obj["status"]
-        new, causes = self._checked(served, new, options)
-        if causes:  # fields of an invalid object cannot be tracked
-            self._validate(served, new, old.obj, causes)
-        if served.strategy.prepare is not None and subresource != "status":
-            new = served.strategy.prepare(new, old.obj)
-        new = self._tracked(served, old.obj, served.strategy.default(_completed(served, new)), subresource, options)
+        causes: list[Cause] = []
+        if not options.is_stored:
+            new, causes = self._checked(served, new, options)
+            if causes:  # fields of an invalid object cannot be tracked
+                self._validate(served, new, old.obj, causes)
+            if served.strategy.prepare is not None and subresource != "status":
+                new = served.strategy.prepare(new, old.obj)
+            new = served.strategy.default(_completed(served, new))
+        new = self._tracked(served, old.obj, new, subresource, options)
         return self._updated(served, old, new, subresource, options, causes)
 
     def _updated(

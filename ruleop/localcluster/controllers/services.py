@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.localcluster.controllers.machinery import is_being_deleted, reference_to
 from ruleop.localcluster.controllers.pods import NODE, PODS
@@ -10,7 +10,7 @@ from ruleop.localcluster.controllers.replica_set import is_over, is_ready
 from ruleop.localcluster.store.store import Name, Resource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ruleop.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
@@ -23,21 +23,45 @@ INGRESSES: Final = Resource("networking.k8s.io", "ingresses")
 ADDRESS: Final = "192.0.2.100"
 
 
+_ByLabel: TypeAlias = "dict[tuple[str, str, str], dict[Name, None]]"
+"""Names of objects by namespace, label and value."""
+
+
 class Services:
     resource = SERVICES
 
     def __init__(self, machinery: Machinery) -> None:
         self.machinery = machinery
+        self._by_label: _ByLabel = {}  # Services, by a label that they select
+        self._pods: _ByLabel = {}  # by their labels
 
     def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
         if resource == SERVICES:
+            self._index(event)
             yield event.new.name
         elif resource == PODS:
-            labels = event.new.obj["metadata"].get("labels") or {}
-            for each in self.machinery.store.all(SERVICES, event.new.name.namespace):
-                selector = each.obj["spec"].get("selector")
-                if selector and selector.items() <= labels.items():
-                    yield each.name
+            namespace, labels = event.new.name.namespace, _labels(event.new)
+            self._index_pod(event)
+            for label in labels.items():
+                for name in self._by_label.get((namespace, *label), ()):
+                    service = self.machinery.store.get(SERVICES, name)
+                    if service is not None and service.obj["spec"]["selector"].items() <= labels.items():
+                        yield name
+
+    def _index_pod(self, event: Event) -> None:
+        name = event.new.name
+        before = set() if event.old is None else set(_labels(event.old).items())
+        after = set() if event.deleted else set(_labels(event.new).items())
+        for label in before - after:
+            self._pods.get((name.namespace, *label), {}).pop(name, None)
+        for label in after - before:
+            self._pods.setdefault((name.namespace, *label), {})[name] = None
+
+    def _index(self, event: Event) -> None:
+        if event.old is not None and (label := _first_label(event.old)) is not None:
+            self._by_label.get(label, {}).pop(event.old.name, None)
+        if not event.deleted and (label := _first_label(event.new)) is not None:
+            self._by_label.setdefault(label, {})[event.new.name] = None
 
     def sync(self, name: Name) -> None:
         found = self.machinery.store.get(SERVICES, name)
@@ -51,12 +75,14 @@ class Services:
             self.machinery.update_status(
                 SERVICES, found, {"loadBalancer": {"ingress": [{"ip": ADDRESS, "ipMode": "VIP"}]}}
             )
-        if not spec.get("selector") or spec.get("type") == "ExternalName":
+        label = _first_label(found)
+        if label is None or spec.get("type") == "ExternalName":
             return
         pods = [
             each.obj
-            for each in self.machinery.store.all(PODS, name.namespace)
-            if spec["selector"].items() <= (each.obj["metadata"].get("labels") or {}).items()
+            for pod in sorted(self._pods.get(label, ()))
+            if (each := self.machinery.store.get(PODS, pod)) is not None
+            and spec["selector"].items() <= _labels(each).items()
             and not is_over(each.obj)
             and (each.obj.get("status") or {}).get("podIP")
         ]
@@ -133,6 +159,17 @@ class Ingresses:
         found = self.machinery.store.get(INGRESSES, name)
         if found is not None and not is_being_deleted(found.obj):
             self.machinery.update_status(INGRESSES, found, {"loadBalancer": {"ingress": [{"ip": ADDRESS}]}})
+
+
+def _labels(found: Stored) -> Mapping[str, str]:
+    return found.obj["metadata"].get("labels") or {}
+
+
+def _first_label(service: Stored) -> tuple[str, str, str] | None:
+    """One label that all pods of a Service have: the last of its selector, which is the most specific one more often
+    than the first."""
+    selector = service.obj["spec"].get("selector")
+    return (service.name.namespace, *list(selector.items())[-1]) if selector else None
 
 
 def _port(port: Object, pods: list[Object]) -> dict[str, Any]:

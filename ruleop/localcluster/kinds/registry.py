@@ -58,6 +58,8 @@ class Registry:
     def __init__(self) -> None:
         self._by_path: dict[tuple[str, str, str], Served] = {}
         self._custom: dict[Resource, tuple[Served, ...]] = {}
+        self._stored: dict[Resource, Served | None] = {}  # by `of`
+        self._versions: dict[tuple[str, str], list[Served]] = {}  # by `in_group_version`
         for served in _builtin():
             self._by_path[served.kind.group, served.kind.version, served.plural] = served
 
@@ -66,8 +68,11 @@ class Registry:
 
     def of(self, resource: Resource) -> Served | None:
         """The resource in the version in which its objects are stored."""
-        found = [each for each in self.all() if each.resource == resource]
-        return next((each for each in found if each.kind.version == each.storage_version), found[0] if found else None)
+        if resource not in self._stored:
+            found = [each for each in self.all() if each.resource == resource]
+            stored = (each for each in found if each.kind.version == each.storage_version)
+            self._stored[resource] = next(stored, found[0] if found else None)
+        return self._stored[resource]
 
     def all(self) -> Iterator[Served]:
         return iter(tuple(self._by_path.values()))
@@ -78,7 +83,10 @@ class Registry:
         return [*GROUP_VERSIONS, *(each for each in custom if each not in GROUP_VERSIONS)]
 
     def in_group_version(self, group: str, version: str) -> list[Served]:
-        return [each for each in self.all() if (each.kind.group, each.kind.version) == (group, version)]
+        if (group, version) not in self._versions:
+            found = [each for each in self.all() if (each.kind.group, each.kind.version) == (group, version)]
+            self._versions[group, version] = found
+        return self._versions[group, version]
 
     def serve(self, resource: Resource, versions: Iterable[Served]) -> None:
         """Serves the versions of a custom resource, instead of those that were served so far."""
@@ -86,8 +94,12 @@ class Registry:
         self._custom[resource] = tuple(versions)
         for each in self._custom[resource]:
             self._by_path[each.kind.group, each.kind.version, each.plural] = each
+        self._stored.clear()
+        self._versions.clear()
 
     def stop_serving(self, resource: Resource) -> None:
+        self._stored.clear()
+        self._versions.clear()
         for each in self._custom.pop(resource, ()):
             del self._by_path[each.kind.group, each.kind.version, each.plural]
 

@@ -79,10 +79,10 @@ class Served:
     schema: Schema = field(default_factory=dict)
     columns: tuple[PrinterColumn, ...] = ()
     selectable: tuple[str, ...] = ()  # fields for selectors
+    resource: Resource = field(init=False)
 
-    @property
-    def resource(self) -> Resource:
-        return Resource(self.kind.group, self.plural)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "resource", Resource(self.kind.group, self.plural))
 
     @property
     def title(self) -> str:
