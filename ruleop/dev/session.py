@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ruleop.localcluster.store.store import Event
     from ruleop.rules import Project
 
-CRD_PERIOD: Final = 0.5  # seconds between two looks at the files of crds/
+CRD_PERIOD: Final = 0.5  # seconds between two checks of the files of crds/
 QUIET: Final = 0.2  # seconds without a change, after which the custom resources are settled
 EVENTS: Final = Resource("", "events")
 _FIRST: Final = ("Namespace", "CustomResourceDefinition")

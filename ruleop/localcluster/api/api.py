@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import secrets
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +24,7 @@ from ruleop.localcluster.api.route import Route, route_of
 from ruleop.localcluster.api.scale import scale_of, scaled
 from ruleop.localcluster.api.selection import selection_of
 from ruleop.localcluster.api.watching import DEFAULT_TIMEOUT, Watch, WatchOptions
+from ruleop.localcluster.clock import now, timestamp
 from ruleop.localcluster.errors import (
     READ_TYPES,
     Cause,
@@ -40,7 +43,7 @@ from ruleop.localcluster.errors import (
 from ruleop.localcluster.http.message import Response, Stream
 from ruleop.localcluster.http.protobuf import MEDIA_TYPE, ProtobufError, read_protobuf
 from ruleop.localcluster.kinds.registry import REVIEWS, is_builtin_group
-from ruleop.localcluster.store.store import Name, Stored, TooOldError
+from ruleop.localcluster.store.store import Name, Resource, Stored, TooOldError
 from ruleop.schema.table import builtin_release
 
 if TYPE_CHECKING:
@@ -54,6 +57,8 @@ if TYPE_CHECKING:
     from ruleop.localcluster.store.store import Store
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_ENDPOINTS: Final = Resource("", "endpoints")
+_ENDPOINTS_WARNING: Final = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 _TRUE: Final = ("true", "1", "True")
 _YAML: Final = frozenset({"application/yaml", "application/apply-patch+yaml"})
 JSON_PATCH, MERGE = "application/json-patch+json", "application/merge-patch+json"
@@ -97,6 +102,8 @@ class Api:
             raise unknown_path()
         if served.is_custom and served.namespaced and not route.namespace and _needs_namespace(request, route):
             return _NO_PAGE
+        if served.resource == _ENDPOINTS:
+            self.writer.warnings.append(_ENDPOINTS_WARNING)
         if served.kind.kind in REVIEWS:
             return _json(review(served, _body(request)), 201)
         if route.subresource:
@@ -121,13 +128,17 @@ class Api:
             )
         if path.startswith("/openapi/v3/") and (found := self.openapi.document(path.removeprefix("/openapi/v3/"))):
             return Response(200, found)
-        document = self.openapi.index() if path == "/openapi/v3" else self._discovery(path)
+        if path == "/openapi/v2" and "protobuf" in request.headers.get("accept", ""):
+            return Response(200, b"", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
+        document = (
+            self.openapi.index() if path == "/openapi/v3" else self._discovery(path, request.headers.get("host", ""))
+        )
         return _NO_PAGE if document is None else _json(document)
 
-    def _discovery(self, path: str) -> dict[str, Any] | None:
+    def _discovery(self, path: str, host: str) -> dict[str, Any] | None:
         match path.strip("/").split("/"):
             case ["api"]:
-                return discovery.api_versions()
+                return discovery.api_versions(host)
             case ["apis"]:
                 return discovery.group_list(self.registry)
             case ["api", version]:
@@ -303,6 +314,10 @@ class Api:
             return self._scale(request, route, served)
         if route.subresource == "finalize" and route.plural == "namespaces" and request.method == "PUT":
             return self._update(request, route, served)
+        if request.method == "POST" and (route.plural, route.subresource) == ("serviceaccounts", "token"):
+            return self._token(request, route, served)
+        if request.method == "POST" and (route.plural, route.subresource) == ("pods", "eviction"):
+            return self._evict(request, route, served)
         if route.subresource in ("log", "exec", "attach", "portforward", "proxy") and route.plural == "pods":
             raise Rejected(
                 501,
@@ -314,6 +329,23 @@ class Api:
         if route.subresource == "status" and served.status:
             raise not_supported(route.group, route.plural, {"POST": "create", "DELETE": "delete"}[request.method])
         raise not_found(route.group, route.plural, route.name)
+
+    def _token(self, request: Request, route: Route, served: Served) -> Response:
+        """A token of a service account, which opens nothing."""
+        self._find(route, served)
+        body = _body(request)
+        spec = {"audiences": ["https://kubernetes.default.svc"], **(body.get("spec") or {})}
+        spec["expirationSeconds"] = spec.get("expirationSeconds") or 3600
+        expires = timestamp(time.time() + spec["expirationSeconds"])
+        status = {"token": secrets.token_urlsafe(48), "expirationTimestamp": expires}
+        metadata = {"name": route.name, "namespace": route.namespace, "creationTimestamp": now()}
+        return _json({**body, "metadata": metadata, "spec": spec, "status": status}, 201)
+
+    def _evict(self, request: Request, route: Route, served: Served) -> Response:
+        body = _body(request)
+        options = DeleteOptions.of(request.query, body.get("deleteOptions"))
+        self.writer.delete(served, self._find(route, served), options)
+        return _json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
 
     def _scale(self, request: Request, route: Route, served: Served) -> Response:
         old = self._find(route, served)

@@ -42,7 +42,7 @@ NAMESPACES: Final = Resource("", "namespaces")
 CONTROLLERS: Final = WriteOptions(manager="kube-controller-manager", field_validation="Ignore", is_stored=True)
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
-_SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _EMPTY: Final[tuple[Any, ...]] = (None, "", {}, [])
 _FOLDERS: Final = {
     "customresourcedefinitions": "apiextensions.k8s.io/customresourcedefinitions",
@@ -184,7 +184,7 @@ class Writer:
         if new["metadata"] != old.obj["metadata"]:
             causes = [*_finalizer_causes(old.obj, new), *metadata_causes(served.kind, new["metadata"]), *causes]
         self._validate(served, new, old.obj, causes)
-        new = self._with_generation(served, old.obj, new)
+        new = self._with_generation(served, old.obj, new, subresource)
         if keep_unchanged(old.obj, new) is old.obj:
             return old
         if options.dry_run:
@@ -230,7 +230,7 @@ class Writer:
             found["status"] = new["status"]
         return found
 
-    def _with_generation(self, served: Served, old: Object, new: dict[str, Any]) -> dict[str, Any]:
+    def _with_generation(self, served: Served, old: Object, new: dict[str, Any], subresource: str) -> dict[str, Any]:
         if not (served.strategy.has_generation or served.is_custom):
             return new
         if served.is_custom:
@@ -238,6 +238,8 @@ class Writer:
             changed = _without(old, apart) != _without(new, apart)
         else:
             changed = old.get("spec") != new.get("spec")
+            if served.kind.kind == "Deployment" and subresource != "status":
+                changed = changed or old["metadata"].get("annotations") != new["metadata"].get("annotations")
         if not changed:
             return new
         metadata = new["metadata"]
@@ -388,7 +390,7 @@ def _completed(served: Served, obj: dict[str, Any]) -> dict[str, Any]:
 
 
 def _suffix() -> str:
-    return "".join(secrets.choice(_SUFFIX_LETTERS) for _ in range(5))
+    return "".join(secrets.choice(SUFFIX_LETTERS) for _ in range(5))
 
 
 def _without(obj: Object, names: set[str]) -> dict[str, Any]:
