@@ -36,7 +36,16 @@ def build_helm() -> Path:
     scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     kept = {name: value for name, value in os.environ.items() if name not in ("GOOS", "GOARCH", "GOFLAGS")}
     environment = {**kept, "CGO_ENABLED": "0", "GOWORK": "off", "GOTOOLCHAIN": "local"}
-    command = ["go", "build", "-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", str(scratch / "helm")]
+    command = [
+        "go",
+        "build",
+        "-mod=readonly",
+        "-buildvcs=false",
+        "-trimpath",
+        "-ldflags=-s -w",
+        "-o",
+        str(scratch / "helm"),
+    ]
     try:
         subprocess.run([*command, PACKAGE], cwd=MODULE, env=environment, check=True)
         scratch.chmod(0o755)
