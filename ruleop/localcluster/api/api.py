@@ -6,6 +6,7 @@ import base64
 import secrets
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -18,7 +19,7 @@ from ruleop.localcluster.api.go_json import duplicates, may_repeat, problem_of, 
 from ruleop.localcluster.api.metadata_checks import go_type
 from ruleop.localcluster.api.openapi import OpenApiDocuments
 from ruleop.localcluster.api.options import DeleteOptions, ListOptions, WriteOptions
-from ruleop.localcluster.api.patching import configuration, patched
+from ruleop.localcluster.api.patching import configuration, patched, refused
 from ruleop.localcluster.api.reviews import review
 from ruleop.localcluster.api.route import Route, route_of
 from ruleop.localcluster.api.scale import scale_of, scaled
@@ -278,7 +279,10 @@ class Api:
         if media == APPLY:
             return self._apply(request, route, served, options)
         old = self._find(route, served)
-        new = dict(patched(served, old.obj, media, _patch_body(request, media)))
+        patch = _patch_body(request, media)
+        new = dict(patched(served, old.obj, media, patch))
+        if not served.is_custom:
+            options = replace(options, refuse=partial(refused, media, patch, new))
         _check_name(new, route)
         _check_namespace(new, route, served)
         _check_kind(new, old.obj, served)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
 from ruleop.localcluster.errors import bad_request, unsupported_media_type
+from ruleop.localcluster.objects.decoding import in_patch
+from ruleop.localcluster.objects.go_text import go_text
 from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
 
 if TYPE_CHECKING:
     from ruleop.kinds import Object
+    from ruleop.localcluster.errors import Rejected
     from ruleop.localcluster.kinds.served import Served
 
 APPLY: Final = "application/apply-patch+yaml"
 _JSON: Final = "application/json-patch+json"
 _MERGE: Final = "application/merge-patch+json"
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
+_UNMARSHAL: Final = re.compile(r"json: cannot unmarshal (\w+) into Go .* of type (\S+)")
+_GO_KINDS: Final = {"object": "map", "array": "slice", "number": "int64"}
 
 
 def patched(served: Served, obj: Object, media: str, patch: Any) -> Object:
@@ -29,6 +37,26 @@ def patched(served: Served, obj: Object, media: str, patch: Any) -> Object:
     raise unsupported_media_type(
         "the body of the request was in an unknown format - accepted media types include: " + ", ".join(known)
     )
+
+
+def refused(media: str, patch: Any, new: Object, problem: str) -> Rejected:
+    """The answer to a patch whose result cannot be decoded."""
+    if media != _STRATEGIC:
+        return in_patch(orjson.dumps(new).decode(), problem)
+    found = _UNMARSHAL.fullmatch(problem)
+    return in_patch(go_text(patch), _not_restored(*found.groups()) if found is not None else problem)
+
+
+def _not_restored(given: str, wanted: str) -> str:
+    """A strategic merge patch is not decoded from JSON, so its problems have other words."""
+    source = _GO_KINDS.get(given, given)
+    if wanted.startswith("[]"):
+        return f"cannot restore slice from {source}"
+    if wanted.startswith("map["):
+        return f"cannot restore map from {source}"
+    if wanted.startswith("v1."):
+        return f"cannot restore struct from: {source}"
+    return f"unrecognized type: {wanted}"
 
 
 def configuration(patch: Any) -> dict[str, Any]:

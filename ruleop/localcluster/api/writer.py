@@ -357,7 +357,7 @@ class Writer:
     def _checked(
         self, served: Served, obj: dict[str, Any], options: WriteOptions
     ) -> tuple[dict[str, Any], list[Cause]]:
-        found, warnings, causes = checked(served, obj, options.field_validation)
+        found, warnings, causes = checked(served, obj, options.field_validation, options.refuse)
         self.warnings += warnings
         return found, causes
 
