@@ -14,7 +14,6 @@ from ruleop.templating.values.lookup import Group, MappingEntry, field_of, reach
 from ruleop.templating.values.operators import comparable, given, operate
 from ruleop.templating.values.undefined import UndefinedValue, Unknown
 
-
 LIST_BYTES = 80  # of a short list
 PAIR_BYTES = 200  # of a mapping of two members
 
