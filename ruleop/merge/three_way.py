@@ -378,9 +378,9 @@ def _merge_item(
     items = shape.items or UNKNOWN
     try:
         if type(live) is dict and not items.atomic:
-            known = inner is None and was is not None and id(desired) not in DOUBTED
-            if known and is_in_sync(live, desired, was, items):
-                return live, was
+            if inner is None and was is not None and id(desired) not in DOUBTED:  # noqa: SIM102 - one line is too long
+                if is_in_sync(live, desired, was, items):
+                    return live, was
             return _merge_map(
                 live, desired, was if type(was) is MapFields else NO_MEMBERS, items, inner, keep=shape.keys
             )
