@@ -176,6 +176,22 @@ def without_every_second(harness: Harness) -> History:
     return History.NONE
 
 
+def deep(depth: int, leaf: str = "x") -> Json:
+    """Mappings in mappings."""
+    found: Json = {"a": leaf}
+    for _ in range(depth):
+        found = {"a": found}
+    return found
+
+
+def with_other_leaves(harness: Harness) -> History:
+    """A child whose deep mappings all end in another value."""
+    created(harness)
+    assert harness.resource is not None
+    harness.edit({"items": {name: deep(80, "y") for name in harness.resource["spec"]["items"]}})
+    return History.NONE
+
+
 DEPLOYMENT = """
 apiVersion: apps/v1
 kind: Deployment
@@ -545,9 +561,24 @@ SHAPES = [
     Shape(
         "small lists in a child that another client has changed",
         FROM_FILE,
-        lambda: {"items": [[[[[]]]]] * 60_000},
+        lambda: {"items": [[[[[]]]]] * 10_000},
         WORK,
         template("  a: {{ spec['items'] }}\n"),
         without_every_second,
+    ),
+    Shape(
+        "deep mappings in a child",
+        FROM_FILE,
+        lambda: {"items": {f"a{number}": deep(80) for number in range(1000)}},
+        MEMORY,
+        template("  a: {{ spec['items'] }}\n"),
+    ),
+    Shape(
+        "deep mappings in a child that the resource changes",
+        FROM_FILE,
+        lambda: {"items": {f"a{number}": deep(80) for number in range(100)}},
+        "",
+        template("  a: {{ spec['items'] }}\n"),
+        with_other_leaves,
     ),
 ]

@@ -79,7 +79,7 @@ def _fits_line(value: Value) -> bool:
 
 
 def _rest_after(value: Value, rest: int) -> int:
-    """The rest that a value leaves on a line at most; negative if it does not fit."""
+    """The characters that a value leaves of a line, at most; negative if it does not fit."""
     if isinstance(value, str):
         return rest - len(value)
     if not isinstance(value, (Mapping, list)):
