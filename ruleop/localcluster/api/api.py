@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.store import Store
 
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ENDPOINTS: Final = Resource("", "endpoints")
 _ENDPOINTS_WARNING: Final = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 _TRUE: Final = ("true", "1", "True")
@@ -176,9 +177,10 @@ class Api:
         elif self._at is not None:
             version = self._at
         else:
-            return version, list(self.store.all(served.resource, route.namespace))
+            return version, [served.seen(each) for each in self.store.all(served.resource, route.namespace)]
         try:
-            return version, self.store.at(served.resource, version, route.namespace, after)
+            found = self.store.at(served.resource, version, route.namespace, after)
+            return version, [served.seen(each) for each in found]
         except TooOldError:
             if options.token:
                 raise expired(_OLD_PAGE) from None
@@ -226,7 +228,7 @@ class Api:
         selection = selection_of(request.query, served)
         found = [
             each
-            for each in self.store.all(served.resource, route.namespace)
+            for each in map(served.seen, self.store.all(served.resource, route.namespace))
             if selection is None or selection(each.obj)
         ]
         for each in found:
@@ -261,7 +263,7 @@ class Api:
             found = next((each for each in past if each.name == name), None)
         if found is None:
             raise not_found(route.group, route.plural, route.name)
-        return found
+        return served.seen(found)
 
     def _update(self, request: Request, route: Route, served: Served) -> Response:
         obj = self._parsed(request, route, served)
@@ -505,7 +507,7 @@ def _body(request: Request, kind: str = "") -> Any:
     if media not in ("application/json", *_YAML):
         raise unsupported_media_type(READ_TYPES)
     try:
-        found = yaml.safe_load(request.body) if media in _YAML else orjson.loads(request.body)
+        found = _from_yaml(request.body) if media in _YAML else orjson.loads(request.body)
     except (ValueError, yaml.YAMLError):
         raise unrecognized(
             kind, f"couldn't get version/kind; json parse error: {problem_of(request.body)}", request.body
@@ -521,9 +523,19 @@ def _body(request: Request, kind: str = "") -> Any:
     return found
 
 
+def _from_yaml(data: bytes) -> Any:
+    """Most clients send JSON, which is YAML and is parsed a hundred times faster."""
+    if data[:1] == b"{":
+        try:
+            return orjson.loads(data)
+        except ValueError:
+            pass
+    return yaml.load(data, _LOADER)  # noqa: S506 - a safe loader
+
+
 def _patch_body(request: Request, media: str) -> Any:
     try:
-        found = yaml.safe_load(request.body) if media == APPLY else orjson.loads(request.body)
+        found = _from_yaml(request.body) if media == APPLY else orjson.loads(request.body)
     except (ValueError, yaml.YAMLError):
         raise bad_request(f"error decoding patch: {problem_of(request.body)}") from None
     if media == JSON_PATCH and not isinstance(found, list):

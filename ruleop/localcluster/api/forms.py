@@ -23,6 +23,8 @@ _META: Final = "meta.k8s.io/v1"
 def as_served(served: Served, obj: Object) -> Object:
     """The object in the version in which it is asked for."""
     version = served.kind.api_version
+    if served.stored_as is not None and obj["apiVersion"] != version:
+        return served.stored_as.from_stored(obj)
     return obj if obj["apiVersion"] == version else {**obj, "apiVersion": version}
 
 
@@ -58,6 +60,7 @@ def list_bytes(served: Served, found: Sequence[Stored], metadata: dict[str, Any]
 
 def _items(served: Served, found: Iterable[Stored]) -> Iterable[bytes]:
     """Items of built-in kinds have no kind and apiVersion, as the real server's."""
+    found = map(served.seen, found)
     if served.is_custom:
         return (object_bytes(served, each, "") for each in found)
     return (b'{"metadata":' + each.data.partition(b',"metadata":')[2] for each in found)

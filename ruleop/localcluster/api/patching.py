@@ -47,16 +47,16 @@ def refused(media: str, patch: Any, new: Object, problem: str) -> Rejected:
     return in_patch(go_text(patch), _not_restored(*found.groups()) if found is not None else problem)
 
 
-def _not_restored(given: str, wanted: str) -> str:
+def _not_restored(given: str, desired: str) -> str:
     """A strategic merge patch is not decoded from JSON, so its problems have other words."""
     source = _GO_KINDS.get(given, given)
-    if wanted.startswith("[]"):
+    if desired.startswith("[]"):
         return f"cannot restore slice from {source}"
-    if wanted.startswith("map["):
+    if desired.startswith("map["):
         return f"cannot restore map from {source}"
-    if wanted.startswith("v1."):
+    if desired.startswith("v1."):
         return f"cannot restore struct from: {source}"
-    return f"unrecognized type: {wanted}"
+    return f"unrecognized type: {desired}"
 
 
 def configuration(patch: Any, kind: Kind) -> dict[str, Any]:

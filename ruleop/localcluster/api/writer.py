@@ -121,7 +121,7 @@ class Writer:
                 return self.create(served, namespace, obj, options, managed=managed)
             ends = "deletionTimestamp" in existing.obj["metadata"]
             raise already_exists(served.kind.group, served.plural, key.name, ends=ends)
-        return unstored(new) if options.dry_run else self.store.put(served.resource, new)
+        return unstored(new) if options.dry_run else self.store.put(served.resource, served.kept(new))
 
     def _check_namespace(self, served: Served, namespace: str, name: str) -> None:
         found = self.store.get(NAMESPACES, Name("", namespace))
@@ -163,8 +163,6 @@ class Writer:
             new, causes = self._checked(served, new, options)
             if causes:  # fields of an invalid object cannot be tracked
                 self._validate(served, new, old.obj, causes)
-            if served.strategy.prepare is not None and subresource != "status":
-                new = served.strategy.prepare(new, old.obj)
             new = served.strategy.default(_completed(served, new))
         new = self._tracked(served, old.obj, new, subresource, options)
         return self._updated(served, old, new, subresource, options, causes)
@@ -180,10 +178,10 @@ class Writer:
     ) -> Stored:
         """Stores a new version of an object whose fields are tracked."""
         strategy = served.strategy
+        if strategy.update is not None and subresource != "status":
+            new = strategy.update(new, old.obj)
         if strategy.admit is not None and strategy.allocates_on_update and subresource != "status":
             new = strategy.admit(new, self.store)
-        if served.strategy.update is not None and subresource != "status":
-            new = served.strategy.update(new, old.obj)
         if new["metadata"] != old.obj["metadata"]:
             causes = [*_finalizer_causes(old.obj, new), *metadata_causes(served.kind, new["metadata"]), *causes]
         self._validate(served, new, old.obj, causes)
@@ -194,7 +192,7 @@ class Writer:
             return stored(new, old.version)
         if _is_finished(new):
             return stored(new, self.store.delete(served.resource, old.name).version)
-        return self.store.put(served.resource, new)
+        return self.store.put(served.resource, served.kept(new))
 
     def _check_identity(self, served: Served, old: Stored, given: dict[str, Any], options: WriteOptions) -> None:
         group, plural, name = served.kind.group, served.plural, old.name.name
@@ -255,6 +253,7 @@ class Writer:
     ) -> tuple[Stored, bool]:
         """Applies a configuration. Returns the object, and whether it is new."""
         old = self.store.get(served.resource, name)
+        old = served.seen(old) if old is not None else None
         check_config(config, served.shape, served.kind)
         if old is None:
             if subresource:
@@ -281,8 +280,8 @@ class Writer:
             if "status" in old.obj:
                 new["status"] = old.obj["status"]
         new, causes = self._checked(served, new, options)
-        if served.strategy.prepare is not None and subresource != "status":
-            new = served.strategy.prepare(new, old.obj)
+        if causes:
+            self._validate(served, new, old.obj, causes)
         new = served.strategy.default(_completed(served, new))
         return self._updated(served, old, new, subresource, options, causes), False
 
@@ -330,7 +329,7 @@ class Writer:
             return old, False
         if options.dry_run:
             return stored(new, old.version), False
-        return self.store.put(served.resource, new), False
+        return self.store.put(served.resource, served.kept(new)), False
 
     def _grace(self, served: Served, obj: Object, options: DeleteOptions) -> int:
         if served.strategy.grace is None:

@@ -190,7 +190,7 @@ class Deployments:
             "updatedReplicas": updated,
             "readyReplicas": ready,
             "availableReplicas": available,
-            "unavailableReplicas": max(0, desired - available),
+            "unavailableReplicas": max(0, sum(_replicas(each.obj) for each in sets) - available),
         }
         status = {key: value for key, value in status.items() if value}
         status["terminatingReplicas"] = terminating

@@ -51,7 +51,7 @@ class DisruptionBudgets:
         ]
         if not pods:
             self.machinery.record(found.obj, "NoPods", "No matching pods found", "controllermanager")
-        expected, desired = self._wanted(spec, pods, name.namespace)
+        expected, desired = self._desired(spec, pods, name.namespace)
         healthy = sum(is_ready(each) and not is_being_deleted(each) for each in pods)
         allowed = max(0, healthy - desired) if expected else 0
         generation = found.obj["metadata"]["generation"]
@@ -72,7 +72,7 @@ class DisruptionBudgets:
         }
         self.machinery.update_status(BUDGETS, found, status)
 
-    def _wanted(self, spec: Object, pods: list[Object], namespace: str) -> tuple[int, int]:
+    def _desired(self, spec: Object, pods: list[Object], namespace: str) -> tuple[int, int]:
         """How many pods there should be, and how many must stay."""
         least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
         if least is not None and not isinstance(least, str):
@@ -84,7 +84,7 @@ class DisruptionBudgets:
 
     def _expected(self, pods: list[Object], namespace: str) -> int:
         """What the controllers of the pods want; a pod without one counts as itself."""
-        wanted: dict[tuple[str, str], int] = {}
+        desired: dict[tuple[str, str], int] = {}
         alone = 0
         for pod in pods:
             owner = next(
@@ -95,8 +95,8 @@ class DisruptionBudgets:
             if found is None or owner is None:
                 alone += 1
             else:
-                wanted[owner["kind"], owner["name"]] = found.obj["spec"].get("replicas", 1)
-        return alone + sum(wanted.values())
+                desired[owner["kind"], owner["name"]] = found.obj["spec"].get("replicas", 1)
+        return alone + sum(desired.values())
 
 
 def _requirements(selector: Object) -> tuple[Requirement, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ruleop.localcluster.kinds.builtin import STRATEGIES
-from ruleop.localcluster.kinds.served import PLAIN, Scale, Served
+from ruleop.localcluster.kinds.events import CORE_EVENTS, from_core, to_core
+from ruleop.localcluster.kinds.served import PLAIN, Alias, Scale, Served
 from ruleop.schema.builtin_types import served_resources, typed_shape
 from ruleop.schema.shape import UNKNOWN
 
@@ -48,6 +49,9 @@ REVIEWS: Final = frozenset(
 
 _NOT_SERVED: Final = frozenset({"Binding", "ComponentStatus", "PodTemplate", "ReplicationController"})
 _BUILTIN_GROUPS: Final = frozenset(group for group, _ in GROUP_VERSIONS)
+
+
+_EVENTS: Final = Alias(CORE_EVENTS, to_core, from_core)
 
 
 def is_builtin_group(group: str) -> bool:
@@ -124,4 +128,5 @@ def _builtin() -> Iterator[Served]:
             strategy=STRATEGIES.get((kind.group, kind.kind), PLAIN),
             list_kind=f"{kind.kind}List",
             storage_version=kind.version,
+            stored_as=_EVENTS if (kind.group, kind.kind) == ("events.k8s.io", "Event") else None,
         )
