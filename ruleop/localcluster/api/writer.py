@@ -374,7 +374,9 @@ class Writer:
     ) -> dict[str, Any]:
         """The object with its managedFields after this write."""
         tracking = self._tracking(served, subresource)
-        return dict(track_update(old, new, tracking, manager=options.manager, now=now()))
+        # The real server leaves the time out where a custom resource is scaled.
+        when = "" if served.is_custom and subresource == "scale" else now()
+        return dict(track_update(old, new, tracking, manager=options.manager, now=when))
 
     def _tracking(self, served: Served, subresource: str) -> Tracking:
         kind = served.kind

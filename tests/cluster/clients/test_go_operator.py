@@ -98,6 +98,7 @@ def ready_apps(side: Side) -> int:
     )
 
 
+@pytest.mark.timeout(600)
 def test_a_go_operator_drives_its_apps(local: Side) -> None:
     apply_apps(local, "example.com/app:1")
     eventually("all Apps are ready", lambda: ready_apps(local) == APPS)
