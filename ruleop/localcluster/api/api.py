@@ -289,8 +289,7 @@ class Api:
         return self._written(request, served, self.writer.update(served, old, new, route.subresource, options), 200)
 
     def _apply(self, request: Request, route: Route, served: Served, options: WriteOptions) -> Response:
-        config = configuration(_patch_body(request, APPLY))
-        self._check_type(config, served)
+        config = configuration(_patch_body(request, APPLY), served.kind)
         if route.namespace:
             _check_namespace(config, route, served)
         found, made = self.writer.apply(served, Name(route.namespace, route.name), config, route.subresource, options)

@@ -52,6 +52,8 @@ def list_bytes(served: Served, found: Sequence[Stored], metadata: dict[str, Any]
         return orjson.dumps(
             {"kind": "PartialObjectMetadataList", "apiVersion": _META, "metadata": metadata, "items": items}
         )
+    if served.is_custom:
+        metadata = {"continue": "", **metadata}
     head = orjson.dumps({"kind": served.list_kind, "apiVersion": served.kind.api_version, "metadata": metadata})
     return b"".join((head[:-1], b',"items":[', b",".join(_items(served, found)), b"]}"))
 

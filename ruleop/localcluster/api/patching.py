@@ -13,7 +13,7 @@ from ruleop.localcluster.objects.go_text import go_text
 from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
 
 if TYPE_CHECKING:
-    from ruleop.kinds import Object
+    from ruleop.kinds import Kind, Object
     from ruleop.localcluster.errors import Rejected
     from ruleop.localcluster.kinds.served import Served
 
@@ -59,8 +59,11 @@ def _not_restored(given: str, desired: str) -> str:
     return f"unrecognized type: {desired}"
 
 
-def configuration(patch: Any) -> dict[str, Any]:
+def configuration(patch: Any, kind: Kind) -> dict[str, Any]:
     """The body of a server-side apply. Raises Rejected."""
     if not isinstance(patch, dict):
         raise bad_request("the body of an apply must be an object")
+    version, name = str(patch.get("apiVersion") or ""), str(patch.get("kind") or "")
+    if kind.kind != name or kind.api_version != version:
+        raise bad_request(f"invalid object type: {version if '/' in version else f'/{version}'}, Kind={name}")
     return patch

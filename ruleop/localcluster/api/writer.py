@@ -27,6 +27,7 @@ from ruleop.localcluster.errors import (
     not_found,
 )
 from ruleop.localcluster.kinds.completion import complete
+from ruleop.localcluster.kinds.custom import CRDS
 from ruleop.localcluster.objects.apply import apply, keep_unchanged, track_update
 from ruleop.localcluster.objects.config_checks import check_config
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields
@@ -313,15 +314,17 @@ class Writer:
             del metadata["finalizers"]
         if not metadata.get("deletionTimestamp"):
             metadata["deletionTimestamp"] = timestamp(time.time() + grace)
-            if served.resource != NAMESPACES:
+            if served.resource not in (NAMESPACES, CRDS):
                 metadata["deletionGracePeriodSeconds"] = grace
-            if "generation" in metadata:
-                metadata["generation"] += 1
+                if "generation" in metadata:
+                    metadata["generation"] += 1
         elif grace < metadata.get("deletionGracePeriodSeconds", grace):
             metadata["deletionGracePeriodSeconds"] = grace
         new: dict[str, Any] = {**old.obj, "metadata": metadata}
         if served.resource == NAMESPACES:
             new["status"] = {**(new.get("status") or {}), "phase": "Terminating"}
+        elif served.resource == CRDS:
+            new["status"] = _terminating(new.get("status") or {})
         if new == old.obj:
             return old, False
         if options.dry_run:
@@ -371,7 +374,9 @@ class Writer:
     ) -> dict[str, Any]:
         """The object with its managedFields after this write."""
         tracking = self._tracking(served, subresource)
-        return dict(track_update(old, new, tracking, manager=options.manager, now=now()))
+        # The real server leaves the time out where a custom resource is scaled.
+        when = "" if served.is_custom and subresource == "scale" else now()
+        return dict(track_update(old, new, tracking, manager=options.manager, now=when))
 
     def _tracking(self, served: Served, subresource: str) -> Tracking:
         kind = served.kind
@@ -387,6 +392,22 @@ def _completed(served: Served, obj: dict[str, Any]) -> dict[str, Any]:
     if served.is_custom or served.kind.kind == "CustomResourceDefinition":
         return obj
     return complete(obj, served.shape)
+
+
+def _terminating(status: Object) -> dict[str, Any]:
+    """The status of a CRD that is being deleted."""
+    conditions = [each for each in status.get("conditions") or [] if each["type"] != "Terminating"]
+    if len(conditions) < len(status.get("conditions") or []):
+        return dict(status)
+    message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+    condition = {
+        "type": "Terminating",
+        "status": "True",
+        "reason": "InstanceDeletionPending",
+        "message": message,
+        "lastTransitionTime": now(),
+    }
+    return {**status, "conditions": [*conditions, condition]}
 
 
 def _suffix() -> str:

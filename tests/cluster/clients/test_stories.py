@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tests.cluster.clients.sides import Sides, Step
 
 
+@pytest.mark.timeout(900)  # what differs is repeated for a while, command by command
 @pytest.mark.parametrize("story", sorted(STORIES.glob("*.txt")), ids=lambda story: story.stem)
 def test_clients_print_the_same(sides: Sides, story: Path, subtests: pytest.Subtests) -> None:
     for step in sides.tell(commands_of(story), story.stem.replace("_", "-")):
