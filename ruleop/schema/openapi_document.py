@@ -71,7 +71,12 @@ _PATCH_TYPES: Final = (
 )
 _TEXT: Final = {"type": "string"}
 _OF_EACH_GROUP: Final = (f"{_META}.DeleteOptions", f"{_META}.WatchEvent")
-_BUILTIN: Final = ("io.k8s.api.", "io.k8s.apimachinery.", "io.k8s.apiextensions-apiserver.")
+_BUILTIN: Final = (
+    "io.k8s.api.",
+    "io.k8s.apimachinery.",
+    "io.k8s.apiextensions-apiserver.",
+    "io.k8s.kube-aggregator.",
+)
 """How the names of built-in types begin. The types of a CRD with a group such as myapp.k8s.io begin with io.k8s too."""
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
 
