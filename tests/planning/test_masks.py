@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from ruleop.planning import History, plan
 from ruleop.report.plan_text import as_json, show, text_of
 from ruleop.rules import ProjectErrors
+from tests.exploration import examples
 from tests.planning.harness import Harness, key
 
 MARK, OLD = "Pl4nt3dV4lu3", "0ldS3cr3tTxt"
@@ -163,7 +164,7 @@ def body(value: str, before: str, text: str) -> str:
     return before.replace("VALUE", f"({value})") + text.replace("{PRINTED}", printed)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(60))
 @given(values(), st.sampled_from(sorted(BEFORE)), BODIES)
 @example("own.data.v", "", HEAD + "data:\n  a: {PRINTED}\n")
 def test_nothing_that_is_computed_from_a_secret_is_shown(value: str, before: str, text: str) -> None:

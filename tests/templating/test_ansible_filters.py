@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ruleop.errors import RenderError
 from ruleop.templating import Waiting, view
 from ruleop.templating.values.undefined import Origin
+from tests.exploration import examples
 from tests.templating.rendering import evaluate, paths_read, render
 
 NAMES = {
@@ -141,7 +142,7 @@ LISTS = st.lists(DATA, max_size=6)
 
 
 @given(LISTS, LISTS)
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_lists_as_sets_obey_the_laws_of_sets(a, b):
     def of(expression):
         return evaluate(expression, a=a, b=b)
@@ -157,7 +158,7 @@ def test_lists_as_sets_obey_the_laws_of_sets(a, b):
 
 
 @given(st.dictionaries(st.text(max_size=4), st.integers() | st.text(max_size=3), max_size=5))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 def test_entries_make_the_mapping_again(mapping):
     mapping = {
         key: value

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ruleop.planning.changes.differences import flow
 from ruleop.templating import read_yaml, yaml_document, yaml_text
+from tests.exploration import examples
 from tests.templating.hostile import HOSTILE, LINE_BREAKS
 from tests.templating.rendering import data_of, render
 
@@ -95,7 +96,7 @@ def test_every_hostile_text_in_any_position_is_written_so_that_it_reads_as_itsel
 
 
 @given(TEXT, st.sampled_from(sorted(POSITIONS)))
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=examples(500))
 def test_any_text_in_any_position_is_written_so_that_it_reads_as_itself(text, position):
     value = POSITIONS[position](text)
     reads_as(yaml_text(value), [value])
@@ -103,21 +104,21 @@ def test_any_text_in_any_position_is_written_so_that_it_reads_as_itself(text, po
 
 
 @given(JSON.filter(lambda value: value is not None))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 def test_any_data_is_written_so_that_it_reads_as_itself(value):
     reads_as(yaml_text(value), [value])
     reads_as(yaml_document(value), [value])
 
 
 @given(st.lists(JSON.filter(lambda value: value is not None), min_size=2, max_size=4))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 def test_documents_after_one_another_read_as_themselves(values):
     reads_as("---\n".join(map(yaml_document, values)), values)
     reads_as("---\n".join(f"# a comment\n{yaml_document(value)}" for value in values), values)
 
 
 @given(JSON.filter(lambda value: value is not None), st.sampled_from(["", "more: 1\n"]))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 def test_text_for_longer_text_reads_as_itself_below_a_key_with_something_behind_it(value, behind):
     """As a template author writes it by hand: indented, blank lines left alone, trimmed or not."""
     text = yaml_text({"b": value})
@@ -127,7 +128,7 @@ def test_text_for_longer_text_reads_as_itself_below_a_key_with_something_behind_
 
 
 @given(JSON.filter(lambda value: value is not None))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 def test_the_filter_in_a_block_scalar_of_a_template_gives_the_data(value):
     block = render("conf: |\n  a:\n    {{ v | to_yaml | indent(4) }}\n  more: 1\n", v={"b": value})["conf"]
     reads_as(block, [{"a": {"b": value}, "more": 1}])
@@ -161,7 +162,7 @@ def test_the_end_of_a_text_is_never_cut(text):
 
 
 @given(JSON)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 def test_the_one_line_form_of_plans_reads_as_the_data(value):
     reads_as(f"- {flow(value)}\n", [[value]])
 
