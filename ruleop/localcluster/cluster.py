@@ -17,6 +17,7 @@ from ruleop.localcluster.api.api import Api, refusal
 from ruleop.localcluster.api.faulty import FaultyApi
 from ruleop.localcluster.api.options import WriteOptions
 from ruleop.localcluster.api.writer import NAMESPACES, Writer
+from ruleop.localcluster.audit import Audit
 from ruleop.localcluster.controllers import CONTROLLERS
 from ruleop.localcluster.controllers.machinery import Machinery
 from ruleop.localcluster.controllers.pods import NODES, node
@@ -29,6 +30,7 @@ from ruleop.localcluster.kinds.registry import Registry
 from ruleop.localcluster.kinds.storage import CLASSES
 from ruleop.localcluster.state_file import read_state, write_state
 from ruleop.localcluster.store.store import Store
+from ruleop.localcluster.users import LOCAL_ADMIN, Users
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +61,9 @@ class LocalCluster:
         self.registry = Registry()
         self.writer = Writer(self.store)
         self.faults = Faults()
-        self.api = FaultyApi(Api(self.store, self.registry, self.writer), self.faults)
+        self.users = Users()
+        self.audit = Audit()
+        self.api = FaultyApi(Api(self.store, self.registry, self.writer, self.users), self.faults)
         self.token = secrets.token_urlsafe(24)
         self.port = port
         self._http = Server(self._handle)
@@ -70,6 +74,7 @@ class LocalCluster:
         is_new = state is None or not state.exists()
         if state is not None and not is_new:
             self.token = read_state(state, self.store)
+        self.users.add(LOCAL_ADMIN, self.token)
         follow(self.store, self.registry)
         self.machinery = Machinery(self.store, self.registry, self.writer)
         self.machinery.controllers = [controller(self.machinery) for controller in CONTROLLERS]
@@ -159,14 +164,19 @@ class LocalCluster:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/{self.token}"
+        return self._url(self.token)
 
-    def kubeconfig(self) -> dict[str, Any]:
+    def _url(self, token: str) -> str:
+        return f"http://127.0.0.1:{self.port}/{token}"
+
+    def kubeconfig(self, user: str = LOCAL_ADMIN) -> dict[str, Any]:
+        """That of a user. Another name than the usual one only makes the user's requests known in `audit`."""
+        token = self.users.token_for(user)
         return {
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{"name": "local", "cluster": {"server": self.url}}],
-            "users": [{"name": "local", "user": {"token": self.token}}],
+            "clusters": [{"name": "local", "cluster": {"server": self._url(token)}}],
+            "users": [{"name": "local", "user": {"token": token}}],
             "contexts": [{"name": "local", "context": {"cluster": "local", "user": "local", "namespace": "default"}}],
             "current-context": "local",
         }
@@ -227,9 +237,15 @@ class LocalCluster:
         if host not in _HOSTS:
             return refusal(Rejected(403, "Forbidden", "the Host header does not name this machine"))
         first, _, rest = request.path.lstrip("/").partition("/")
-        if secrets.compare_digest(first.encode(), self.token.encode()):
-            return self.api.handle(replace(request, path="/" + rest))
-        given = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if secrets.compare_digest(given.encode(), self.token.encode()):
-            return self.api.handle(request)
-        return refusal(Rejected(401, "Unauthorized", "Unauthorized"))
+        path = "/" + rest
+        user = self.users.name_of(first)
+        if user is None:
+            path = request.path
+            user = self.users.name_of(request.headers.get("authorization", "").removeprefix("Bearer "))
+        if user is None:
+            return refusal(Rejected(401, "Unauthorized", "Unauthorized"))
+        asked = replace(request, path=path, user=user)
+        answer = self.api.handle(asked)
+        if self.audit.enabled:
+            self.audit.record(asked, answer)
+        return answer

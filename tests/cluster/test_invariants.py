@@ -8,7 +8,6 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from controlplane.cluster import ControlPlane
 
 from tests.cluster.apps import Apps
 from tests.cluster.example_projects import ROOT
@@ -18,13 +17,15 @@ from tests.cluster.test_example_app import APP
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.cluster.conftest import NewCluster
+
 MANY = 200
 IDLE = 60.0  # seconds that are watched for requests
 
 
 @pytest.fixture(scope="module")
-def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    with ControlPlane(controllers=False) as plane:
+def operator(new_cluster: NewCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    with new_cluster(controllers=False) as plane:
         plane.define(ROOT / "crds")
         with Operator(plane, APP.project, APP.permissions, tmp_path_factory.mktemp("operator") / "log") as running:
             # The very first child of each kind is preceded by a write of the inventory.

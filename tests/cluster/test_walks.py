@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from controlplane.cluster import ControlPlane
 from controlplane.flags import SERVICE_RANGE
 
 from tests.cluster.random_objects import Drawing
@@ -27,6 +26,8 @@ from tests.cluster.walk import JSON, KEPT, Object, Walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from tests.cluster.conftest import NewCluster
 
 SEED = int(os.environ.get("RULEOP_WALK_SEED", "1"))
 STEPS = int(os.environ.get("RULEOP_WALK_STEPS", "30"))
@@ -187,10 +188,10 @@ KEPT_OF_SERVICES = {
 
 
 @pytest.fixture(scope="module")
-def dual_stack() -> Iterator[Client]:
+def dual_stack(new_cluster: NewCluster) -> Iterator[Client]:
     """A server that gives out addresses of both families."""
     ranges = f"--service-cluster-ip-range={SERVICE_RANGE},fd00:10:96::/108"
-    with ControlPlane(controllers=False, audit=False, apiserver_flags=[ranges]) as plane:
+    with new_cluster(controllers=False, audit=False, apiserver_flags=[ranges]) as plane:
         client = Client(plane)
         yield client
         client.close()

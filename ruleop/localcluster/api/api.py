@@ -11,13 +11,13 @@ import yaml
 
 from ruleop.localcluster.api import discovery
 from ruleop.localcluster.api.accept import YAML, Form, check_form, form_of
-from ruleop.localcluster.api.forms import list_bytes, object_bytes
+from ruleop.localcluster.api.forms import as_served, list_bytes, object_bytes
 from ruleop.localcluster.api.go_json import duplicates, may_repeat, problem_of, unrecognized
 from ruleop.localcluster.api.metadata_checks import go_type
 from ruleop.localcluster.api.openapi import OpenApiDocuments
 from ruleop.localcluster.api.options import DeleteOptions, ListOptions, WriteOptions
 from ruleop.localcluster.api.patching import configuration, patched
-from ruleop.localcluster.api.reviews import review
+from ruleop.localcluster.api.reviews import review, token_request
 from ruleop.localcluster.api.route import Route, route_of
 from ruleop.localcluster.api.scale import scale_of, scaled
 from ruleop.localcluster.api.selection import selection_of
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.store import Store
+    from ruleop.localcluster.users import Users
 
 _TRUE: Final = ("true", "1", "True")
 _YAML: Final = frozenset({"application/yaml", "application/apply-patch+yaml"})
@@ -68,8 +69,8 @@ _OLD_PAGE: Final = (
 
 
 class Api:
-    def __init__(self, store: Store, registry: Registry, writer: Writer) -> None:
-        self.store, self.registry, self.writer = store, registry, writer
+    def __init__(self, store: Store, registry: Registry, writer: Writer, users: Users) -> None:
+        self.store, self.registry, self.writer, self.users = store, registry, writer, users
         self.openapi = OpenApiDocuments(store, registry)
         self._at: int | None = None  # of the current request
 
@@ -97,7 +98,7 @@ class Api:
         if served.is_custom and served.namespaced and not route.namespace and _needs_namespace(request, route):
             return _NO_PAGE
         if served.kind.kind in REVIEWS:
-            return _json(review(served, _body(request)), 201)
+            return _json(review(served, _body(request), request.user), 201)
         if route.subresource:
             return self._subresource(request, route, served)
         if route.name:
@@ -207,7 +208,7 @@ class Api:
     def _create(self, request: Request, route: Route, served: Served) -> Response:
         obj = self._parsed(request, route, served)
         options = _write_options(request, "CreateOptions")
-        return self._written(request, served, self.writer.create(served, route.namespace, obj, options), 201)
+        return self._written(request, served, self.writer.create(served.stored, route.namespace, obj, options), 201)
 
     def _delete_collection(self, request: Request, route: Route, served: Served) -> Response:
         options = DeleteOptions.of(request.query, _optional_body(request))
@@ -218,7 +219,7 @@ class Api:
             if selection is None or selection(each.obj)
         ]
         for each in found:
-            self.writer.delete(served, each, options)
+            self.writer.delete(served.stored, each, options)
         return Response(200, list_bytes(served, found, {"resourceVersion": str(self.store.version)}, "", ""))
 
     # -- one object ----------------------------------------------------------------------------------------------------
@@ -256,7 +257,9 @@ class Api:
         _check_name(obj, route)
         options = _write_options(request, "UpdateOptions")
         old = self._find(route, served)
-        return self._written(request, served, self.writer.update(served, old, obj, route.subresource, options), 200)
+        return self._written(
+            request, served, self.writer.update(served.stored, old, obj, route.subresource, options), 200
+        )
 
     def _patch(self, request: Request, route: Route, served: Served) -> Response:
         media = _media(request)
@@ -265,23 +268,31 @@ class Api:
         if media == APPLY:
             return self._apply(request, route, served, options)
         old = self._find(route, served)
-        new = dict(patched(served, old.obj, media, _patch_body(request, media)))
+        new = dict(patched(served, as_served(served, old.obj), media, _patch_body(request, media)))
         _check_name(new, route)
         _check_namespace(new, route, served)
-        _check_kind(new, old.obj, served)
-        return self._written(request, served, self.writer.update(served, old, new, route.subresource, options), 200)
+        _check_kind(new, as_served(served, old.obj), served)
+        if served.take is not None:
+            new = served.take(new)
+        return self._written(
+            request, served, self.writer.update(served.stored, old, new, route.subresource, options), 200
+        )
 
     def _apply(self, request: Request, route: Route, served: Served, options: WriteOptions) -> Response:
         config = configuration(_patch_body(request, APPLY))
         self._check_type(config, served)
         if route.namespace:
             _check_namespace(config, route, served)
-        found, made = self.writer.apply(served, Name(route.namespace, route.name), config, route.subresource, options)
+        if served.take is not None:
+            config = served.take(config)
+        found, made = self.writer.apply(
+            served.stored, Name(route.namespace, route.name), config, route.subresource, options
+        )
         return self._written(request, served, found, 201 if made else 200)
 
     def _delete(self, request: Request, route: Route, served: Served) -> Response:
         options = DeleteOptions.of(request.query, _optional_body(request))
-        found, gone = self.writer.delete(served, self._find(route, served), options)
+        found, gone = self.writer.delete(served.stored, self._find(route, served), options)
         if not gone or served.returns_deleted:
             return self._written(request, served, found, 200)
         details: dict[str, Any] = {"name": route.name, "group": route.group, "kind": route.plural, "uid": found.uid}
@@ -301,6 +312,11 @@ class Api:
             return self._scale(request, route, served)
         if route.subresource == "finalize" and route.plural == "namespaces" and request.method == "PUT":
             return self._update(request, route, served)
+        if route.subresource == "token" and route.plural == "serviceaccounts" and request.method == "POST":
+            account = self._find(route, served).obj
+            user = f"system:serviceaccount:{route.namespace}:{route.name}"
+            spec = (_body(request) or {}).get("spec") or {}
+            return _json(token_request(spec, account, self.users.token_for(user)), 201)
         if route.subresource in ("log", "exec", "attach", "portforward", "proxy") and route.plural == "pods":
             raise Rejected(
                 501,
@@ -352,7 +368,7 @@ class Api:
             _check_namespace(obj, route, served)
         if served.is_custom and kind.version != served.storage_version:
             obj["apiVersion"] = f"{kind.group}/{served.storage_version}"
-        return obj
+        return obj if served.take is None else served.take(obj)
 
     def _check_duplicates(self, request: Request, obj: dict[str, Any], kind: Kind) -> None:
         validation = request.query.get("fieldValidation") or "Warn"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ruleop.localcluster.kinds.builtin import STRATEGIES
+from ruleop.localcluster.kinds.events import to_new_event, to_old_event
 from ruleop.localcluster.kinds.served import PLAIN, Scale, Served
 from ruleop.schema.builtin_types import served_resources, typed_shape
 from ruleop.schema.shape import UNKNOWN
@@ -62,6 +64,12 @@ class Registry:
         self._versions: dict[tuple[str, str], list[Served]] = {}  # by `in_group_version`
         for served in _builtin():
             self._by_path[served.kind.group, served.kind.version, served.plural] = served
+        self._share_events()
+
+    def _share_events(self) -> None:
+        events = self._by_path["", "v1", "events"]
+        path = ("events.k8s.io", "v1", "events")
+        self._by_path[path] = replace(self._by_path[path], stored_as=events, show=to_new_event, take=to_old_event)
 
     def get(self, group: str, version: str, plural: str) -> Served | None:
         return self._by_path.get((group, version, plural))
@@ -69,7 +77,7 @@ class Registry:
     def of(self, resource: Resource) -> Served | None:
         """The resource in the version in which its objects are stored."""
         if resource not in self._stored:
-            found = [each for each in self.all() if each.resource == resource]
+            found = [each for each in self.all() if each.resource == resource and each.stored_as is None]
             stored = (each for each in found if each.kind.version == each.storage_version)
             self._stored[resource] = next(stored, found[0] if found else None)
         return self._stored[resource]

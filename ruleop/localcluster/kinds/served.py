@@ -73,6 +73,9 @@ class Served:
     strategy: Strategy = PLAIN
     list_kind: str = ""
     storage_version: str = ""
+    stored_as: Served | None = None  # if the objects are those of another group, and how they are shown and taken
+    show: Callable[[Object], Object] | None = None
+    take: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     # of custom resources
     is_custom: bool = False
     ends: bool = False  # its definition is being deleted
@@ -82,7 +85,12 @@ class Served:
     resource: Resource = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "resource", Resource(self.kind.group, self.plural))
+        object.__setattr__(self, "resource", Resource(self.stored.kind.group, self.plural))
+
+    @property
+    def stored(self) -> Served:
+        """How the objects are stored: nearly always as they are served."""
+        return self.stored_as or self
 
     @property
     def title(self) -> str:

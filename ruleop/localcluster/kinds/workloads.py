@@ -76,6 +76,10 @@ def _service_class(spec: Object) -> str:
 
 def admit_pod(pod: dict[str, Any], store: Store) -> dict[str, Any]:
     """What admission adds: the service account with its token, tolerations, the priority."""
+    return admit_pod_as_it_is(_with_account(pod, store), store)
+
+
+def _with_account(pod: dict[str, Any], store: Store) -> dict[str, Any]:
     metadata, spec = pod["metadata"], dict(pod["spec"])
     account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
     found = store.get(SERVICE_ACCOUNTS, Name(metadata["namespace"], account))
@@ -90,6 +94,12 @@ def admit_pod(pod: dict[str, Any], store: Store) -> dict[str, Any]:
         mounts = found.obj.get("automountServiceAccountToken")
     if mounts is not False:
         _mount_token(spec)
+    return {**pod, "spec": spec}
+
+
+def admit_pod_as_it_is(pod: dict[str, Any], store: Store) -> dict[str, Any]:
+    """What admission adds where nobody makes service accounts: tolerations, the priority."""
+    metadata, spec = pod["metadata"], dict(pod["spec"])
     given = {each.get("key") for each in spec.get("tolerations") or [] if each.get("effect") in ("NoExecute", None)}
     more = [
         {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
