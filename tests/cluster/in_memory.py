@@ -23,6 +23,7 @@ from controlplane.audit import AuditLog, Event, Mark
 from controlplane.cluster import ControlPlaneError
 
 from ruleop.localcluster import LocalCluster
+from ruleop.localcluster.controllers.namespaces import Definitions
 from ruleop.localcluster.controllers.services import Ingresses
 from ruleop.localcluster.kinds.registry import Registry
 from ruleop.localcluster.kinds.workloads import admit_pod_as_it_is
@@ -48,8 +49,12 @@ class InMemory:
         self.cluster.audit.enabled = audit
         machinery = self.cluster.machinery
         # A real cluster without add-ons has no controller of Ingresses.
-        kept = [each for each in machinery.controllers if not isinstance(each, Ingresses)]
-        machinery.controllers = kept if controllers else []
+        machinery.controllers = [
+            each
+            for each in machinery.controllers
+            # The API server itself looks after definitions.
+            if isinstance(each, Definitions) or (controllers and not isinstance(each, Ingresses))
+        ]
         if not controllers:  # nobody makes service accounts
             pods = self.cluster.registry.get("", "v1", "pods")
             assert pods is not None
@@ -116,7 +121,7 @@ class InMemory:
         """The garbage collector knows each kind as soon as it is served."""
 
     def kubectl(self, *arguments: str, user: str = "admin", stdin: str | None = None, timeout: float = TIMEOUT) -> str:
-        """`apply` and `delete` of files and of one object, and `delete --all`."""
+        """`apply`, `create` and `delete` of files, `wait` for a condition, `patch` and `delete` of an object, and `delete --all`."""
         return _Kubectl(self.api(user), stdin, timeout)(*arguments)
 
     # -- faults ----------------------------------------------------------------------------------------------------------------------------------
@@ -190,6 +195,11 @@ def _event(entry: Audited) -> Event:
     }
 
 
+def _names(resource: Any, key: str) -> list[str]:
+    """A resource may be called by its plural, its singular and its short names."""
+    return [resource[key], *([resource["singularName"], *resource.get("shortNames", ())] if key == "name" else [])]
+
+
 class _Kubectl:
     def __init__(self, api: Api, stdin: str | None, timeout: float) -> None:
         self.api, self.stdin, self.timeout = api, stdin, timeout
@@ -210,11 +220,15 @@ class _Kubectl:
             else:
                 words.append(each)
         verb, *words = words
-        if verb == "apply":
+        if verb in {"apply", "create"}:
             for document in self._documents():
                 self._apply(document)
+        elif verb == "wait":
+            self._wait(words)
         elif verb == "delete":
             self._delete_all([*map(self._path_of, self._documents()), *self._named(words)])
+        elif verb == "patch":
+            self._patch(words)
         else:
             raise ControlPlaneError(f"kubectl {verb} is not known to the tests' stand-in: use the API")
         return ""
@@ -233,7 +247,7 @@ class _Kubectl:
     def _resource(self, version: str, **wanted: str) -> Any:
         root = f"/apis/{version}" if "/" in version else f"/api/{version}"
         resources = self.api.get(root)["resources"]
-        found = next(each for each in resources if all(each[key] == value for key, value in wanted.items()))
+        found = next(each for each in resources if all(value in _names(each, key) for key, value in wanted.items()))
         return f"{root}/namespaces/{{}}/{found['name']}" if found["namespaced"] else f"{root}/{found['name']}"
 
     def _path_of(self, document: Any) -> str:
@@ -250,6 +264,29 @@ class _Kubectl:
                 raise ControlPlaneError(str(error)) from None
             self.api.merge(path, document)
 
+    def _wait(self, words: list[str]) -> None:
+        """--for=condition=..."""
+        kind, _, name = words[0].partition("/")
+        (path,) = self._named([kind, name])
+        wanted, deadline = self.options["--for"].partition("=")[2], time.monotonic() + self.timeout
+        while not any(
+            (each["type"], each["status"]) == (wanted, "True")
+            for each in self.api.get(path).get("status", {}).get("conditions", ())
+        ):
+            if time.monotonic() > deadline:
+                raise ControlPlaneError(f"{path} is not {wanted}")
+            time.sleep(0.01)
+
+    def _patch(self, words: list[str]) -> None:
+        (path,) = self._named(words)
+        kinds = {"json": "json-patch", "merge": "merge-patch", "strategic": "strategic-merge-patch"}
+        content_type = f"application/{kinds[self.options.get('--type', 'strategic')]}+json"
+        patch = json.loads(self.options["--patch"])
+        try:
+            self.api.json("PATCH", f"{path}?fieldManager=kubectl-patch", patch, content_type)
+        except ApiError as error:
+            raise ControlPlaneError(str(error)) from None
+
     def _named(self, words: list[str]) -> list[str]:
         if not words:
             return []
@@ -257,9 +294,10 @@ class _Kubectl:
         versions = [each for each in self.api.get("/apis")["groups"] if not group or each["name"] == group]
         for version in ["v1", *(each["preferredVersion"]["groupVersion"] for each in versions)]:
             try:
-                path = self._resource(version, name=plural).format(self.namespace)
+                path = self._resource(version, name=plural)
             except StopIteration:
                 continue
+            path = path.format(self.namespace)
             names = words[1:] or [each["metadata"]["name"] for each in self.api.get(path)["items"]]
             return [f"{path}/{name}" for name in names]
         raise ControlPlaneError(f"no resource {words[0]}")

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from controlplane.cluster import ControlPlane
     from controlplane.fixtures import Kubectl
 
+pytestmark = pytest.mark.real_server("RBAC and TLS")
+
 __all__ = ["kind"]
 
 pytestmark = pytest.mark.usefixtures("kind")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from tests.cluster.conftest import NewCluster
 
+pytestmark = pytest.mark.real_server("kubectl is typed by the administrator")
+
 SET = """
 apiVersion: apps/v1
 kind: StatefulSet

@@ -69,6 +69,21 @@ def test_of_replicas_that_create_it_at_once_all_have_the_same_key():
     assert secret.refused == 7
 
 
+def test_a_secret_that_is_deleted_while_it_is_made_is_made_again():
+    """Creating it is answered with a conflict, and reading it with "not found"."""
+    secret = FakeConfigMap()
+    write, answers = secret.write, iter([None])
+
+    async def conflicting(data, version):
+        return next(answers) if secret.reads == 1 else await write(data, version)
+
+    secret.write = conflicting
+    key = OwnerKey(secret)
+    run(key.load())
+    assert sorted(secret.data) == [KEY]
+    assert len(key.proofs.keys) == 1
+
+
 @pytest.mark.parametrize(
     "data", [{}, {KEY: ""}, {KEY: "?"}, {KEY: encoded("short")}, {KEY: encoded("k" * 32), PREVIOUS_KEY: ""}]
 )

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ruleop.rules import Rule
 
 KEY, PREVIOUS_KEY, ACCEPT_UNPROVEN = "key", "previous-key", "accept-unproven"
+ATTEMPTS = 3  # to make the Secret, when it is there and is not by turns
 
 
 def owner_key_key(namespace: str, name: str) -> ObjectKey:
@@ -104,14 +105,15 @@ class OwnerKey:
     async def _create(self) -> tuple[Object, bool]:
         """The Secret, and whether no annotation can have been believed by it before."""
         data = {KEY: secrets.token_bytes(KEY_LENGTH)} | ({ACCEPT_UNPROVEN: b"true"} if self.upgrading() else {})
-        made = await self.store.write(_encoded(data), "")
-        if made is not None:
-            self.log.info("made the owner key", accept_unproven=ACCEPT_UNPROVEN in data)
-            return made, ACCEPT_UNPROVEN not in data
-        found = await self.store.read()  # another replica was faster
-        if found is None:
-            raise RuleopError("the Secret with the owner key was deleted while it was read; will retry")
-        return found, False
+        for _ in range(ATTEMPTS):
+            made = await self.store.write(_encoded(data), "")
+            if made is not None:
+                self.log.info("made the owner key", accept_unproven=ACCEPT_UNPROVEN in data)
+                return made, ACCEPT_UNPROVEN not in data
+            found = await self.store.read()  # another replica was faster
+            if found is not None:
+                return found, False
+        raise RuleopError("the Secret with the owner key can be neither made nor read: something deletes it")
 
     async def settle(self) -> bool:
         """All annotations have been written with the current key: from now on, no other is believed. False if the

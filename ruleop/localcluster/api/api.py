@@ -40,7 +40,7 @@ from ruleop.localcluster.errors import (
 from ruleop.localcluster.http.message import Response, Stream
 from ruleop.localcluster.http.protobuf import MEDIA_TYPE, ProtobufError, read_protobuf
 from ruleop.localcluster.kinds.registry import REVIEWS, is_builtin_group
-from ruleop.localcluster.store.store import Name, Stored, TooOldError
+from ruleop.localcluster.store.store import Name, Stored, TooLargeError, TooOldError
 from ruleop.schema.table import builtin_release
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from ruleop.localcluster.store.store import Store
     from ruleop.localcluster.users import Users
 
+MAX_BODY: Final = 3 * 1024 * 1024
 _TRUE: Final = ("true", "1", "True")
 _YAML: Final = frozenset({"application/yaml", "application/apply-patch+yaml"})
 JSON_PATCH, MERGE = "application/json-patch+json", "application/merge-patch+json"
@@ -77,10 +78,15 @@ class Api:
     def handle(self, request: Request, at: int | None = None) -> Answer:
         """`at`: a version of the past, for a read that is stale."""
         self.writer.warnings, self._at = [], at
+        if len(request.body) > MAX_BODY:
+            message = f"Request entity too large: limit is {MAX_BODY}"
+            return refusal(Rejected(413, "RequestEntityTooLarge", message))
         try:
             answer = self._answer(request)
         except Rejected as error:
             return refusal(error)
+        except TooLargeError as error:
+            return refusal(Rejected(500, "", str(error)))
         if isinstance(answer, Response) and self.writer.warnings:
             warnings = ", ".join(f"299 - {orjson.dumps(each).decode()}" for each in self.writer.warnings)
             return Response(answer.status, answer.body, answer.content_type, {**answer.headers, "Warning": warnings})

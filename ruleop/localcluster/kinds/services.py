@@ -101,14 +101,10 @@ def kept_on_update(new: dict[str, Any], old: Object) -> dict[str, Any]:
             if not spec.get(name) and before.get(name):
                 spec[name] = before[name]
     if kind in _WITH_NODE_PORTS:
-        known = {(each.get("protocol"), each["port"]): each.get("nodePort") for each in before.get("ports") or []}
-        spec["ports"] = [
-            {**each, "nodePort": number}
-            if not each.get("nodePort") and (number := known.get((each.get("protocol"), each["port"])))
-            else each
-            for each in spec.get("ports") or []
-        ]
-        if before.get("healthCheckNodePort") and spec.get("externalTrafficPolicy") == "Local":
+        spec["ports"] = _with_known_node_ports(spec.get("ports") or [], before.get("ports") or [])
+        if spec.get("externalTrafficPolicy") != "Local":
+            spec.pop("healthCheckNodePort", None)
+        elif before.get("healthCheckNodePort"):
             spec.setdefault("healthCheckNodePort", before["healthCheckNodePort"])
     else:
         for name in ("allocateLoadBalancerNodePorts", "loadBalancerClass", "healthCheckNodePort"):
@@ -122,6 +118,21 @@ def kept_on_update(new: dict[str, Any], old: Object) -> dict[str, Any]:
     return {**new, "spec": {name: value for name, value in spec.items() if value != [] or name != "ports"}}
 
 
+def _with_known_node_ports(ports: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A port keeps the node port of the one that had its name."""
+    known = {each.get("name"): each.get("nodePort") for each in before}
+    used = {each.get("nodePort") for each in ports} & {each.get("nodePort") for each in before}
+    found = []
+    for each in ports:
+        number = known.get(each.get("name"))
+        if each.get("nodePort") or not number or number in used:
+            found.append(each)
+        else:
+            used.add(number)
+            found.append({**each, "nodePort": number})
+    return found
+
+
 def service_causes(new: Object, old: Object | None) -> list[Cause]:
     spec = new["spec"]
     causes = list(_port_causes(spec))
@@ -132,6 +143,15 @@ def service_causes(new: Object, old: Object | None) -> list[Cause]:
             message = f"Invalid value: {shown}: may not change once set"
             causes.append(Cause("FieldValueInvalid", message, "spec.clusterIPs[0]"))
     return causes
+
+
+def _node_port_causes(before: list[Any], port: Object, field: str) -> Iterator[Cause]:
+    """Ports of one number and of two protocols may share a node port."""
+    number = port.get("nodePort")
+    taken = [each for each in before if number and each.get("nodePort") == number]
+    if any(each["port"] != port["port"] or each.get("protocol") == port.get("protocol") for each in taken):
+        message = f"Invalid value: {number}: provided port is already allocated"
+        yield Cause("FieldValueInvalid", message, f"{field}.nodePort")
 
 
 def _port_causes(spec: Object) -> Iterator[Cause]:
@@ -148,6 +168,7 @@ def _port_causes(spec: Object) -> Iterator[Cause]:
         elif name and name in names:
             yield Cause("FieldValueDuplicate", f'Duplicate value: "{name}"', f"{field}.name")
         names.add(name or "")
+        yield from _node_port_causes(ports[:index], each, field)
         for part in ("port", "targetPort"):
             number = each.get(part, 0)
             if isinstance(number, int) and not 1 <= number <= 65535:

@@ -187,11 +187,39 @@ def selector_causes(new: Object, old: Object | None) -> list[Cause]:
     spec = new.get("spec") or {}
     selector = spec.get("selector")
     if old is None or selector == old["spec"].get("selector"):
-        return _match_causes(spec)
+        return [*_match_causes(spec), *duplicate_causes(new)]
     changed = [immutable_value("spec.selector", selector)]
     if new["kind"] == "DaemonSet":
         return [*changed, *_match_causes(spec)]
     return [*_match_causes(spec), *changed]
+
+
+def duplicate_causes(new: Object) -> list[Cause]:
+    """Of a pod's template: names of ports within a container, host ports within the pod, disks."""
+    spec = ((new.get("spec") or {}).get("template") or {}).get("spec") or {}
+    causes, hosts = [], set[tuple[Any, ...]]()
+    for number, container in enumerate(spec.get("containers") or ()):
+        field, names, disks = f"spec.template.spec.containers[{number}]", set[str](), set[str]()
+        for index, port in enumerate(container.get("ports") or ()):
+            name, host = port.get("name"), port.get("hostPort")
+            where = (port.get("protocol"), port.get("hostIP"), host)
+            if name in names:
+                causes.append(_duplicate(f"{field}.ports[{index}].name", name))
+            if host and where in hosts:
+                shown = "/".join(str(each) for each in (where[0], where[1] or "", host))
+                causes.append(_duplicate(f"{field}.ports[{index}].hostPort", shown))
+            names |= {name} if name else set()
+            hosts.add(where)
+        for index, disk in enumerate(container.get("volumeDevices") or ()):
+            if disk.get("name") in disks:
+                message = "Invalid value: must be unique"
+                causes.append(Cause("FieldValueInvalid", message, f"{field}.volumeDevices[{index}].name"))
+            disks.add(disk.get("name", ""))
+    return causes
+
+
+def _duplicate(field: str, value: str) -> Cause:
+    return Cause("FieldValueDuplicate", f'Duplicate value: "{value}"', field)
 
 
 def _match_causes(spec: Object) -> list[Cause]:
