@@ -140,8 +140,9 @@ class InMemory:
         self.cluster.stop()
 
     def start_apiserver(self) -> None:
-        """At the same address, with the same objects."""
+        """At the same address, with the same objects. What happened before is no longer known to it."""
         self.cluster.start()
+        self.cluster.compact()
 
     def restart_apiserver(self) -> None:
         self.stop_apiserver()

@@ -119,7 +119,7 @@ def kept_on_update(new: dict[str, Any], old: Object) -> dict[str, Any]:
 
 
 def _with_known_node_ports(ports: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A port keeps the node port of the one that had its name."""
+    """A port keeps the node port of the previous port of its name."""
     known = {each.get("name"): each.get("nodePort") for each in before}
     used = {each.get("nodePort") for each in ports} & {each.get("nodePort") for each in before}
     found = []

@@ -187,14 +187,14 @@ def selector_causes(new: Object, old: Object | None) -> list[Cause]:
     spec = new.get("spec") or {}
     selector = spec.get("selector")
     if old is None or selector == old["spec"].get("selector"):
-        return [*_match_causes(spec), *duplicate_causes(new)]
+        return [*_match_causes(spec), *_replica_causes(new), *_duplicate_causes(new)]
     changed = [immutable_value("spec.selector", selector)]
     if new["kind"] == "DaemonSet":
         return [*changed, *_match_causes(spec)]
     return [*_match_causes(spec), *changed]
 
 
-def duplicate_causes(new: Object) -> list[Cause]:
+def _duplicate_causes(new: Object) -> list[Cause]:
     """Of a pod's template: names of ports within a container, host ports within the pod, disks."""
     spec = ((new.get("spec") or {}).get("template") or {}).get("spec") or {}
     causes, hosts = [], set[tuple[Any, ...]]()
@@ -216,6 +216,14 @@ def duplicate_causes(new: Object) -> list[Cause]:
                 causes.append(Cause("FieldValueInvalid", message, f"{field}.volumeDevices[{index}].name"))
             disks.add(disk.get("name", ""))
     return causes
+
+
+def _replica_causes(new: Object) -> list[Cause]:
+    replicas = (new.get("spec") or {}).get("replicas")
+    if not isinstance(replicas, int) or replicas >= 0:
+        return []
+    message = f"Invalid value: {replicas}: must be greater than or equal to 0"
+    return [Cause("FieldValueInvalid", message, "spec.replicas")]
 
 
 def _duplicate(field: str, value: str) -> Cause:
@@ -257,15 +265,16 @@ _STATEFUL_MAY_CHANGE: Final = (
 
 def stateful_set_causes(new: Object, old: Object | None) -> list[Cause]:
     if old is None:
-        return _match_causes(new["spec"])
+        return [*_match_causes(new["spec"]), *_replica_causes(new), *_duplicate_causes(new)]
+    causes = [*_match_causes(new["spec"]), *_replica_causes(new), *_duplicate_causes(new)]
     before, after = (_without(each["spec"], _STATEFUL_MAY_CHANGE) for each in (old, new))
     if before == after:
-        return []
+        return causes
     *names, last = [f"'{each}'" for each in _STATEFUL_MAY_CHANGE]
     message = (
         f"Forbidden: updates to statefulset spec for fields other than {', '.join(names)} and {last} are forbidden"
     )
-    return [Cause("FieldValueForbidden", message, "spec")]
+    return [*causes, Cause("FieldValueForbidden", message, "spec")]
 
 
 def _without(spec: Object, names: tuple[str, ...]) -> dict[str, Any]:
