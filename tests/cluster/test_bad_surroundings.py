@@ -27,11 +27,9 @@ if TYPE_CHECKING:
     from controlplane.cluster import ControlPlane
     from controlplane.fixtures import Kubectl
 
-pytestmark = pytest.mark.real_server("RBAC and TLS")
-
 __all__ = ["kind"]
 
-pytestmark = pytest.mark.usefixtures("kind")
+pytestmark = [pytest.mark.usefixtures("kind"), pytest.mark.real_server("RBAC and TLS")]
 
 
 class Fresh(Pod):

@@ -100,6 +100,9 @@ def kept_on_update(new: dict[str, Any], old: Object) -> dict[str, Any]:
         for name in ("clusterIP", "clusterIPs"):
             if not spec.get(name) and before.get(name):
                 spec[name] = before[name]
+    if kind != "LoadBalancer":
+        for name in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
+            spec.pop(name, None)
     if kind in _WITH_NODE_PORTS:
         spec["ports"] = _with_known_node_ports(spec.get("ports") or [], before.get("ports") or [])
         if spec.get("externalTrafficPolicy") != "Local":
@@ -107,8 +110,7 @@ def kept_on_update(new: dict[str, Any], old: Object) -> dict[str, Any]:
         elif before.get("healthCheckNodePort"):
             spec.setdefault("healthCheckNodePort", before["healthCheckNodePort"])
     else:
-        for name in ("allocateLoadBalancerNodePorts", "loadBalancerClass", "healthCheckNodePort"):
-            spec.pop(name, None)
+        spec.pop("healthCheckNodePort", None)
         if not spec.get("externalIPs"):
             spec.pop("externalTrafficPolicy", None)
         if before.get("type") in _WITH_NODE_PORTS:
