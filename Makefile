@@ -17,7 +17,7 @@ define step
 	@echo "== $(1)"; start=$$(date +%s); { $(2); }; status=$$?; echo "== done in $$(( $$(date +%s) - start )) s (exit $$status)"; exit $$status
 endef
 
-.PHONY: help demo test test-all lint test-cluster controlplane cluster-up cluster-down image image-tools test-image bench bench-cluster fuzz coverage lock clean
+.PHONY: help demo test test-all lint test-cluster controlplane helm cluster-up cluster-down image image-tools test-image bench bench-cluster fuzz coverage lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -51,7 +51,10 @@ lint: $(STAMP)  ## ruff, mypy strict, import-linter
 controlplane:  ## build the control plane for the tests (about ten minutes the first time)
 	$(call step,the control plane,$(PYTHON) tests/controlplane/up.py build)
 
-test-cluster: $(STAMP) controlplane  ## the tests that need a real API server
+helm:  ## build Helm for the tests (two minutes the first time)
+	$(call step,Helm,$(PYTHON) tests/controlplane/up.py build-helm)
+
+test-cluster: $(STAMP) controlplane helm  ## the tests that need a real API server
 	$(call step,the tests against a real control plane,$(BIN)/pytest -q --hypothesis-profile=$(HYPOTHESIS_PROFILE) --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib" tests/cluster)
 	$(call step,the contract of an API server against the real one,$(BIN)/pytest -q --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib" --contract-server=real tests/contract)
 
@@ -74,6 +77,7 @@ test-image: image-tools $(STAMP)  ## build the image and run it as a pod against
 
 bench: $(STAMP)  ## measure render, plan, merge and load times against their budgets
 	$(call step,the benchmarks,$(BIN)/python bench/core.py)
+	$(call step,the API server in memory,$(BIN)/python bench/localcluster.py)
 
 bench-cluster: $(STAMP) controlplane  ## measure the operator against a bare client and a Go operator
 	$(call step,the operator on a real API server,$(BIN)/python bench/cluster.py)

@@ -13,6 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -149,7 +150,7 @@ def documents(*folders: str) -> tuple[Any, ...]:
 
 async def main() -> None:
     logs.set_up("error", None)
-    settings = Settings(samples=documents("examples"), definitions=documents("crds"))
+    settings = Settings(samples=documents("examples"), definitions=partial(documents, "crds"))
     options = Options(metrics_address="0", health_address="0", operator_namespace="default", reload=False)
     view = Quiet()
     session = Session(load(Folder(str(ROOT)), ()), ROOT, options, settings, view)

@@ -21,13 +21,12 @@ import orjson
 import structlog
 
 from bench.fuzz.case import CHANGES, DEFINITIONS, MAX_RESOURCE, Case, size
-from bench.fuzz.units import units
 from ruleop.engine.queue.request import Request
 from ruleop.engine.reconcile.pass_log import PassLog
 from ruleop.engine.telemetry.metrics import ControllerMetrics, Metrics
 from ruleop.errors import RuleopError
 from ruleop.offline.cluster import OfflineKinds
-from ruleop.planning import History, Observed, Outcome, Plan, choose_rule, plan
+from ruleop.planning import History, Observed, Outcome, Plan, Planning, choose_rule
 from ruleop.planning.changes.drift import Reverted, corrections
 from ruleop.planning.events import write_events
 from ruleop.planning.model.actions import AddFinalizer, Create, Delete, Patch, Replace, ServerSideApply
@@ -35,6 +34,7 @@ from ruleop.planning.model.marks import PART_OF
 from ruleop.report.plan_text import show, text_of
 from ruleop.rules import Project, ProjectErrors, Rule
 from ruleop.rules.loading.loader import build_project
+from ruleop.steps import finished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -102,6 +102,7 @@ class Passes:
         self.log = PassLog(self.kinds, ControllerMetrics(Metrics(), "fuzz"), "fuzz")
         self.history, self.cluster, self.clock = History.NONE, Cluster(), 0.0
         self.planned: Plan | None = None
+        self.units = 0  # that the current pass has spent
 
     def run(self) -> Reading:
         for phase in self._prepared():
@@ -136,7 +137,8 @@ class Passes:
         self.reading.running = phase
         self.announce(self.reading)
         gc.collect()
-        before, spent, memory = time.process_time(), units(), _memory()
+        self.units = 0
+        before, memory = time.process_time(), _memory()
         planned, error = None, ""
         try:
             planned = work()
@@ -148,17 +150,17 @@ class Passes:
             self.reading.failed = f"{type(found).__name__}: {str(found)[:200]}"
         seconds, grown = time.process_time() - before, memory()
         weight = OBJECT_WEIGHT * _bytes(planned) / MEBIBYTE if planned is not None else 0.0
-        self._took(phase, seconds, units() - spent, max(0.0, grown - weight), len(error))
+        self._took(phase, seconds, max(0.0, grown - weight), len(error))
         if not self.reading.ended:
             self.reading.ended = _ended(planned, error)
         return planned
 
-    def _took(self, phase: str, seconds: float, spent: int, mib: float, longest: int) -> None:
+    def _took(self, phase: str, seconds: float, mib: float, longest: int) -> None:
         reading = self.reading
         reading.phases[phase] = round(seconds, 4)
         reading.mib, reading.longest = max(reading.mib, mib), max(reading.longest, longest)
         if seconds >= reading.seconds:
-            reading.seconds, reading.units, reading.where = seconds, spent, phase
+            reading.seconds, reading.units, reading.where = seconds, self.units, phase
 
     def _pass(self) -> Plan:
         self.clock += 1.0
@@ -166,12 +168,12 @@ class Passes:
         with structlog.testing.capture_logs() as lines:
             history = self.history.at_pass_start(self.cluster, self.clock)
             planned = self._plan(history)
-            history = history.with_plan(planned, self.clock)
+            history = finished(history.with_plan(planned, self.clock))
             events = [*self.log.field_conflicts(request, planned)]
             of_status = planned
             if planned.actions:
                 self.cluster, outcome = self.cluster.executed(planned.actions)
-                self.log.wrote(request, history, planned, outcome)
+                finished(self.log.wrote(request, history, planned, outcome))
                 events += write_events(outcome.done, "default")
                 history = history.after(planned, outcome, self.kinds, self.clock)
                 of_status = self._plan(history)
@@ -187,7 +189,11 @@ class Passes:
 
     def _plan(self, history: History) -> Plan:
         observed = Observed(self.cluster, self.kinds, clock=self.clock)
-        return plan(self.rule, self.resource, observed, history, foresee=False)
+        planning = Planning(self.rule, self.resource, observed, history, foresee=False, masks=self.case.shown)
+        try:
+            return planning.finish()
+        finally:
+            self.units += planning.account.units
 
 
 def _length(line: Mapping[str, Any]) -> int:

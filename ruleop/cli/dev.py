@@ -6,8 +6,9 @@ import asyncio
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -87,12 +88,9 @@ def command(
         raise click.BadParameter(str(error), param_hint="--timeout") from None
     if kubeconfig and Path(kubeconfig).exists():
         raise click.BadParameter(f"{kubeconfig} exists; name a file that does not", param_hint="--kubeconfig")
-    definitions = Path(folder, "crds")
     settings = Settings(
         samples=tuple(each.data for each in read_documents(files, folder=folder)),
-        definitions=tuple(
-            each.data for each in read_documents([str(definitions)] if definitions.is_dir() else [], folder=folder)
-        ),
+        definitions=partial(_definitions, folder),
         once=once,
         timeout=seconds,
         kubeconfig=kubeconfig,
@@ -110,6 +108,12 @@ def command(
     )
     collect_garbage_seldom()
     return asyncio.run(_run(project, Path(folder), options, settings))
+
+
+def _definitions(folder: str) -> list[dict[str, Any]]:
+    definitions = Path(folder, "crds")
+    files = [str(definitions)] if definitions.is_dir() else []
+    return [each.data for each in read_documents(files, folder=folder)]
 
 
 async def _run(project: Project, root: Path, options: Options, settings: Settings) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ruleop.engine.manager.manager import Manager
+from ruleop.errors import RuleopError
 from ruleop.kinds import Kind
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.kinds.custom import CRDS
@@ -21,13 +22,14 @@ from ruleop.planning.model.marks import PART_OF, Owner
 from ruleop.report.tree import Node, is_ready, resource_node
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ruleop.engine.manager.options import Options
     from ruleop.kinds import Object
     from ruleop.localcluster.store.store import Event
     from ruleop.rules import Project
 
+CRD_PERIOD: Final = 0.5  # seconds between two checks of the files of crds/
 QUIET: Final = 0.2  # seconds without a change, after which the custom resources are settled
 EVENTS: Final = Resource("", "events")
 _FIRST: Final = ("Namespace", "CustomResourceDefinition")
@@ -51,7 +53,7 @@ class Settings:
     """The options of the command."""
 
     samples: tuple[Object, ...] = ()
-    definitions: tuple[Object, ...] = ()
+    definitions: Callable[[], Sequence[Object]] = tuple  # reads the CRDs of the project; raises RuleopError
     once: bool = False
     timeout: float = 60.0
     kubeconfig: str = ""  # a file to write; by default one in a folder of its own, which goes with the session
@@ -72,11 +74,14 @@ class Session:
             await self.cluster.serve()
             stack.push_async_callback(self.cluster.close)
             self._write_kubeconfig(stack)
-            self._apply([*self.settings.definitions, *self.settings.samples])
+            self._apply([*self.settings.definitions(), *self.settings.samples])
             manager = Manager(self.project, self.root, replace(self.options, kubeconfig=str(self.kubeconfig)))
             operator = asyncio.create_task(manager.run(), name="operator")
             stack.push_async_callback(_stopped, manager, operator)
             stack.callback(self.cluster.store.listen_to_all(self._on_change))
+            if not self.settings.once:
+                following = asyncio.create_task(self._follow_definitions(), name="definitions")
+                stack.callback(following.cancel)
             self.view.started(self)
             return await self._until_done(operator)
 
@@ -91,6 +96,20 @@ class Session:
     def _apply(self, objects: Iterable[Object]) -> None:
         for each in sorted(objects, key=_order):
             self.cluster.apply(each)
+
+    async def _follow_definitions(self) -> None:
+        """Applies the CRDs again when their files change."""
+        known = self._modified()
+        while True:
+            await asyncio.sleep(CRD_PERIOD)
+            if (found := self._modified()) != known:
+                known = found
+                with contextlib.suppress(RuleopError):  # the operator logs what is wrong with the project
+                    self._apply(self.settings.definitions())
+
+    def _modified(self) -> dict[str, int]:
+        files = Path(self.root, "crds")
+        return {file.name: file.stat().st_mtime_ns for file in files.glob("*")} if files.is_dir() else {}
 
     async def _until_done(self, operator: asyncio.Task[bool]) -> bool:
         ends = asyncio.create_task(self.stopping.wait(), name="stopping")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import orjson
 
@@ -30,7 +30,7 @@ _MAX_PLAIN = 32 * 1024
 _MAX_LENGTH = 128 * 1024
 _MAX_CACHED_LENGTH = 8 * 1024
 _MAX_CACHED = 1024 * 1024  # characters of all cached texts; a decoded record takes about ten bytes for each
-_MAX_UNPACKED = 16 * 1024 * 1024  # others may write the annotation: a few bytes must not exhaust the memory
+_MAX_UNPACKED = 1024 * 1024  # others may write the annotation: a few bytes must not exhaust the memory
 
 
 class RecordTooLargeError(RuleopError):
@@ -41,6 +41,7 @@ class RecordTooLargeError(RuleopError):
 class Record:
     id: str
     fields: FieldSet
+    cost: int = field(default=0, compare=False)  # characters that are decoded whenever it is read
 
 
 def encode(record: Record) -> str:
@@ -52,7 +53,7 @@ def encode(record: Record) -> str:
             _cache(text, record)  # the record is decoded on the next pass
         return text
     text = _COMPRESSED + base64.b64encode(zlib.compress(plain, 9)).decode()
-    if len(text) > _MAX_LENGTH:
+    if len(text) > _MAX_LENGTH or len(plain) > _MAX_UNPACKED:
         raise RecordTooLargeError(
             f"the record of the applied fields has {len(text) // 1024} KiB, above the {_MAX_LENGTH // 1024} KiB for "
             "an annotation; set `apply.strategy: server-side` for this child, so that the API server keeps the record"
@@ -64,11 +65,16 @@ def decode(text: str | None) -> Record | None:
     """The record, or None if it is missing or unreadable."""
     if not text:
         return None
-    if len(text) > _MAX_CACHED_LENGTH:
+    if not _may_be_cached(text):
         return _decode(text)
     if text not in _decoded_records:
         _cache(text, _decode(text))
     return _decoded_records[text]
+
+
+def _may_be_cached(text: str) -> bool:
+    """Whether the record is small. A compressed one is not, however short its text is."""
+    return len(text) <= _MAX_CACHED_LENGTH and not text.startswith(_COMPRESSED)
 
 
 _decoded_records: dict[str, Record | None] = {}
@@ -92,10 +98,12 @@ def _cache(text: str, record: Record | None) -> None:
 
 def _decode(text: str) -> Record | None:
     try:
-        data = orjson.loads(_decompress(text))
+        plain = _decompress(text)
+        data = orjson.loads(plain)
         match data:
             case {"v": int() as version, "id": str() as id_, "fields": fields} if version == _VERSION:
-                return Record(id_, FieldSet.from_json(fields))
+                cost = 0 if _may_be_cached(text) else len(plain)
+                return Record(id_, FieldSet.from_json(fields), cost)
     except (ValueError, zlib.error, binascii.Error, RecursionError):
         pass
     return None

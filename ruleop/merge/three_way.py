@@ -23,7 +23,7 @@ from ruleop.merge.equality import fingerprint, same
 from ruleop.merge.field_removal import REMOVED, without_fields, without_item
 from ruleop.merge.fields import NO_MEMBERS, Fields, FieldSet, ItemKey, KeyedFields, Leaf, MapFields, SetFields
 from ruleop.merge.ignored import Ignored, ignored_at, with_live_places
-from ruleop.merge.in_sync import is_in_sync
+from ruleop.merge.in_sync import DOUBTED, is_in_sync
 from ruleop.merge.learned import Answers, Learned, order_of
 from ruleop.merge.lists import (
     MergeError,
@@ -112,7 +112,10 @@ def three_way(
     if notes is None and applied is not None and is_in_sync(live, desired, applied.root, shape):
         return Merged(live, applied)
     before = applied.root if applied is not None else NO_MEMBERS
-    merged, fields = _merge_map(live, desired, before, shape, notes)
+    try:
+        merged, fields = _merge_map(live, desired, before, shape, notes)
+    finally:
+        DOUBTED.clear()
     if merged is not live:
         merged = with_derived(live, merged, desired, shape, notes.ignored if notes is not None else None)
     return Merged(merged, applied if applied is not None and fields is before else FieldSet(fields))
@@ -212,7 +215,7 @@ def _cleared_members(
 def _merge_value(live: JSON, desired: JSON, was: Fields | None, shape: Shape, notes: _Notes | None) -> _Outcome:
     """Merges one member or item by the type of the desired value. A live value of another type is replaced."""
     kind = type(desired)
-    if notes is None and was is not None and is_in_sync(live, desired, was, shape):
+    if notes is None and was is not None and id(desired) not in DOUBTED and is_in_sync(live, desired, was, shape):
         return live, was
     if kind is dict:
         if shape.atomic:
@@ -375,8 +378,9 @@ def _merge_item(
     items = shape.items or UNKNOWN
     try:
         if type(live) is dict and not items.atomic:
-            if inner is None and was is not None and is_in_sync(live, desired, was, items):
-                return live, was
+            if inner is None and was is not None and id(desired) not in DOUBTED:  # noqa: SIM102 - one line is too long
+                if is_in_sync(live, desired, was, items):
+                    return live, was
             return _merge_map(
                 live, desired, was if type(was) is MapFields else NO_MEMBERS, items, inner, keep=shape.keys
             )

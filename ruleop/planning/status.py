@@ -7,7 +7,7 @@ every watcher. The only exception is the deadline of delayed deletions, which is
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RenderError
 from ruleop.merge import UnwritableError, merge_patch, same
@@ -18,8 +18,7 @@ from ruleop.planning.model.actions import Problem, State, StatusWrite
 from ruleop.planning.model.conditions import PAUSE, Condition, Conditions
 from ruleop.schema.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.templating import Omit, TextTemplate, Waiting
-from ruleop.templating.values.budget import METER, Exhausted
-from ruleop.templating.values.data import retained_bytes
+from ruleop.templating.values.budget import METER, Exhausted, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
     from ruleop.rules import Rule
 
 MAX_REASON = 1024
+STATUS_UNITS: Final = 8  # of each value of the status, to compare and to prune it
+STATUS_BYTES: Final = 300  # of the copies that are made of each
 _KEPT_DURING_PAUSE = frozenset({"Ready", "Stalled"})  # these conditions keep their values in a pause
 _TOP_KEY = re.compile(r"(?m)^([A-Za-z_][\w-]*):")
 
@@ -42,10 +43,15 @@ def projected_fields(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple
     fields, own_fields = _evaluated_fields(rule, scope, problems)
     written = {}
     for name, value in fields.items():
+        site = rule.status.site if rule.status is not None else None
         try:
+            size, values = size_of(value)
+            METER.spend(STATUS_UNITS * values)
+            METER.retain(2 * size + STATUS_BYTES * values)
             as_json(value)
+        except Exhausted as limit:
+            problems.append(Problem("status", "RenderFailed", limit.reason, site))
         except UnwritableError as error:
-            site = rule.status.site if rule.status is not None else None
             problems.append(Problem("status", "RenderFailed", f"{name} {error}", site))
         else:
             written[name] = with_integers(value)
@@ -66,11 +72,6 @@ def _evaluated_fields(rule: Rule, scope: Scope, problems: list[Problem]) -> tupl
             _add_problem(rule, problems, error)
             continue
         if not isinstance(value, Omit) and value is not None:
-            try:
-                METER.retain(retained_bytes(value))
-            except Exhausted as limit:
-                problems.append(Problem("status", "RenderFailed", limit.reason, rule.status.site))
-                continue
             found[key] = value
     return found, frozenset(rule.status.built)
 

@@ -71,6 +71,13 @@ _PATCH_TYPES: Final = (
 )
 _TEXT: Final = {"type": "string"}
 _OF_EACH_GROUP: Final = (f"{_META}.DeleteOptions", f"{_META}.WatchEvent")
+_BUILTIN: Final = (
+    "io.k8s.api.",
+    "io.k8s.apimachinery.",
+    "io.k8s.apiextensions-apiserver.",
+    "io.k8s.kube-aggregator.",
+)
+"""How the names of built-in types begin. The types of a CRD with a group such as myapp.k8s.io begin with io.k8s too."""
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
 
 
@@ -185,7 +192,7 @@ def _operation(verb: str, kind: Kind, name: str, answer: str = "") -> dict[str, 
     if verb in ("delete", "deletecollection"):
         operation["requestBody"] = _body(("*/*",), f"{_META}.DeleteOptions")
     elif verb == "patch":
-        types = (*_PATCH_TYPES, _STRATEGIC) if name.startswith("io.k8s.") else _PATCH_TYPES
+        types = (*_PATCH_TYPES, _STRATEGIC) if name.startswith(_BUILTIN) else _PATCH_TYPES
         operation["requestBody"] = {**_body(types, f"{_META}.Patch"), "required": True}
     elif verb in ("create", "update"):
         operation["requestBody"] = {**_body(("*/*",), name), "required": True}

@@ -115,6 +115,9 @@ def test_an_edited_template_is_rolled_out_and_an_interrupt_leaves_nothing(sample
     until(lambda: (call(server, "GET", CONFIG).get("data") or {}).get("page") == "hello")
     sample.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ spec.page | upper }}")
     until(lambda: call(server, "GET", CONFIG)["data"]["page"] == "HELLO")
+    sample.edit("crds/sites.yaml", "page: {type: string}", "page: {type: string}, colour: {type: string}")
+    coloured = {"spec": {"page": "hello", "colour": "blue"}}
+    until(lambda: call(server, "PATCH", SITES + "front", coloured, MERGE)["spec"].get("colour") == "blue")
     call(server, "PATCH", SITES + "front", {"spec": {"page": "bye"}}, MERGE)
     until(lambda: call(server, "GET", CONFIG)["data"]["page"] == "BYE")
     started.stdout.close()

@@ -31,6 +31,7 @@ from ruleop.localcluster.objects.selectors import field_selector, label_selector
 from ruleop.merge import same
 from ruleop.schema.builtin_types import typed_shape
 from tests.cluster import everything, objects
+from tests.cluster.operator import eventually
 from tests.cluster.server import APPLY, MERGE, Client, RefusedError
 from tests.localcluster.objects.kinds import tracking_of
 
@@ -180,7 +181,22 @@ def paths_of(value: JSON, path: str = "") -> Iterator[tuple[str, JSON]]:
 def with_everything(server: Client) -> Iterator[Client]:
     server.define(everything.CRD)
     yield server
-    server.delete(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{everything.PLURAL}.{everything.GROUP}")
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{everything.PLURAL}.{everything.GROUP}"
+    instances = f"/apis/{everything.GROUP}/v1"
+    for each in server.get(f"{instances}/{everything.PLURAL}")["items"]:  # a story may leave one with a finalizer
+        metadata = each["metadata"]
+        place = f"{instances}/namespaces/{metadata['namespace']}/{everything.PLURAL}/{metadata['name']}"
+        server.merge(place, {"metadata": {"finalizers": None}}, "test")
+    server.delete(path)
+    eventually("the CRD to be gone", lambda: is_gone(server, path))  # other tests define it too
+
+
+def is_gone(server: Client, path: str) -> bool:
+    try:
+        server.get(path)
+    except RefusedError as error:
+        return error.code == 404
+    return False
 
 
 def plain(obj: JSON) -> JSON:

@@ -178,8 +178,8 @@ def test_the_log_has_a_line_for_every_write(tale: Tale, control_plane: ControlPl
     tale.tells(("drift reverted", "pass", "data.password"), ("reconciled", "Ready", 1))
     tale.admin.delete(f"{tale.core}/configmaps/late")
     tale.tells(("recreated: it was deleted", "late"), ("reconciled", "Ready", 1))
-    # The page is kept for a second.
-    eventually("the metric", lambda: tale.metric("ruleop_drift_reverted_total") == 3)
+    # The text of the metrics is kept for a second.
+    eventually("the metrics", lambda: tale.metric("ruleop_drift_reverted_total") == 3)
     assert tale.metric("ruleop_writes_total", action="adopt", outcome="done") == 1
     assert tale.metric("controller_runtime_reconcile_total", result="success") > 0
 

@@ -47,6 +47,8 @@ def test_the_columns_of_each_kind_and_the_rows_of_the_objects_that_are_there(ser
     asked = time.time()
     table = server.get(f"{root}/{resource.info.plural}?includeObject=Object", accept=TABLE)
     assert header(table) == [(each.name, each.type, each.format, each.priority) for each in columns(kind)]
+    if str(kind) == "autoscaling/v1 HorizontalPodAutoscaler":
+        return  # its other metrics are in no field of this version
     for row in table["rows"] or ():
         same_cells(row["cells"], lambda now, row=row: cells(kind, row["object"], now), asked)
 
@@ -130,7 +132,9 @@ def path(kind: Kind) -> str:
 
 def renamed(obj: dict[str, Any]) -> dict[str, Any]:
     """Under a name that no other test uses; the name of a CRD is fixed."""
-    name = "printed" if obj["metadata"].get("name") == "rich" else obj["metadata"].get("name")
+    name = obj["metadata"].get("name")
+    if name is not None and obj["kind"] != "CustomResourceDefinition":
+        name = name.replace("rich", "printed")
     return {**obj, "metadata": {**obj["metadata"], "name": name}}
 
 

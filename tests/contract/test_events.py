@@ -1,107 +1,73 @@
-"""Events: one object in two groups, with other names for the same fields."""
+"""Events of v1 and of events.k8s.io/v1 are the same objects."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
     from tests.contract.client import Server
-
-ABOUT = {"kind": "ConfigMap", "name": "web", "apiVersion": "v1"}
-MOMENT = "2026-01-02T03:04:05.000006Z"
+    from tests.contract.recording import Recording
 
 
-def old(namespace: str, name: str = "") -> str:
-    return f"/api/v1/namespaces/{namespace}/events/{name}".rstrip("/")
+def core(namespace: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "a"},
+        "involvedObject": {"kind": "Pod", "name": "p", "namespace": namespace},
+        "message": "text",
+        "reason": "Some",
+        "type": "Normal",
+        "source": {"component": "c"},
+        "count": 2,
+        "firstTimestamp": "2026-01-01T00:00:00Z",
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+    }
 
 
-def new(namespace: str, name: str = "") -> str:
-    return f"/apis/events.k8s.io/v1/namespaces/{namespace}/events/{name}".rstrip("/")
-
-
-def event(namespace: str) -> dict[str, Any]:
+def new(namespace: str) -> dict[str, Any]:
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": "it", "namespace": namespace},
-        "eventTime": MOMENT,
-        "action": "Sync",
-        "reason": "Synced",
-        "note": "all is well",
+        "metadata": {"name": "a"},
+        "regarding": {"kind": "Pod", "name": "p", "namespace": namespace},
+        "note": "text",
+        "reason": "Some",
         "type": "Normal",
-        "regarding": {**ABOUT, "namespace": namespace},
-        "reportingController": "example.com/it",
-        "reportingInstance": "it-1",
+        "action": "Act",
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "example.com/c",
+        "reportingInstance": "c-1",
     }
 
 
-def without_metadata(found: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in found.items() if name != "metadata"}
-
-
-def test_an_event_of_the_new_group_is_one_of_the_old_group(server: Server, namespace: str) -> None:
-    made = server.create(new(namespace), event(namespace))
-    assert without_metadata(made) == without_metadata(event(namespace)) | {
-        "deprecatedSource": {},
-        "deprecatedFirstTimestamp": None,
-        "deprecatedLastTimestamp": None,
+@pytest.mark.parametrize("made", [core, new])
+def test_an_event_is_seen_in_both_apis(server: Server, namespace: str, made: Any, recording: Recording) -> None:
+    paths = {
+        "core": f"/api/v1/namespaces/{namespace}/events",
+        "new": f"/apis/events.k8s.io/v1/namespaces/{namespace}/events",
     }
-    found = server.get(old(namespace, "it"))
-    assert found["metadata"]["uid"] == made["metadata"]["uid"]
-    assert without_metadata(found) == {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "involvedObject": {**ABOUT, "namespace": namespace},
-        "reason": "Synced",
-        "message": "all is well",
-        "source": {},
-        "firstTimestamp": None,
-        "lastTimestamp": None,
-        "type": "Normal",
-        "eventTime": MOMENT,
-        "action": "Sync",
-        "reportingComponent": "example.com/it",
-        "reportingInstance": "it-1",
-    }
-    (listed,) = server.get(new(namespace))["items"]
-    assert (listed["note"], "kind" in listed) == ("all is well", False)
+    version = server.get(paths["core"])["metadata"]["resourceVersion"]
+    server.create(paths[made.__name__], made(namespace))
+    for name, path in paths.items():
+        found = server.get(f"{path}/a")
+        recording.check(f"{made.__name__} seen in {name}", found, namespace)
+        (item,) = server.get(path, fieldSelector="metadata.name=a")["items"]
+        assert item["metadata"]["uid"] == found["metadata"]["uid"]
+        with server.watch(path, resourceVersion=version) as watch:
+            assert watch.next() == ("ADDED", found)
+    (described,) = server.get(paths["core"], fieldSelector="involvedObject.name=p,involvedObject.kind=Pod")["items"]
+    assert described["metadata"]["name"] == "a"
 
 
-def test_an_event_of_the_old_group_is_one_of_the_new_group(server: Server, namespace: str) -> None:
-    body = {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": "it"},
-        "involvedObject": {**ABOUT, "namespace": namespace},
-        "reason": "Synced",
-        "message": "all is well",
-        "count": 2,
-        "source": {"component": "it"},
-        "firstTimestamp": "2026-01-02T03:04:05Z",
-        "lastTimestamp": "2026-01-02T03:04:06Z",
-        "type": "Normal",
-    }
-    server.create(old(namespace), body)
-    assert without_metadata(server.get(new(namespace, "it"))) == {
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "regarding": {**ABOUT, "namespace": namespace},
-        "reason": "Synced",
-        "note": "all is well",
-        "deprecatedCount": 2,
-        "deprecatedSource": {"component": "it"},
-        "deprecatedFirstTimestamp": "2026-01-02T03:04:05Z",
-        "deprecatedLastTimestamp": "2026-01-02T03:04:06Z",
-        "type": "Normal",
-        "eventTime": None,
-    }
-
-
-def test_a_patch_and_a_watch_of_the_new_group_have_its_names(server: Server, namespace: str) -> None:
-    made = server.create(new(namespace), event(namespace))
-    with server.watch(new(namespace), resourceVersion=made["metadata"]["resourceVersion"]) as watch:
-        series = {"count": 2, "lastObservedTime": MOMENT}
-        assert server.merge(new(namespace, "it"), {"series": series})["series"] == series
-        kind, found = watch.next()
-    assert (kind, found["note"], found["series"]) == ("MODIFIED", "all is well", series)
-    assert server.get(old(namespace, "it"))["series"] == series
+def test_a_series_is_patched(server: Server, namespace: str) -> None:
+    path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+    server.create(path, new(namespace))
+    series = {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}
+    assert server.merge(f"{path}/a", {"series": series})["series"] == series
+    seen = server.get(f"/api/v1/namespaces/{namespace}/events/a")
+    assert (seen["series"], seen["message"]) == (series, "text")
+    server.delete(f"/api/v1/namespaces/{namespace}/events/a")
+    assert not server.exists(f"{path}/a")

@@ -101,7 +101,8 @@ def test_a_watch_of_one_object(server: Server, namespace: str, sample: Sample) -
 
 def test_a_watch_of_all_namespaces(server: Server, namespace: str, sample: Sample) -> None:
     version = version_of(server, namespace, sample)
-    with server.watch(sample.everywhere(), resourceVersion=version) as watch:
+    query = {"resourceVersion": version, "fieldSelector": f"metadata.namespace={namespace}"}
+    with server.watch(sample.everywhere(), **query) as watch:
         server.create(sample.path(namespace), sample.obj())
         assert watch.named(1) == [("ADDED", "a")]
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from .build import BuildError, build, build_dir, cache_root
 from .cluster import ControlPlane
+from .helm import build_helm
 from .process import ControlPlaneError
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("build", help="build the programs into the cache, where they are missing")
+    commands.add_parser("build-helm", help="build Helm into the cache, where it is missing")
     for name, text in (("up", "start a cluster in the background"), ("serve", "run a cluster until SIGTERM or Ctrl-C")):
         command = commands.add_parser(name, help=text)
         command.add_argument("--no-controllers", action="store_true", help="only etcd and the API server")
@@ -62,6 +64,9 @@ def main(arguments: Sequence[str]) -> int:
         match options.command:
             case "build":
                 print(build())
+                return 0
+            case "build-helm":
+                print(build_helm())
                 return 0
             case "up":
                 return _up(controllers=not options.no_controllers)

@@ -69,19 +69,41 @@ def test_of_replicas_that_create_it_at_once_all_have_the_same_key():
     assert secret.refused == 7
 
 
-def test_a_secret_that_is_deleted_while_it_is_made_is_made_again():
-    """Creating it is answered with a conflict, and reading it with "not found"."""
-    secret = FakeConfigMap()
-    write, answers = secret.write, iter([None])
+class Refusing(FakeConfigMap):
+    """Refuses some writes without carrying them out: as a conflict (None), or with an error."""
 
-    async def conflicting(data, version):
-        return next(answers) if secret.reads == 1 else await write(data, version)
+    def __init__(self, *answers: ApiError | None):
+        super().__init__()
+        self.answers = list(answers)
 
-    secret.write = conflicting
+    async def write(self, data: dict[str, str], version: str) -> Any:
+        if self.answers:
+            answer = self.answers.pop(0)
+            if answer is not None:
+                raise answer
+            return None
+        return await super().write(data, version)
+
+
+UNAUTHORIZED = ApiError(Problem.UNAUTHORIZED, verb="create", resource="secrets", text="Unauthorized", status=401)
+
+
+@pytest.mark.parametrize("answers", [(None,), (UNAUTHORIZED,), (None, UNAUTHORIZED, None)])
+def test_a_refused_creation_is_repeated(answers: tuple[ApiError | None, ...], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ruleop.engine.reconcile.owner_key.PAUSE", 0)
+    secret = Refusing(*answers)
     key = OwnerKey(secret)
     run(key.load())
-    assert sorted(secret.data) == [KEY]
     assert len(key.proofs.keys) == 1
+    assert secret.writes == 1
+
+
+def test_credentials_that_are_never_accepted_are_an_error(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ruleop.engine.reconcile.owner_key.PAUSE", 0)
+    with pytest.raises(ApiError, match="Unauthorized"):
+        run(OwnerKey(Refusing(*[UNAUTHORIZED] * 20)).load())
+    with pytest.raises(RuleopError, match="does not when it is read"):
+        run(OwnerKey(Refusing(*[None] * 20)).load())
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from structlog.testing import capture_logs
 
 from ruleop.engine.manager.manager import Manager
 from ruleop.engine.manager.options import Options
-from ruleop.errors import RuleopError
 from ruleop.kube.client.errors import ApiError, Problem
 from tests.engine.virtual_time import run_in_virtual_time
 from tests.planning.harness import project
@@ -92,25 +91,6 @@ def test_retries_back_off_up_to_ten_seconds(tmp_path):
         return [line["retry_in"] for line in lines]
 
     assert run_in_virtual_time(scenario()) == [0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
-
-
-def test_rejected_credentials_end_the_start_but_not_what_follows(tmp_path):
-    """They were accepted a moment ago."""
-
-    async def scenario(connected):
-        manager, attempts = Manager(RULES, tmp_path, Options()), iter(range(1))
-
-        async def step():
-            if next(attempts, None) is not None:
-                raise ApiError(Problem.UNAUTHORIZED, verb="create", resource="secrets", text="log in")
-
-        if connected:
-            manager._load_key = step
-        await manager.retry(step)
-
-    run_in_virtual_time(scenario(True))
-    with pytest.raises(RuleopError, match="does not accept the credentials"):
-        run_in_virtual_time(scenario(False))
 
 
 def test_credentials_in_the_servers_address_are_in_no_log_probe_or_metric(run, unreachable, tmp_path):

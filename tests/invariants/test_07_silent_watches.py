@@ -32,12 +32,15 @@ def test_a_silent_stream_is_closed_and_opened_again(data: Any) -> None:
     version = 10
     for what in data.draw(st.lists(st.sampled_from(["end of list", "bookmark", "event"]), max_size=4)):
         now += data.draw(st.floats(0.0, 50.0))
-        version += 1
+        version, deadline = version + 1, watch.deadline
         if what == "event":
             metadata = {"name": "a", "namespace": "ns", "uid": "1", "resourceVersion": str(version)}
             watch.lines([line("ADDED", {"metadata": metadata})], now)
         else:
             watch.lines([bookmark(version, ends=what == "end of list")], now)
+        if not watch.reading:
+            assert now >= deadline, "only a stream that is past its deadline is closed while lines come"
+            return
     assert watch.reading
     assert watch.deadline <= now + LONGEST
     watch.silent(now := watch.deadline)

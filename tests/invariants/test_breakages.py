@@ -145,11 +145,11 @@ def drop_events_of_active_keys(old: Any, line: queue.WorkQueue[Any], key: Any, *
         old(line, key, **more)
 
 
-def always_write_status(old: Any, *arguments: Any, **more: Any) -> Any:
-    planned = old(*arguments, **more)
+async def always_write_status(old: Any, planning: pass_planning.PassPlanning, current: Any) -> Any:
+    planned = await old(planning, current)
     if planned.status is None:
         return planned
-    metadata = {name: arguments[1]["metadata"][name] for name in ("uid", "resourceVersion")}
+    metadata = {name: current.resource["metadata"][name] for name in ("uid", "resourceVersion")}
     patch = {"metadata": metadata, "status": planned.status.status}
     return replace(planned, status=replace(planned.status, patch=patch))
 
@@ -282,7 +282,12 @@ BREAKAGES = [
     ),
     Breakage(2, "a CR is handed out twice", MODEL, instead(queue.WorkQueue, "add", queue_active_keys)),
     Breakage(2, "an event during a pass is lost", MODEL, instead(queue.WorkQueue, "add", drop_events_of_active_keys)),
-    Breakage(3, "the status is written by each pass", EXAMPLE, instead(pass_planning, "plan", always_write_status)),
+    Breakage(
+        3,
+        "the status is written by each pass",
+        EXAMPLE,
+        instead(pass_planning.PassPlanning, "plan", always_write_status),
+    ),
     Breakage(3, "each pass reads the CR live", EXAMPLE, instead(controller.Reconciler, "reconcile", read_live_first)),
     Breakage(
         3,

@@ -34,6 +34,7 @@ class Shape:
     limit: str = ""
     files: dict[str, str] = field(default_factory=dict)
     prepare: Callable[[Harness], History] = lambda _: History.NONE
+    reported_only: bool = False  # the limit is exceeded by the status, which does not stop the children
 
     def harness(self) -> Harness:
         return Harness.of(self.body, self.spec(), **self.files)
@@ -152,7 +153,8 @@ def with_edited_ports(harness: Harness) -> History:
 def with_other_items(harness: Harness) -> History:
     """The children exist, and the resource is edited so that all of them change."""
     created(harness)
-    harness.edit({"items": texts(5000, "other-")})
+    assert harness.resource is not None
+    harness.edit({"items": texts(len(harness.resource["spec"]["items"]), "other-")})
     return History.NONE
 
 
@@ -162,6 +164,31 @@ def with_other_args(harness: Harness) -> History:
     (found,) = harness.objects.values()
     found["spec"]["template"]["spec"]["containers"][0]["args"] = ["x"] * 9999 + ["y"] * 2
     harness.put(found)
+    return History.NONE
+
+
+def without_every_second(harness: Harness) -> History:
+    """A child from whose list another client has removed every second item."""
+    created(harness)
+    (found,) = harness.objects.values()
+    found["data"]["a"] = found["data"]["a"][::2]
+    harness.put(found)
+    return History.NONE
+
+
+def deep(depth: int, leaf: str = "x") -> Json:
+    """Mappings in mappings."""
+    found: Json = {"a": leaf}
+    for _ in range(depth):
+        found = {"a": found}
+    return found
+
+
+def with_other_leaves(harness: Harness) -> History:
+    """A child whose deep mappings all end in another value."""
+    created(harness)
+    assert harness.resource is not None
+    harness.edit({"items": {name: deep(80, "y") for name in harness.resource["spec"]["items"]}})
     return History.NONE
 
 
@@ -181,6 +208,17 @@ spec:
 """
 
 
+USUAL_DEPLOYMENT = (
+    DEPLOYMENT.replace("name: a\n", "name: a-{{ index }}\n", 1).replace("image: i", "image: '{{ item }}'")
+    + """\
+          imagePullPolicy: IfNotPresent
+          ports: [{name: http, containerPort: 8080, protocol: TCP}]
+          env: [{name: A, value: '{{ item }}'}, {name: B, value: x}, {name: C, value: y}, {name: D, value: z}]
+          resources: {requests: {cpu: 100m, memory: 64Mi}, limits: {memory: 128Mi}}
+          readinessProbe: {httpGet: {path: /, port: http}, periodSeconds: 5}
+          securityContext: {runAsNonRoot: true, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+"""
+)
 SERVICE = """
 apiVersion: v1
 kind: Service
@@ -268,7 +306,7 @@ SHAPES = [
         "a double loop with output",
         FROM_FILE,
         lambda: {"items": texts(5000)},
-        MEMORY,
+        WORK,
         template("  a: '{% for x in spec['items'] %}{% for b in spec['items'] %}{{ b }}{% endfor %}{% endfor %}'\n"),
     ),
     Shape(
@@ -436,15 +474,111 @@ SHAPES = [
         "an edit of 5,000 small children",
         EACH,
         lambda: {"items": texts(5000)},
+        WORK,
+        of_each("  a: '{{ item }}'\n"),
+        with_other_items,
+    ),
+    Shape(
+        "an edit of 3,000 small children",
+        EACH,
+        lambda: {"items": texts(3000)},
         "",
         of_each("  a: '{{ item }}'\n"),
+        with_other_items,
+    ),
+    Shape(
+        "an edit of 1,000 Deployments",
+        EACH,
+        lambda: {"items": texts(1000)},
+        "",
+        {"a": USUAL_DEPLOYMENT},
         with_other_items,
     ),
     Shape(
         "mappings inside printed mappings",
         FROM_FILE,
         lambda: {"items": texts(60_000)},
-        MEMORY,
+        WORK,
         template("{% for x in spec['items'] %}\n  {{ {'k' ~ x: {'v': [[], [], [], [], [], []]}} }}\n{% endfor %}"),
+    ),
+    Shape(
+        "items of a mapping, kept by a loop",
+        FROM_FILE,
+        lambda: {"items": dict.fromkeys(texts(2000), "v")},
+        WORK,
+        template("  a:\n  {% for x in spec['items'] %}\n  - {{ spec['items'].items() }}\n  {% endfor %}\n"),
+    ),
+    Shape(
+        "dict2items of a mapping, kept by a loop",
+        FROM_FILE,
+        lambda: {"items": dict.fromkeys(texts(2000), "v")},
+        MEMORY,
+        template("  a:\n  {% for x in spec['items'] %}\n  - {{ spec['items'] | dict2items }}\n  {% endfor %}\n"),
+    ),
+    Shape(
+        "short texts of a split, kept by a loop",
+        FROM_FILE,
+        lambda: {"items": texts(500), "text": "ab," * 2000},
+        WORK,
+        template("  a:\n  {% for x in spec['items'] %}\n  - {{ spec.text.split(',') }}\n  {% endfor %}\n"),
+    ),
+    Shape(
+        "dict2items for each",
+        EACH,
+        lambda: {"items": dict.fromkeys(texts(2000), "v")},
+        WORK,
+        of_each("  a: '{{ spec['items'] | dict2items }}'\n"),
+    ),
+    Shape(
+        "a mapping spread into each",
+        EACH,
+        lambda: {"items": dict.fromkeys(texts(2000), "v")},
+        MEMORY,
+        of_each("  {{ spec['items'] }}\n"),
+    ),
+    Shape(
+        "a list spread in a loop",
+        FROM_FILE,
+        lambda: {"items": texts(2000)},
+        "printed values",
+        template("  a:\n  {% for x in spec['items'] %}\n    - {{ spec['items'] }}\n  {% endfor %}\n"),
+    ),
+    Shape(
+        "small lists in a status",
+        FROM_FILE + "    status: {a: \"{{ spec['items'] }}\"}\n",
+        lambda: {"items": [[[[[]]]]] * 130_000},
+        WORK,
+        template("  a: b\n"),
+        reported_only=True,
+    ),
+    Shape(
+        "small lists in a child",
+        FROM_FILE,
+        lambda: {"items": [[[[[]]]]] * 130_000},
+        MEMORY,
+        template("  a: {{ spec['items'] }}\n"),
+    ),
+    Shape(
+        "small lists in a child that another client has changed",
+        FROM_FILE,
+        lambda: {"items": [[[[[]]]]] * 10_000},
+        WORK,
+        template("  a: {{ spec['items'] }}\n"),
+        without_every_second,
+    ),
+    Shape(
+        "deep mappings in a child",
+        FROM_FILE,
+        lambda: {"items": {f"a{number}": deep(80) for number in range(1000)}},
+        MEMORY,
+        template("  a: {{ spec['items'] }}\n"),
+    ),
+    Shape(
+        "deep mappings in a child that the resource changes",
+        FROM_FILE,
+        lambda: {"items": {f"a{number}": deep(80) for number in range(100)}},
+        "",
+        template("  a: {{ spec['items'] }}\n"),
+        with_other_leaves,
     ),
 ]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
+
 import pytest
 import re2
 
-from ruleop.merge import Record, create_fields, encode, record
+from ruleop.merge import Record, create_fields, decode, encode, in_sync, record, three_way
 from ruleop.merge.equality import _digest_of_text, fingerprint
 from ruleop.schema.quantity import _parse, parse_quantity
 from ruleop.schema.shape import UNKNOWN
 from ruleop.templating.filters.text_filters import MAX_PROGRAM, MAX_PROGRAMS, _compiled, regex_match
-from tests.limits.shapes import FROM_FILE, template
+from tests.limits.shapes import FROM_FILE, deep, template
 from tests.planning.harness import Harness
 
 
@@ -63,3 +66,31 @@ def test_long_texts_are_not_kept_for_their_digest_or_amount(length):
     assert parse_quantity("1" * length) is None
     assert not _digest_of_text.cache_info().currsize
     assert not _parse.cache_info().currsize
+
+
+def test_a_short_compressed_record_is_not_cached_and_is_charged_by_what_it_contains():
+    fields = create_fields({f"a{number}": {"b": {}} for number in range(5000)}, UNKNOWN)
+    text = encode(Record("x", fields))
+    assert len(text) < 32 * 1024
+    found = decode(text)
+    assert found is not None
+    assert found.cost > 32 * 1024
+    assert text not in record._decoded_records
+
+
+def test_a_record_that_unpacks_to_more_than_a_mebibyte_is_not_read():
+    plain = b'{"v":1,"id":"x","fields":{' + b" " * 2**20 + b"}}"
+    text = "z1:" + base64.b64encode(zlib.compress(plain, 9)).decode()
+    assert len(text) < 2000
+    assert decode(text) is None
+
+
+def test_a_deep_object_is_not_compared_again_from_each_of_its_levels(monkeypatch):
+    """Each level of a merge asks whether its part is in sync, and the doubt is at the bottom."""
+    compared = []
+    original = in_sync._are_members_in_sync
+    monkeypatch.setattr(in_sync, "_are_members_in_sync", lambda *each: compared.append(1) or original(*each))
+    live, desired = ({f"a{number}": deep(80, leaf) for number in range(10)} for leaf in "xy")
+    merged = three_way(live, desired, create_fields(live, UNKNOWN), UNKNOWN)
+    assert merged.object == desired
+    assert len(compared) < 3 * 10 * 80

@@ -9,7 +9,7 @@ from ruleop.messages import MAX_MESSAGE
 from ruleop.templating.values.budget import FUEL, MEMORY, RESERVE
 from tests.limits.shapes import SHAPES, Shape
 
-LIMITS = ("for one resource (at most", "are allowed")
+LIMITS = ("for one resource (at most", "are allowed", "the printed values have more than")
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
@@ -20,7 +20,7 @@ def test_an_expensive_pass_fits_or_names_its_limit(shape: Shape):
     if shape.limit:
         assert exceeded
         assert all(each.reason == "RenderFailed" and shape.limit in each.message for each in exceeded)
-        assert not planned.actions
+        assert shape.reported_only or not planned.actions
     else:
         assert not exceeded
         assert found.account.units <= FUEL - RESERVE

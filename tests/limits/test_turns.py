@@ -9,7 +9,7 @@ import itertools
 
 import pytest
 
-from ruleop.engine.reconcile import reconciler
+from ruleop.engine.reconcile import pass_planning
 from ruleop.engine.reconcile import turns as module
 from ruleop.engine.reconcile.turns import Turns
 from ruleop.planning import Planning, plan
@@ -154,7 +154,7 @@ observe:
 async def test_a_large_plan_that_begins_to_watch_something_is_made_again(clock, monkeypatch):
     """What it watches may have changed between two of its turns, when no event of it was expected yet."""
     made = []
-    monkeypatch.setattr(reconciler, "Planning", lambda *args, **more: made.append(1) or Planning(*args, **more))
+    monkeypatch.setattr(pass_planning, "Planning", lambda *args, **more: made.append(1) or Planning(*args, **more))
     counts = []
     for more in ("", OBSERVE):
         large = Large(1, 60, more=more)

@@ -17,14 +17,17 @@ import orjson
 
 from ruleop.engine.cache.own_writes import OwnWrites
 from ruleop.engine.queue.request import Request
+from ruleop.engine.reconcile.environment import Environment
 from ruleop.engine.reconcile.executor import Executor
 from ruleop.engine.reconcile.failures import classify
-from ruleop.engine.reconcile.reconciler import Environment, Reconciler
+from ruleop.engine.reconcile.owner_key import OwnerKey
+from ruleop.engine.reconcile.reconciler import Reconciler
 from ruleop.engine.reconcile.status_debounce import StatusDebounce
 from ruleop.engine.telemetry.metrics import Metrics
 from ruleop.kinds import ObjectKey
 from ruleop.offline.cluster import OfflineKinds
 from ruleop.planning.model.marks import PART_OF
+from tests.engine.fake_config_map import FakeConfigMap
 from tests.limits.shapes import DEPLOYMENT
 from tests.planning.harness import app, project
 
@@ -159,6 +162,7 @@ class Large:
             cache=self.cluster,
             executor=Executor(self.cluster, self.cluster, classify, OwnWrites()),
             inventory=SimpleNamespace(before_writes=before_writes, conditions_of=lambda _kind: frozenset()),
+            owner_key=OwnerKey(FakeConfigMap()),
             events=SimpleNamespace(record=lambda *_: None),  # type: ignore[arg-type]
             metrics=Metrics(),
             debounce=StatusDebounce(partial(next, itertools.count(0, 10)), lambda _seconds, _call: None),

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from ruleop.kinds import Kind
 from ruleop.messages import shortened
-from ruleop.planning.changes.differences import NOTHING, Difference, differences, flow, leaves
+from ruleop.planning.changes import differences as module
+from ruleop.planning.changes.differences import MAX_VALUE, NOTHING, Difference, differences, flow, leaves
 from ruleop.schema.shape import Shape
 from ruleop.schema.table import builtin_shape
 from ruleop.templating import read_yaml
@@ -107,6 +108,23 @@ def test_a_long_new_value_is_written_out_by_field() -> None:
         ("probe.list[0]", "a" * 80),
     ]
     assert list(leaves(Difference("a", 1, "x" * 200))) == [Difference("a", 1, "x" * 200)]
+
+
+@given(JSON, st.integers(0, MAX_VALUE))
+def test_an_added_value_is_split_only_if_it_is_too_long_for_a_line(value: Any, more: int) -> None:
+    value = {"x": value, "y": "x" * more}
+    first = next(leaves(Difference("a", NOTHING, value)))
+    assert (first.after == value) == (len(flow(value)) <= MAX_VALUE)
+
+
+def test_a_deep_value_is_not_printed_at_each_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    value: Any = "x" * 100
+    for _ in range(100):
+        value = {"a": value}
+    printed = []
+    monkeypatch.setattr(module, "flow", lambda each: printed.append(each) or flow(each))
+    assert len(list(leaves(Difference("a", NOTHING, value)))) == 1
+    assert not printed
 
 
 def test_long_text_is_shortened() -> None:

@@ -113,6 +113,17 @@ def test_a_custom_kind_is_published_with_its_prose_and_what_the_server_adds():
     assert shape.fields["metadata"].fields["finalizers"].list_type == "set"
 
 
+def test_a_custom_kind_of_a_group_below_k8s_io_is_not_built_in():
+    crd = parse_crd({**CRD, "spec": {**CRD["spec"], "group": "gateway.k8s.io"}})
+    info = crd.resource("v1")
+    assert info is not None
+    resource = ServedResource(info, "app", VERBS)
+    types = {**type_schemas(), **crd_types(crd, crd.versions[0])}
+    made = openapi_document("gateway.k8s.io", "v1", [resource], types, release="1.36")
+    patch = made["paths"]["/apis/gateway.k8s.io/v1/namespaces/{namespace}/apps/{name}"]["patch"]
+    assert "application/strategic-merge-patch+json" not in patch["requestBody"]["content"]
+
+
 def equal(left: Shape | None, right: Shape | None, compared: set[tuple[int, int]]) -> bool:
     """Whether two shapes are the same, also where they contain themselves."""
     if left is None or right is None:

@@ -102,7 +102,7 @@ class TestBudgets:
             ),
             ("a: {{ [v] * 20 }}", f"data of more than {MAX_OUTPUT:,} characters"),
             ("{% set x %}{{ v }}{{ v }}{{ v }}{{ v }}{% endset %}\na: {{ x }}", "text of "),
-            ("{% for i in range(5001) %}\n---\na: 1\n{% endfor %}", "5,001 documents; at most 5,000 are allowed"),
+            ("{% for i in range(5001) %}\n---\na: 1\n{% endfor %}", "more than 5,000 documents; 5,000 are allowed"),
             (
                 "{% set n = namespace(n=1) %}{% for i in range(130) %}{% set n.n = [n.n] %}{% endfor %}\na: {{ n.n }}",
                 "data nested deeper than 128 levels",

@@ -285,14 +285,13 @@ class Manager:
                 await step()
             except ApiError as error:
                 self._starting = str(error)
-                # A client that was accepted at first is refused for a moment, or the next start reports it.
-                if error.problem in _PERMANENT and step != self._load_key:
+                if error.problem in _PERMANENT:
                     raise RuleopError(f"{_PERMANENT[error.problem]}: {error}") from error
                 if error.problem is Problem.FORBIDDEN:
                     what = "secrets" if step == self._load_key else "configmaps"
                     needed = grant(what, place(self.namespace), ("get", "create", "update"))
                     self.log.warning("not permitted; will retry", error=str(error), grant=needed, retry_in=wait)
-                elif error.retryable or error.problem in _PERMANENT:
+                elif error.retryable:
                     self.log.warning("API server not reachable; will retry", error=str(error), retry_in=wait)
                 else:
                     raise

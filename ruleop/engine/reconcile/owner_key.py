@@ -15,7 +15,7 @@ import asyncio
 import base64
 import binascii
 import secrets
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 
@@ -31,12 +31,15 @@ if TYPE_CHECKING:
     from ruleop.rules import Rule
 
 KEY, PREVIOUS_KEY, ACCEPT_UNPROVEN = "key", "previous-key", "accept-unproven"
-ATTEMPTS = 3  # to make the Secret, when it is there and is not by turns
 
 
 def owner_key_key(namespace: str, name: str) -> ObjectKey:
     """The Secret of an operator of this name."""
     return ObjectKey("", "Secret", namespace, f"{name}-owner-key")
+
+
+ATTEMPTS: Final = 5
+PAUSE: Final = 0.5  # seconds between two attempts to create the Secret
 
 
 class SecretStore(Protocol):
@@ -105,15 +108,22 @@ class OwnerKey:
     async def _create(self) -> tuple[Object, bool]:
         """The Secret, and whether no annotation can have been believed by it before."""
         data = {KEY: secrets.token_bytes(KEY_LENGTH)} | ({ACCEPT_UNPROVEN: b"true"} if self.upgrading() else {})
-        for _ in range(ATTEMPTS):
-            made = await self.store.write(_encoded(data), "")
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                made = await self.store.write(_encoded(data), "")
+            except ApiError as error:  # one refusal of a token that has just been renewed is not the last word
+                if error.problem is not Problem.UNAUTHORIZED or attempt == ATTEMPTS:
+                    raise
+                await asyncio.sleep(PAUSE)
+                continue
             if made is not None:
                 self.log.info("made the owner key", accept_unproven=ACCEPT_UNPROVEN in data)
                 return made, ACCEPT_UNPROVEN not in data
-            found = await self.store.read()  # another replica was faster
-            if found is not None:
+            found = await self.store.read()
+            if found is not None:  # another replica was faster
                 return found, False
-        raise RuleopError("the Secret with the owner key can be neither made nor read: something deletes it")
+            await asyncio.sleep(PAUSE)
+        raise RuleopError("the Secret with the owner key exists when it is created, and does not when it is read")
 
     async def settle(self) -> bool:
         """All annotations have been written with the current key: from now on, no other is believed. False if the

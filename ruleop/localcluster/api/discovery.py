@@ -8,14 +8,15 @@ if TYPE_CHECKING:
     from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
 
+_CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-def api_versions() -> dict[str, Any]:
+def api_versions(address: str) -> dict[str, Any]:
     return {
         "kind": "APIVersions",
         "versions": ["v1"],
-        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
     }
 
 
@@ -48,6 +49,10 @@ def resource_list(registry: Registry, name: str, version: str) -> dict[str, Any]
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": title, "resources": resources}
 
 
+def _verbs(served: Served) -> list[str]:
+    return list(_CUSTOM_VERBS if served.is_custom else served.verbs)
+
+
 def subresources(served: Served) -> list[str]:
     return [name for name, there in (("scale", served.scale is not None), ("status", served.status)) if there]
 
@@ -58,7 +63,7 @@ def _resource(served: Served) -> dict[str, Any]:
         "singularName": served.singular,
         "namespaced": served.namespaced,
         "kind": served.kind.kind,
-        "verbs": list(served.verbs),
+        "verbs": _verbs(served),
     }
     if served.short_names:
         found["shortNames"] = list(served.short_names)
@@ -111,7 +116,7 @@ def _aggregated_resource(served: Served) -> dict[str, Any]:
         "responseKind": response,
         "scope": "Namespaced" if served.namespaced else "Cluster",
         "singularResource": served.singular,
-        "verbs": list(served.verbs),
+        "verbs": _verbs(served),
     }
     if served.short_names:
         found["shortNames"] = list(served.short_names)

@@ -22,9 +22,9 @@ _META: Final = "meta.k8s.io/v1"
 
 def as_served(served: Served, obj: Object) -> Object:
     """The object in the version in which it is asked for."""
-    if served.show is not None:
-        return served.show(obj)
     version = served.kind.api_version
+    if served.stored_as is not None and obj["apiVersion"] != version:
+        return served.stored_as.from_stored(obj)
     return obj if obj["apiVersion"] == version else {**obj, "apiVersion": version}
 
 
@@ -52,21 +52,18 @@ def list_bytes(served: Served, found: Sequence[Stored], metadata: dict[str, Any]
         return orjson.dumps(
             {"kind": "PartialObjectMetadataList", "apiVersion": _META, "metadata": metadata, "items": items}
         )
+    if served.is_custom:
+        metadata = {"continue": "", **metadata}
     head = orjson.dumps({"kind": served.list_kind, "apiVersion": served.kind.api_version, "metadata": metadata})
     return b"".join((head[:-1], b',"items":[', b",".join(_items(served, found)), b"]}"))
 
 
 def _items(served: Served, found: Iterable[Stored]) -> Iterable[bytes]:
     """Items of built-in kinds have no kind and apiVersion, as the real server's."""
+    found = map(served.seen, found)
     if served.is_custom:
         return (object_bytes(served, each, "") for each in found)
-    if served.show is not None:
-        return (orjson.dumps(_without_kind(as_served(served, each.obj))) for each in found)
     return (b'{"metadata":' + each.data.partition(b',"metadata":')[2] for each in found)
-
-
-def _without_kind(obj: Object) -> Object:
-    return {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
 
 
 def table(served: Served, objects: Iterable[Object], version: str, include: str) -> dict[str, Any]:
@@ -77,22 +74,20 @@ def table(served: Served, objects: Iterable[Object], version: str, include: str)
         "apiVersion": _META,
         "metadata": {"resourceVersion": version},
         "columnDefinitions": [
-            each.as_json()
-            for each in (custom_columns(served.columns) if served.is_custom else columns(served.stored.kind))
+            each.as_json() for each in (custom_columns(served.columns) if served.is_custom else columns(served.kind))
         ],
-        "rows": [_row(served, obj, include, now) for obj in objects],
+        "rows": [_row(served, as_served(served, obj), include, now) for obj in objects],
     }
 
 
 def _row(served: Served, obj: Object, include: str, now: float) -> dict[str, Any]:
-    shown = as_served(served, obj)
     row: dict[str, Any] = {
-        "cells": custom_cells(served.columns, shown, now) if served.is_custom else cells(served.stored.kind, obj, now)
+        "cells": custom_cells(served.columns, obj, now) if served.is_custom else cells(served.kind, obj, now)
     }
     if not served.is_custom and (found := conditions(served.kind, obj)):
         row["conditions"] = found
     if include == "Object":
-        row["object"] = shown
+        row["object"] = obj
     elif include != "None":
-        row["object"] = partial(shown)
+        row["object"] = partial(obj)
     return row

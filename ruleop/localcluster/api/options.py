@@ -10,7 +10,9 @@ import orjson
 from ruleop.localcluster.errors import Cause, bad_request, internal, invalid_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from ruleop.localcluster.errors import Rejected
 
 PROPAGATIONS: Final = ("Foreground", "Background", "Orphan")
 _MATCHES: Final = ("Exact", "NotOlderThan", "")
@@ -27,6 +29,7 @@ class WriteOptions:
     field_validation: str = "Warn"  # Strict, Warn or Ignore
     force: bool = False
     is_patch: bool = False
+    refuse: Callable[[str], Rejected] | None = None  # the answer to an object that cannot be decoded
     is_stored: bool = False  # an update has the form of a stored object: nothing to decode or to fill in
 
     @classmethod

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
 from ruleop.localcluster.errors import bad_request, unsupported_media_type
+from ruleop.localcluster.objects.decoding import in_patch
+from ruleop.localcluster.objects.go_text import go_text
 from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
 
 if TYPE_CHECKING:
-    from ruleop.kinds import Object
+    from ruleop.kinds import Kind, Object
+    from ruleop.localcluster.errors import Rejected
     from ruleop.localcluster.kinds.served import Served
 
 APPLY: Final = "application/apply-patch+yaml"
 _JSON: Final = "application/json-patch+json"
 _MERGE: Final = "application/merge-patch+json"
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
+_UNMARSHAL: Final = re.compile(r"json: cannot unmarshal (\w+) into Go .* of type (\S+)")
+_GO_KINDS: Final = {"object": "map", "array": "slice", "number": "int64"}
 
 
 def patched(served: Served, obj: Object, media: str, patch: Any) -> Object:
@@ -31,8 +39,31 @@ def patched(served: Served, obj: Object, media: str, patch: Any) -> Object:
     )
 
 
-def configuration(patch: Any) -> dict[str, Any]:
+def refused(media: str, patch: Any, new: Object, problem: str) -> Rejected:
+    """The answer to a patch whose result cannot be decoded."""
+    if media != _STRATEGIC:
+        return in_patch(orjson.dumps(new).decode(), problem)
+    found = _UNMARSHAL.fullmatch(problem)
+    return in_patch(go_text(patch), _not_restored(*found.groups()) if found is not None else problem)
+
+
+def _not_restored(given: str, desired: str) -> str:
+    """A strategic merge patch is not decoded from JSON, so its problems have other words."""
+    source = _GO_KINDS.get(given, given)
+    if desired.startswith("[]"):
+        return f"cannot restore slice from {source}"
+    if desired.startswith("map["):
+        return f"cannot restore map from {source}"
+    if desired.startswith("v1."):
+        return f"cannot restore struct from: {source}"
+    return f"unrecognized type: {desired}"
+
+
+def configuration(patch: Any, kind: Kind) -> dict[str, Any]:
     """The body of a server-side apply. Raises Rejected."""
     if not isinstance(patch, dict):
         raise bad_request("the body of an apply must be an object")
+    version, name = str(patch.get("apiVersion") or ""), str(patch.get("kind") or "")
+    if kind.kind != name or kind.api_version != version:
+        raise bad_request(f"invalid object type: {version if '/' in version else f'/{version}'}, Kind={name}")
     return patch

@@ -33,10 +33,11 @@ def review(served: Served, body: Any, user: str) -> dict[str, Any]:
     return {**found, "status": status}
 
 
-def token_request(spec: Mapping[str, Any], account: Mapping[str, Any], token: str) -> dict[str, Any]:
+def token_request(asked: Mapping[str, Any], account: Mapping[str, Any], token: str) -> dict[str, Any]:
     """The answer to a TokenRequest for a service account. The token does not expire before the cluster ends."""
     metadata = {each: account["metadata"][each] for each in ("name", "namespace")}
-    spec = {"audiences": ["https://kubernetes.default.svc.cluster.local"], "expirationSeconds": 3600, **spec}
+    spec: dict[str, Any] = {"audiences": ["https://kubernetes.default.svc"], **asked}
+    spec["expirationSeconds"] = spec.get("expirationSeconds") or 3600
     expires = timestamp(time.time() + spec["expirationSeconds"])
     return {
         "kind": "TokenRequest",

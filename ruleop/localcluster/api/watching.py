@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.localcluster.api.forms import object_bytes
+from ruleop.localcluster.api.forms import object_bytes, table
 from ruleop.localcluster.errors import Rejected, expired
 from ruleop.localcluster.kinds.custom import CRDS, resource_of
 from ruleop.localcluster.store.store import TooOldError, stored
@@ -49,6 +49,7 @@ class Watch:
         self.store, self.served, self.namespace = store, served, namespace
         self.selection, self.options = selection, options
         self._sink: Sink
+        self._sent_columns = False
         self._timers: list[asyncio.TimerHandle] = []
         self._stop_listening: Callable[[], None] = lambda: None
         self._stop_following: Callable[[], None] = lambda: None
@@ -112,10 +113,17 @@ class Watch:
             self._send_object("DELETED", event.new if event.deleted else stored(event.old.obj, event.version))
 
     def _selects(self, found: Stored) -> bool:
-        return self.selection is None or self.selection(found.obj)
+        return self.selection is None or self.selection(self.served.seen(found).obj)
 
     def _send_object(self, type_: str, found: Stored) -> None:
-        self._send(type_, object_bytes(self.served, found, self.options.form))
+        if self.options.form != "Table":
+            self._send(type_, object_bytes(self.served, found, self.options.form))
+            return
+        document = table(self.served, [found.obj], str(found.version), "Metadata")
+        if self._sent_columns:  # only the first event has them
+            document["columnDefinitions"] = None
+        self._sent_columns = True
+        self._send(type_, orjson.dumps(document))
 
     def _send(self, type_: str, data: bytes) -> None:
         self._sink.send(b'{"type":"%b","object":%b}\n' % (type_.encode(), data))

@@ -27,6 +27,7 @@ from ruleop.localcluster.errors import (
     not_found,
 )
 from ruleop.localcluster.kinds.completion import complete
+from ruleop.localcluster.kinds.custom import CRDS
 from ruleop.localcluster.objects.apply import apply, keep_unchanged, track_update
 from ruleop.localcluster.objects.config_checks import check_config
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields
@@ -42,7 +43,7 @@ NAMESPACES: Final = Resource("", "namespaces")
 CONTROLLERS: Final = WriteOptions(manager="kube-controller-manager", field_validation="Ignore", is_stored=True)
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
-_SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _EMPTY: Final[tuple[Any, ...]] = (None, "", {}, [])
 _FOLDERS: Final = {
     "customresourcedefinitions": "apiextensions.k8s.io/customresourcedefinitions",
@@ -120,7 +121,7 @@ class Writer:
                 return self.create(served, namespace, obj, options, managed=managed)
             ends = "deletionTimestamp" in existing.obj["metadata"]
             raise already_exists(served.kind.group, served.plural, key.name, ends=ends)
-        return unstored(new) if options.dry_run else self.store.put(served.resource, new)
+        return unstored(new) if options.dry_run else self.store.put(served.resource, served.kept(new))
 
     def _check_namespace(self, served: Served, namespace: str, name: str) -> None:
         found = self.store.get(NAMESPACES, Name("", namespace))
@@ -162,8 +163,6 @@ class Writer:
             new, causes = self._checked(served, new, options)
             if causes:  # fields of an invalid object cannot be tracked
                 self._validate(served, new, old.obj, causes)
-            if served.strategy.prepare is not None and subresource != "status":
-                new = served.strategy.prepare(new, old.obj)
             new = served.strategy.default(_completed(served, new))
         new = self._tracked(served, old.obj, new, subresource, options)
         return self._updated(served, old, new, subresource, options, causes)
@@ -179,21 +178,21 @@ class Writer:
     ) -> Stored:
         """Stores a new version of an object whose fields are tracked."""
         strategy = served.strategy
+        if strategy.update is not None and subresource != "status":
+            new = strategy.update(new, old.obj)
         if strategy.admit is not None and strategy.allocates_on_update and subresource != "status":
             new = strategy.admit(new, self.store)
-        if served.strategy.update is not None and subresource != "status":
-            new = served.strategy.update(new, old.obj)
         if new["metadata"] != old.obj["metadata"]:
             causes = [*_finalizer_causes(old.obj, new), *metadata_causes(served.kind, new["metadata"]), *causes]
         self._validate(served, new, old.obj, causes)
-        new = self._with_generation(served, old.obj, new)
+        new = self._with_generation(served, old.obj, new, subresource)
         if keep_unchanged(old.obj, new) is old.obj:
             return old
         if options.dry_run:
             return stored(new, old.version)
         if _is_finished(new):
             return stored(new, self.store.delete(served.resource, old.name).version)
-        return self.store.put(served.resource, new)
+        return self.store.put(served.resource, served.kept(new))
 
     def _check_identity(self, served: Served, old: Stored, given: dict[str, Any], options: WriteOptions) -> None:
         group, plural, name = served.kind.group, served.plural, old.name.name
@@ -232,7 +231,7 @@ class Writer:
             found["status"] = new["status"]
         return found
 
-    def _with_generation(self, served: Served, old: Object, new: dict[str, Any]) -> dict[str, Any]:
+    def _with_generation(self, served: Served, old: Object, new: dict[str, Any], subresource: str) -> dict[str, Any]:
         if not (served.strategy.has_generation or served.is_custom):
             return new
         if served.is_custom:
@@ -240,6 +239,8 @@ class Writer:
             changed = _without(old, apart) != _without(new, apart)
         else:
             changed = old.get("spec") != new.get("spec")
+            if served.kind.kind == "Deployment" and subresource != "status":
+                changed = changed or old["metadata"].get("annotations") != new["metadata"].get("annotations")
         if not changed:
             return new
         metadata = new["metadata"]
@@ -252,13 +253,15 @@ class Writer:
     ) -> tuple[Stored, bool]:
         """Applies a configuration. Returns the object, and whether it is new."""
         old = self.store.get(served.resource, name)
+        old = served.seen(old) if old is not None else None
         check_config(config, served.shape, served.kind)
         if old is None:
             if subresource:
                 raise not_found(served.kind.group, served.plural, name.name)
             config = {**config, "metadata": {**(config.get("metadata") or {}), "name": name.name}}
             return self._apply_new(served, name, config, options), True
-        self._check_identity(served, old, config.get("metadata") or {}, options)
+        given = {"resourceVersion": str(old.version), **(config.get("metadata") or {})}
+        self._check_identity(served, old, given, options)
         applied = apply(
             old.obj,
             config,
@@ -277,8 +280,8 @@ class Writer:
             if "status" in old.obj:
                 new["status"] = old.obj["status"]
         new, causes = self._checked(served, new, options)
-        if served.strategy.prepare is not None and subresource != "status":
-            new = served.strategy.prepare(new, old.obj)
+        if causes:
+            self._validate(served, new, old.obj, causes)
         new = served.strategy.default(_completed(served, new))
         return self._updated(served, old, new, subresource, options, causes), False
 
@@ -311,20 +314,22 @@ class Writer:
             del metadata["finalizers"]
         if not metadata.get("deletionTimestamp"):
             metadata["deletionTimestamp"] = timestamp(time.time() + grace)
-            if served.resource != NAMESPACES:
+            if served.resource not in (NAMESPACES, CRDS):
                 metadata["deletionGracePeriodSeconds"] = grace
-            if "generation" in metadata:
-                metadata["generation"] += 1
+                if "generation" in metadata:
+                    metadata["generation"] += 1
         elif grace < metadata.get("deletionGracePeriodSeconds", grace):
             metadata["deletionGracePeriodSeconds"] = grace
         new: dict[str, Any] = {**old.obj, "metadata": metadata}
         if served.resource == NAMESPACES:
             new["status"] = {**(new.get("status") or {}), "phase": "Terminating"}
+        elif served.resource == CRDS:
+            new["status"] = _terminating(new.get("status") or {})
         if new == old.obj:
             return old, False
         if options.dry_run:
             return stored(new, old.version), False
-        return self.store.put(served.resource, new), False
+        return self.store.put(served.resource, served.kept(new)), False
 
     def _grace(self, served: Served, obj: Object, options: DeleteOptions) -> int:
         if served.strategy.grace is None:
@@ -355,7 +360,7 @@ class Writer:
     def _checked(
         self, served: Served, obj: dict[str, Any], options: WriteOptions
     ) -> tuple[dict[str, Any], list[Cause]]:
-        found, warnings, causes = checked(served, obj, options.field_validation)
+        found, warnings, causes = checked(served, obj, options.field_validation, options.refuse)
         self.warnings += warnings
         return found, causes
 
@@ -369,7 +374,9 @@ class Writer:
     ) -> dict[str, Any]:
         """The object with its managedFields after this write."""
         tracking = self._tracking(served, subresource)
-        return dict(track_update(old, new, tracking, manager=options.manager, now=now()))
+        # The real server leaves the time out where a custom resource is scaled.
+        when = "" if served.is_custom and subresource == "scale" else now()
+        return dict(track_update(old, new, tracking, manager=options.manager, now=when))
 
     def _tracking(self, served: Served, subresource: str) -> Tracking:
         kind = served.kind
@@ -387,8 +394,24 @@ def _completed(served: Served, obj: dict[str, Any]) -> dict[str, Any]:
     return complete(obj, served.shape)
 
 
+def _terminating(status: Object) -> dict[str, Any]:
+    """The status of a CRD that is being deleted."""
+    conditions = [each for each in status.get("conditions") or [] if each["type"] != "Terminating"]
+    if len(conditions) < len(status.get("conditions") or []):
+        return dict(status)
+    message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+    condition = {
+        "type": "Terminating",
+        "status": "True",
+        "reason": "InstanceDeletionPending",
+        "message": message,
+        "lastTransitionTime": now(),
+    }
+    return {**status, "conditions": [*conditions, condition]}
+
+
 def _suffix() -> str:
-    return "".join(secrets.choice(_SUFFIX_LETTERS) for _ in range(5))
+    return "".join(secrets.choice(SUFFIX_LETTERS) for _ in range(5))
 
 
 def _without(obj: Object, names: set[str]) -> dict[str, Any]:

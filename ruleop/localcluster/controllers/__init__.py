@@ -2,6 +2,7 @@
 
 from ruleop.localcluster.controllers.daemon_set import DaemonSets
 from ruleop.localcluster.controllers.deployment import Deployments
+from ruleop.localcluster.controllers.disruption import DisruptionBudgets
 from ruleop.localcluster.controllers.garbage_collector import GarbageCollector
 from ruleop.localcluster.controllers.job import CronJobs, Jobs
 from ruleop.localcluster.controllers.namespaces import Definitions, Namespaces
@@ -26,4 +27,5 @@ CONTROLLERS = (
     CronJobs,
     Services,
     Ingresses,
+    DisruptionBudgets,
 )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
+from ruleop.localcluster.api.writer import CONTROLLERS
 from ruleop.localcluster.clock import now
-from ruleop.localcluster.controllers.machinery import controller_of, is_being_deleted, reference_to, with_condition
+from ruleop.localcluster.controllers.machinery import (
+    controller_of,
+    is_being_deleted,
+    reference_to,
+    safe_hash,
+    with_condition,
+)
 from ruleop.localcluster.controllers.replica_set import REPLICA_SETS
 from ruleop.localcluster.store.store import Name, Resource
 
@@ -46,16 +50,12 @@ class Deployments:
         sets = self.machinery.owned(REPLICA_SETS, found.obj)
         current = self._current(found, sets)
         if current is None:
-            if not found.obj["spec"].get("paused"):
+            if found.obj["spec"].get("paused"):
+                self._report(found, None)
+            else:
                 self._create(found, sets)
             return
-        revision = current.obj["metadata"].get("annotations", {}).get(REVISION, "")
-        if (found.obj["metadata"].get("annotations") or {}).get(REVISION) != revision:
-            metadata = found.obj["metadata"]
-            annotations = {**(metadata.get("annotations") or {}), REVISION: revision}
-            found = self.machinery.update(
-                DEPLOYMENTS, found, {**found.obj, "metadata": {**metadata, "annotations": annotations}}
-            )
+        current = self._with_annotations(current, _copied(found.obj))
         others = [each for each in sets if each.name != current.name]
         if found.obj["spec"].get("paused"):
             self._scale(found, current, others, frozen=True)
@@ -81,11 +81,11 @@ class Deployments:
     def _create(self, deployment: Stored, sets: Sequence[Stored]) -> None:
         obj = deployment.obj
         template = obj["spec"]["template"]
-        digest = hashlib.sha256(orjson.dumps(template, option=orjson.OPT_SORT_KEYS)).hexdigest()[:9]
+        digest = safe_hash(template)
         labels = {**(template.get("metadata") or {}).get("labels", {}), HASH: digest}
-        given = obj["metadata"].get("annotations") or {}
-        annotations = {key: value for key, value in given.items() if key not in _NOT_COPIED}
-        annotations[REVISION] = str(max((_revision(each.obj) for each in sets), default=0) + 1)
+        revision = max((_revision(each.obj) for each in sets), default=0) + 1
+        annotations = {**_copied(obj), REVISION: str(revision), **_sizes(obj)}
+        replicas = _first_replicas(obj, sets)
         selector = obj["spec"]["selector"]
         replica_set = {
             "kind": "ReplicaSet",
@@ -97,14 +97,16 @@ class Deployments:
                 "ownerReferences": [reference_to(obj)],
             },
             "spec": {
-                "replicas": 0,
+                "replicas": replicas,
                 "selector": {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), HASH: digest}},
                 "template": {**template, "metadata": {**(template.get("metadata") or {}), "labels": labels}},
             },
         }
         if obj["spec"].get("minReadySeconds"):
             replica_set["spec"]["minReadySeconds"] = obj["spec"]["minReadySeconds"]  # type: ignore[index]
-        self.machinery.create(REPLICA_SETS, deployment.name.namespace, replica_set)
+        made = self.machinery.create(REPLICA_SETS, deployment.name.namespace, replica_set)
+        if made is not None and replicas:
+            self._record_scaling(obj, made.name.name, 0, replicas)
 
     def _scale(self, deployment: Stored, current: Stored, others: Sequence[Stored], *, frozen: bool = False) -> None:
         spec = deployment.obj["spec"]
@@ -139,20 +141,22 @@ class Deployments:
         before = _replicas(replica_set.obj)
         if before == replicas:
             return
-        self.machinery.update(
-            REPLICA_SETS, replica_set, {**replica_set.obj, "spec": {**replica_set.obj["spec"], "replicas": replicas}}
-        )
-        self.machinery.record(
-            deployment.obj,
-            "ScalingReplicaSet",
-            f"Scaled {'up' if replicas > before else 'down'} replica set {replica_set.name.name} "
-            f"from {before} to {replicas}",
-            "deployment-controller",
-        )
+        metadata, spec = replica_set.obj["metadata"], {**replica_set.obj["spec"], "replicas": replicas}
+        metadata = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **_sizes(deployment.obj)}}
+        self.machinery.update(REPLICA_SETS, replica_set, {**replica_set.obj, "metadata": metadata, "spec": spec})
+        self._record_scaling(deployment.obj, replica_set.name.name, before, replicas)
+
+    def _record_scaling(self, deployment: Object, name: str, before: int, after: int) -> None:
+        direction = "up" if after > before else "down"
+        message = f"Scaled {direction} replica set {name} from {before} to {after}"
+        self.machinery.record(deployment, "ScalingReplicaSet", message, "deployment-controller")
 
     def _with_annotations(self, found: Stored, more: dict[str, str]) -> Stored:
         metadata = found.obj["metadata"]
-        annotations = {**(metadata.get("annotations") or {}), **more}
+        before = metadata.get("annotations") or {}
+        annotations = {**before, **more}
+        if annotations == before:
+            return found
         return self.machinery.update(
             REPLICA_SETS, found, {**found.obj, "metadata": {**metadata, "annotations": annotations}}
         )
@@ -168,58 +172,89 @@ class Deployments:
 
     # -- the status ----------------------------------------------------------------------------------------------------
 
-    def _report(self, deployment: Stored, current_name: Name) -> None:
+    def _report(self, deployment: Stored, current_name: Name | None) -> None:
         sets = self.machinery.owned(REPLICA_SETS, deployment.obj)
         current = next((each for each in sets if each.name == current_name), None)
-        if current is None:
+        if current is None and current_name is not None:
             return
-        spec, old = deployment.obj["spec"], deployment.obj.get("status") or {}
-        desired = spec.get("replicas", 1)
-        total, ready, available = (
+        obj = deployment.obj
+        total, ready, available, terminating = (
             sum((each.obj.get("status") or {}).get(field, 0) for each in sets)
-            for field in ("replicas", "readyReplicas", "availableReplicas")
+            for field in ("replicas", "readyReplicas", "availableReplicas", "terminatingReplicas")
         )
-        updated = (current.obj.get("status") or {}).get("replicas", 0)
-        unavailable = max(0, desired - available)
-        done = updated == desired and total == desired and available >= desired
-        _, most_unavailable = _limits((spec.get("strategy") or {}).get("rollingUpdate") or {}, desired)
-        enough = available >= desired - most_unavailable
-        conditions = old.get("conditions")
-        conditions = with_condition(
-            conditions,
-            {
-                "type": "Available",
-                "status": "True" if enough else "False",
-                "reason": "MinimumReplicasAvailable" if enough else "MinimumReplicasUnavailable",
-                "message": "Deployment has minimum availability."
-                if enough
-                else "Deployment does not have minimum availability.",
-                "lastUpdateTime": now(),
-            },
-            now(),
-        )
-        title = f'ReplicaSet "{current.name.name}"'
-        conditions = with_condition(
-            conditions,
-            {
-                "type": "Progressing",
-                "status": "True",
-                "reason": "NewReplicaSetAvailable" if done else "ReplicaSetUpdated",
-                "message": f"{title} has successfully progressed." if done else f"{title} is progressing.",
-                "lastUpdateTime": now(),
-            },
-            now(),
-        )
+        updated = (current.obj.get("status") or {}).get("replicas", 0) if current is not None else 0
+        desired = obj["spec"].get("replicas", 1)
         status: dict[str, Any] = {
-            "observedGeneration": deployment.obj["metadata"]["generation"],
+            "observedGeneration": obj["metadata"]["generation"],
             "replicas": total,
             "updatedReplicas": updated,
             "readyReplicas": ready,
             "availableReplicas": available,
-            "unavailableReplicas": unavailable,
+            "unavailableReplicas": max(0, sum(_replicas(each.obj) for each in sets) - available),
         }
         status = {key: value for key, value in status.items() if value}
-        self.machinery.update_status(DEPLOYMENTS, deployment, {**status, "conditions": conditions})
+        status["terminatingReplicas"] = terminating
+        done = updated == desired and total == desired and available >= desired
+        conditions = with_condition((obj.get("status") or {}).get("conditions"), _available(obj, available), now())
+        status["conditions"] = with_condition(conditions, _progressing(obj, current, done=done), now())
+        metadata = obj["metadata"]
+        if current is not None:
+            revision = (current.obj["metadata"].get("annotations") or {}).get(REVISION, "")
+            metadata = {**metadata, "annotations": {**(metadata.get("annotations") or {}), REVISION: revision}}
+        if metadata != obj["metadata"] or status != obj.get("status"):
+            new = {**obj, "metadata": metadata, "status": status}
+            self.machinery.writer.update(self.machinery.served(DEPLOYMENTS), deployment, new, "status", CONTROLLERS)
+
+
+def _available(deployment: Object, available: int) -> dict[str, Any]:
+    spec = deployment["spec"]
+    desired = spec.get("replicas", 1)
+    _, most_unavailable = _limits((spec.get("strategy") or {}).get("rollingUpdate") or {}, desired)
+    enough = available >= desired - most_unavailable
+    verb, reason = ("has", "Available") if enough else ("does not have", "Unavailable")
+    return {
+        "type": "Available",
+        "status": "True" if enough else "False",
+        "reason": f"MinimumReplicas{reason}",
+        "message": f"Deployment {verb} minimum availability.",
+        "lastUpdateTime": now(),
+    }
+
+
+def _progressing(deployment: Object, current: Stored | None, *, done: bool) -> dict[str, Any]:
+    status, reason, message = "Unknown", "DeploymentPaused", "Deployment is paused"
+    if current is not None and not deployment["spec"].get("paused"):
+        title = f'ReplicaSet "{current.name.name}"'
+        status, reason = "True", "NewReplicaSetAvailable" if done else "ReplicaSetUpdated"
+        message = f"{title} has successfully progressed." if done else f"{title} is progressing."
+    return {"type": "Progressing", "status": status, "reason": reason, "message": message, "lastUpdateTime": now()}
+
+
+def _copied(deployment: Object) -> dict[str, str]:
+    """The annotations that a ReplicaSet has from its Deployment."""
+    annotations = deployment["metadata"].get("annotations") or {}
+    return {key: value for key, value in annotations.items() if key not in _NOT_COPIED}
+
+
+def _sizes(deployment: Object) -> dict[str, str]:
+    desired = deployment["spec"].get("replicas", 1)
+    return {DESIRED: str(desired), MAXIMUM: str(desired + _surge(deployment))}
+
+
+def _surge(deployment: Object) -> int:
+    strategy = deployment["spec"].get("strategy") or {}
+    if strategy.get("type") == "Recreate":
+        return 0
+    return _limits(strategy.get("rollingUpdate") or {}, deployment["spec"].get("replicas", 1))[0]
+
+
+def _first_replicas(deployment: Object, others: Sequence[Stored]) -> int:
+    """How many pods a new ReplicaSet may have beside the others."""
+    desired: int = deployment["spec"].get("replicas", 1)
+    old = sum(_replicas(each.obj) for each in others)
+    if (deployment["spec"].get("strategy") or {}).get("type") == "Recreate":
+        return 0 if old else desired
+    return max(0, min(desired, desired + _surge(deployment) - old))
 
 
 def _without_hash(template: Object) -> dict[str, Any]:

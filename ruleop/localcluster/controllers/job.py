@@ -81,6 +81,7 @@ class Jobs:
             status.pop(key, None)
             if value or key == "ready":
                 status[key] = value
+        status["terminating"] = sum(is_being_deleted(each.obj) and not is_over(each.obj) for each in pods)
         status["uncountedTerminatedPods"] = {}
         self.machinery.update_status(JOBS, found, status)
 

@@ -7,11 +7,14 @@ on the server's loop, a few objects at a time, so that requests are answered in 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ruleop.localcluster.api.writer import CONTROLLERS
+import orjson
+
+from ruleop.localcluster.api.writer import CONTROLLERS, SUFFIX_LETTERS
 from ruleop.localcluster.clock import timestamp
 from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.store.store import Event, Name, Resource, Stored
@@ -52,6 +55,7 @@ class Machinery:
         self.owners = OwnerIndex()
         self._queue: dict[tuple[int, Name], int] = {}  # (controller, object): attempts
         self._planned = False
+        self._events: dict[tuple[str, str, str], str] = {}  # the Event about an object, by its uid, reason and message
         self._timers: dict[tuple[int, Name], asyncio.TimerHandle] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         store.listen_to_all(self._event)
@@ -173,12 +177,13 @@ class Machinery:
         """An Event about an object; an equal one is counted."""
         metadata = obj["metadata"]
         namespace = metadata.get("namespace") or "default"
-        name = f"{metadata['name']}.{abs(hash((metadata['uid'], reason, message))):016x}"
-        now = timestamp(time.time())
+        now, key = timestamp(time.time()), (metadata["uid"], reason, message)
+        name = self._events.get(key, "")
         old = self.get(EVENTS, namespace, name)
         if old is not None:
             self.update(EVENTS, old, {**old.obj, "count": old.obj.get("count", 1) + 1, "lastTimestamp": now})
             return
+        name = self._events[key] = f"{metadata['name']}.{time.time_ns():x}"
         about = {
             "kind": obj["kind"],
             "namespace": metadata.get("namespace", ""),
@@ -226,6 +231,12 @@ class OwnerIndex:
                 del self._by_uid[uid]
         for uid in after - before:
             self._by_uid.setdefault(uid, {})[key] = None
+
+
+def safe_hash(value: Any) -> str:
+    """A short name for a value, in the letters of generated names."""
+    number = int.from_bytes(hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).digest()[:4])
+    return "".join(SUFFIX_LETTERS[ord(digit) % len(SUFFIX_LETTERS)] for digit in f"{number:08}")
 
 
 def references(obj: Object) -> list[Mapping[str, Any]]:

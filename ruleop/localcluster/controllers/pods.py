@@ -18,6 +18,7 @@ from ruleop.localcluster.api.options import DeleteOptions
 from ruleop.localcluster.clock import now, timestamp
 from ruleop.localcluster.controllers.machinery import is_being_deleted, with_condition
 from ruleop.localcluster.store.store import Name, Resource
+from ruleop.schema.table import builtin_release
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,15 @@ PODS: Final = Resource("", "pods")
 NODES: Final = Resource("", "nodes")
 CLAIMS: Final = Resource("", "persistentvolumeclaims")
 NODE: Final = "local-node"
+_UNKNOWN: Final = (
+    "machineID",
+    "systemUUID",
+    "bootID",
+    "kernelVersion",
+    "osImage",
+    "containerRuntimeVersion",
+    "kubeProxyVersion",
+)
 BEHAVIOUR: Final = "local.ruleop.dev/pod"
 
 
@@ -65,8 +75,7 @@ class Pods:
             self._stay_pending(name)
             return
         if not pod["spec"].get("nodeName"):
-            scheduled = {**pod, "spec": {**pod["spec"], "nodeName": NODE}}
-            found = self.machinery.update(PODS, found, scheduled)
+            found = self.machinery.store.put(PODS, {**pod, "spec": {**pod["spec"], "nodeName": NODE}})
             pod = found.obj
             self.machinery.record(
                 pod,
@@ -212,6 +221,12 @@ def node() -> dict[str, Any]:
         },
         "spec": {},
         "status": {
+            "nodeInfo": {
+                **dict.fromkeys(_UNKNOWN, ""),
+                "kubeletVersion": f"v{builtin_release()}.0+ruleop",
+                "operatingSystem": "linux",
+                "architecture": "amd64",
+            },
             "capacity": resources,
             "allocatable": resources,
             "addresses": [

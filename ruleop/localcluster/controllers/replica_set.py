@@ -45,6 +45,9 @@ class ReplicaSets:
             "observedGeneration": found.obj["metadata"]["generation"],
         }
         status = {key: value for key, value in status.items() if value or key == "replicas"}
+        status["terminatingReplicas"] = sum(
+            is_being_deleted(each.obj) for each in self.machinery.owned(PODS, found.obj) if not is_over(each.obj)
+        )
         self.machinery.update_status(REPLICA_SETS, found, status)
 
 

@@ -108,7 +108,7 @@ class Services:
             "kind": "EndpointSlice",
             "apiVersion": "discovery.k8s.io/v1",
             "metadata": {
-                "name": f"{name}-local",
+                "generateName": f"{name}-",
                 "labels": {
                     "kubernetes.io/service-name": name,
                     "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
@@ -119,7 +119,8 @@ class Services:
             "endpoints": endpoints,
             "ports": [_port(each, pods) for each in ports],
         }
-        self._put(SLICES, namespace, slice_)
+        slices = self.machinery.owned(SLICES, service.obj)
+        self._put(SLICES, namespace, slice_, slices[0] if slices else None)
         ready = [each for each in pods if is_ready(each) and not is_being_deleted(each)]
         unready = [each for each in pods if each not in ready]
         subset: dict[str, Any] = {"ports": [_port(each, pods) for each in ports]}
@@ -130,10 +131,9 @@ class Services:
         document: dict[str, Any] = {"kind": "Endpoints", "apiVersion": "v1", "metadata": {"name": name}}
         if pods:
             document["subsets"] = [subset]
-        self._put(ENDPOINTS, namespace, document)
+        self._put(ENDPOINTS, namespace, document, self.machinery.get(ENDPOINTS, namespace, name))
 
-    def _put(self, resource: Resource, namespace: str, obj: dict[str, Any]) -> None:
-        old = self.machinery.get(resource, namespace, obj["metadata"]["name"])
+    def _put(self, resource: Resource, namespace: str, obj: dict[str, Any], old: Stored | None) -> None:
         if old is None:
             self.machinery.create(resource, namespace, obj)
         else:

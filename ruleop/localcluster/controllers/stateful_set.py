@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
-from ruleop.localcluster.controllers.machinery import controller_of, is_being_deleted, reference_to
+from ruleop.localcluster.controllers.machinery import controller_of, is_being_deleted, reference_to, safe_hash
 from ruleop.localcluster.controllers.pods import CLAIMS, PODS
 from ruleop.localcluster.controllers.replica_set import is_over, is_ready, pod_of
 from ruleop.localcluster.store.store import Name, Resource
@@ -115,17 +112,19 @@ class StatefulSets:
             metadata = {**claim["metadata"], "name": title, "labels": spec["selector"].get("matchLabels") or {}}
             metadata.pop("creationTimestamp", None)
             made = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "metadata": metadata, "spec": claim["spec"]}
-            self.machinery.create(CLAIMS, namespace, made)
+            if self.machinery.create(CLAIMS, namespace, made) is not None:
+                message = f"Create Claim {title} Pod {name} in StatefulSet {found.name.name} success"
+                self.machinery.record(found.obj, "SuccessfulCreate", message, _COMPONENT)
         given = [each for each in pod["spec"].get("volumes") or [] if each["name"] not in {one["name"] for one in own}]
         volumes = {"volumes": [*own, *given]} if own or given else {}
         pod["spec"] = {**pod["spec"], **volumes, "hostname": name, "subdomain": spec.get("serviceName", "")}
         if self.machinery.create(PODS, namespace, pod) is not None:
-            message = f"create Pod {name} in StatefulSet {found.name.name} successful"
+            message = f"Create Pod {name} in StatefulSet {found.name.name} successful"
             self.machinery.record(found.obj, "SuccessfulCreate", message, _COMPONENT)
 
     def _delete(self, found: Stored, pod: Stored) -> None:
         self.machinery.delete(PODS, pod)
-        message = f"delete Pod {pod.name.name} in StatefulSet {found.name.name} successful"
+        message = f"Delete Pod {pod.name.name} in StatefulSet {found.name.name} successful"
         self.machinery.record(found.obj, "SuccessfulDelete", message, _COMPONENT)
 
     def _report(self, found: Stored, revision: str) -> None:
@@ -155,7 +154,7 @@ class StatefulSets:
 def record_revision(machinery: Machinery, owner: Stored) -> str:
     """The revision of the owner's template, kept as a ControllerRevision for `kubectl rollout`."""
     data = {"spec": {"template": {**owner.obj["spec"]["template"], "$patch": "replace"}}}
-    digest = hashlib.sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).hexdigest()[:10]
+    digest = safe_hash(data)
     name = f"{owner.name.name}-{digest}"
     found = machinery.get(REVISIONS, owner.name.namespace, name)
     known = machinery.owned(REVISIONS, owner.obj)

@@ -40,6 +40,9 @@ class ProtobufError(Exception):
     """A body that cannot be read."""
 
 
+_PROBLEMS: Final = (LookupError, ValueError, TypeError, ArithmeticError, OSError, struct.error, RecursionError)
+
+
 class _Field(NamedTuple):
     name: str  # in JSON; empty if the field is inlined
     type: str
@@ -60,10 +63,12 @@ def read_protobuf(body: bytes) -> dict[str, Any]:
         api_version, kind = (_string(type_meta.get(number, memoryview(b""))) for number in (1, 2))
         raw = envelope.get(2, memoryview(b""))
         if bytes(envelope.get(4, b"")) == b"application/json":
-            found: dict[str, Any] = orjson.loads(raw)
+            found = orjson.loads(raw)
+            if not isinstance(found, dict):
+                raise ValueError("the JSON in it is not an object")
         else:
             found = _message(_message_name(api_version, kind), raw)
-    except (KeyError, IndexError, ValueError, struct.error, RecursionError) as error:
+    except _PROBLEMS as error:
         raise ProtobufError(f"it is damaged, or of a newer Kubernetes: {error}") from None
     return {"apiVersion": api_version, "kind": kind, **found}
 
@@ -125,6 +130,8 @@ def _message(name: str, data: memoryview) -> dict[str, Any]:
 def _value(field: _Field, value: Any) -> Any:
     if field.is_wrapped:
         return [_string(each) for number, each in _parts(value) if number == 1]
+    if isinstance(value, int) is not (field.type in _NUMBERS):
+        raise ValueError(f"{field.name} is of another type")
     read = _READERS.get(field.type)
     return _message(field.type, value) if read is None else read(value)
 
@@ -166,6 +173,8 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def _string(value: Any) -> str:
+    if isinstance(value, int):
+        raise TypeError("a number where there should be text")
     return bytes(value).decode()
 
 
@@ -183,7 +192,7 @@ def _int_or_string(value: Any) -> int | str:
 
 
 def _raw(value: Any) -> Any:
-    raw = bytes(dict(_parts(value)).get(1, b""))
+    raw = _string(dict(_parts(value)).get(1, b""))
     return orjson.loads(raw) if raw else None
 
 
@@ -211,6 +220,7 @@ def _double(value: Any) -> float:
     return float(found)
 
 
+_NUMBERS: Final = frozenset({"int", "bool"})
 _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "string": _string,
     "bytes": lambda value: base64.b64encode(value).decode(),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.localcluster.kinds import plain, services, storage, workloads
 from ruleop.localcluster.kinds.custom import CLEANUP, accepted, defaulted
 from ruleop.localcluster.kinds.definition_causes import definition_causes
+from ruleop.localcluster.kinds.events import event_causes
 from ruleop.localcluster.kinds.served import Strategy
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ _ADMISSION: Final = "admissionregistration.k8s.io"
 
 STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ("", "ConfigMap"): _DATA,
+    ("", "Event"): Strategy(validate=event_causes),
+    ("events.k8s.io", "Event"): Strategy(validate=event_causes),
     ("", "Namespace"): Strategy(create=plain.namespace_created, update=plain.namespace_updated),
     ("", "Node"): Strategy(create=plain.node_created),
     ("", "PersistentVolume"): Strategy(create=storage.volume_created),
@@ -37,6 +40,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ),
     ("", "Pod"): Strategy(
         default=workloads.with_pod_defaults,
+        create=workloads.pod_created,
         admit=workloads.admit_pod,
         validate=workloads.pod_causes,
         has_generation=True,
@@ -45,7 +49,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ("", "Secret"): Strategy(default=plain.with_encoded_data, validate=plain.data_causes),
     ("", "Service"): Strategy(
         default=services.with_service_defaults,
-        prepare=services.kept_on_update,
+        update=services.kept_on_update,
         admit=services.allocate,
         allocates_on_update=True,
         validate=services.service_causes,

@@ -22,13 +22,47 @@ _ZEROS: Final[tuple[Any, ...]] = ("", False, 0)
 def complete(obj: Object, shape: Shape) -> dict[str, Any]:
     """The object with its defaults. Its metadata stay as they are."""
     found = {name: value for name, value in obj.items() if name != "metadata"}
-    return {"metadata": obj["metadata"], **_struct(found, shape, at_top=True)}
+    return {**_struct(found, _plan(shape)), "metadata": obj["metadata"]}
+
+
+class _Plan:
+    """What to do with the values of one type."""
+
+    __slots__ = ("always", "derived", "dropped", "empties", "fields", "fill", "fills", "texts")
+
+    def __init__(self, shape: Shape) -> None:
+        name, defaults = shape.name, shape.defaults
+        skipped = NOT_FILLED.get(name, ())
+        self.fields = shape.fields
+        # Values that are as good as none: the zero of a field without pointer, an empty list or map.
+        self.dropped = {
+            each: value for each, value in defaults.items() if value in _ZEROS and each not in shape.required
+        }
+        self.empties = frozenset(
+            each for each, child in shape.fields.items() if child.drops_empty and each not in shape.required
+        )
+        self.texts = frozenset(each for each, value in defaults.items() if isinstance(value, str) and value)
+        more = TYPE_DEFAULTS.get(name) or {}
+        self.fills = {each: value for each, value in defaults.items() if value not in _ZEROS and each not in skipped}
+        self.fills.update({each: value for each, value in more.items() if each not in self.fills})
+        self.fills = {each: _value(value, shape.fields[each]) for each, value in self.fills.items()}
+        self.fill, self.always, self.derived = FILLED.get(name), ALWAYS_WRITTEN.get(name), shape.derived
+
+
+_PLANS: Final[dict[int, tuple[Shape, _Plan]]] = {}
+
+
+def _plan(shape: Shape) -> _Plan:
+    found = _PLANS.get(id(shape))
+    if found is None:
+        found = _PLANS[id(shape)] = (shape, _Plan(shape))
+    return found[1]
 
 
 def _value(value: Any, shape: Shape) -> Any:
     if isinstance(value, dict):
         if shape.fields:
-            return _struct(value, shape)
+            return _struct(value, _plan(shape))
         if shape.values is not None:
             return {name: _value(each, shape.values) for name, each in value.items()}
         return value
@@ -37,42 +71,35 @@ def _value(value: Any, shape: Shape) -> Any:
     return canonical_quantity(value) if shape.format == "quantity" else value
 
 
-def _struct(value: dict[str, Any], shape: Shape, *, at_top: bool = False) -> dict[str, Any]:
-    defaults = shape.defaults
+def _struct(value: dict[str, Any], plan: _Plan) -> dict[str, Any]:
+    fields, dropped, empties = plan.fields, plan.dropped, plan.empties
     found: dict[str, Any] = {}
     for name, each in value.items():
-        child = shape.fields.get(name)
+        child = fields.get(name)
         if child is None:
             found[name] = each
             continue
-        if each is None:
+        if each is None or (each == "" and name in plan.texts):
             continue
         new = _value(each, child)
-        if child.drops_empty and not new and name not in shape.required:
-            continue
-        if name in defaults and new in _ZEROS and new == defaults[name] and name not in shape.required:
-            continue
-        if new == "" and isinstance(defaults.get(name), str):
+        if (not new and name in empties) or (name in dropped and new == dropped[name]):
             continue
         found[name] = new
-    skipped = NOT_FILLED.get(shape.name, ())
-    for name, default in defaults.items():
-        if name not in found and default not in _ZEROS and name not in skipped and not (at_top and name == "metadata"):
-            found[name] = _value(default, shape.fields[name])
-    for name, default in (TYPE_DEFAULTS.get(shape.name) or {}).items():
+    for name, default in plan.fills.items():
         if name not in found:
-            found[name] = _value(default, shape.fields[name])
-    if (fill := FILLED.get(shape.name)) is not None:
-        fill(found)
-    for name, default in (ALWAYS_WRITTEN.get(shape.name) or {}).items():
-        found.setdefault(name, default)
-    if shape.derived:
-        _derive(found, shape.derived)
+            found[name] = default
+    if plan.fill is not None:
+        plan.fill(found)
+    if plan.always is not None:
+        for name, default in plan.always.items():
+            found.setdefault(name, default)
+    if plan.derived:
+        _derive(found, plan.derived)
     return found
 
 
 def _derive(found: dict[str, Any], type_name: str) -> None:
-    """Fills in fields that follow from others. Lists on the way are new, so they may be changed."""
+    """Fills in fields that follow from others. The lists on the way are new, so their items may be changed."""
     for each in DERIVED[type_name]:
         if each.field == "hostPort":  # of templates that servers before 1.28 stored
             continue

@@ -1,34 +1,49 @@
-"""Events have two groups, v1 and events.k8s.io/v1, with other names for the same fields: one object, shown in both."""
+"""Events have two APIs, v1 and events.k8s.io/v1, which show the same objects. They are stored as those of v1."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.localcluster.errors import Cause
+from ruleop.localcluster.store.store import Resource
+
 if TYPE_CHECKING:
     from ruleop.kinds import Object
 
-_NEW_NAMES: Final = {
-    "involvedObject": "regarding",
-    "message": "note",
-    "reportingComponent": "reportingController",
-    "source": "deprecatedSource",
-    "firstTimestamp": "deprecatedFirstTimestamp",
-    "lastTimestamp": "deprecatedLastTimestamp",
-    "count": "deprecatedCount",
+CORE_EVENTS: Final = Resource("", "events")
+_GROUP_VERSION: Final = "events.k8s.io/v1"
+_NAMES: Final = {
+    "note": "message",
+    "regarding": "involvedObject",
+    "reportingController": "reportingComponent",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
 }
-_OLD_NAMES: Final = {new: old for old, new in _NEW_NAMES.items()}
-_OMITTED_IF_EMPTY: Final = ("reportingController", "reportingInstance")
+_NAMES_BACK: Final = {core: name for name, core in _NAMES.items()}
+_ALWAYS: Final = {"reportingComponent": "", "reportingInstance": "", "source": {}}
 
 
-def to_new_event(event: Object) -> dict[str, Any]:
-    """The stored v1 Event as one of events.k8s.io/v1."""
-    found = {_NEW_NAMES.get(name, name): value for name, value in event.items()}
-    for name in _OMITTED_IF_EMPTY:
-        if found.get(name) == "":
-            del found[name]
-    return {**found, "apiVersion": "events.k8s.io/v1"}
+def to_core(event: Object) -> dict[str, Any]:
+    """The Event of events.k8s.io as one of v1."""
+    found = {_NAMES.get(name, name): value for name, value in event.items()}
+    return {**_ALWAYS, **found, "apiVersion": "v1"}
 
 
-def to_old_event(event: Object) -> dict[str, Any]:
-    """An Event of events.k8s.io/v1 as it is stored."""
-    return {**{_OLD_NAMES.get(name, name): value for name, value in event.items()}, "apiVersion": "v1"}
+def from_core(event: Object) -> dict[str, Any]:
+    """The Event of v1 as one of events.k8s.io."""
+    found = {_NAMES_BACK.get(name, name): value for name, value in event.items()}
+    for name in ("reportingController", "reportingInstance"):
+        if not found.get(name):
+            found.pop(name, None)
+    return {**found, "apiVersion": _GROUP_VERSION}
+
+
+def event_causes(new: Object, _old: Object | None) -> list[Cause]:
+    namespace = new["metadata"].get("namespace", "")
+    concerned = (new.get("involvedObject") or new.get("regarding") or {}).get("namespace", "")
+    if concerned == namespace or (not concerned and namespace == "default"):
+        return []
+    message = f'Invalid value: "{concerned}": does not match event.namespace'
+    return [Cause("FieldValueInvalid", message, "involvedObject.namespace")]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ruleop.localcluster.kinds.builtin import STRATEGIES
-from ruleop.localcluster.kinds.events import to_new_event, to_old_event
-from ruleop.localcluster.kinds.served import PLAIN, Scale, Served
+from ruleop.localcluster.kinds.events import CORE_EVENTS, from_core, to_core
+from ruleop.localcluster.kinds.served import PLAIN, Alias, Scale, Served
 from ruleop.schema.builtin_types import served_resources, typed_shape
 from ruleop.schema.shape import UNKNOWN
 
@@ -52,6 +51,9 @@ _NOT_SERVED: Final = frozenset({"Binding", "ComponentStatus", "PodTemplate", "Re
 _BUILTIN_GROUPS: Final = frozenset(group for group, _ in GROUP_VERSIONS)
 
 
+_EVENTS: Final = Alias(CORE_EVENTS, to_core, from_core)
+
+
 def is_builtin_group(group: str) -> bool:
     return group in _BUILTIN_GROUPS
 
@@ -64,12 +66,6 @@ class Registry:
         self._versions: dict[tuple[str, str], list[Served]] = {}  # by `in_group_version`
         for served in _builtin():
             self._by_path[served.kind.group, served.kind.version, served.plural] = served
-        self._share_events()
-
-    def _share_events(self) -> None:
-        events = self._by_path["", "v1", "events"]
-        path = ("events.k8s.io", "v1", "events")
-        self._by_path[path] = replace(self._by_path[path], stored_as=events, show=to_new_event, take=to_old_event)
 
     def get(self, group: str, version: str, plural: str) -> Served | None:
         return self._by_path.get((group, version, plural))
@@ -132,4 +128,5 @@ def _builtin() -> Iterator[Served]:
             strategy=STRATEGIES.get((kind.group, kind.kind), PLAIN),
             list_kind=f"{kind.kind}List",
             storage_version=kind.version,
+            stored_as=_EVENTS if (kind.group, kind.kind) == ("events.k8s.io", "Event") else None,
         )

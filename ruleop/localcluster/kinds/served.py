@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.store.store import Resource
+from ruleop.localcluster.store.store import Resource, Stored, stored
 from ruleop.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ class Strategy:
     create: Callable[[dict[str, Any]], dict[str, Any]] = _same  # the object as it is stored first
     update: Callable[[dict[str, Any], Object], dict[str, Any]] | None = None  # (new, old): as it is stored next
     validate: Callable[[Object, Object | None], list[Cause]] = _accept  # (new, old): why it is not accepted
-    prepare: Callable[[dict[str, Any], Object], dict[str, Any]] | None = None  # (new, old): before defaults
     admit: Callable[[dict[str, Any], Store], dict[str, Any]] | None = None  # what follows from other objects
     allocates_on_update: bool = False  # `admit` is called for updates as well
     has_generation: bool = False
@@ -55,6 +54,15 @@ class Strategy:
 
 
 PLAIN: Final = Strategy()
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """A resource whose objects are stored as those of another one."""
+
+    resource: Resource
+    to_stored: Callable[[Object], dict[str, Any]]
+    from_stored: Callable[[Object], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +81,7 @@ class Served:
     strategy: Strategy = PLAIN
     list_kind: str = ""
     storage_version: str = ""
-    stored_as: Served | None = None  # if the objects are those of another group, and how they are shown and taken
-    show: Callable[[Object], Object] | None = None
-    take: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    stored_as: Alias | None = None
     # of custom resources
     is_custom: bool = False
     ends: bool = False  # its definition is being deleted
@@ -85,12 +91,18 @@ class Served:
     resource: Resource = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "resource", Resource(self.stored.kind.group, self.plural))
+        own = Resource(self.kind.group, self.plural)
+        object.__setattr__(self, "resource", self.stored_as.resource if self.stored_as is not None else own)
 
-    @property
-    def stored(self) -> Served:
-        """How the objects are stored: nearly always as they are served."""
-        return self.stored_as or self
+    def seen(self, found: Stored) -> Stored:
+        """A stored object as this resource shows it."""
+        if self.stored_as is None or found.obj["apiVersion"] == self.kind.api_version:
+            return found
+        return stored(self.stored_as.from_stored(found.obj), found.version)
+
+    def kept(self, obj: dict[str, Any]) -> dict[str, Any]:
+        """An object of this resource as it is stored."""
+        return obj if self.stored_as is None else self.stored_as.to_stored(obj)
 
     @property
     def title(self) -> str:

@@ -35,14 +35,6 @@ def with_service_defaults(service: dict[str, Any]) -> dict[str, Any]:
         spec.setdefault("externalTrafficPolicy", "Cluster")
     if spec.get("type") == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
-    if spec.get("clusterIP") == _HEADLESS or (spec.get("clusterIPs") or [""])[0] == _HEADLESS:
-        both = not spec.get("selector")
-        spec |= {"clusterIP": _HEADLESS, "clusterIPs": [_HEADLESS]}
-        spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if both else ["IPv4"])
-        spec.setdefault("ipFamilyPolicy", "RequireDualStack" if both else "SingleStack")
-    else:
-        spec.setdefault("ipFamilies", ["IPv4"])
-        spec.setdefault("ipFamilyPolicy", "SingleStack")
     return {**service, "spec": spec}
 
 
@@ -51,6 +43,9 @@ def allocate(service: dict[str, Any], store: Store) -> dict[str, Any]:
     spec = dict(service["spec"])
     if spec.get("type") == "ExternalName":
         return service
+    both = spec.get("clusterIP") == _HEADLESS and not spec.get("selector")
+    spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if both else ["IPv4"])
+    spec.setdefault("ipFamilyPolicy", "RequireDualStack" if both else "SingleStack")
     if not spec.get("clusterIP"):
         taken = {each.obj["spec"].get("clusterIP") for each in store.all(SERVICES)}
         spec["clusterIP"] = next(each for each in _addresses() if each not in taken)

@@ -38,9 +38,11 @@ def with_pod_defaults(pod: dict[str, Any]) -> dict[str, Any]:
     for name in ("containers", "initContainers"):
         if name in spec:
             spec[name] = [_container(each, host=bool(spec.get("hostNetwork"))) for each in spec[name]]
-    status = {"phase": "Pending", **pod.get("status", {})}
-    status.setdefault("qosClass", _service_class(spec))
-    return {**pod, "spec": spec, "status": status}
+    return {**pod, "spec": spec}
+
+
+def pod_created(pod: dict[str, Any]) -> dict[str, Any]:
+    return {**pod, "status": {"phase": "Pending", "qosClass": _service_class(pod["spec"])}}
 
 
 def _container(container: Object, *, host: bool) -> dict[str, Any]:
@@ -314,14 +316,11 @@ def with_job_defaults(job: dict[str, Any]) -> dict[str, Any]:
         "manualSelector": False,
         **spec,
     }
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
-    if labels and not job["metadata"].get("labels"):
-        job = {**job, "metadata": {**job["metadata"], "labels": labels}}
     return {**job, "spec": spec}
 
 
 def job_created(job: dict[str, Any]) -> dict[str, Any]:
-    """The labels and the selector by which a Job finds its pods."""
+    """The labels and the selector by which a Job finds its pods. A Job without labels gets those of its pods."""
     spec, metadata = job["spec"], job["metadata"]
     if spec.get("manualSelector"):
         return job
@@ -329,10 +328,11 @@ def job_created(job: dict[str, Any]) -> dict[str, Any]:
     labels = {_JOB_UID: uid, _JOB_NAME: name, "controller-uid": uid, "job-name": name}
     template = spec.get("template") or {}
     inner = template.get("metadata") or {}
-    template = {**template, "metadata": {**inner, "labels": {**(inner.get("labels") or {}), **labels}}}
+    labels = {**(inner.get("labels") or {}), **labels}
+    template = {**template, "metadata": {**inner, "labels": labels}}
     return {
         **job,
-        "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}},
+        "metadata": metadata if metadata.get("labels") else {**metadata, "labels": labels},
         "spec": {**spec, "template": template, "selector": {"matchLabels": {_JOB_UID: uid}}},
     }
 

@@ -26,7 +26,7 @@ def check_config(config: Object, shape: Shape, kind: Kind) -> None:
         return
     metadata = config.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    title = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind.api_version}, Kind={kind.kind}"
+    title = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind.group}/{kind.version}, Kind={kind.kind}"
     text = problems[0] if len(problems) == 1 else "\n  ".join(["errors:", *problems])
     raise Rejected(500, "", f"failed to create typed patch object ({title}): {text}")
 

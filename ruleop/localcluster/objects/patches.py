@@ -329,8 +329,26 @@ def _ordered(live: dict[str, JSON], patch: Mapping[str, JSON], shape: Shape | No
             merged = _merged_list(before, changes, inner, deleting=False)
         if not before and not changes:
             raise _internal("no elements in any of the given slices")
-        live[key] = _in_order(merged, order, before or [], inner.patch_key)
+        live[key] = _in_order(
+            merged, order, _server_order(before or [], changes or [], inner.patch_key), inner.patch_key
+        )
     return rest
+
+
+def _server_order(live: list[JSON], changes: list[JSON], key: str) -> list[JSON]:
+    """The list whose order counts for items that the patch does not name. The real server deletes items in place, so
+    that new items take the places of deleted ones in it."""
+    deleted = [each[key] for each in changes if _directive_of(each) == "delete" and isinstance(each, dict)]
+    if not key or not deleted:
+        return live
+    kept = [each for each in live if not any(same(_key_of(each, key), name) for name in deleted)]
+    known = [_key_of(each, key) for each in kept]
+    new = [
+        each
+        for each in changes
+        if _directive_of(each) is None and not any(same(_key_of(each, key), name) for name in known)
+    ]
+    return [*kept, *new][: len(live)]
 
 
 def _check_order(changes: list[JSON], order: list[JSON], key: str) -> None:

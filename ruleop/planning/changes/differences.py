@@ -59,7 +59,7 @@ def differences(before: Object, after: Object, shape: Shape = UNKNOWN, *, partia
 def leaves(difference: Difference) -> Iterator[Difference]:
     """The difference; an added value that is too long for one line is split into its fields."""
     after = difference.after
-    if difference.before is not NOTHING or len(flow(after)) <= MAX_VALUE:
+    if difference.before is not NOTHING or _fits_line(after):
         yield difference
     elif isinstance(after, Mapping) and after:
         for name in after:
@@ -70,6 +70,28 @@ def leaves(difference: Difference) -> Iterator[Difference]:
             yield from leaves(Difference(f"{difference.path}[{names[index] if names else index}]", NOTHING, item))
     else:
         yield difference
+
+
+def _fits_line(value: Value) -> bool:
+    """Whether the value has at most `MAX_VALUE` characters. A large value is not printed to find out, because each
+    level of it is asked."""
+    return _rest_after(value, MAX_VALUE) >= 0 and len(flow(value)) <= MAX_VALUE
+
+
+def _rest_after(value: Value, rest: int) -> int:
+    """The characters that a value leaves of a line, at most; negative if it does not fit."""
+    if isinstance(value, str):
+        return rest - len(value)
+    if not isinstance(value, (Mapping, list)):
+        return rest
+    rest -= 2
+    for item in value:
+        rest = _rest_after(item, rest) - 2
+        if isinstance(value, Mapping):
+            rest = _rest_after(value[item], rest)
+        if rest < -2:
+            return rest
+    return rest + 2 if value else rest
 
 
 def flow(value: Value) -> str:

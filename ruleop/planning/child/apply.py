@@ -119,7 +119,10 @@ class Applied:
 
 def record_of(live: Object) -> Record | None:
     text = annotations_of(live).get(APPLIED)
-    return decode(text) if isinstance(text, str) else None
+    record = decode(text) if isinstance(text, str) else None
+    if record is not None:
+        METER.charge(record.cost)
+    return record
 
 
 def apply(

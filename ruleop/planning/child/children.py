@@ -237,7 +237,7 @@ class Children:
                 applied = with_field_conflict(child_plan.child, desired, applied, self.observed, self.history)
             if applied.action is not None:
                 if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
-                    METER.charge(CHANGE_UNITS * desired.values + size_of(applied.action.live)[1] // 4)
+                    METER.spend(CHANGE_UNITS * desired.values + size_of(applied.action.live)[1] // 4)
                 self._check_dependencies(child_plan.child, applied.action)
             object_plan.applied = applied
         except ChildWaits as wait:

@@ -142,10 +142,14 @@ def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> 
         scope.observed.objects.get(each.key, version=each.kind.version) for each in desired
     ):
         return desired
-    return _rendered(child, scope, scope.random(names, purpose, now, is_real=True))
+    real = scope.random(names, purpose, now, is_real=True)
+    return _rendered(child, scope, real, scope.random(names, purpose, now))
 
 
-def _rendered(child: Child, scope: Scope, names: Mapping[str, Any]) -> list[Desired]:
+def _rendered(
+    child: Child, scope: Scope, names: Mapping[str, Any], cheap: Mapping[str, Any] | None = None
+) -> list[Desired]:
+    """`cheap`: names with placeholders for costly values, to find what has to be masked."""
     try:
         documents = child.body.render(names)
         orphan = _deletion(child, names) == "orphan"
@@ -159,7 +163,7 @@ def _rendered(child: Child, scope: Scope, names: Mapping[str, Any]) -> list[Desi
         ]
         if not scope.masks or not child.from_secret:
             return desired
-        marked = _marked(child, names, len(documents))
+        marked = _marked(child, names if cheap is None else cheap, len(documents))
         hidden = (
             Whole.VALUE if other is None else hidden_fields(document, other)
             for document, other in zip(documents, marked, strict=True)

@@ -65,13 +65,13 @@ class Allowance:
         self.left = FUEL // 2  # microseconds
 
     def spend(self, microseconds: int) -> None:
-        METER.spend(microseconds + microseconds // 2)
         self.left -= microseconds
         if self.left < 0:
             raise Exhausted(
                 "the certificates and password hashes of this resource take too long to generate in one reconcile: "
                 "generate fewer of them, or hashes with fewer rounds"
             )
+        METER.spend(microseconds + microseconds // 2)
 
 
 @dataclass(slots=True)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ruleop.templating.compile.tokens import Printed
 
 SLOT_BYTES = 80  # of one printed value
+CONTAINER_BYTES = 100  # of a short list or mapping that an expression makes
 PASSES = " passes"  # the name of a filter, which templates cannot write because of the space
 
 
@@ -56,7 +57,8 @@ def _weight(loop: nodes.For) -> tuple[int, int]:
     parts = [*loop.body, *([loop.test] if loop.test is not None else [])]
     below = [node for part in parts for node in _nodes_below(part)]
     outputs = sum(len(node.nodes) for node in below if isinstance(node, nodes.Output))
-    return 1 + outputs + len(below) // 3, SLOT_BYTES * outputs
+    made = sum(isinstance(node, (nodes.Dict, nodes.List, nodes.Tuple)) for node in below)
+    return 1 + outputs + 2 * made + len(below) // 3, SLOT_BYTES * outputs + CONTAINER_BYTES * made
 
 
 def _nodes_below(node: nodes.Node) -> Iterator[nodes.Node]:

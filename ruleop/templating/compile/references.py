@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import nodes
-from jinja2.meta import find_undeclared_variables
+from jinja2.meta import TrackingCodeGenerator
 
 from ruleop.errors import Site
 
@@ -54,8 +54,18 @@ class Reads:
         )
 
 
+def _undeclared(tree: nodes.Template) -> frozenset[str]:
+    """The names that a template reads and does not set. As Jinja's `find_undeclared_variables`, but nothing is
+    evaluated: an expression of constants may fail."""
+    assert tree.environment is not None
+    generator = TrackingCodeGenerator(tree.environment)
+    generator.optimizer = None
+    generator.visit(tree)
+    return frozenset(generator.undeclared_identifiers)
+
+
 def read_tree(tree: nodes.Template, path: str, first_line: int = 1, free: frozenset[str] | None = None) -> Reads:
-    names = frozenset(find_undeclared_variables(tree)) if free is None else free
+    names = _undeclared(tree) if free is None else free
     walker = _Walker(path, first_line, names)
     walker.block(tree.body, {})
     return Reads(names, tuple(walker.references), tuple(walker.calls), tuple(walker.assigned))

@@ -14,6 +14,9 @@ from ruleop.templating.values.lookup import Group, MappingEntry, field_of, reach
 from ruleop.templating.values.operators import comparable, given, operate
 from ruleop.templating.values.undefined import UndefinedValue, Unknown
 
+LIST_BYTES = 80  # of a short list
+PAIR_BYTES = 200  # of a mapping of two members
+
 
 def attributes(values: Iterable[Any], attribute: Any) -> Iterator[Any]:
     """The attribute of each item that has it."""
@@ -139,6 +142,7 @@ def groupby(value: Iterable[Any], attribute: Any, default: Any = None, case_sens
 
 def items(value: Any) -> list[MappingEntry]:
     if isinstance(value, Mapping):
+        METER.entries(len(value))
         return list(map(MappingEntry._make, value.items()))
     raise Fault("items takes a mapping")
 
@@ -156,6 +160,7 @@ def dict2items(value: Any, key_name: str = "key", value_name: str = "value") -> 
         raise Fault("dict2items takes a mapping")
     if key_name == value_name:
         raise Fault("dict2items: the key and the value need different names")
+    METER.entries(len(value), PAIR_BYTES)
     return [{key_name: key, value_name: item} for key, item in value.items()]
 
 
@@ -170,6 +175,7 @@ def batch(value: Iterable[Any], linecount: int, fill_with: Any = None) -> list[l
     items, size = list(value), int(linecount)
     if size < 1:
         raise Fault("batch takes a length of at least 1")
+    METER.entries(len(items) // size, LIST_BYTES)
     batches = [items[at : at + size] for at in range(0, len(items), size)]
     if batches and fill_with is not None:
         METER.items(size)
@@ -181,6 +187,7 @@ def slices(value: Iterable[Any], slices: int, fill_with: Any = None) -> list[lis
     """The items in `slices` columns. If the number of items is not a multiple, the first columns have one more."""
     items, count = list(value), int(slices)
     METER.items(count)
+    METER.entries(count, LIST_BYTES)
     if count < 1:
         raise Fault("slice takes a number of at least 1")
     size, more = divmod(len(items), count)

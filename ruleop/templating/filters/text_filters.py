@@ -236,5 +236,6 @@ def regex_findall(value: Any, pattern: str, *, ignorecase: bool = False, multili
         if len(found) >= MAX_ITEMS:
             METER.items(len(found) + 1)
         groups = match.groups(default="")
+        METER.entries(1 + len(groups))
         found.append(list(groups) if len(groups) > 1 else groups[0] if groups else match.group())
     return found

@@ -132,12 +132,12 @@ def parse(layout: Layout, name: str) -> Skeleton:
     """The skeleton of a layout. Raises `Unreadable` with sites in the template."""
 
     METER.parse(layout.text)
-    nodes, mistakes = read_yaml(layout.text, name, locate=_no_site)
+    nodes, mistakes = read_yaml(layout.text, name, locate=_no_site, most=MAX_DOCUMENTS)
     if mistakes:
         METER.parse(layout.text)
         raise Unreadable(_template_mistakes(layout, name))
     if len(nodes) > MAX_DOCUMENTS:
-        raise Exhausted(f"{len(nodes):,} documents; at most {MAX_DOCUMENTS:,} are allowed")
+        raise Exhausted(f"more than {MAX_DOCUMENTS:,} documents; {MAX_DOCUMENTS:,} are allowed")
     return _Composer().compose(nodes)
 
 

@@ -28,7 +28,7 @@ from ruleop.templating.values.faults import Fault
 if TYPE_CHECKING:
     from typing import Self
 
-FUEL: Final = 1_500_000
+FUEL: Final = 1_000_000
 """Units of a pass. One is at most about half a microsecond."""
 
 MEMORY: Final = 48 * 1024 * 1024
@@ -51,6 +51,7 @@ MAX_DEPTH = 128  # of nested data; the JSON encoder fails at 254
 MAX_NODES = 400_000  # of measured data
 NODE = 32  # the weight of a mapping, list, number or key in characters
 NODE_BYTES = 100  # of an item, a member or a number in memory, approximately
+ENTRY_BYTES = 64  # of a tuple of a key and a value, or of a short text
 
 
 _SIGNS_OF_VALUES: Final = (",", ":", "-", "[", "{", "?", "...")
@@ -141,6 +142,7 @@ class Meter:
     def spend(self, amount: int) -> None:
         self.fuel -= amount
         if self.fuel < 0:
+            self.fuel = 0  # the work is not done
             raise Exhausted(
                 f"the templates do too much work for one resource (at most {FUEL:,} units for loops, calls, text and "
                 "objects together); limit the values that drive them, for example with `maximum` or `maxItems` in the "
@@ -151,6 +153,7 @@ class Meter:
         """Charges for bytes of memory."""
         self.memory -= size
         if self.memory < 0:
+            self.memory = 0
             raise Exhausted(
                 f"the templates make too much data for one resource (at most {MEMORY >> 20} MiB of texts and objects "
                 "together); limit the values that they repeat, for example with `maxLength` or `maxItems` in the CRD's "
@@ -201,6 +204,11 @@ class Meter:
         self.keep(count << 4)
         self.spend(1 + count)
 
+    def entries(self, count: int, size: int = ENTRY_BYTES) -> None:
+        """Charges for items that are made for a list, in addition to the list."""
+        self.keep(count * size)
+        self.spend(count)
+
 
 METER = Meter()
 
@@ -223,13 +231,16 @@ class charged_to:  # noqa: N801 - used like a function; a class, because a gener
 
 def size_of(data: object) -> tuple[int, int]:
     """The bytes of JSON data and the number of its values, approximately: the encoder finds them much faster than
-    Python code could. In a string with one wide character, Python needs four bytes for each."""
+    Python code could. In a string with one wide character, Python needs four bytes for each. Mappings in mappings of
+    one member, and lists in lists, count seven times: they cost far more than what they hold."""
     try:
         text = orjson.dumps(data)
     except TypeError:  # half of a surrogate pair, or a number of more than 64 bits
         values, weight = measure(data)
         return 4 * weight, values
-    return len(text) if text.isascii() else 4 * len(text), text.count(b",") + text.count(b":")
+    commas, values = text.count(b","), len(text) - len(text.translate(None, b",[{"))
+    values += 6 * max(0, values - 3 * commas)
+    return len(text) if text.isascii() else 4 * len(text), values
 
 
 def width(value: object, what: str) -> int:

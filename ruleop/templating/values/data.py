@@ -258,22 +258,26 @@ def partial_view(name: str, data: JSON, origin: Origin = Origin.GIVEN) -> Any:
 
 def retained_bytes(value: Any) -> int:
     """The bytes of a value that outlives its render, approximately. The data of a view is not its own. Charges for the
-    walk."""
+    walk, and stops it when it has found too much."""
     size, count, seen, stack = 0, 0, set(), [value]
     while stack:
         found = stack.pop()
         count += 1
+        if not count & 1023:
+            METER.spend(512)
+            if size > METER.memory:
+                break
         if isinstance(found, str):
             size += sys.getsizeof(found)
         elif not isinstance(found, (dict, list, tuple)):
             size += NODE_BYTES
         elif id(found) not in seen:
             seen.add(id(found))
-            size += sys.getsizeof(found)
+            size += NODE_BYTES + sys.getsizeof(found)
             stack.extend(found.values() if isinstance(found, dict) else found)
         if count > MAX_NODES:
             raise Exhausted(f"data of more than {MAX_NODES:,} values")
-    METER.spend(count >> 1)
+    METER.spend((count & 1023) >> 1)
     return size
 
 

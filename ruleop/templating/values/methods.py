@@ -55,6 +55,7 @@ def _text_method(name: str) -> Method:
         result = function(text, *args)
         if isinstance(result, list):
             METER.items(len(result))
+            METER.entries(len(result))
         return result
 
     return method
@@ -77,6 +78,7 @@ def joined_by(separator: Any, values: Any) -> str:
 
 def _items(mapping: Mapping[str, Any]) -> list[MappingEntry]:
     METER.items(len(mapping))
+    METER.entries(len(mapping))
     return list(map(MappingEntry._make, mapping.items()))
 
 

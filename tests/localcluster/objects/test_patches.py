@@ -135,6 +135,21 @@ def test_the_order_of_items_can_be_given() -> None:
     assert sorted(names) == ["a", "b", "c"]
 
 
+def test_a_new_item_takes_the_place_of_a_deleted_one_in_the_order_of_the_live_list() -> None:
+    live = pod(containers=[{"name": "a", "env": [{"name": "kept"}, {"name": "old"}]}])
+    patch = pod(
+        containers=[
+            {
+                "name": "a",
+                "$setElementOrder/env": [{"name": "new"}],
+                "env": [{"name": "new", "value": "1"}, {"$patch": "delete", "name": "old"}],
+            }
+        ]
+    )
+    found = strategic_merge_patch(live, patch, SHAPE)
+    assert [each["name"] for each in found["spec"]["template"]["spec"]["containers"][0]["env"]] == ["kept", "new"]
+
+
 @pytest.mark.parametrize(
     ("live", "patch", "expected"),
     [

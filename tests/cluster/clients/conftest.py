@@ -1,0 +1,35 @@
+"""Both servers, real and in memory, for the same client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from controlplane.build import build_dir
+from controlplane.helm import build_helm
+
+from ruleop.localcluster import LocalCluster
+from tests.cluster.clients.sides import Side, Sides
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from controlplane.cluster import ControlPlane
+
+
+@pytest.fixture
+def local_cluster() -> Iterator[LocalCluster]:
+    with LocalCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def sides(control_plane: ControlPlane, local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Sides:
+    folder = tmp_path_factory.mktemp("clients")
+    programs = (build_dir(), build_helm())
+    kubeconfig = folder / "local.kubeconfig"
+    local_cluster.write_kubeconfig(kubeconfig)
+    real, local = (Side(name, folder / name, programs) for name in ("real", "local"))
+    real.prepare(control_plane.kubeconfig())
+    local.prepare(kubeconfig)
+    return Sides(real, local)

@@ -1,0 +1,11 @@
+"""The table of protobuf messages is what its generator makes of the pinned Kubernetes modules."""
+
+from __future__ import annotations
+
+import importlib.resources
+
+from tests.controlplane.protobuf_table import build
+
+
+def test_the_table_is_up_to_date() -> None:
+    assert importlib.resources.files("ruleop.localcluster.http").joinpath("protobuf_table.json").read_bytes() == build()

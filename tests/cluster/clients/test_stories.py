@@ -1,0 +1,28 @@
+"""kubectl and Helm say the same of both servers, command by command (stories/*.txt)."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cluster.clients.sides import STORIES, commands_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cluster.clients.sides import Sides, Step
+
+
+@pytest.mark.timeout(900)  # what differs is repeated for a while, command by command
+@pytest.mark.parametrize("story", sorted(STORIES.glob("*.txt")), ids=lambda story: story.stem)
+def test_clients_print_the_same(sides: Sides, story: Path, subtests: pytest.Subtests) -> None:
+    for step in sides.tell(commands_of(story), story.stem.replace("_", "-")):
+        with subtests.test(step.command):
+            assert step.is_equal, difference(step)
+
+
+def difference(step: Step) -> str:
+    real, local = (output.splitlines() for output in step.outputs)
+    return "\n".join([step.command, *difflib.unified_diff(real, local, "the real server", "in memory", lineterm="")])

@@ -1,0 +1,57 @@
+"""Objects as tables, which is what `kubectl get` asks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.contract.kinds import CONFIG_MAPS, WIDGETS, config_map
+
+if TYPE_CHECKING:
+    from tests.contract.client import Server
+    from tests.contract.recording import Recording
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+
+def cells(table: Any) -> Any:
+    """The table without ages and descriptions."""
+    ages = {number for number, each in enumerate(table["columnDefinitions"]) if each["name"] == "Age"}
+    rows = [[cell for number, cell in enumerate(row["cells"]) if number not in ages] for row in table["rows"]]
+    return {
+        "columns": [
+            [each["name"], each["type"], each["format"], each["priority"]] for each in table["columnDefinitions"]
+        ],
+        "rows": rows,
+        "kind": table["kind"],
+        "apiVersion": table["apiVersion"],
+        "objects": [sorted(row.get("object") or {}) for row in table["rows"]],
+    }
+
+
+def test_a_list_as_a_table(server: Server, namespace: str, recording: Recording) -> None:
+    server.create(CONFIG_MAPS.path(namespace), {**config_map(), "data": {"x": "1"}})
+    server.create(WIDGETS.path(namespace), WIDGETS.obj())
+    for name, path in (("ConfigMaps", CONFIG_MAPS.path(namespace)), ("Widgets", WIDGETS.path(namespace))):
+        query = {"fieldSelector": "metadata.name=a"}
+        recording.check(name, cells(server.get(path, accept=TABLE, **query)), namespace)
+        for include in ("None", "Object"):
+            found = server.get(path, accept=TABLE, includeObject=include, **query)
+            recording.check(f"{name} with {include}", cells(found), namespace)
+
+
+def test_an_object_as_a_table(server: Server, namespace: str, recording: Recording) -> None:
+    server.create(WIDGETS.path(namespace), WIDGETS.obj())
+    found = server.get(WIDGETS.path(namespace, "a"), accept=TABLE)
+    recording.check("one Widget", cells(found), namespace)
+
+
+def test_events_as_tables(server: Server, namespace: str) -> None:
+    server.create(WIDGETS.path(namespace), WIDGETS.obj())
+    with server.watch(WIDGETS.path(namespace), accept=TABLE) as watch:
+        type_, first = watch.next()
+        assert (type_, first["kind"], first["rows"][0]["cells"][:3]) == ("ADDED", "Table", ["a", 3, "red"])
+        assert [each["name"] for each in first["columnDefinitions"]] == ["Name", "Size", "Colour", "Age"]
+        server.merge(WIDGETS.path(namespace, "a"), {"spec": {"size": 4}})
+        type_, second = watch.next()
+        assert (type_, second["rows"][0]["cells"][:3]) == ("MODIFIED", ["a", 4, "red"])
+        assert second["columnDefinitions"] is None

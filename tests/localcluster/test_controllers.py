@@ -1,0 +1,364 @@
+"""The controllers of the cluster in memory, without HTTP: what becomes of objects when nothing is left to do."""
+
+import itertools
+
+import pytest
+import yaml
+
+from ruleop.localcluster import LocalCluster
+from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
+from ruleop.localcluster.controllers.cron import next_time
+from ruleop.localcluster.store.store import Name, Resource
+
+PODS, SETS = Resource("", "pods"), Resource("apps", "replicasets")
+DEPLOYMENTS, STATEFUL, DAEMONS = (Resource("apps", each) for each in ("deployments", "statefulsets", "daemonsets"))
+JOBS, CRON_JOBS = Resource("batch", "jobs"), Resource("batch", "cronjobs")
+CLAIMS, VOLUMES = Resource("", "persistentvolumeclaims"), Resource("", "persistentvolumes")
+SLICES, SERVICES = Resource("discovery.k8s.io", "endpointslices"), Resource("", "services")
+EVENTS = Resource("", "events")
+
+
+class Play:
+    """A cluster that works only when asked, and then until nothing is left to do."""
+
+    def __init__(self):
+        self.cluster = LocalCluster()
+        self.machinery, self.store = self.cluster.machinery, self.cluster.store
+
+    def apply(self, text):
+        found = [self.cluster.apply(each) for each in yaml.safe_load_all(text)]
+        self.machinery.settle()
+        return found[0]
+
+    def get(self, resource, name, namespace="default"):
+        found = self.store.get(resource, Name(namespace, name))
+        return found.obj if found is not None else None
+
+    def all(self, resource, namespace="default"):
+        return [each.obj for each in self.store.all(resource, namespace)]
+
+    def names(self, resource):
+        return [each["metadata"]["name"] for each in self.all(resource)]
+
+    def edit(self, resource, name, **spec):
+        found = self.store.get(resource, Name("default", name))
+        edited = {**found.obj, "spec": {**found.obj["spec"], **spec}}
+        served = self.machinery.served(resource)
+        self.cluster.writer.update(served, found, edited, "", WriteOptions(manager="test"))
+        self.machinery.settle()
+
+    def delete(self, resource, name, propagation=""):
+        found = self.store.get(resource, Name("default", name))
+        self.machinery.delete(resource, found, DeleteOptions(propagation=propagation))
+        self.machinery.settle()
+
+    def reasons(self):
+        return {each["reason"] for each in self.all(EVENTS)}
+
+
+@pytest.fixture
+def play():
+    return Play()
+
+
+def pod(image="nginx", labels="{app: web}", annotations="{}", **more):
+    spec = {"containers": [{"name": "c", "image": image}], **more}
+    return yaml.safe_dump(
+        {"metadata": {"labels": yaml.safe_load(labels), "annotations": yaml.safe_load(annotations)}, "spec": spec},
+        default_flow_style=True,
+    ).strip()
+
+
+def workload(kind, group="apps", *, replicas=3, template=None, **spec):
+    fields = {"selector": {"matchLabels": {"app": "web"}}, "replicas": replicas, **spec}
+    if kind in ("Job", "DaemonSet"):
+        del fields["replicas"]
+    if kind == "Job":
+        del fields["selector"]
+    body = {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "web"}, "spec": fields}
+    body["spec"]["template"] = yaml.safe_load(template or pod())
+    return yaml.safe_dump(body)
+
+
+# -- Deployments -------------------------------------------------------------------------------------------------------
+
+
+def test_a_deployment_rolls_out_a_new_template_and_keeps_the_old_replica_set(play):
+    play.apply(workload("Deployment"))
+    (first,) = play.names(SETS)
+    assert play.get(DEPLOYMENTS, "web")["status"]["availableReplicas"] == 3
+    play.edit(DEPLOYMENTS, "web", template=yaml.safe_load(pod("nginx:2")))
+    assert len(play.names(SETS)) == 2
+    assert {each["spec"]["containers"][0]["image"] for each in play.all(PODS)} == {"nginx:2"}
+    assert play.get(SETS, first)["spec"]["replicas"] == 0
+    status = play.get(DEPLOYMENTS, "web")["status"]
+    assert (status["updatedReplicas"], status["availableReplicas"], status["replicas"]) == (3, 3, 3)
+    assert play.get(DEPLOYMENTS, "web")["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
+
+
+def test_a_rollout_that_never_becomes_ready_keeps_the_old_pods(play):
+    play.apply(workload("Deployment"))
+    play.edit(
+        DEPLOYMENTS, "web", template=yaml.safe_load(pod("broken", annotations="{local.ruleop.dev/pod: not-ready}"))
+    )
+    status = play.get(DEPLOYMENTS, "web")["status"]
+    assert status["availableReplicas"] == 3
+    assert status["unavailableReplicas"] == 1
+    assert {each["type"]: each["status"] for each in status["conditions"]}["Available"] == "True"
+
+
+def test_the_old_template_again_uses_its_replica_set_again(play):
+    play.apply(workload("Deployment"))
+    (first,) = play.names(SETS)
+    play.edit(DEPLOYMENTS, "web", template=yaml.safe_load(pod("nginx:2")))
+    play.edit(DEPLOYMENTS, "web", template=yaml.safe_load(pod()))
+    assert play.get(SETS, first)["spec"]["replicas"] == 3
+    assert play.get(DEPLOYMENTS, "web")["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "3"
+
+
+def test_recreate_removes_all_pods_first(play):
+    play.apply(workload("Deployment", strategy={"type": "Recreate"}))
+    seen = []
+    play.store.listen(PODS, lambda _: seen.append({each["spec"]["containers"][0]["image"] for each in play.all(PODS)}))
+    play.edit(DEPLOYMENTS, "web", template=yaml.safe_load(pod("nginx:2")))
+    assert {"nginx", "nginx:2"} not in seen
+    assert seen[-1] == {"nginx:2"}
+
+
+def test_a_paused_deployment_is_scaled_but_not_rolled_out(play):
+    play.apply(workload("Deployment"))
+    play.edit(DEPLOYMENTS, "web", paused=True, replicas=5, template=yaml.safe_load(pod("nginx:2")))
+    assert {each["spec"]["containers"][0]["image"] for each in play.all(PODS)} == {"nginx"}
+    play.edit(DEPLOYMENTS, "web", paused=False)
+    assert [each["spec"]["containers"][0]["image"] for each in play.all(PODS)] == ["nginx:2"] * 5
+
+
+@pytest.mark.parametrize("limit", [0, 2])
+def test_old_replica_sets_beyond_the_limit_are_deleted(play, limit):
+    play.apply(workload("Deployment", revisionHistoryLimit=limit))
+    for number in range(4):
+        play.edit(DEPLOYMENTS, "web", template=yaml.safe_load(pod(f"nginx:{number}")))
+    assert len(play.names(SETS)) == limit + 1
+
+
+# -- StatefulSets, DaemonSets ------------------------------------------------------------------------------------------
+
+
+def test_a_stateful_set_starts_in_order_and_waits_for_each_pod(play):
+    started = []
+    play.store.listen(PODS, lambda event: event.old is None and started.append(event.new.name.name))
+    play.apply(workload("StatefulSet", serviceName="web"))
+    assert started == ["web-0", "web-1", "web-2"]
+    assert play.get(STATEFUL, "web")["status"]["readyReplicas"] == 3
+
+
+def test_a_stateful_set_does_not_start_the_second_pod_before_the_first_is_ready(play):
+    template = pod(annotations="{local.ruleop.dev/pod: not-ready}")
+    play.apply(workload("StatefulSet", serviceName="web", template=template))
+    assert play.names(PODS) == ["web-0"]
+
+
+def test_parallel_stateful_sets_do_not_wait(play):
+    template = pod(annotations="{local.ruleop.dev/pod: not-ready}")
+    play.apply(workload("StatefulSet", serviceName="web", template=template, podManagementPolicy="Parallel"))
+    assert play.names(PODS) == ["web-0", "web-1", "web-2"]
+
+
+def test_a_stateful_set_updates_from_the_last_pod_and_stops_at_the_partition(play):
+    play.apply(workload("StatefulSet", serviceName="web"))
+    update = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
+    play.edit(STATEFUL, "web", template=yaml.safe_load(pod("nginx:2")), updateStrategy=update)
+    assert [each["spec"]["containers"][0]["image"] for each in play.all(PODS)] == ["nginx", "nginx:2", "nginx:2"]
+
+
+def test_a_stateful_set_has_a_claim_for_each_pod_and_keeps_them_when_it_is_scaled_down(play):
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    play.apply(workload("StatefulSet", serviceName="web", replicas=2, volumeClaimTemplates=[claim]))
+    assert play.names(CLAIMS) == ["data-web-0", "data-web-1"]
+    assert [each["status"]["phase"] for each in play.all(CLAIMS)] == ["Bound", "Bound"]
+    play.edit(STATEFUL, "web", replicas=1)
+    assert play.names(PODS) == ["web-0"]
+    assert play.names(CLAIMS) == ["data-web-0", "data-web-1"]
+
+
+def test_a_daemon_set_has_one_pod_and_replaces_it(play):
+    play.apply(workload("DaemonSet"))
+    (first,) = play.names(PODS)
+    play.edit(DAEMONS, "web", template=yaml.safe_load(pod("nginx:2")))
+    (second,) = play.names(PODS)
+    assert first != second
+    assert play.get(DAEMONS, "web")["status"]["numberReady"] == 1
+
+
+# -- Jobs --------------------------------------------------------------------------------------------------------------
+
+
+def conditions(obj):
+    return {each["type"]: each["status"] for each in obj["status"].get("conditions", [])}
+
+
+def test_a_job_completes(play):
+    play.apply(workload("Job", "batch", template=pod(restartPolicy="Never"), completions=3, parallelism=2))
+    job = play.get(JOBS, "web")
+    assert job["status"]["succeeded"] == 3
+    assert conditions(job)["Complete"] == "True"
+    assert "Completed" in play.reasons()
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_a_job_whose_pods_fail_gives_up_after_its_limit(play, policy):
+    template = pod(annotations="{local.ruleop.dev/pod: fail}", restartPolicy=policy)
+    play.apply(workload("Job", "batch", template=template, backoffLimit=2 if policy == "Never" else 0))
+    job = play.get(JOBS, "web")
+    assert conditions(job)["Failed"] == "True"
+    assert "BackoffLimitExceeded" in play.reasons()
+
+
+def test_a_suspended_job_has_no_pods(play):
+    play.apply(workload("Job", "batch", template=pod(restartPolicy="Never"), suspend=True))
+    assert play.names(PODS) == []
+
+
+CRON = """
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly, annotations: {%s}}
+spec:
+  schedule: "0 3 * * *"
+  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}}}}
+"""
+
+
+def test_a_cron_job_waits_for_its_time_or_runs_at_once_if_asked(play):
+    play.apply(CRON % "")
+    assert play.names(JOBS) == []
+    again = Play()
+    again.apply(CRON % '"local.ruleop.dev/run-now": ""')
+    (job,) = again.all(JOBS)
+    assert conditions(job)["Complete"] == "True"
+    assert again.get(CRON_JOBS, "nightly")["status"]["lastSuccessfulTime"]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "found"),
+    [
+        ("*/15 * * * *", "1970-01-01 00:15"),
+        ("30 4 3,15 * 5", "1970-01-02 04:30"),
+        ("0 0 29 2 *", "1972-02-29 00:00"),
+        ("0 12 * * MON-WED", "1970-01-05 12:00"),
+        ("@hourly", "1970-01-01 01:00"),
+        ("0 0 31 feb *", None),
+        ("nonsense", None),
+        ("60 * * * *", None),
+    ],
+)
+def test_the_next_time_of_a_schedule(schedule, found):
+    import datetime as dt  # noqa: PLC0415 - for the expectation only
+
+    expected = None if found is None else dt.datetime.fromisoformat(found + "+00:00").timestamp()
+    assert next_time(schedule, 0.0) == expected
+
+
+# -- pods, volumes, services, garbage ----------------------------------------------------------------------------------
+
+
+def test_a_pod_that_is_told_to_stay_pending_does(play):
+    play.apply(workload("Deployment", replicas=1, template=pod(annotations="{local.ruleop.dev/pod: pending}")))
+    (found,) = play.all(PODS)
+    assert found["status"]["phase"] == "Pending"
+    assert not found["spec"].get("nodeName")
+
+
+def test_a_pod_waits_for_its_claim(play):
+    volume = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    play.apply(workload("Deployment", replicas=1, template=pod(volumes=volume)))
+    assert [each["status"]["phase"] for each in play.all(PODS)] == ["Pending"]
+    play.apply(
+        "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, "
+        "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}"
+    )
+    assert [each["status"]["phase"] for each in play.all(PODS)] == ["Running"]
+
+
+def test_a_volume_grows_with_its_claim_and_goes_with_it(play):
+    play.apply(
+        "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, "
+        "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}"
+    )
+    play.edit(CLAIMS, "data", resources={"requests": {"storage": "2Gi"}})
+    assert play.get(CLAIMS, "data")["status"]["capacity"] == {"storage": "2Gi"}
+    play.delete(CLAIMS, "data")
+    assert list(play.store.all(VOLUMES)) == []
+
+
+SERVICE = "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {%s}}"
+
+
+def test_a_service_has_the_endpoints_of_its_ready_pods(play):
+    play.apply(SERVICE % "selector: {app: web}, ports: [{port: 80, targetPort: 8080}]")
+    play.apply(workload("Deployment", replicas=2))
+    (found,) = play.all(SLICES)
+    assert [each["conditions"]["ready"] for each in found["endpoints"]] == [True, True]
+    assert found["ports"][0]["port"] == 8080
+    play.edit(DEPLOYMENTS, "web", replicas=0)
+    (found,) = play.all(SLICES)
+    assert not found.get("endpoints")
+    play.delete(SERVICES, "web")
+    assert play.all(SLICES) == []
+
+
+def test_a_service_whose_selector_changes_has_other_pods(play):
+    play.apply(workload("Deployment", replicas=1))
+    play.apply(SERVICE % "selector: {app: other}, ports: [{port: 80}]")
+    assert not play.all(SLICES)[0].get("endpoints")
+    play.edit(SERVICES, "web", selector={"app": "web"})
+    assert len(play.all(SLICES)[0]["endpoints"]) == 1
+
+
+def test_a_load_balancer_gets_an_address(play):
+    play.apply(SERVICE % "type: LoadBalancer, selector: {app: web}, ports: [{port: 80}]")
+    assert play.get(SERVICES, "web")["status"]["loadBalancer"]["ingress"][0]["ip"]
+
+
+@pytest.mark.parametrize(("propagation", "remains"), [("Background", False), ("Foreground", False), ("Orphan", True)])
+def test_the_dependents_of_a_deleted_owner_go_or_are_orphaned(play, propagation, remains):
+    play.apply(workload("Deployment", replicas=2))
+    play.delete(DEPLOYMENTS, "web", propagation)
+    assert bool(play.names(SETS)) == remains
+    assert len(play.names(PODS)) == (2 if remains else 0)
+    if remains:
+        assert all("ownerReferences" not in each["metadata"] for each in play.all(SETS))
+
+
+def test_an_object_with_two_owners_stays_until_both_are_gone(play):
+    owners = []
+    for name in ("a", "b"):
+        made = play.apply(f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}")
+        owners.append({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": made.uid})
+    play.apply(
+        yaml.safe_dump({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "ownerReferences": owners}})
+    )
+    maps, secrets = Resource("", "configmaps"), Resource("", "secrets")
+    play.delete(maps, "a")
+    assert [each["name"] for each in play.get(secrets, "s")["metadata"]["ownerReferences"]] == ["b"]
+    play.delete(maps, "b")
+    assert play.get(secrets, "s") is None
+
+
+def test_an_object_whose_owner_never_was_is_deleted(play):
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "not-there"}
+    play.apply(
+        yaml.safe_dump({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "ownerReferences": [owner]}})
+    )
+    assert play.get(Resource("", "secrets"), "s") is None
+
+
+def test_versions_rise_and_are_unique(play):
+    play.apply(workload("Deployment", replicas=2))
+    versions = [each.version for resource in play.store.resources() for each in play.store.all(resource)]
+    assert len(versions) == len(set(versions))
+    events = [event.version for event in play.store.since(PODS, 0)]
+    assert all(a < b for a, b in itertools.pairwise(events))

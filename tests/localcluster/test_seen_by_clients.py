@@ -1,0 +1,186 @@
+"""What foreign clients showed to be other than on the real server (tests/cluster/clients): the answers are the real server's."""
+
+from __future__ import annotations
+
+import http.client
+import time
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ruleop.localcluster import LocalCluster
+
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+SETS = "/apis/apps/v1/namespaces/default/replicasets"
+PODS = "/api/v1/namespaces/default/pods"
+MAPS = "/api/v1/namespaces/default/configmaps"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+
+
+def ask(
+    cluster: LocalCluster,
+    method: str,
+    path: str,
+    body: object = None,
+    media: str = "application/json",
+    accept: str = "",
+) -> tuple[int, Any, http.client.HTTPMessage]:
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    try:
+        headers = {"Content-Type": media, **({"Accept": accept} if accept else {})}
+        connection.request(method, f"/{cluster.token}{path}", None if body is None else orjson.dumps(body), headers)
+        answer = connection.getresponse()
+        data = answer.read()
+        return answer.status, orjson.loads(data) if data else None, answer.headers
+    finally:
+        connection.close()
+
+
+def get(cluster: LocalCluster, path: str) -> Any:
+    return ask(cluster, "GET", path)[1]
+
+
+def eventually(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def deployment(name: str = "web", **spec: Any) -> dict[str, Any]:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "example.com/web:1"}]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": labels}, "template": template, "replicas": 4, **spec},
+    }
+
+
+@pytest.fixture
+def rolled_out(kube_cluster: LocalCluster) -> LocalCluster:
+    ask(kube_cluster, "POST", DEPLOYMENTS, deployment())
+    eventually(lambda: get(kube_cluster, f"{DEPLOYMENTS}/web").get("status", {}).get("readyReplicas") == 4)
+    return kube_cluster
+
+
+def test_a_replica_set_is_created_with_its_replicas(rolled_out: LocalCluster) -> None:
+    (made,) = get(rolled_out, SETS)["items"]
+    assert made["metadata"]["generation"] == 1
+    assert made["metadata"]["annotations"] == {
+        "deployment.kubernetes.io/desired-replicas": "4",
+        "deployment.kubernetes.io/max-replicas": "5",
+        "deployment.kubernetes.io/revision": "1",
+    }
+    assert made["status"]["terminatingReplicas"] == 0
+
+
+def test_the_controller_writes_the_revision_with_the_status(rolled_out: LocalCluster) -> None:
+    metadata = get(rolled_out, f"{DEPLOYMENTS}/web")["metadata"]
+    assert metadata["generation"] == 1
+    assert {each.get("subresource") for each in metadata["managedFields"]} == {None, "status"}
+    assert len(metadata["managedFields"]) == 2
+
+
+def test_an_annotation_of_a_deployment_is_a_new_generation_and_its_replica_set_has_it(rolled_out: LocalCluster) -> None:
+    cause = {"kubernetes.io/change-cause": "a reason"}
+    _, changed, _ = ask(rolled_out, "PATCH", f"{DEPLOYMENTS}/web", {"metadata": {"annotations": cause}}, MERGE)
+    assert changed["metadata"]["generation"] == 2
+    eventually(lambda: cause.items() <= get(rolled_out, SETS)["items"][0]["metadata"]["annotations"].items())
+
+
+def test_a_paused_deployment_says_so(rolled_out: LocalCluster) -> None:
+    ask(rolled_out, "PATCH", f"{DEPLOYMENTS}/web", {"spec": {"paused": True}}, MERGE)
+
+    def says_so() -> bool:
+        status = get(rolled_out, f"{DEPLOYMENTS}/web")["status"]
+        reasons = {each["type"]: each["reason"] for each in status["conditions"]}
+        return bool(status["observedGeneration"] == 2 and reasons["Progressing"] == "DeploymentPaused")
+
+    eventually(says_so)
+
+
+def test_a_pod_that_is_scheduled_has_no_new_generation(rolled_out: LocalCluster) -> None:
+    pods = get(rolled_out, PODS)["items"]
+    assert all(each["spec"]["nodeName"] and each["metadata"]["generation"] == 1 for each in pods)
+
+
+def test_events_are_named_in_their_order(rolled_out: LocalCluster) -> None:
+    ask(rolled_out, "PATCH", f"{DEPLOYMENTS}/web", {"spec": {"replicas": 5}}, MERGE)
+
+    def messages() -> list[str]:
+        events = get(rolled_out, "/api/v1/namespaces/default/events?fieldSelector=involvedObject.kind%3DDeployment")
+        return [each["message"].rpartition(" from ")[2] for each in events["items"]]
+
+    eventually(lambda: messages() == ["0 to 4", "4 to 5"])
+
+
+@pytest.mark.parametrize(("wanted", "allowed"), [({"minAvailable": 1}, 3), ({"maxUnavailable": "50%"}, 2)])
+def test_a_disruption_budget_counts_its_pods(rolled_out: LocalCluster, wanted: dict[str, Any], allowed: int) -> None:
+    path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    spec = {"selector": {"matchLabels": {"app": "web"}}, **wanted}
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"}, "spec": spec}
+    assert ask(rolled_out, "POST", path, budget)[0] == 201
+    eventually(lambda: get(rolled_out, f"{path}/web").get("status", {}).get("disruptionsAllowed") == allowed)
+    status = get(rolled_out, f"{path}/web")["status"]
+    assert (status["currentHealthy"], status["expectedPods"], status["desiredHealthy"]) == (4, 4, 4 - allowed)
+    assert status["conditions"][0]["reason"] == "SufficientPods"
+
+
+def test_a_pod_is_evicted(rolled_out: LocalCluster) -> None:
+    name = get(rolled_out, PODS)["items"][0]["metadata"]["name"]
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+    assert ask(rolled_out, "POST", f"{PODS}/{name}/eviction", eviction)[0] == 201
+    eventually(lambda: ask(rolled_out, "GET", f"{PODS}/{name}")[0] == 404)
+
+
+def test_a_service_account_gets_a_token(kube_cluster: LocalCluster) -> None:
+    path = "/api/v1/namespaces/default/serviceaccounts/default/token"
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
+    status, found, _ = ask(kube_cluster, "POST", path, asked)
+    assert status == 201
+    assert found["status"].keys() == {"token", "expirationTimestamp"}
+
+
+def test_endpoints_have_a_warning(kube_cluster: LocalCluster) -> None:
+    _, _, headers = ask(kube_cluster, "GET", "/api/v1/namespaces/default/endpoints")
+    assert headers["Warning"] == ('299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"')
+
+
+def test_there_is_an_empty_document_of_openapi_v2_in_protobuf(kube_cluster: LocalCluster) -> None:
+    accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    assert ask(kube_cluster, "GET", "/openapi/v2", accept=accept)[:2] == (200, None)
+    connection = http.client.HTTPConnection("127.0.0.1", kube_cluster.port, timeout=10)
+    connection.request("GET", f"/{kube_cluster.token}/openapi/v2", headers={"Accept": "application/json"})
+    assert connection.getresponse().status == 404
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("config", "type_"),
+    [({"data": {}}, "/, Kind="), ({"kind": "ConfigMap"}, "/, Kind=ConfigMap"), ({"apiVersion": "v1"}, "/v1, Kind=")],
+)
+def test_an_apply_needs_a_type(kube_cluster: LocalCluster, config: dict[str, Any], type_: str) -> None:
+    status, found, _ = ask(kube_cluster, "PATCH", f"{MAPS}/a?fieldManager=test", config, APPLY)
+    assert (status, found["message"]) == (400, f"invalid object type: {type_}")
+
+
+@pytest.mark.parametrize(
+    ("media", "problem"),
+    [
+        (MERGE, "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"),
+        (STRATEGIC, "unrecognized type: int32"),
+    ],
+)
+def test_a_patch_whose_result_cannot_be_decoded_is_invalid(rolled_out: LocalCluster, media: str, problem: str) -> None:
+    status, found, _ = ask(rolled_out, "PATCH", f"{DEPLOYMENTS}/web", {"spec": {"replicas": "many"}}, media)
+    assert (status, found["reason"]) == (422, "Invalid")
+    assert found["message"].startswith(' "" is invalid: patch: Invalid value: ')
+    assert found["message"].endswith(problem)
