@@ -16,18 +16,18 @@ from ruleop.kinds import Kind
 from ruleop.localcluster.api.api import Api, refusal
 from ruleop.localcluster.api.faulty import FaultyApi
 from ruleop.localcluster.api.options import WriteOptions
-from ruleop.localcluster.api.writer import NAMESPACES, Writer
+from ruleop.localcluster.api.writer import Writer
 from ruleop.localcluster.audit import Audit
 from ruleop.localcluster.controllers import CONTROLLERS
 from ruleop.localcluster.controllers.machinery import Machinery
-from ruleop.localcluster.controllers.pods import NODES, node
+from ruleop.localcluster.controllers.pods import node
 from ruleop.localcluster.controllers.volumes import storage_class
 from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.faults import Faults
 from ruleop.localcluster.http.server import Server
 from ruleop.localcluster.kinds.custom import follow
 from ruleop.localcluster.kinds.registry import Registry
-from ruleop.localcluster.kinds.storage import CLASSES
+from ruleop.localcluster.kinds.resources import CLASSES, NAMESPACES, NODES
 from ruleop.localcluster.state_file import read_state, write_state
 from ruleop.localcluster.store.store import Store
 from ruleop.localcluster.users import LOCAL_ADMIN, Users

@@ -41,7 +41,8 @@ from ruleop.localcluster.errors import (
 from ruleop.localcluster.http.message import Response, Stream
 from ruleop.localcluster.http.protobuf import MEDIA_TYPE, ProtobufError, read_protobuf
 from ruleop.localcluster.kinds.registry import REVIEWS, is_builtin_group
-from ruleop.localcluster.store.store import Name, Resource, Stored, TooLargeError, TooOldError
+from ruleop.localcluster.kinds.resources import ENDPOINTS
+from ruleop.localcluster.store.store import Name, Stored, TooLargeError, TooOldError
 from ruleop.schema.table import builtin_release
 
 if TYPE_CHECKING:
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
 
 MAX_BODY: Final = 3 * 1024 * 1024
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_ENDPOINTS: Final = Resource("", "endpoints")
 _ENDPOINTS_WARNING: Final = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 _TRUE: Final = ("true", "1", "True")
 _YAML: Final = frozenset({"application/yaml", "application/apply-patch+yaml"})
@@ -107,7 +107,7 @@ class Api:
             raise unknown_path()
         if served.is_custom and served.namespaced and not route.namespace and _needs_namespace(request, route):
             return _NO_PAGE
-        if served.resource == _ENDPOINTS:
+        if served.resource == ENDPOINTS:
             self.writer.warnings.append(_ENDPOINTS_WARNING)
         if served.kind.kind in REVIEWS:
             return _json(review(served, _body(request), request.user), 201)

@@ -10,7 +10,8 @@ import orjson
 
 from ruleop.localcluster.api.forms import object_bytes, table
 from ruleop.localcluster.errors import Rejected, expired
-from ruleop.localcluster.kinds.custom import CRDS, resource_of
+from ruleop.localcluster.kinds.custom import resource_of
+from ruleop.localcluster.kinds.resources import CRDS
 from ruleop.localcluster.store.store import TooOldError, stored
 
 if TYPE_CHECKING:

@@ -27,11 +27,11 @@ from ruleop.localcluster.errors import (
     not_found,
 )
 from ruleop.localcluster.kinds.completion import complete
-from ruleop.localcluster.kinds.custom import CRDS
+from ruleop.localcluster.kinds.resources import CRDS, NAMESPACES
 from ruleop.localcluster.objects.apply import apply, keep_unchanged, track_update
 from ruleop.localcluster.objects.config_checks import check_config
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields
-from ruleop.localcluster.store.store import Name, Resource, Stored, stored, unstored
+from ruleop.localcluster.store.store import Name, Stored, stored, unstored
 from ruleop.merge.normalise import without_nulls
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.store import Store
 
-NAMESPACES: Final = Resource("", "namespaces")
 CONTROLLERS: Final = WriteOptions(manager="kube-controller-manager", field_validation="Ignore", is_stored=True)
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 

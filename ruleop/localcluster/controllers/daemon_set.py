@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.controllers.machinery import controller_of, is_being_deleted
-from ruleop.localcluster.controllers.pods import PODS
 from ruleop.localcluster.controllers.replica_set import active_pods, is_ready, pod_of
 from ruleop.localcluster.controllers.stateful_set import REVISION, record_revision
-from ruleop.localcluster.store.store import Name, Resource
+from ruleop.localcluster.kinds.resources import DAEMON_SETS, PODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event
+    from ruleop.localcluster.store.store import Event, Name, Resource
 
-DAEMON_SETS: Final = Resource("apps", "daemonsets")
 _COMPONENT: Final = "daemonset-controller"
 
 

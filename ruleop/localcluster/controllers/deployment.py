@@ -14,17 +14,15 @@ from ruleop.localcluster.controllers.machinery import (
     safe_hash,
     with_condition,
 )
-from ruleop.localcluster.controllers.replica_set import REPLICA_SETS
-from ruleop.localcluster.store.store import Name, Resource
+from ruleop.localcluster.kinds.resources import DEPLOYMENTS, REPLICA_SETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ruleop.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event, Stored
+    from ruleop.localcluster.store.store import Event, Name, Resource, Stored
 
-DEPLOYMENTS: Final = Resource("apps", "deployments")
 HASH: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"
 DESIRED, MAXIMUM = "deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas"

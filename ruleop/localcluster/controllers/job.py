@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.localcluster.clock import now, timestamp
 from ruleop.localcluster.controllers.cron import next_time
 from ruleop.localcluster.controllers.machinery import controller_of, is_being_deleted, reference_to
-from ruleop.localcluster.controllers.pods import PODS
 from ruleop.localcluster.controllers.replica_set import is_over, is_ready, pod_of
-from ruleop.localcluster.store.store import Name, Resource
+from ruleop.localcluster.kinds.resources import CRON_JOBS, JOBS, PODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event, Stored
+    from ruleop.localcluster.store.store import Event, Name, Resource, Stored
 
-JOBS: Final = Resource("batch", "jobs")
-CRON_JOBS: Final = Resource("batch", "cronjobs")
 NOW: Final = "local.ruleop.dev/run-now"
 
 

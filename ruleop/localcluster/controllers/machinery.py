@@ -17,6 +17,7 @@ import orjson
 from ruleop.localcluster.api.writer import CONTROLLERS, SUFFIX_LETTERS
 from ruleop.localcluster.clock import timestamp
 from ruleop.localcluster.errors import Rejected
+from ruleop.localcluster.kinds.resources import EVENTS
 from ruleop.localcluster.store.store import Event, Name, Resource, Stored
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 TURN: Final = 0.005  # seconds until requests get their turn
 MAX_ATTEMPTS: Final = 5
-EVENTS: Final = Resource("", "events")
 
 _LOG = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.localcluster.api.options import DeleteOptions
 from ruleop.localcluster.clock import now, timestamp
 from ruleop.localcluster.controllers.machinery import is_being_deleted, with_condition
-from ruleop.localcluster.store.store import Name, Resource
+from ruleop.localcluster.kinds.resources import CLAIMS, PODS
 from ruleop.schema.table import builtin_release
 
 if TYPE_CHECKING:
@@ -25,11 +25,8 @@ if TYPE_CHECKING:
 
     from ruleop.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event
+    from ruleop.localcluster.store.store import Event, Name, Resource
 
-PODS: Final = Resource("", "pods")
-NODES: Final = Resource("", "nodes")
-CLAIMS: Final = Resource("", "persistentvolumeclaims")
 NODE: Final = "local-node"
 _UNKNOWN: Final = (
     "machineID",

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ruleop.localcluster.controllers.machinery import controller_of, is_being_deleted, reference_to
-from ruleop.localcluster.controllers.pods import PODS
-from ruleop.localcluster.store.store import Name, Resource
+from ruleop.localcluster.kinds.resources import PODS, REPLICA_SETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event, Stored
-
-REPLICA_SETS: Final = Resource("apps", "replicasets")
+    from ruleop.localcluster.store.store import Event, Name, Resource, Stored
 
 
 class ReplicaSets:

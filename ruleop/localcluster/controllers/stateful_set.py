@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.controllers.machinery import controller_of, is_being_deleted, reference_to, safe_hash
-from ruleop.localcluster.controllers.pods import CLAIMS, PODS
 from ruleop.localcluster.controllers.replica_set import is_over, is_ready, pod_of
-from ruleop.localcluster.store.store import Name, Resource
+from ruleop.localcluster.kinds.resources import CLAIMS, PODS, REVISIONS, STATEFUL_SETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event, Stored
+    from ruleop.localcluster.store.store import Event, Name, Resource, Stored
 
-STATEFUL_SETS: Final = Resource("apps", "statefulsets")
-REVISIONS: Final = Resource("apps", "controllerrevisions")
 REVISION: Final = "controller-revision-hash"
 _COMPONENT: Final = "statefulset-controller"
 

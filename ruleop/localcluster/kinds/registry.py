@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ruleop.localcluster.kinds.builtin import STRATEGIES
-from ruleop.localcluster.kinds.events import CORE_EVENTS, from_core, to_core
+from ruleop.localcluster.kinds.events import from_core, to_core
+from ruleop.localcluster.kinds.resources import EVENTS
 from ruleop.localcluster.kinds.served import PLAIN, Alias, Scale, Served
 from ruleop.schema.builtin_types import served_resources, typed_shape
 from ruleop.schema.shape import UNKNOWN
@@ -51,7 +52,7 @@ _NOT_SERVED: Final = frozenset({"Binding", "ComponentStatus", "PodTemplate", "Re
 _BUILTIN_GROUPS: Final = frozenset(group for group, _ in GROUP_VERSIONS)
 
 
-_EVENTS: Final = Alias(CORE_EVENTS, to_core, from_core)
+_EVENTS: Final = Alias(EVENTS, to_core, from_core)
 
 
 def is_builtin_group(group: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.localcluster.errors import Cause
-from ruleop.localcluster.store.store import Resource
+from ruleop.localcluster.kinds.resources import SERVICES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
     from ruleop.localcluster.store.store import Store
 
-SERVICES: Final = Resource("", "services")
 NODE_PORTS: Final = range(30000, 32768)
 _WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
 _ADDRESS_FIELDS: Final = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.localcluster.errors import Cause, forbidden
-from ruleop.localcluster.store.store import Name, Resource
+from ruleop.localcluster.kinds.resources import PRIORITY_CLASSES, SERVICE_ACCOUNTS
+from ruleop.localcluster.store.store import Name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
     from ruleop.localcluster.store.store import Store
 
-SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
-PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "priorityclasses")
 _TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _UNREACHABLE: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
