@@ -167,8 +167,8 @@ class Session:
                 yield from (each.obj for each in self.cluster.store.all(resource))
 
     def _resource(self, kind: Kind) -> Resource | None:
-        served = self.cluster.registry.in_group_version(kind.group, kind.version)
-        return next((each.resource for each in served if each.kind == kind), None)
+        served = self.cluster.registry.of_kind(kind)
+        return served.resource if served is not None else None
 
     def tree(self) -> list[Node]:
         found: dict[str, list[Object]] = {}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import orjson
 
 from ruleop.errors import RuleopError
-from ruleop.kinds import Kind
+from ruleop.kinds import SERVER_METADATA, Kind
 from ruleop.localcluster.api.api import Api, refusal
 from ruleop.localcluster.api.faulty import FaultyApi
 from ruleop.localcluster.api.options import WriteOptions
@@ -29,7 +29,7 @@ from ruleop.localcluster.kinds.custom import follow
 from ruleop.localcluster.kinds.registry import Registry
 from ruleop.localcluster.kinds.resources import CLASSES, NAMESPACES, NODES
 from ruleop.localcluster.state_file import read_state, write_state
-from ruleop.localcluster.store.store import Store
+from ruleop.localcluster.store.store import Name, Store
 from ruleop.localcluster.users import LOCAL_ADMIN, Users
 
 if TYPE_CHECKING:
@@ -211,22 +211,16 @@ class LocalCluster:
         """Creates an object, or changes the existing one to it, as `kubectl apply --server-side` does. Creates its
         namespace if it does not exist. Call it before the server runs, or on its loop."""
         kind = Kind.of(obj)
-        served = next(
-            (each for each in self.registry.in_group_version(kind.group, kind.version) if each.kind == kind), None
-        )
+        served = self.registry.of_kind(kind)
         if served is None:
             raise RuleopError(f"the cluster does not serve {kind}: is its CRD missing?")
-        metadata = obj.get("metadata") or {}
+        metadata = {name: each for name, each in (obj.get("metadata") or {}).items() if name not in SERVER_METADATA}
         namespace = (metadata.get("namespace") or "default") if served.namespaced else ""
         if namespace and self.machinery.get(NAMESPACES, "", namespace) is None:
             self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        name, config = Name(namespace, str(metadata.get("name", ""))), {**obj, "metadata": metadata}
         try:
-            old = self.machinery.get(served.resource, namespace, str(metadata.get("name", "")))
-            options = WriteOptions(manager="ruleop-dev")
-            if old is None:
-                return self.writer.create(served, namespace, obj, options)
-            merged = {**obj, "metadata": {**old.obj["metadata"], **metadata, "namespace": namespace}}
-            return self.writer.update(served, old, merged, "", options)
+            return self.writer.apply(served, name, config, "", WriteOptions(manager="ruleop-dev", force=True))[0]
         except Rejected as error:
             raise RuleopError(error.message) from None
 

@@ -221,3 +221,22 @@ def test_a_token_of_a_service_account_is_its_user(kube_cluster):
     with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
         user = json.loads(answer.read())["status"]["userInfo"]["username"]
     assert user == "system:serviceaccount:default:default"
+
+
+def test_an_object_is_applied_as_kubectl_does_on_the_server(kube_cluster):
+    """A field that is left out is removed, and fields of other managers stay. A copy from a cluster can be applied."""
+    made = kube_cluster.call(lambda: kube_cluster.apply(config_map("a", mine="1", old="1")))
+    call(kube_cluster, "PATCH", f"{MAPS}/a", {"data": {"other": "1"}}, Content_Type="application/merge-patch+json")
+    again = {**made.obj, "data": {"mine": "2"}}
+    assert kube_cluster.call(lambda: kube_cluster.apply(again)).obj["data"] == {"mine": "2", "other": "1"}
+
+
+def test_what_cannot_be_applied_is_an_error(kube_cluster):
+    for wrong, message in (
+        ({**config_map("a"), "kind": "Strange"}, "does not serve v1 Strange"),
+        (config_map("A"), "metadata.name: Invalid value"),
+        ({**config_map("a"), "metadata": {}}, "name or generateName is required"),
+        (config_map("a", field=[]), "expected string"),
+    ):
+        with pytest.raises(RuleopError, match=message):
+            kube_cluster.call(lambda wrong=wrong: kube_cluster.apply(wrong))

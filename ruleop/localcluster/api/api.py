@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 import yaml
 
+from ruleop.kinds import Kind
 from ruleop.localcluster.api import discovery
 from ruleop.localcluster.api.accept import YAML, Form, check_form, form_of
 from ruleop.localcluster.api.forms import list_bytes, object_bytes
@@ -48,7 +49,6 @@ from ruleop.schema.table import builtin_release
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ruleop.kinds import Kind
     from ruleop.localcluster.api.writer import Writer
     from ruleop.localcluster.http.message import Answer, Request
     from ruleop.localcluster.kinds.registry import Registry
@@ -418,8 +418,8 @@ class Api:
             return
         if (version, obj["kind"]) == (kind.api_version, kind.kind):
             return
-        group, _, short = str(version).rpartition("/")
-        if any(each.kind.kind == obj["kind"] for each in self.registry.in_group_version(group, short)):
+        short = str(version).rpartition("/")[2]
+        if self.registry.of_kind(Kind.parse(str(version), str(obj["kind"]))) is not None:
             problem = (
                 f"converting ({short}.{obj['kind']}) to ({kind.group.partition('.')[0] or 'core'}.{kind.kind}): "
                 "unknown conversion"

@@ -14,6 +14,7 @@ from ruleop.schema.shape import UNKNOWN
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from ruleop.kinds import Kind
     from ruleop.localcluster.store.store import Resource
 
 GROUP_VERSIONS: Final = (
@@ -78,6 +79,9 @@ class Registry:
             stored = (each for each in found if each.kind.version == each.storage_version)
             self._stored[resource] = next(stored, found[0] if found else None)
         return self._stored[resource]
+
+    def of_kind(self, kind: Kind) -> Served | None:
+        return next((each for each in self.in_group_version(kind.group, kind.version) if each.kind == kind), None)
 
     def all(self) -> Iterator[Served]:
         return iter(tuple(self._by_path.values()))
