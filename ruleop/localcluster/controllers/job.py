@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import calendar
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.clock import now, timestamp
+from ruleop.localcluster.clock import now, seconds_of, timestamp
 from ruleop.localcluster.controllers.cron import next_time
 from ruleop.localcluster.controllers.machinery import controller_of, is_being_deleted, reference_to
 from ruleop.localcluster.controllers.replica_set import is_over, is_ready, pod_of
@@ -86,7 +85,7 @@ class Jobs:
         seconds = found.obj["spec"].get("ttlSecondsAfterFinished")
         if seconds is None:
             return
-        ended = max(_seconds(each["lastTransitionTime"]) for each in found.obj["status"]["conditions"])
+        ended = max(seconds_of(each["lastTransitionTime"]) for each in found.obj["status"]["conditions"])
         left = ended + seconds - time.time()
         if left > 0:
             self.machinery.after(left, self, found.name)
@@ -114,7 +113,7 @@ class CronJobs:
         jobs = self.machinery.owned(JOBS, found.obj)
         last = status.get("lastScheduleTime") or found.obj["metadata"]["creationTimestamp"]
         at_once = NOW in (found.obj["metadata"].get("annotations") or {}) and not jobs
-        due = next_time(spec["schedule"], _seconds(last))
+        due = next_time(spec["schedule"], seconds_of(last))
         if not spec.get("suspend") and (at_once or (due is not None and due <= time.time())):
             when = time.time() if at_once else due or 0.0
             self._start(found, when)
@@ -198,7 +197,3 @@ def _has_condition(job: Object, type_: str) -> bool:
 
 def _is_finished(job: Object) -> bool:
     return _has_condition(job, "Complete") or _has_condition(job, "Failed")
-
-
-def _seconds(text: str) -> float:
-    return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ"))

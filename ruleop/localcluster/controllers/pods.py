@@ -10,12 +10,11 @@
 
 from __future__ import annotations
 
-import calendar
 import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.api.options import DeleteOptions
-from ruleop.localcluster.clock import now, timestamp
+from ruleop.localcluster.clock import now, seconds_of
 from ruleop.localcluster.controllers.machinery import is_being_deleted, with_condition
 from ruleop.localcluster.kinds.resources import CLAIMS, PODS
 from ruleop.schema.table import builtin_release
@@ -81,7 +80,7 @@ class Pods:
                 "default-scheduler",
             )
         started = status.get("startTime")
-        begun = _seconds_since(started) if started else 0.0
+        begun = time.time() - seconds_of(started) if started else 0.0
         ready = begun >= delay
         new = self._status(pod, behaviour, ready=ready)
         if not ready:
@@ -197,13 +196,9 @@ def claims_of(pod: Object) -> list[str]:
     return [each["persistentVolumeClaim"]["claimName"] for each in volumes if "persistentVolumeClaim" in each]
 
 
-def _seconds_since(start: str) -> float:
-    return time.time() - calendar.timegm(time.strptime(start, "%Y-%m-%dT%H:%M:%SZ"))
-
-
 def node() -> dict[str, Any]:
     """The one node of the cluster."""
-    stamp = timestamp(time.time())
+    stamp = now()
     resources = {"cpu": "64", "memory": "256Gi", "pods": "10000", "ephemeral-storage": "1Ti"}
     return {
         "kind": "Node",
