@@ -7,31 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.clock import now, seconds_of, timestamp
 from ruleop.localcluster.controllers.cron import next_time
-from ruleop.localcluster.controllers.machinery import controller_of, is_being_deleted, reference_to
+from ruleop.localcluster.controllers.machinery import OwningController, is_being_deleted, reference_to
 from ruleop.localcluster.controllers.replica_set import is_over, is_ready, pod_of
 from ruleop.localcluster.kinds.resources import CRON_JOBS, JOBS, PODS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ruleop.kinds import Object
-    from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event, Name, Resource, Stored
+    from ruleop.localcluster.store.store import Name, Stored
 
 NOW: Final = "local.ruleop.dev/run-now"
 
 
-class Jobs:
-    resource = JOBS
-
-    def __init__(self, machinery: Machinery) -> None:
-        self.machinery = machinery
-
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
-        if resource == JOBS and not event.deleted:
-            yield event.new.name
-        elif resource == PODS and (owner := controller_of(event.new.obj, "Job")) is not None:
-            yield owner
+class Jobs(OwningController):
+    resource, kind, dependents = JOBS, "Job", PODS
 
     def sync(self, name: Name) -> None:
         found = self.machinery.store.get(JOBS, name)
@@ -93,17 +81,8 @@ class Jobs:
             self.machinery.delete(JOBS, found)
 
 
-class CronJobs:
-    resource = CRON_JOBS
-
-    def __init__(self, machinery: Machinery) -> None:
-        self.machinery = machinery
-
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
-        if resource == CRON_JOBS and not event.deleted:
-            yield event.new.name
-        elif resource == JOBS and (owner := controller_of(event.new.obj, "CronJob")) is not None:
-            yield owner
+class CronJobs(OwningController):
+    resource, kind, dependents = CRON_JOBS, "CronJob", JOBS
 
     def sync(self, name: Name) -> None:
         found = self.machinery.store.get(CRON_JOBS, name)

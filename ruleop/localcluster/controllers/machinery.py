@@ -211,6 +211,23 @@ class Machinery:
         self.create(EVENTS, namespace, event)
 
 
+class OwningController:
+    """The controller of objects that make others: one is reconciled when it or one of its dependents changes."""
+
+    resource: Resource
+    kind: str
+    dependents: Resource
+
+    def __init__(self, machinery: Machinery) -> None:
+        self.machinery = machinery
+
+    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+        if resource == self.resource and not event.deleted:
+            yield event.new.name
+        elif resource == self.dependents and (owner := controller_of(event.new.obj, self.kind)) is not None:
+            yield owner
+
+
 class OwnerIndex:
     """Which objects name an owner."""
 
