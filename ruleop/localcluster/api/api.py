@@ -15,7 +15,6 @@ from ruleop.localcluster.api import discovery
 from ruleop.localcluster.api.accept import YAML, Form, check_form, form_of
 from ruleop.localcluster.api.forms import list_bytes, object_bytes
 from ruleop.localcluster.api.go_json import duplicates, may_repeat, problem_of, unrecognized
-from ruleop.localcluster.api.metadata_checks import go_type
 from ruleop.localcluster.api.openapi import OpenApiDocuments
 from ruleop.localcluster.api.options import DeleteOptions, ListOptions, WriteOptions
 from ruleop.localcluster.api.patching import configuration, patched, refused
@@ -43,6 +42,7 @@ from ruleop.localcluster.http.message import Response, Stream
 from ruleop.localcluster.http.protobuf import MEDIA_TYPE, ProtobufError, read_protobuf
 from ruleop.localcluster.kinds.registry import REVIEWS, is_builtin_group
 from ruleop.localcluster.kinds.resources import ENDPOINTS
+from ruleop.localcluster.objects.go_text import type_name
 from ruleop.localcluster.store.store import Name, Stored, TooLargeError, TooOldError
 from ruleop.schema.table import builtin_release
 
@@ -382,7 +382,7 @@ class Api:
         if metadata is not None and not isinstance(metadata, dict):
             raise bad_request(
                 f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: cannot unmarshal '
-                f"{go_type(metadata)} into Go value of type v1.ObjectMeta"
+                f"{type_name(metadata)} into Go value of type v1.ObjectMeta"
             )
         if route.namespace:
             _check_namespace(obj, route, served)
@@ -514,7 +514,7 @@ def _body(request: Request, kind: str = "") -> Any:
     if kind and not isinstance(found, dict):
         raise unrecognized(
             kind,
-            f"couldn't get version/kind; json parse error: json: cannot unmarshal {go_type(found)} into Go "
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal {type_name(found)} into Go "
             'value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
             'Kind string "json:\\"kind,omitempty\\"" }',
             request.body,
@@ -543,7 +543,9 @@ def _patch_body(request: Request, media: str) -> Any:
         expected = "map[string]interface {}"
     else:
         return found
-    raise bad_request(f"error decoding patch: json: cannot unmarshal {go_type(found)} into Go value of type {expected}")
+    raise bad_request(
+        f"error decoding patch: json: cannot unmarshal {type_name(found)} into Go value of type {expected}"
+    )
 
 
 def _optional_body(request: Request) -> Any:
