@@ -226,3 +226,12 @@ def test_discovery_of_a_definition(server: Server, definitions: Definitions) -> 
     }
     assert second["name"] == f"{plural}/status"
     assert sorted(second["verbs"]) == ["get", "patch", "update"]
+
+
+def test_the_watches_of_a_kind_end_with_it(server: Server, namespace: str, definitions: Definitions) -> None:
+    name, plural = definitions.make([version("v1", ANYTHING)])
+    path = f"/apis/contract.example.com/v1/namespaces/{namespace}/{plural}"
+    version_now = server.get(path)["metadata"]["resourceVersion"]
+    with server.watch(path, resourceVersion=version_now) as watch:
+        server.delete(f"{PATH}/{name}")
+        assert watch.rest() == []
