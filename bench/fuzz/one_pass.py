@@ -1,9 +1,9 @@
 """Measures the passes over one case: CPU time, units, memory, and the longest text that they emit.
 
 The passes are those of the operator, without its I/O: the children are created, then the resource is edited and another
-client has changed the children, then the children drift, and at last the drift is a field conflict. Each pass is a
-plan, the log of its writes, what the history learns from them, and the plan of the status. If the case asks for it, the
-plan as text is measured too, which `ruleop plan` prints and the operator does not.
+client has changed the children, then the children drift, then the drift is a field conflict, and at last the resource
+is deleted. Each pass is a plan, the log of its writes, what the history learns from them, and the plan of the status.
+If the case asks for it, the plan as text is measured too, which `ruleop plan` prints and the operator does not.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from ruleop.engine.queue.request import Request
 from ruleop.engine.reconcile.pass_log import PassLog
 from ruleop.engine.telemetry.metrics import ControllerMetrics, Metrics
 from ruleop.errors import RuleopError
+from ruleop.kinds import ObjectKey
 from ruleop.offline.cluster import OfflineKinds
 from ruleop.planning import History, Observed, Outcome, Plan, Planning, choose_rule
 from ruleop.planning.changes.drift import Reverted, corrections
 from ruleop.planning.events import write_events
 from ruleop.planning.model.actions import AddFinalizer, Create, Delete, Patch, Replace, ServerSideApply
 from ruleop.planning.model.marks import PART_OF
+from ruleop.planning.model.observed import DEFAULT_FINALIZER
 from ruleop.report.plan_text import show, text_of
 from ruleop.rules import Project, ProjectErrors, Rule
 from ruleop.rules.loading.loader import build_project
@@ -39,7 +41,7 @@ from ruleop.steps import finished
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ruleop.kinds import GroupKind, Object, ObjectKey
+    from ruleop.kinds import GroupKind, Object
     from ruleop.planning import Action
 
 T = TypeVar("T")
@@ -92,6 +94,8 @@ class Passes:
         project = load(case)
         self.resource: dict[str, Any] = case.resource()
         bytes_ = size(self.resource)
+        seen = case.observed()
+        bytes_ += sum(map(size, seen))  # whoever writes the resource may write them too
         if max(bytes_, size(case.changed(self.resource))) > MAX_RESOURCE:
             raise UnusableError("the custom resource is too large")
         self.reading.kib = bytes_ / 1024
@@ -100,7 +104,8 @@ class Passes:
         self.rule: Rule = rule
         self.kinds = OfflineKinds(project)
         self.log = PassLog(self.kinds, ControllerMetrics(Metrics(), "fuzz"), "fuzz")
-        self.history, self.cluster, self.clock = History.NONE, Cluster(), 0.0
+        self.history, self.clock = History.NONE, 0.0
+        self.cluster = Cluster({ObjectKey.of(each): each for each in seen})
         self.planned: Plan | None = None
         self.units = 0  # that the current pass has spent
 
@@ -118,8 +123,14 @@ class Passes:
         change = CHANGES[self.case.others]
         self.cluster = self.cluster.changed(change)
         yield "edit"
-        if self.case.others == "none":
-            return
+        if self.case.others != "none":
+            yield from self._drifted(change)
+        if self.case.deleted:
+            metadata = {"deletionTimestamp": "1970-01-01T00:00:00Z", "finalizers": [DEFAULT_FINALIZER]}
+            self.resource = {**self.resource, "metadata": {**self.resource["metadata"], **metadata}}
+            yield "delete"
+
+    def _drifted(self, change: Callable[[Any], Any]) -> Iterator[str]:
         self.cluster, before = self.cluster.changed(change), self.history
         yield "drift"
         if self.planned is not None and (drift := dict(_conflicts(self.planned))):
