@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ruleop.checking.allowances import silenced
 from ruleop.rules import Findings
 
 if TYPE_CHECKING:
@@ -19,8 +20,9 @@ _CHECKS: Final[tuple[Callable[[Loaded, Findings], None], ...]] = ()
 
 
 def check_project(loaded: Loaded) -> tuple[Finding, ...]:
-    """The warnings of loading and the findings of all checks, in the order of their places."""
+    """The warnings of loading and the findings of all checks that are not silenced, in the order of their places."""
     findings = Findings(loaded.files)
     for check in _CHECKS:
         check(loaded, findings)
-    return tuple(sorted({*loaded.project.warnings, *findings.sorted()}, key=lambda finding: finding.order))
+    found = silenced({*loaded.project.warnings, *findings.sorted()}, loaded)
+    return tuple(sorted(found, key=lambda finding: finding.order))
