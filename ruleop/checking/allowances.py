@@ -1,8 +1,8 @@
 """Findings that the authors of a project accept, each with a reason.
 
 `{# ruleop: allow RO703 REASON #}` in a template and `# ruleop: allow RO703 REASON` in YAML hold for their own line; on
-a line of its own, a comment holds for the next line that is none; in the first line, also for the file as a whole. `allow` of watches.yaml holds for the whole project.
-Mistakes that keep a project from loading cannot be accepted.
+a line of its own, a comment holds for the next line that is none; in the first line, also for the file as a whole.
+`allow` of watches.yaml holds for the whole project. Mistakes that keep a project from loading cannot be accepted.
 """
 
 from __future__ import annotations

@@ -197,6 +197,25 @@ class Library:
             source = self._sources[name] = self._read(name)
         return source
 
+    def written_tree(self, name: str) -> nodes.Template:
+        """The tree of a file as it is written, with the places of its slots. Compiling changes that of its source."""
+        path = self.prefix + name
+        tree = self._parse(self.texts[name], path)
+        attach_places(tree, self.environment.printed(), path)
+        return tree
+
+    def written_string(self, text: str, site: Site) -> nodes.Template:
+        """The same of a string of watches.yaml."""
+        try:
+            tree = self._parse(text, site.path)
+        except RuleErrors as errors:
+            raise RuleErrors([RuleError(error.message, site) for error in errors.mistakes]) from None
+        printed = self.environment.printed()
+        for expression in printed:
+            expression.alone = False
+        attach_places(tree, printed, site)
+        return tree
+
     def _read(self, name: str) -> TemplateSource:
         path = self.prefix + name
         text = self.texts.get(name)
@@ -226,16 +245,9 @@ class Library:
 
     def _parse_string(self, source: str, site: Site) -> tuple[nodes.Template, Reads]:
         check_reserved(source, site)
-        try:
-            tree = self._parse(source, site.path)
-        except RuleErrors as errors:
-            raise RuleErrors([RuleError(error.message, site) for error in errors.mistakes]) from None
+        tree = self.written_string(source, site)
         for node in tree.find_all((nodes.Include, nodes.Extends, nodes.Block)):
             raise mistake(f"{type(node).__name__.lower()} is only allowed in a template file", site)
-        printed = self.environment.printed()
-        for expression in printed:
-            expression.alone = False
-        attach_places(tree, printed, site)
         named = tuple(named_templates(tree))
         self._check_named(named, site)
         files = self._files(each.name for each in named if each.is_run)
