@@ -69,6 +69,7 @@ class Library:
         self.environment.globals["file"] = TemplateFunction("file", self._file)
         self.environment.globals["render"] = TemplateFunction("render", self._render)
         self._sources: dict[str, TemplateSource] = {}
+        self._written: dict[str, nodes.Template] = {}
 
     # -- templates of rules --------------------------------------------------------------------------------------------
 
@@ -199,10 +200,16 @@ class Library:
 
     def written_tree(self, name: str) -> nodes.Template:
         """The tree of a file as it is written, with the places of its slots. Compiling changes that of its source."""
-        path = self.prefix + name
-        tree = self._parse(self.texts[name], path)
-        attach_places(tree, self.environment.printed(), path)
+        tree = self._written.get(name)
+        if tree is None:
+            path = self.prefix + name
+            tree = self._written[name] = self._parse(self.texts[name], path)
+            attach_places(tree, self.environment.printed(), path)
         return tree
+
+    def written_trees(self, names: Iterable[str]) -> list[nodes.Template]:
+        """The trees of the files and of all that they run."""
+        return [self.written_tree(name) for name in sorted(self._closure(names))]
 
     def written_string(self, text: str, site: Site) -> nodes.Template:
         """The same of a string of watches.yaml."""
