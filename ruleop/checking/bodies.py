@@ -2,8 +2,8 @@
 
 A template with branches has several bodies: in each, every condition has one outcome, the same wherever it is tested,
 and together they show every branch. A loop shows one pass. Calls of macros, includes and captured text are shown where
-they are printed. A body that cannot be read, because branches exclude each other in a way that is not seen here, is
-left out; so what is not found in a body may exist nevertheless.
+they are printed. A body that cannot be read, because its branches exclude each other by different conditions, is left
+out; so what is not found in a body may exist nevertheless.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Field:
     """One scalar of a body, or one value that is spread among the entries of a mapping or the items of a list."""
 
     path: FieldPath  # a key with a slot in it is "*"
-    pieces: tuple[str | Printed, ...]  # of a literal that is no text: none
+    pieces: tuple[str | Printed, ...]  # none, of a literal number, boolean or null
     value: Any  # the literal, if there are no slots
     site: Site
     whole: bool = False  # one slot that keeps its type

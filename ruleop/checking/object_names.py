@@ -79,16 +79,16 @@ def _literal_mistake(field: Field, what: str, kind: Kind, allowed: str, most: in
         if not _is_valid(value, what, kind):
             bad = next(iter(re.findall(f"[^{allowed}]", value)), value if length <= most else "")
     if bad:
-        return f'"{bad}" cannot be in a {what}: {_WORDS[what]}, at most {most}'
+        return f'"{bad}" cannot be in a {what}: use {_WORDS[allowed]}, with a letter or digit at both ends'
     if length > most:
         return f"this {what} has at least {length} characters, and at most {most} are allowed"
     return ""
 
 
 _WORDS: Final = {
-    "name": "lowercase letters, digits, `-`, and `.` where it is no DNS label, with a letter or digit at both ends",
-    "namespace": "lowercase letters, digits and `-`, with a letter or digit at both ends",
-    "label value": "letters, digits, `-`, `_` and `.`, with a letter or digit at both ends",
+    "-a-z0-9": "lowercase letters, digits and `-`",
+    "-.a-z0-9": "lowercase letters, digits, `-` and `.`",
+    "-._A-Za-z0-9": "letters, digits, `-`, `_` and `.`",
 }
 
 

@@ -1,8 +1,8 @@
 """Fields by which a custom resource decides what a Pod runs and reaches, or what somebody may do.
 
-Whoever may write custom resources of the kind has these powers then, without the permissions that they need otherwise.
-A value that the CRD bounds, by an enum, a pattern or a rule, is the decision of whoever wrote the CRD, and so is a
-number: both are left out, except that a number or a boolean in a securityContext matters as well. A field that is
+Users who may write custom resources of the kind then have these powers, without the permissions that they need
+otherwise. A value that the CRD bounds, by an enum, a pattern or a rule, is a decision of the CRD, and a number decides
+little: both are left out, except that a number or a boolean in a securityContext matters as well. A field that is
 called an image says itself what it decides, so it may become an image.
 """
 

@@ -92,8 +92,8 @@ class Sources:
         return found if isinstance(found, Mapping) and found else None
 
     def is_free(self, path: Path, part: Part) -> bool:
-        """Whether the author of a CR decides the text of a field: by the CRD, and as far as neither `validate` nor
-        `when` of the child looks at it."""
+        """Whether the author of a CR decides the text of a field: neither the CRD bounds it, nor does `validate` or
+        `when` of the child read it."""
         if path[0] != "spec" or is_bounded(self.schema(path)):
             return False
         checked = (
@@ -146,7 +146,7 @@ def _reads(node: YamlNode, steps: Iterable[str | None], found: frozenset[SlotPla
 
 
 def is_bounded(schema: Schema | None) -> bool:
-    """Whether the schema of a field leaves no room for arbitrary text."""
+    """Whether the schema of a field excludes arbitrary text."""
     if schema is None:
         return False
     if schema.get("enum") or schema.get("pattern") or schema.get("x-kubernetes-validations"):

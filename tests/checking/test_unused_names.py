@@ -29,8 +29,8 @@ def test_an_observed_resource_that_nothing_reads_is_reported():
     [
         "status: {a: '{{ x.data.a }}'}",
         "conditions:\n  - {type: A, status: x.data is defined}",
-        "let: {y: '{{ x.data.a }}'}\nstatus: {a: '{{ y }}'}",
-        "validate:\n  - {rule: x is defined, message: no}",
+        "let: {z: '{{ x.data.a }}'}\nstatus: {a: '{{ z }}'}",
+        "validate:\n  - {rule: x is defined, message: text}",
     ],
 )
 def test_any_place_that_reads_it_counts(reads):
