@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ruleop.errors import Site
     from ruleop.rules.language.value_types import NamedEntry, Word
-    from ruleop.ruletests.format import ConditionTable, ExpectTable
+    from ruleop.ruletests.format import ExpectedConditionTable, ExpectTable
     from ruleop.ruletests.state import Action, After
     from ruleop.ruletests.world import World
     from ruleop.templating import YamlNode
@@ -220,7 +220,7 @@ _CHECKS: Final[Mapping[str, Callable[[_Checker], Iterator[Failure]]]] = {
 }
 
 
-def _condition(expected: ConditionTable, found: Mapping[str, Any]) -> Iterator[Difference]:
+def _condition(expected: ExpectedConditionTable, found: Mapping[str, Any]) -> Iterator[Difference]:
     for name, word, equal in (
         ("status", expected.status, True),
         ("reason", expected.reason, True),

@@ -97,7 +97,7 @@ class TrueOrList(Type[tuple[Word, ...] | bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class ConditionTable(Table):
+class ExpectedConditionTable(Table):
     TITLE: ClassVar[str] = "an expected condition"
     DEFINITION: ClassVar[str] = "condition"
 
@@ -106,17 +106,19 @@ class ConditionTable(Table):
     message: Word | None = key("message", ANY_TEXT, "A part of its message.")
 
 
-class ConditionType(Type[ConditionTable]):
+class ExpectedConditionType(Type[ExpectedConditionTable]):
     """The status of a condition, or a mapping of its fields."""
 
-    table = TableOf(ConditionTable)
+    table = TableOf(ExpectedConditionTable)
 
-    def read(self, node: YamlNode, what: str, reading: Reading) -> ConditionTable | None:
+    def read(self, node: YamlNode, what: str, reading: Reading) -> ExpectedConditionTable | None:
         if isinstance(node.value, dict):
             return self.table.read(node, what, reading)
         status = STATUS.read(node, what, reading)
         return (
-            None if status is None else ConditionTable(site=node.site, key_sites={"status": node.site}, status=status)
+            None
+            if status is None
+            else ExpectedConditionTable(site=node.site, key_sites={"status": node.site}, status=status)
         )
 
     def schema(self) -> dict[str, JSON]:
@@ -145,8 +147,8 @@ class ExpectTable(Table):
     status: YamlNode | None = key(
         "status", Verbatim(), "Some fields of the CR's status, without its conditions; {}: it has none."
     )
-    conditions: tuple[NamedEntry[ConditionTable], ...] | None = key(
-        "conditions", MapOf(ConditionType(), "the condition"), 'Conditions by their types, like Ready: "True".'
+    conditions: tuple[NamedEntry[ExpectedConditionTable], ...] | None = key(
+        "conditions", MapOf(ExpectedConditionType(), "the condition"), 'Conditions by their types, like Ready: "True".'
     )
     actions: tuple[Word, ...] | None = key(
         "actions",
@@ -323,7 +325,7 @@ class CaseTable(Table):
 
 
 CASES = ListOf(TableOf(CaseTable), "a case", minimum=1)
-TABLES: tuple[type[Table], ...] = (CaseTable, StepTable, ExpectTable, ConditionTable, ExistingTable)
+TABLES: tuple[type[Table], ...] = (CaseTable, StepTable, ExpectTable, ExpectedConditionTable, ExistingTable)
 
 
 def test_schema() -> dict[str, JSON]:

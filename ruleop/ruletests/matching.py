@@ -106,12 +106,12 @@ def _items(
     elif shape.list_type == "map":
         yield from _keyed(expected, items, actual, shape, path, exact)
     elif shape.list_type == "set":
-        known, wanted = {member_key(item) for item in actual}, {member_key(item.data()) for item in items}
+        known, desired = {member_key(item) for item in actual}, {member_key(item.data()) for item in items}
         for item in items:
             if member_key(item.data()) not in known:
                 yield Mismatch((*path, Item(-1)), item.data(), NOTHING, item.site)
         for position, found in enumerate(actual):
-            if exact and member_key(found) not in wanted:
+            if exact and member_key(found) not in desired:
                 yield Mismatch((*path, Item(position)), NOTHING, found, expected.site)
     elif len(items) != len(actual):
         yield Mismatch(path, expected.data(), actual, expected.site, f"{len(actual)} items instead of {len(items)}")

@@ -100,7 +100,7 @@ class _Filling:
         if isinstance(value, list):
             return replace(node, value=[self.node(item) for item in value])
         if isinstance(value, dict):
-            # The first level is the case itself, whose name is the one that counts.
+            # The first level is the case itself: its name counts, and no other one.
             found = {self._key(name): self.node(member, name if not key else ".") for name, member in value.items()}
             sites = {self._key(name): site for name, site in node.key_sites.items()}
             return replace(node, value=found, key_sites=sites)
