@@ -108,7 +108,7 @@ def test_drift_costs_one_write(operator: Operator) -> None:
     assert apps.asked(mark) == ["create services web-s"]
 
 
-def test_many_crs_cost_the_sum_and_a_restart_costs_no_write(operator: Operator) -> None:
+def test_many_crs_cost_the_sum_of_their_writes_and_a_restart_costs_none(operator: Operator) -> None:
     """Whether it has worked on them or found them as they should be: at rest there are no requests but the watches. After a restart these
     are all that is read of objects, once each, as streams."""
     apps = Apps(operator, "many")

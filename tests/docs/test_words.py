@@ -30,7 +30,7 @@ def read(file: str) -> str:
 
 
 @pytest.mark.parametrize("file", MODULES)
-def test_a_module_is_in_the_words_of_the_field(file: str) -> None:
+def test_a_module_uses_no_word_to_avoid(file: str) -> None:
     """Its messages, its docstrings and comments, and the names that it defines."""
     source = read(file)
     found = [*hits(prose(source), file), *name_hits(names(source), file)]
@@ -40,7 +40,7 @@ def test_a_module_is_in_the_words_of_the_field(file: str) -> None:
 
 
 @pytest.mark.parametrize("file", PAGES)
-def test_pages_are_in_the_words_of_the_field(file: str) -> None:
+def test_a_page_uses_no_word_to_avoid(file: str) -> None:
     found = [str(hit) for hit in hits(page(read(file)), file)]
     assert not found, "\n".join(found)
 

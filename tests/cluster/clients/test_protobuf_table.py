@@ -7,5 +7,5 @@ import importlib.resources
 from tests.controlplane.protobuf_table import build
 
 
-def test_the_table_is_up_to_date() -> None:
+def test_the_protobuf_table_is_up_to_date() -> None:
     assert importlib.resources.files("ruleop.localcluster.http").joinpath("protobuf_table.json").read_bytes() == build()
