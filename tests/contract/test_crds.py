@@ -226,3 +226,14 @@ def test_discovery_lists_the_names_of_a_crd(server: Server, definitions: Definit
     }
     assert second["name"] == f"{plural}/status"
     assert sorted(second["verbs"]) == ["get", "patch", "update"]
+
+
+def test_the_watches_of_a_kind_end_when_its_crd_is_deleted(
+    server: Server, namespace: str, definitions: Definitions
+) -> None:
+    name, plural = definitions.make([version("v1", ANYTHING)])
+    path = f"/apis/contract.example.com/v1/namespaces/{namespace}/{plural}"
+    version_now = server.get(path)["metadata"]["resourceVersion"]
+    with server.watch(path, resourceVersion=version_now) as watch:
+        server.delete(f"{PATH}/{name}")
+        assert watch.rest() == []

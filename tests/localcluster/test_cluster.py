@@ -190,3 +190,53 @@ def test_an_invalid_fault_in_a_file_is_refused(document, message):
         Fault.parse(document)
     fault = Fault.parse({"effect": "error", "verbs": ["get"], "retry-after": 1})
     assert fault == Fault(Effect.ERROR, verbs=("get",), retry_after=1)
+
+
+def test_the_audit_log_has_each_request_with_its_user(kube_cluster):
+    kube_cluster.audit.enabled = True
+    url = kube_cluster.kubeconfig("shop")["clusters"][0]["cluster"]["server"]
+    for method, path, body in (("POST", MAPS, config_map("a")), ("GET", f"{MAPS}?limit=5", None)):
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", "User-Agent": "test/1"}
+        request = urllib.request.Request(url + path, data, headers, method=method)  # noqa: S310
+        urllib.request.urlopen(request, timeout=10).close()  # noqa: S310
+    call(kube_cluster, "GET", "/version")
+    created, listed, version = kube_cluster.audit.entries
+    assert (created.verb, created.resource, created.namespace, created.name) == ("create", "configmaps", "default", "a")
+    assert (created.user, created.user_agent, created.status) == ("shop", "test/1", 201)
+    assert (listed.verb, listed.uri) == ("list", f"{MAPS}?limit=5")
+    assert (version.verb, version.resource, version.user) == ("get", "", "local-admin")
+
+
+def test_a_token_of_a_service_account_is_its_user(kube_cluster):
+    path = "/api/v1/namespaces/default/serviceaccounts/default/token"
+    status, found = call(kube_cluster, "POST", path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"})
+    assert status == 201
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{kube_cluster.port}/apis/authentication.k8s.io/v1/selfsubjectreviews",
+        json.dumps(review).encode(),
+        {"Authorization": f"Bearer {found['status']['token']}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+        user = json.loads(answer.read())["status"]["userInfo"]["username"]
+    assert user == "system:serviceaccount:default:default"
+
+
+def test_an_object_is_applied_as_kubectl_does_on_the_server(kube_cluster):
+    """A field that is left out is removed, and fields of other managers stay. A copy from a cluster can be applied."""
+    made = kube_cluster.call(lambda: kube_cluster.apply(config_map("a", mine="1", old="1")))
+    call(kube_cluster, "PATCH", f"{MAPS}/a", {"data": {"other": "1"}}, Content_Type="application/merge-patch+json")
+    again = {**made.obj, "data": {"mine": "2"}}
+    assert kube_cluster.call(lambda: kube_cluster.apply(again)).obj["data"] == {"mine": "2", "other": "1"}
+
+
+def test_applying_an_invalid_object_is_an_error(kube_cluster):
+    for wrong, message in (
+        ({**config_map("a"), "kind": "Strange"}, "does not serve v1 Strange"),
+        (config_map("A"), "metadata.name: Invalid value"),
+        ({**config_map("a"), "metadata": {}}, "name or generateName is required"),
+        (config_map("a", field=[]), "expected string"),
+    ):
+        with pytest.raises(RuleopError, match=message):
+            kube_cluster.call(lambda wrong=wrong: kube_cluster.apply(wrong))

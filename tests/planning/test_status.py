@@ -12,6 +12,7 @@ import pytest
 from ruleop.merge import same
 from ruleop.planning import Failed, Failure, KindInfo, Served
 from ruleop.planning.model.marks import PAUSED, RECONCILE_PERIOD
+from ruleop.report.plan_text import show, text_of
 from tests.planning.harness import Harness, config, key
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
@@ -103,6 +104,22 @@ def test_other_fields_and_conditions_of_the_status_are_not_touched():
     harness.settle()
     assert harness.status["theirs"] == {"deep": 1}
     assert harness.status["conditions"][0] == theirs
+
+
+@pytest.mark.parametrize("type_", [["Ready"], {"a": "b"}, 1, ""], ids=repr)
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_condition_whose_type_is_not_text_is_kept_as_it_is(type_, paused):
+    harness = with_status("{x: '{{ spec.v }}'}")
+    theirs = {"type": type_, "status": {"long": ["x"] * 100}}
+    harness.resource["status"] = {"conditions": [theirs]}
+    if paused:
+        pause(harness)
+    harness.settle()
+    assert harness.status["conditions"][0] == theirs
+    assert harness.plan(retired=frozenset({"Old"})).status.patch is None
+    harness.resource["status"]["x"] = "other"
+    shown = text_of(show(harness.plan(), harness.resource, harness))
+    assert max(map(len, shown.splitlines())) < 200
 
 
 def test_an_error_in_a_status_field_is_reported_and_stops_no_child():

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.templating import read_resources, read_yaml
+from ruleop.templating.tree import resource_reader
 from ruleop.templating.tree.yaml_reader import MAX_DEPTH
 from tests.templating.rendering import data_of, mistakes_of
 from tests.templating.test_yaml_writer import JSON
@@ -76,6 +77,13 @@ def test_yaml_and_json_documents_in_one_file_keep_their_positions():
     assert str(documents[1].key_sites["b"]) == "f:3:2"
     assert str(documents[1].value["b"].value["c"].site) == "f:4:9"
     assert str(documents[2].value["d"].key_sites["e"]) == "f:7:3"
+
+
+def test_the_lines_of_a_file_of_many_objects_are_counted_once(monkeypatch):
+    calls, original = [], resource_reader.line_starts
+    monkeypatch.setattr(resource_reader, "line_starts", lambda text: calls.append(1) or original(text))
+    assert read('{"a": 1}\n---\n' * 9) == [{"a": 1}] * 9
+    assert len(calls) == 1
 
 
 def test_yaml_in_flow_style_is_yaml():

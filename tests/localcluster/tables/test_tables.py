@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from ruleop.kinds import Kind
+from ruleop.localcluster.clock import seconds_of
 from ruleop.localcluster.tables.builtin import cells, columns, conditions
 from ruleop.localcluster.tables.custom import custom_cells, custom_columns
 from ruleop.localcluster.tables.json_path import first, parse
-from ruleop.localcluster.tables.text import human_duration, label_selector, seconds_of
+from ruleop.localcluster.tables.text import human_duration, label_selector
 from ruleop.schema.builtin_types import served_resources
 from ruleop.schema.crds import PrinterColumn
 
