@@ -191,7 +191,7 @@ def test_an_internal_error_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None
     assert reading.failed.startswith("KeyError")
 
 
-def test_a_case_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_written_case_is_read_back_unchanged(tmp_path: Path) -> None:
     case = Case(
         files={"watches.yaml": "- a\n", "templates/a.j2": "x: 'y'\n  \n"},
         spec={"text": "'a' * 3", "many": "[str(i) for i in range(2)]"},
@@ -232,7 +232,7 @@ def test_every_change_keeps_the_type_of_a_value(name: str) -> None:
     assert isinstance(CHANGES[name](value), dict)
 
 
-def test_the_hot_function_is_known() -> None:
+def test_the_most_expensive_function_is_reported() -> None:
     template = "{% for a in range(9999) %}{% if a == 1 %}{% endif %}{% endfor %}\n  a: b"
     reading = run(simple(template), LIMITS, passes)
     assert reading is not None
