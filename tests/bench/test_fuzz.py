@@ -76,6 +76,17 @@ def test_a_saved_search_is_resumed(tmp_path: Path) -> None:
     assert State.load(path, 6).runs == 0, "each seed has its own search"
 
 
+def test_a_search_of_other_code_measures_first_what_it_has_found(tmp_path: Path) -> None:
+    search = Search(State(5), tmp_path / "state.json", measure=planted)
+    instantly(search, 20)
+    genes = [each.gene for cell in search.state.cells.values() for each in cell.values()]
+    search.state.code = "other"
+    resumed = Search(search.state, search.path, measure=planted)
+    assert not resumed.state.cells
+    assert resumed.candidate() in genes
+    assert Search(search.state, search.path, measure=planted).candidate() not in genes
+
+
 def test_a_finding_is_minimised() -> None:
     chance = Genetics(seeded(1))
     gene = next(
