@@ -195,6 +195,14 @@ def test_a_process_over_its_time_limit_is_reported_with_the_pass_that_it_was_in(
     assert (over(reading), reading.where) == ("CPU limit", "edit")
 
 
+def test_a_case_that_takes_too_long_before_its_first_pass_does_not_count() -> None:
+    def stops(case: Case, limits: Limits, announce: Callable[[Reading], None]) -> Reading:
+        os.kill(os.getpid(), signal.SIGXCPU)
+        return Reading()
+
+    assert run(simple("a: b"), LIMITS, stops) is None
+
+
 def test_an_internal_error_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     work = Passes(simple("a: b"))
     monkeypatch.setattr(work, "_plan", lambda _: {}[1])
