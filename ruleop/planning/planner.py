@@ -46,6 +46,7 @@ from ruleop.planning.status import (
     custom_conditions,
     overall_conditions,
     projected_fields,
+    status_units,
     status_write,
     without_rejected,
 )
@@ -168,6 +169,7 @@ class _Planner:
 
     def steps(self) -> Steps[Plan]:
         """The plan. It yields after each object that it has read, rendered or compared."""
+        METER.charge(status_units(self.resource))
         existing = yield from existing_of(self.rule, self.owner, self.observed)
         self.children = self._children(existing)
         if self.resource["metadata"].get("deletionTimestamp"):
