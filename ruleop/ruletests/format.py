@@ -26,7 +26,6 @@ from ruleop.rules.language.value_types import (
 from ruleop.templating import YamlNode
 
 if TYPE_CHECKING:
-
     from ruleop.kinds import JSON
 
 Mode = Literal["plan", "dev"]

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
     from ruleop.kinds import Kind, Object
     from ruleop.rules import Project
+    from ruleop.ruletests.coverage import Probe
     from ruleop.ruletests.world import World
 
 
 class Projects:
-    def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
-        self.root, self.environ = root, environ
+    def __init__(self, root: Path, environ: Mapping[str, str], probe: Probe | None = None) -> None:
+        """`probe`: counts what is exercised."""
+        self.root, self.environ, self.probe = root, environ, probe
         self._loaded: dict[tuple[tuple[str, str], ...], Project] = {}
         self._files: dict[Path, list[Object]] = {}
         self._kinds: dict[tuple[int, frozenset[Kind] | None], OfflineKinds] = {}
@@ -32,7 +34,7 @@ class Projects:
         key = tuple(sorted(env.items()))
         found = self._loaded.get(key)
         if found is None:
-            found = self._loaded[key] = load_project(self.root, environ={**self.environ, **env})
+            found = self._loaded[key] = load_project(self.root, environ={**self.environ, **env}, probe=self.probe)
         return found
 
     def objects(self, file: Path) -> list[Object]:

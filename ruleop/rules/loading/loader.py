@@ -41,17 +41,18 @@ if TYPE_CHECKING:
 
     from ruleop.rules.language.watches_yaml import FileTable
     from ruleop.schema.crds import CustomResourceDefinition
+    from ruleop.templating.compile.library import Instrument
 
 TEMPLATES = "templates/"
 CRDS = "crds/"
 
 
-def load_project(root: Path | str, *, environ: Mapping[str, str]) -> Project:
-    """The project in a folder. Raises ProjectErrors with all its mistakes."""
+def load_project(root: Path | str, *, environ: Mapping[str, str], probe: Instrument | None = None) -> Project:
+    """The project in a folder. Raises ProjectErrors with all its mistakes. `probe`: observes what templates do."""
     files: dict[str, str] = {}
     findings = Findings(files)
     files.update(read_files(Path(root), findings))
-    return _Loading.of(files, environ, findings).project(str(root))
+    return _Loading.of(files, environ, findings, probe).project(str(root))
 
 
 def files_digest(root: Path | str) -> str:
@@ -75,9 +76,17 @@ class _Loading:
     constants: Constants
 
     @classmethod
-    def of(cls, files: Mapping[str, str], environ: Mapping[str, str], findings: Findings) -> _Loading:
+    def of(
+        cls,
+        files: Mapping[str, str],
+        environ: Mapping[str, str],
+        findings: Findings,
+        probe: Instrument | None = None,
+    ) -> _Loading:
         templates = {path.removeprefix(TEMPLATES): text for path, text in files.items() if path.startswith(TEMPLATES)}
-        return cls(files, Reading(Library(templates), templates, findings), Constants(EnvVars(environ), findings))
+        return cls(
+            files, Reading(Library(templates, probe=probe), templates, findings), Constants(EnvVars(environ), findings)
+        )
 
     @property
     def findings(self) -> Findings:
