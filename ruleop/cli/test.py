@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ruleop.ruletests.cases import Case
     from ruleop.ruletests.results import Result
 
-WATCH_PERIOD: Final = 0.3  # seconds between two looks at the files
+WATCH_PERIOD: Final = 0.3  # seconds between two readings of the times of files
 WIDTH: Final = 100  # cases on a line of progress
 
 

@@ -43,7 +43,7 @@ def test_what_no_case_exercises_is_listed(tmp_path: Path) -> None:
         "templates/job.yaml.j2": "0 % - 1-10",
         "templates/service.yaml.j2": "0 % - 1-12",
         "templates/web.yaml.j2": "88 % 50 % 17-18; 16: if never true",
-        "watches.yaml": "- 50 % 6: validate never false; 20: when never true",
+        "watches.yaml": "- 50 % 6: validate never false; 19: when never true",
         "total": rows["total"],
     }
 
