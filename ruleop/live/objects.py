@@ -28,10 +28,14 @@ class LiveObjects:
 
     def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:  # noqa: ARG002 - all are whole
         if not version:  # of a history, which there is none of
-            return next((obj for (known, _), obj in self._objects.items() if known == key and obj is not None), None)
+            return self.find(key)
         if (key, version) not in self._objects:
             self.unread[Kind(key.group, version, key.kind), key] = None
         return self._objects.get((key, version))
+
+    def find(self, key: ObjectKey) -> Object | None:
+        """The object in any version, without asking for it."""
+        return next((obj for (known, _), obj in self._objects.items() if known == key and obj is not None), None)
 
     def children(self, part_of: str) -> Iterable[Object]:
         return self._children.get(part_of, ())

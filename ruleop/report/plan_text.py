@@ -113,6 +113,12 @@ def show(plan: Plan, resource: Object, kinds: Kinds, *, place: Place = str) -> l
     return [line for number, part in enumerate(shown_parts) for line in ([(), *part] if number else part)]
 
 
+def show_actions(plan: Plan, resource: Object, kinds: Kinds, *, place: Place = str) -> list[Line]:
+    """What the plan writes, and a summary."""
+    text = _PlanText(with_masked_texts(plan), resource, kinds, place)
+    return [*text.actions(), text.summary()]
+
+
 class _PlanText:
     def __init__(self, plan: Plan, resource: Object, kinds: Kinds, place: Place) -> None:
         self.plan, self.resource, self.kinds, self.place = plan, resource, kinds, place
@@ -351,7 +357,7 @@ def as_json(plan: Plan, resource: Object) -> dict[str, Any]:
         "quiet": plan.quiet,
         "actions": [_action_json(action, masks_of(plan)) for action in plan.actions],
         "children": [_child_json(child) for child in plan.children],
-        "waits": [{"child": wait.child, "for": wait.for_what, "site": _site_json(wait.site)} for wait in plan.waits],
+        "waits": [{"child": wait.child, "for": wait.for_what, "site": site_json(wait.site)} for wait in plan.waits],
         "problems": [_problem_json(problem) for problem in plan.problems],
         "status": _status_json(plan, resource),
         "conditions": [each.as_json() for each in plan.conditions or ()],
@@ -373,6 +379,9 @@ def with_masked_texts(plan: Plan) -> Plan:
     return replace(
         plan,
         waits=tuple(replace(wait, for_what=text(wait.for_what)) for wait in plan.waits),
+        blocking=tuple(
+            replace(each, values=tuple((path, text(value)) for path, value in each.values)) for each in plan.blocking
+        ),
         problems=tuple(replace(problem, message=text(problem.message)) for problem in plan.problems),
         children=tuple(
             replace(
@@ -461,7 +470,7 @@ def _problem_json(problem: Problem) -> dict[str, Any]:
         "child": problem.child,
         "reason": problem.reason,
         "message": problem.message,
-        "site": _site_json(problem.site),
+        "site": site_json(problem.site),
     }
 
 
@@ -478,7 +487,7 @@ def _identity(key: ObjectKey) -> dict[str, str]:
     return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
 
 
-def _site_json(site: Site | None) -> dict[str, Any] | None:
+def site_json(site: Site | None) -> dict[str, Any] | None:
     return None if site is None else {"path": site.path, "line": site.line, "column": site.column}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from ruleop.localcluster import LocalCluster
 from tests.live.harness import Live, new_live
-from tests.live.projects import SITES, site
+from tests.live.projects import SHOPS, SITES, shop, site
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,3 +31,18 @@ def ready_sites(sites: Live) -> Live:
         sites.apply(site(name, namespace=namespace))
     sites.converge(lambda: set(sites.reasons("Site")) == SETTLED)
     return sites
+
+
+@pytest.fixture
+def shops(tmp_path: Path) -> Iterator[Live]:
+    """The project of shops, and its CRD in a cluster."""
+    with LocalCluster() as cluster:
+        yield new_live(tmp_path, cluster, SHOPS)
+
+
+@pytest.fixture
+def troubled(shops: Live) -> Live:
+    """A shop whose database fails, so that others wait, and whose certificate is not issued."""
+    shops.apply(shop("a", pod="fail"))
+    shops.converge(lambda: shops.reasons("Shop") == ["Waiting"] and len(shops.objects("Pod")) == 2)
+    return shops

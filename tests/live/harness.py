@@ -117,12 +117,12 @@ class Live:
 
     # -- the command ---------------------------------------------------------------------------------------------------
 
-    def run(self, *arguments: str) -> tuple[int, str, str]:
-        """The exit status, stdout and stderr of a command."""
+    def run(self, *arguments: str, rules: bool = True) -> tuple[int, str, str]:
+        """The exit status, stdout and stderr of a command, with places in the project as from its folder."""
         self.recorded.requests.clear()
-        named = [*arguments, "--kubeconfig", str(self.kubeconfig), "-C", str(self.root)]
+        named = [*arguments, "--kubeconfig", str(self.kubeconfig), *(["-C", str(self.root)] if rules else [])]
         result = CliRunner().invoke(program, named, prog_name="ruleop")
-        return result.exit_code, result.stdout, result.stderr
+        return result.exit_code, result.stdout.replace(f"{self.root}/", ""), result.stderr
 
 
 def new_live(root: Path, cluster: LocalCluster, files: dict[str, str]) -> Live:
