@@ -23,6 +23,7 @@ from ruleop.live.owners import find_owner
 from ruleop.live.pods import unready_pods
 from ruleop.planning import Owner, State, choose_rule
 from ruleop.planning.child.apply import record_of
+from ruleop.planning.child.blocking import is_wait_of
 from ruleop.planning.model.actions import FinalizerAction
 from ruleop.planning.model.marks import PART_OF, claim_on
 from ruleop.report.explanation import Blocker, ExplainedObject, Explanation
@@ -205,7 +206,11 @@ class Explainer:
         blocking = {(each.child, each.key): each for each in plan.blocking}
         states = {each.id: each for each in plan.children}
         for wait in plan.waits:
-            expression = blocking.pop((wait.child, "waitFor"), None) if wait.why == "condition" else None
+            expression = blocking.get((wait.child, "waitFor"))
+            if expression is not None and is_wait_of(wait, wait.child, expression.site):
+                del blocking[wait.child, "waitFor"]
+            else:
+                expression = None
             values = (
                 expression.values if expression is not None else tuple(_child_value(wait.for_what, wait.why, states))
             )
@@ -258,7 +263,7 @@ class Explainer:
         if lease is None:
             return ""
         if not holder:
-            return f"nobody holds the Lease {operator.namespace}/{operator.name}: no operator runs"
+            return f"no operator holds the Lease {operator.namespace}/{operator.name}: is it running?"
         return f"{holder} holds the Lease {operator.namespace}/{operator.name}, renewed at {renewed}Z"
 
 
@@ -268,7 +273,7 @@ class Explainer:
 def _message(text: str) -> str:
     """The message of a state, which the tree names itself."""
     text = text.removeprefix("is not ready: ")
-    return "waitFor is false" if text.startswith(("waits for waitFor: ", "waitFor: ")) else text
+    return "waitFor is not true" if text.startswith(("waits for waitFor: ", "waitFor: ")) else text
 
 
 def _desired(report: ChildReport, each: ObjectReport, live: Object | None, plan: Plan) -> ExplainedObject:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
 
 _IDENTITY: Final = frozenset({("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")})
-"""Fields that cannot change, and have no field manager."""
+"""Immutable fields without a field manager."""
 
 Step: TypeAlias = str | tuple[tuple[str, Any], ...]
 """A field's name, or the keys of a list item and their values."""

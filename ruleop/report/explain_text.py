@@ -121,7 +121,9 @@ class _Text:
         place = self.place(blocker.site) if blocker.site is not None else ""
         if blocker.expression:
             key = "readyWhen" if blocker.why == "ready" else "waitFor"
-            head = "is not ready: its readyWhen is false" if blocker.why == "ready" else "waits: its waitFor is false"
+            head = (
+                "is not ready: its readyWhen is false" if blocker.why == "ready" else "waits: its waitFor is not true"
+            )
             yield from wrapped(f"{blocker.child} {head}", "  ", Tone.WAIT)
             yield from wrapped(f"{key}: {blocker.expression}", "      ")
             yield (Span(f"      {place}", Tone.FAINT),)

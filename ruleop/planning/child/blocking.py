@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from ruleop.errors import Site
     from ruleop.planning.child.children import Children
+    from ruleop.planning.model.actions import Wait
     from ruleop.rules import Child, Rule
     from ruleop.templating import Expression
 
@@ -47,10 +48,10 @@ class Blocking:
 
 def blocking_of(children: Children) -> Iterator[Blocking]:
     """One for each child that is blocked. Of a `forEach`, that of the first blocked item."""
-    waiting = {wait.child for wait in children.report.waits if wait.why == "condition"}
+    waits = children.report.waits
     for child_plan in children.plans.values():
         child = child_plan.child
-        if child.wait_for is not None and child.id in waiting:
+        if child.wait_for is not None and any(is_wait_of(each, child.id, child.wait_for.site) for each in waits):
             names = _names_of_wait(child, children)
             if names is not None:
                 yield _blocking(child, "waitFor", child.wait_for, names, children.rule)
@@ -64,19 +65,34 @@ def blocking_of(children: Children) -> Iterator[Blocking]:
                 break
 
 
+def is_wait_of(wait: Wait, child: str, site: Site) -> bool:
+    """Whether a child waits because of its `waitFor` at this place: it is false, or a value in it is missing."""
+    if wait.child != child:
+        return False
+    at = wait.site
+    return wait.why == "condition" or (at is not None and (at.path, at.line) == (site.path, site.line))
+
+
 def _names_of_wait(child: Child, children: Children) -> Mapping[str, Any] | None:
-    """The names with which `waitFor` is false."""
+    """The names with which `waitFor` is not true."""
     assert child.wait_for is not None
     names = children.scope.names
     if child.for_each is None:
         return names
     try:
         for _, item_names in items_of(child, children.scope):
-            if not child.wait_for.truth(item_names):
+            if not _is_true(child.wait_for, item_names):
                 return item_names
-    except (RenderError, RuleopError):
+    except RuleopError:
         return None
     return None
+
+
+def _is_true(expression: Expression, names: Mapping[str, Any]) -> bool:
+    try:
+        return expression.truth(names)
+    except RenderError:
+        return False
 
 
 def _blocking(
