@@ -120,11 +120,8 @@ class _Text:
     def _blocker(self, blocker: Blocker) -> Iterator[Line]:
         place = self.place(blocker.site) if blocker.site is not None else ""
         if blocker.expression:
-            key = "readyWhen" if blocker.why == "ready" else "waitFor"
-            head = (
-                "is not ready: its readyWhen is false" if blocker.why == "ready" else "waits: its waitFor is not true"
-            )
-            yield from wrapped(f"{blocker.child} {head}", "  ", Tone.WAIT)
+            key, head = ("readyWhen", "is not ready") if blocker.why == "ready" else ("waitFor", "waits")
+            yield from wrapped(f"{blocker.child} {head}: its {key} is not true", "  ", Tone.WAIT)
             yield from wrapped(f"{key}: {blocker.expression}", "      ")
             yield (Span(f"      {place}", Tone.FAINT),)
         else:
