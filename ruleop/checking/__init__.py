@@ -6,9 +6,12 @@ does not run them. Each check is a function that adds findings.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ruleop.checking.allowances import silenced
+from ruleop.checking.examples import check_examples, read_examples
 from ruleop.checking.object_names import check_object_names
 from ruleop.checking.sensitive_fields import check_sensitive_fields
 from ruleop.checking.sources import Sources
@@ -21,11 +24,14 @@ if TYPE_CHECKING:
 
 def check_project(loaded: Loaded) -> tuple[Finding, ...]:
     """The warnings of loading and the findings of all checks that are not silenced, in the order of their places."""
+    examples = read_examples(Path(loaded.project.root))
+    loaded = replace(loaded, files={**loaded.files, **examples})
     findings = Findings(loaded.files)
     check_unused_names(loaded, findings)
     for watch in loaded.watches:
         sources = Sources(watch, loaded)
         check_object_names(sources, findings)
         check_sensitive_fields(sources, findings)
+    check_examples(loaded, examples, findings)
     found = silenced({*loaded.project.warnings, *findings.sorted()}, loaded)
     return tuple(sorted(found, key=lambda finding: finding.order))

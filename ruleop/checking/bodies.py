@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jinja2 import nodes
 
 from ruleop.errors import Site
+from ruleop.kinds import Kind
 from ruleop.templating import SlotPlace, TextTemplate, YamlNode, read_yaml
 from ruleop.templating.tree.layout import SPREAD, VALUE, Layout, lay_out
 from ruleop.templating.values.text import Lit, Slot, Text
@@ -72,6 +73,12 @@ class Body:
     document: YamlNode
     printed: tuple[Printed, ...]
 
+    @property
+    def kind(self) -> Kind:
+        data = self.document.value if isinstance(self.document.value, dict) else {}
+        version, kind = (data[key].value if key in data else "" for key in ("apiVersion", "kind"))
+        return Kind.parse(str(version), str(kind))
+
     def pieces(self, text: str) -> tuple[str | Printed, ...]:
         found: list[str | Printed] = []
         at = 0
@@ -117,7 +124,7 @@ class Body:
 def bodies(part: Part, library: Library) -> tuple[Body, ...]:
     """The bodies of a child; of a template with several documents, those of each."""
     if isinstance(part.compiled, TextTemplate):
-        return tuple(_of_file(part.compiled.name, library))
+        return tuple(bodies_of_file(part.compiled.name, library))
     return (_Marker(library).body(part.node),)
 
 
@@ -166,7 +173,7 @@ class _Marker:
 # -- files of templates/ -----------------------------------------------------------------------------------------------
 
 
-def _of_file(name: str, library: Library) -> Iterator[Body]:
+def bodies_of_file(name: str, library: Library) -> Iterator[Body]:
     tree = library.written_tree(name)
     if tree.find(nodes.Extends) is not None:
         return
