@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ruleop.checking.typing.watches import check_types
 from ruleop.rules import Findings
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from ruleop.rules import Finding, Loaded
 
-_CHECKS: Final[tuple[Callable[[Loaded, Findings], None], ...]] = ()
+_CHECKS: Final[tuple[Callable[[Loaded, Findings], None], ...]] = (check_types,)
 
 
 def check_project(loaded: Loaded) -> tuple[Finding, ...]:
