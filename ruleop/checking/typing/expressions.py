@@ -33,6 +33,7 @@ from ruleop.checking.typing.types import (
     of_constant,
     truth_of,
 )
+from ruleop.errors import Site
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from ruleop.rules.check_ids import Code
 
 _LOOKS_AT_MISSING: Final = frozenset({"default", "d", "required"})
+_NO_SPEC: Final = (
+    "the CRD does not require `spec`, so a custom resource without it fails: add `required: [spec]` to its schema"
+)
 MODULE: Final = "module"
 """The `code` of an imported file, whose fields are its macros."""
 
@@ -63,7 +67,7 @@ class Inference:
         self.run_macro: Callable[[Any, Any, Environment], Type] = lambda *_: STRING
         self.run_file: Callable[[str, Environment], Environment] = lambda _, env: env
         self.base: Environment = Environment()  # the names of the rule, which `render` sees
-        self.depth = 0
+        self.kind_site = Site("")  # of the watched kind
         self.defers_missing = False  # in a let: the place that uses it reports a missing value
         self.missed: Undefined | None = None
         self._lets: dict[tuple[int, int, int], tuple[Type, Environment, Type]] = {}
@@ -101,6 +105,9 @@ class Inference:
             if undefined.hint:
                 self.problem("unknown-field", undefined.hint, node, undefined.path, _last(undefined.path))
             return UNKNOWN if not value.kinds else value.defined()
+        if undefined.reason == "no-spec":
+            self.report.at("maybe-missing", _NO_SPEC, self.kind_site, warn=True)
+            return value.defined()
         message = _missing_message(undefined, text_of(node), certain=not value.kinds)
         self.problem(
             "maybe-missing", message, node, text_of(node), undefined.path, _last(undefined.path), warn=bool(value.kinds)
@@ -293,12 +300,12 @@ class Inference:
         if node.name != node.name.strip():  # a filter of the generated code, around the list of a loop
             return self.infer(node.node, env)
         value = self.infer(node.node, env)
-        looks = node.name in _LOOKS_AT_MISSING
-        if not looks:
+        keeps_missing = node.name in _LOOKS_AT_MISSING
+        if not keeps_missing:
             value = self.use(value, node.node)
-        value, waits = (value, None) if looks else (value.defined(), value.undefined)
-        args = tuple(self._argument(each, env, keeps=looks) for each in node.args)
-        kwargs = {str(each.key): self._argument(each.value, env, keeps=looks) for each in node.kwargs}
+        value, waits = (value, None) if keeps_missing else (value.defined(), value.undefined)
+        args = tuple(self._argument(each, env, keeps=keeps_missing) for each in node.args)
+        kwargs = {str(each.key): self._argument(each.value, env, keeps=keeps_missing) for each in node.kwargs}
         for more in (node.dyn_args, node.dyn_kwargs):
             if more is not None:
                 self.used(more, env)

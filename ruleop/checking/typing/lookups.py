@@ -117,8 +117,10 @@ def _declared(base: Type, key: str, path: str) -> Lookup:
     below = node.member(key)
     if below is not None:
         found = of_node(below, path, origin=base.origin)
-        if base.origin is not Origin.GIVEN or base.partial or not node.is_always_set(key):
+        if base.origin is not Origin.GIVEN or not node.is_always_set(key):
             found = found.maybe(_absence(base, path, Undefined("optional", path)))
+        elif base.partial:
+            found = found.maybe(base.stand_in or Undefined("optional", path))
         return Lookup(found)
     if node.values is not None:
         found = of_node(node.values, path, origin=base.origin)

@@ -53,7 +53,7 @@ def resource_names(draft: Draft, kinds: Kinds) -> dict[str, Type]:
     status = _part(node, "status", origin=Origin.LATER)
     spec = _part(node, "spec")
     if "spec" not in node.required and not node.is_always_set("spec"):
-        spec = replace(spec, partial=True)
+        spec = replace(spec, partial=True, stand_in=Undefined("no-spec", "spec"))
     cr = replace(
         of_node(node, "cr"),
         fields={

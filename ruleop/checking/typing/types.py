@@ -16,7 +16,7 @@ from ruleop.templating import Origin
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Reason: TypeAlias = Literal["optional", "undesired", "live", "empty", "omit", "later", "unknown", "unset"]
+Reason: TypeAlias = Literal["optional", "no-spec", "undesired", "live", "empty", "omit", "later", "unknown", "unset"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,7 @@ class Type:
     elements: tuple[Type, ...] | None = None  # of a row, such as a pair of `items()`
     named: bool = False  # a list of objects that are also found by name
     partial: bool = False  # any declared field may be missing: the mapping itself may be an empty stand-in
+    stand_in: Undefined | None = None  # why it is missing then
     origin: Origin = Origin.GIVEN
     path: str = ""
     undefined: Undefined | None = None

@@ -81,6 +81,8 @@ class WatchTypes:
         self.env = Environment(resource_names(self.draft, kinds))
 
     def check(self) -> None:
+        kind = self.draft.table.kind
+        self.inference.kind_site = kind.site if kind is not None else self.draft.table.site
         self.env = self.env.with_names(observed_names(self.draft, self.kinds))
         self._lets()
         self.env = self.env.with_names(child_names(self.draft, self.kinds, self._conditions(), self._is_certain))
