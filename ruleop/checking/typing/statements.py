@@ -152,7 +152,7 @@ class Runner:
         self._check_loop(node, value)
         item = items_of(value)
         inner = env.with_names({**_unpacked(node.target, item), "loop": OTHER})
-        iterated = _unfiltered(node.iter)
+        iterated = unfiltered(node.iter)
         inner = (
             narrowing.assume(inference, iterated, inner, truth=True) if value.kinds <= {"list", "mapping"} else inner
         )
@@ -166,7 +166,7 @@ class Runner:
     def _check_loop(self, node: nodes.For, value: Type) -> None:
         if not value.is_known or not value.kinds or "other" in value.kinds:
             return
-        iterated = _unfiltered(node.iter)
+        iterated = unfiltered(node.iter)
         what = text_of(iterated) or "this"
         wrong = value.kinds - {"list", "mapping"}
         possible = bool(value.kinds & {"list", "mapping"})
@@ -306,7 +306,7 @@ def _unpacked(target: nodes.Node, value: Type) -> dict[str, Type]:
     return found
 
 
-def _unfiltered(node: nodes.Node) -> nodes.Node:
+def unfiltered(node: nodes.Node) -> nodes.Node:
     """A node without the filters of the generated code, whose names have blanks."""
     while isinstance(node, nodes.Filter) and node.name != node.name.strip() and node.node is not None:
         node = node.node

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jinja2 import nodes
-
 from ruleop.checking.typing import narrowing
+from ruleop.checking.typing.children import BodyChecks
 from ruleop.checking.typing.environments import Environment
 from ruleop.checking.typing.expressions import Inference, Let
 from ruleop.checking.typing.report import Report, Source
 from ruleop.checking.typing.schema_nodes import Kinds
 from ruleop.checking.typing.scope import child_names, item_names, objects_of, observed_names, resource_names
 from ruleop.checking.typing.statements import Runner
+from ruleop.checking.typing.strings import Strings, only_slot
 from ruleop.checking.typing.types import STRING, UNKNOWN, Type, Undefined, describe, join, list_of, mapping_of, of_data
 from ruleop.templating import Expression, Origin, TextTemplate, YamlNode
 from ruleop.templating.compile.hints import has_templates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from jinja2 import nodes
 
     from ruleop.errors import Site
     from ruleop.rules import Findings, Loaded, Watch
@@ -30,42 +32,12 @@ if TYPE_CHECKING:
 def check_types(loaded: Loaded, findings: Findings) -> None:
     """Finds what cannot work, by the schemas of the custom resources and of the children."""
     report = Report(findings)
-    strings = Strings(loaded)
+    strings = Strings(loaded.library)
     runner = Runner.of(loaded.library, report)
     kinds = Kinds(loaded.project.crds)
     for watch in loaded.watches:
         WatchTypes(watch, runner, strings, kinds).check()
     report.close()
-
-
-@dataclass(slots=True)
-class Strings:
-    """The parsed strings of watches.yaml. Each is parsed once, so that its nodes have one identity."""
-
-    loaded: Loaded
-    _trees: dict[tuple[str, Site], nodes.Template] = field(default_factory=dict)
-
-    def tree(self, text: str, site: Site) -> nodes.Template:
-        key = (text, site)
-        if key not in self._trees:
-            environment = self.loaded.library.environment
-            parse = environment._parse  # noqa: SLF001 - `parse` would rewrite the errors
-            self._trees[key] = parse(text, site.path, site.path)
-        return self._trees[key]
-
-    def expression(self, part: Expression) -> nodes.Node:
-        """The node of a bare expression."""
-        (output,) = self.tree("{{ " + part.source + " }}", part.site).body
-        assert isinstance(output, nodes.Output)
-        return output.nodes[0]
-
-
-def only_slot(tree: nodes.Template) -> nodes.Node | None:
-    """The expression of a string that is a single slot, whose type the value keeps."""
-    if len(tree.body) == 1 and isinstance(tree.body[0], nodes.Output) and len(tree.body[0].nodes) == 1:
-        (node,) = tree.body[0].nodes
-        return None if isinstance(node, nodes.TemplateData) else node
-    return None
 
 
 class WatchTypes:
@@ -78,6 +50,7 @@ class WatchTypes:
         self.inference: Inference = runner.inference
         self.strings = strings
         self.kinds = kinds
+        self.bodies = BodyChecks(runner, strings, kinds)
         self.env = Environment(resource_names(self.draft, kinds))
 
     def check(self) -> None:
@@ -92,9 +65,19 @@ class WatchTypes:
             self.run(part, self.env)
         for child in self.draft.everyone:
             self._child(child, valid)
-        for key in ("status", "conditions"):
-            for part in self._of(key):
-                self.run(part, self.env)
+        for part in self._of("status"):
+            self.run(part, self.env)
+            self._status(part)
+        for part in self._of("conditions"):
+            self.run(part, self.env)
+
+    def _status(self, part: Part) -> None:
+        crd = self.kinds.node(self.draft.kind) if self.kinds.crd(self.draft.kind) is not None else None
+        node = crd.member("status") if crd is not None else None
+        if isinstance(part.compiled, TextTemplate):
+            self.bodies.status_template(part.compiled.name, node)
+        else:
+            self.bodies.status(part.node, node)
 
     def _of(self, key: str, child: ChildDraft | None = None) -> Iterator[Part]:
         return (part for part in self.parts if part.key == key and part.child is child)
@@ -222,9 +205,13 @@ class WatchTypes:
                 self.run(part, env)
         for part in self._of("readyWhen", child):
             self.run(part, env.with_names({"this": self._this(child)}))
-        for key in ("template", "object"):
-            for part in self._of(key, child):
-                self.run(part, env)
+        for part in self._of("template", child):
+            self.run(part, env)
+            assert isinstance(part.compiled, TextTemplate)
+            self.bodies.template(part.compiled.name)
+        for part in self._of("object", child):
+            self.run(part, env)
+            self.bodies.object(part.node)
 
     def _assumed(self, part: Part, env: Environment) -> Environment:
         assert isinstance(part.compiled, Expression)
