@@ -1,204 +1,100 @@
-"""The bodies of children against the schemas of their kinds, in templates and in `object:`."""
+"""Bodies show each `{{ ... }}` at its field, in every branch, without rendering."""
 
-from __future__ import annotations
-
-import textwrap
-
-import pytest
-
-from tests.checking.typed_projects import findings, said
-
-HEAD = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: a}
-spec:
-  selector: {matchLabels: {app: a}}
-"""
-POD = """\
-  template:
-    metadata: {labels: {app: a}}
-    spec:
-      containers:
-        - name: app
-          image: app
-"""
+from ruleop.checking.bodies import Printed, bodies
+from ruleop.rules import build_with_sources
+from tests.definitions import definition
+from tests.rules.projects import watch
 
 
-def of(text: str, watch: str = "") -> list[str]:
-    """The findings of a template, as the only child."""
-    return said(findings(f"{textwrap.dedent(watch)}\nchildren: {{body: {{template: body.yaml}}}}", body=text))
+def fields(template: str, **others: str) -> list[dict[str, object]]:
+    """The fields of each body: path -> the literal, or the text with the expressions in braces."""
+    head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+    files = {
+        "watches.yaml": watch("children: {a: {template: a.yaml}}"),
+        "crds/apps.yaml": definition(),
+        "templates/a.yaml": head + template,
+        **{f"templates/{name}": text for name, text in others.items()},
+    }
+    return of(build_with_sources(files, root="/project", environ={}))
 
 
-def deployment(spec: str = "", container: str = "") -> list[str]:
-    """The findings of a Deployment with more in its spec and its container."""
-    return of(
-        HEAD
-        + textwrap.indent(textwrap.dedent(spec).strip() + "\n", "  ")
-        + POD
-        + textwrap.indent(textwrap.dedent(container), " " * 10)
+def of(loaded):
+    (part,) = (part for part in loaded.watches[0].parts if part.body)
+    found = []
+    for body in bodies(part, loaded.library):
+        shown = {}
+        for each in body.fields():
+            path = ".".join(map(str, each.path)) + (".**" if each.spread else "")
+            if each.path[0] in ("apiVersion", "kind") or path == "metadata.name":
+                continue
+            shown[path] = text(each.pieces) if any(each.slots) else each.value
+        found.append(shown)
+    return found
+
+
+def text(pieces) -> str:
+    return "".join(
+        piece
+        if isinstance(piece, str)
+        else "{" + (text(piece.captured) if piece.captured else piece.place.expression) + "}"
+        for piece in pieces
+        if isinstance(piece, (str, Printed))
     )
 
 
-MISTAKES = [
-    ("replica: 3", "", "error unknown-field: spec.replica is not in the schema of Deployment (did you mean spec.replicas?)"),
-    ('replicas: "3"', "", 'error invalid-literal: spec.replicas must be an integer, not "3": remove the quotes'),
-    ("replicas: true", "", "error invalid-literal: spec.replicas must be an integer, not true"),
-    ("replicas: [1]", "", "error invalid-literal: spec.replicas must be an integer, not a list"),
-    ("strategy: Recreate", "", 'error invalid-literal: spec.strategy must be a mapping, not "Recreate"'),
-    ("strategy: {type: Rolling}", "", "error invalid-literal: spec.strategy.type must be one of"),
-    ("replicas: {{ spec.image }}", "", "error type-mismatch: spec.image is a string, and spec.replicas must be an integer"),
-    ('replicas: "{{ spec.size }}"', "", "error type-mismatch: spec.replicas must be an integer, and a value in quotes is a string"),
-    ("replicas: {{ spec.hosts }}", "", "error type-mismatch: spec.hosts is a list, and spec.replicas must be an integer"),
-    ("replicas: {{ spec.memory }}", "", "warning type-mismatch: spec.memory may be a string, and spec.replicas must be"),
-    ("replicas: {{ spec.size | string }}", "", "error type-mismatch"),
-    ("replicas: {{ 1 if spec.debug else 'a' }}", "", "warning type-mismatch"),
-    ("strategy: {type: {{ 'Recreate' if spec.debug else 'Rolling' }}}", "", "error invalid-literal: spec.strategy.type"),
-    ("", "env: [{name: A, value: 7}]", "spec.template.spec.containers[0].env[0].value must be a string, not 7: put it in quotes"),
-    ("", "env: [{name: A, value: true}]", "must be a string, not true: put it in quotes"),
-    ("", "env: [{value: a}]", "error invalid-literal: spec.template.spec.containers[0].env[0].name is required"),
-    ("", "env: {A: b}", "containers[0].env must be a list, not a mapping"),
-    ("", "env: [{name: A, value: {{ spec.size }}}]", "spec.size is an integer, and"),
-    ("", "env: [{name: A, vale: a}]", "env[0].vale is not in the schema of Deployment (did you mean"),
-    ("", "ports: [{containerPort: '80'}]", 'containerPort must be an integer, not "80": remove the quotes'),
-    ("", "ports: [{containerPort: 80, protocol: HTTP}]", "error invalid-literal: spec.template.spec.containers[0].ports[0].protocol"),
-    ("", "imagePullPolicy: Sometimes", "error invalid-literal"),
-    ("", "command: sh -c true", 'containers[0].command must be a list, not "sh -c true"'),
-    ("", "args: [-c, 7]", "error invalid-literal: spec.template.spec.containers[0].args[1] must be a string, not 7"),
-    ("", "resources: {limits: {memory: 1GB}}", "must be a quantity such as 500m or 1Gi"),
-    ("", "env: [{name: A, value: 'a{{ spec.hosts }}'}]", "error type-mismatch: spec.hosts is a list, which cannot be a part of text"),
-    ("", "env: [{name: A, value: 'a{{ spec.image if spec.debug }}'}]", "warning maybe-missing: spec.image if spec.debug can leave no value"),
-    ("{% if spec.debug %}\nreplica: 3\n{% endif %}", "", "error unknown-field: spec.replica"),
-    ("{% for host in spec.hosts %}\nreplica: 3\n{% endfor %}", "", "error unknown-field: spec.replica"),
-    ("{% if spec.debug %}\nreplicas: 1\n{% else %}\nreplicas: '1'\n{% endif %}", "", "error invalid-literal: spec.replicas"),
-    ("{{ {'replica': 1} }}", "", "sets spec.replica, which is not in the schema of Deployment (did you mean replicas?)"),
-    ("{{ {'replicas': 'a'} }}", "", "error type-mismatch"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("spec", "container", "message"), MISTAKES, ids=[a or b for a, b, _ in MISTAKES])
-def test_a_mistake_in_a_body_is_found(spec: str, container: str, message: str) -> None:
-    found = deployment(spec, container)
-    assert any(message in each for each in found), found
-
-
-QUIET = [
-    ("replicas: 3", ""),
-    ("replicas: {{ spec.size }}", ""),
-    ("replicas: {{ spec.size if spec.debug }}", ""),
-    ("replicas: {{ spec.size | default(omit) }}", ""),
-    ("replicas: {{ spec.memory | int }}", ""),
-    ("strategy: {type: {{ 'Recreate' if spec.debug else 'RollingUpdate' }}}", ""),
-    ("strategy:\n  {{ spec.more | default({}) }}", ""),
-    ("{{ spec.more | default({}) }}", ""),
-    ("", 'env: [{name: A, value: "{{ spec.size }}"}]'),
-    ("", "env:\n  {% for host in spec.hosts %}\n  - name: {{ host }}\n    value: a{{ loop.index }}\n  {% endfor %}"),
-    ("", "env:\n  - name: A\n    value: b\n  {{ spec.more.env | default([]) }}"),
-    ("", "env:\n  {{ vars.zones | map('string') | list | to_yaml }}"),
-    ("", "resources: {limits: {memory: {{ spec.memory }}, cpu: 1}}"),
-    ("", "resources:\n  {{ spec.more | default({}) | to_yaml | indent(2) }}"),
-    (
-        "",
-        "livenessProbe:\n  {% if spec.debug %}\n  exec: {command: [a]}\n  {% else %}\n  httpGet: {port: 80}\n  {% endif %}",
-    ),
-    ("", "livenessProbe: {httpGet: {port: http, path: /}}"),
-    ("", "{% if spec.debug %}\nargs:\n{% endif %}\n{% if not spec.debug %}\ncommand:\n{% endif %}\n  - a"),
-    ("", "args:\n  - |\n    {{ spec.image }} {{ spec.size }}"),
-    ("", "env: []"),
-    ("", "ports: [{name: http, containerPort: {{ spec.service.port }}}]"),
-    ("{% if spec.mode == 'Test' %}\nreplicas: 1\n{% elif spec.mode == 'Production' %}\nreplicas: 2\n{% endif %}", ""),
-    ("# replicas: {{ spec.serivce }}", ""),
-]
-
-
-@pytest.mark.parametrize(("spec", "container"), QUIET, ids=[a or b for a, b in QUIET])
-def test_a_body_that_works_is_not_found(spec: str, container: str) -> None:
-    assert deployment(spec, container) == []
-
-
-def test_a_required_field_that_no_variant_has_is_found() -> None:
-    found = of("apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{name: a}]}\n")
-    assert found == ["error invalid-literal: spec.ports[0].port is required by the schema of Service"]
-
-
-def test_a_required_field_of_one_branch_is_not_missed() -> None:
-    text = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec:\n  ports:\n    - name: a\n"
-    assert of(text + "      {% if spec.debug %}\n      port: 80\n      {% endif %}\n") == []
-
-
-def test_a_required_field_may_be_spread() -> None:
-    text = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec:\n  ports:\n    - name: a\n"
-    assert of(text + "      {{ spec.more | default({}) }}\n") == []
-
-
-def test_labels_are_strings() -> None:
-    found = of("apiVersion: v1\nkind: Service\nmetadata: {name: a, labels: {a: 7}}\nspec: {ports: [{port: 1}]}\n")
-    assert found == ["error invalid-literal: metadata.labels.a must be a string, not 7: put it in quotes"]
-
-
-def test_an_object_of_watches_yaml_is_compared() -> None:
-    watch = """
-    let:
-      labels: {app: a, "number": 7}
-    children:
-      service:
-        object:
-          apiVersion: v1
-          kind: Service
-          metadata:
-            name: "{{ metadata.name }}"
-            labels: "{{ labels }}"
-          spec:
-            selektor: {a: b}
-            ports:
-              - port: "{{ spec.image }}"
-              - port: "{{ spec.size }}"
-                name: "{{ spec.size }}"
-                nodePort: "1{{ spec.size }}"
-    """
-    found = said(findings(watch))
-    assert sorted(found) == [
-        "error type-mismatch: labels is an integer, and metadata.labels.number must be a string",
-        "error type-mismatch: spec.image is a string, and spec.ports[0].port must be an integer: use `| int`, or change its type in the CRD",
-        "error type-mismatch: spec.ports[1].nodePort must be an integer, and text with slots is a string",
-        "error type-mismatch: spec.size is an integer, and spec.ports[1].name must be a string: write it in quotes, or use `| string`",
-        "error unknown-field: spec.selektor is not in the schema of Service (did you mean spec.selector?)",
+def test_a_slot_is_at_its_field():
+    assert fields("data:\n  a: {{ spec.a }}-x\n  b: 1\n  c: [x, {{ spec.c }}]\n") == [
+        {"data.a": "{spec.a}-x", "data.b": 1, "data.c.0": "x", "data.c.1": "{spec.c}"}
     ]
 
 
-def test_a_custom_kind_is_compared_with_its_definition() -> None:
-    text = (
-        "apiVersion: example.com/v1\nkind: App\nmetadata: {name: a}\nspec: {size: 1, image: a, hosts: [], mode: Prod}\n"
+def test_every_branch_is_in_some_body():
+    found = fields(
+        "data:\n{% if spec.x %}\n  a: 1\n{% elif spec.y %}\n  b: 2\n{% endif %}\n{% if spec.z %}\n  z: 3\n{% endif %}\n"
     )
-    found = of(text)
+    assert {key for body in found for key in body if key.startswith("data.")} == {"data.a", "data.b", "data.z"}
+
+
+def test_equal_conditions_have_one_outcome():
+    found = fields("data: { {% if spec.x %}a: [{% endif %} {% if spec.x %}1]{% endif %} }\n")
+    assert {"data.a.0": 1} in found
+
+
+def test_a_slot_alone_on_its_line_is_spread_among_its_neighbours():
+    assert fields("data:\n  a: 1\n  {{ spec.more }}\nlist:\n  - 1\n  {{ spec.items }}\nall:\n  {{ spec.all }}\n") == [
+        {"data.a": 1, "data.**": "{spec.more}", "list.0": 1, "list.**": "{spec.items}", "all": "{spec.all}"}
+    ]
+
+
+def test_macros_includes_and_captured_text_are_shown_where_they_are_printed():
+    found = fields(
+        "{% macro labels(name) %}\nx: {{ name }}\n{% endmacro %}\n"
+        "{% set more %}\ny1: {{ spec.y }}\n{% endset %}\n"
+        "{% from 'm.j2' import full %}\n"
+        "a:\n  {{ labels(spec.x) }}\nb:\n  {{ more | indent(2) }}\nc:\n  {% include 'c.j2' %}\n"
+        "d: {{ full() }}-d\n",
+        **{"m.j2": "{% macro full() %}{{ metadata.name }}-full{% endmacro %}", "c.j2": "z: {{ spec.z }}\n"},
+    )
     assert found == [
-        'error invalid-literal: spec.mode must be one of "Production", "Test", not "Prod" (did you mean Production?)'
+        {"a.x": "{name}", "b.y1": "{spec.y}", "c.z": "{spec.z}", "d": "{{metadata.name}-full}-d"},
     ]
 
 
-def test_a_status_is_compared_with_the_definition() -> None:
-    watch = """
-    status:
-      ready: "{{ spec.image }}"
-      phase: 7
-      hosts: "{{ spec.hosts }}"
-    """
-    found = said(findings(watch))
-    assert len(found) == 2
-    assert "error invalid-literal: status.phase must be a string, not 7: put it in quotes" in found
-    assert any("spec.image is a string, and status.ready must be an integer" in each for each in found)
-
-
-def test_a_mistake_has_its_line_and_column() -> None:
-    found = findings("children: {body: {template: body.yaml}}", body=HEAD + "  replica: 3\n" + POD)
-    assert [(each.site.path, each.site.line, each.site.column) for each in found] == [("templates/body.yaml", 6, 3)]
-
-
-def test_macros_and_included_files_are_read() -> None:
-    part = "{% macro ports(number) %}\n- containerPort: {{ number }}\n  nam: a\n{% endmacro %}\n"
-    text = "{% import 'part.yaml' as part %}\n" + HEAD + POD + "          ports:\n            {{ part.ports(80) }}\n"
-    found = findings("children: {body: {template: body.yaml}}", body=text, part=part)
-    assert said(found) == [
-        "error unknown-field: spec.template.spec.containers[0].ports[0].nam is not in the schema of Deployment (did you mean spec.template.spec.containers[0].ports[0].name?)"
+def test_an_object_in_watches_yaml_has_one_body():
+    body = "children:\n  a:\n    object:\n      apiVersion: v1\n      kind: ConfigMap\n      metadata: {name: a}\n      data:\n        a: '{{ spec.a }}'\n        '{{ spec.more }}':\n"
+    files = {"watches.yaml": watch(body), "crds/apps.yaml": definition()}
+    assert of(build_with_sources(files, root="/project", environ={})) == [
+        {"data.a": "{spec.a}", "data.**": "{spec.more}"}
     ]
-    assert found[0].site.path == "templates/part.yaml"
+
+
+def test_a_place_is_that_of_the_template():
+    files = {
+        "watches.yaml": watch("children: {a: {template: a.yaml}}"),
+        "crds/apps.yaml": definition(),
+        "templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n{% if spec.x %}\ndata:\n  a: '80'\n{% endif %}\n",
+    }
+    loaded = build_with_sources(files, root="/project", environ={})
+    (part,) = (part for part in loaded.watches[0].parts if part.body)
+    sites = {str(each.site) for body in bodies(part, loaded.library) for each in body.fields() if each.value == "80"}
+    assert sites == {"templates/a.yaml:6:6"}
