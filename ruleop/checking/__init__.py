@@ -16,6 +16,7 @@ from ruleop.checking.object_names import check_object_names
 from ruleop.checking.permissions import Grants, check_permissions
 from ruleop.checking.sensitive_fields import check_sensitive_fields
 from ruleop.checking.sources import Sources
+from ruleop.checking.typing.watches import check_types
 from ruleop.checking.unused_names import check_unused_names
 from ruleop.rules import Findings
 
@@ -29,6 +30,7 @@ def check_project(loaded: Loaded, *, grants: Grants | None = None) -> tuple[Find
     examples = read_examples(Path(loaded.project.root))
     loaded = replace(loaded, files={**loaded.files, **examples})
     findings = Findings(loaded.files)
+    check_types(loaded, findings)
     check_unused_names(loaded, findings)
     for watch in loaded.watches:
         sources = Sources(watch, loaded)
