@@ -88,6 +88,7 @@ class Library:
         self.environment.globals["render"] = TemplateFunction("render", self._render)
         self._sources: dict[str, TemplateSource] = {}
         self._written: dict[str, nodes.Template] = {}
+        self._written_strings: dict[tuple[str, Site], nodes.Template] = {}
 
     # -- templates of rules --------------------------------------------------------------------------------------------
 
@@ -231,6 +232,8 @@ class Library:
 
     def written_string(self, text: str, site: Site) -> nodes.Template:
         """The same of a string of watches.yaml."""
+        if (text, site) in self._written_strings:
+            return self._written_strings[text, site]
         try:
             tree = self._parse(text, site.path)
         except RuleErrors as errors:
@@ -239,6 +242,7 @@ class Library:
         for expression in printed:
             expression.alone = False
         attach_places(tree, printed, site)
+        self._written_strings[text, site] = tree
         return tree
 
     def _read(self, name: str) -> TemplateSource:
