@@ -9,12 +9,14 @@ out; so what is not found in a body may exist nevertheless.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import nodes
 
 from ruleop.errors import Site
+from ruleop.kinds import Kind
 from ruleop.templating import SlotPlace, TextTemplate, YamlNode, read_yaml
 from ruleop.templating.tree.layout import SPREAD, VALUE, Layout, lay_out
 from ruleop.templating.values.text import Lit, Slot, Text
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 Step = str | int
 FieldPath = tuple[Step, ...]
+StandIn = Callable[[nodes.Node], Any]
 
 MAX_BODIES: Final = 16
 MAX_DEPTH: Final = 20  # of macros and includes in each other
@@ -72,6 +75,12 @@ class Body:
     document: YamlNode
     printed: tuple[Printed, ...]
 
+    @property
+    def kind(self) -> Kind:
+        data = self.document.value if isinstance(self.document.value, dict) else {}
+        version, kind = (data[key].value if key in data else "" for key in ("apiVersion", "kind"))
+        return Kind.parse(str(version), str(kind))
+
     def pieces(self, text: str) -> tuple[str | Printed, ...]:
         found: list[str | Printed] = []
         at = 0
@@ -114,10 +123,15 @@ class Body:
         yield from self._fields(member, (*path, "*" if _MARK.search(key) else key))
 
 
-def bodies(part: Part, library: Library) -> tuple[Body, ...]:
-    """The bodies of a child; of a template with several documents, those of each."""
+def _text(_: nodes.Node) -> Any:
+    return ""
+
+
+def bodies(part: Part, library: Library, stand_in: StandIn = _text) -> tuple[Body, ...]:
+    """The bodies of a child; of a template with several documents, those of each. `stand_in`: a value for a printed
+    node, of the type that it prints if that is known: a mapping alone on its line is spread."""
     if isinstance(part.compiled, TextTemplate):
-        return tuple(_of_file(part.compiled.name, library))
+        return tuple(bodies_of_file(part.compiled.name, library, stand_in))
     return (_Marker(library).body(part.node),)
 
 
@@ -166,7 +180,7 @@ class _Marker:
 # -- files of templates/ -----------------------------------------------------------------------------------------------
 
 
-def _of_file(name: str, library: Library) -> Iterator[Body]:
+def bodies_of_file(name: str, library: Library, stand_in: StandIn = _text) -> Iterator[Body]:
     tree = library.written_tree(name)
     if tree.find(nodes.Extends) is not None:
         return
@@ -175,7 +189,7 @@ def _of_file(name: str, library: Library) -> Iterator[Body]:
     for _ in range(MAX_BODIES):
         choices.begin()
         with library.renderer:
-            writer = _Writer(library, library.prefix + name, choices)
+            writer = _Writer(library, library.prefix + name, choices, stand_in)
             found = _read(writer.parts(tree.body, {}), writer)
         for body in found:
             text = repr(body.document.data())
@@ -225,6 +239,7 @@ class _Writer:
     library: Library
     path: str
     choices: _Choices
+    stand_in: StandIn = _text
     of_slot: dict[int, Printed] = field(default_factory=dict)
     kept: list[Slot] = field(default_factory=list)  # so that no id is given out again
     depth: int = 0
@@ -267,6 +282,9 @@ class _Writer:
 
     def _branch(self, node: nodes.If, scope: _Scope) -> list[Any]:
         tests = [node, *node.elif_]
+        if len(tests) == 1 and isinstance(node.test, nodes.Not):
+            chosen = self.choices.of(_source(node.test.node), 2)
+            return self.parts(node.else_ if chosen == 0 else node.body, scope)
         condition = " / ".join(_source(each.test) for each in tests)
         chosen = self.choices.of(condition, len(tests) + 1)
         branches = [*(each.body for each in tests), node.else_]
@@ -292,7 +310,7 @@ class _Writer:
 
     def _slot(self, node: nodes.Node) -> Slot:
         place = getattr(node, "place", None) or SlotPlace(Site(self.path, node.lineno), "")
-        slot = Slot("", place)
+        slot = Slot(self.stand_in(node), place)
         self.of_slot[id(slot)] = Printed(place, node)
         self.kept.append(slot)
         return slot

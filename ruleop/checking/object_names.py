@@ -7,14 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ruleop.checking.sources import NUMBERS
-from ruleop.kinds import Kind
 from ruleop.names import MAX_LABEL, MAX_NAME, QUALIFIED, is_label, is_object_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.checking.bodies import Body, Field, Printed
+    from ruleop.checking.bodies import Field, Printed
     from ruleop.checking.sources import Path, Sources
+    from ruleop.kinds import Kind
     from ruleop.rules import Findings
     from ruleop.rules.checks.scopes import Part
 
@@ -30,7 +30,7 @@ def check_object_names(sources: Sources, findings: Findings) -> None:
     for part in sources.body_parts:
         free = sources.places(part, partial(_is_free_text, sources, part), clean=_CLEAN)
         for body in sources.bodies(part):
-            kind = kind_of(body)
+            kind = body.kind
             for field in body.fields():
                 rule = _rule(field, kind)
                 if rule is None or field.spread:
@@ -133,7 +133,7 @@ def _check_collisions(part: Part, sources: Sources, findings: Findings) -> None:
             for field in (name, *(each for each in fields if each.path == _NAMESPACE))
             for slot in field.slots
         ]
-        kind = kind_of(body).kind
+        kind = body.kind.kind
         if not own.intersection(placed) and not any(_differs_between_resources(path) for path in given):
             message = (
                 f"the {kind} of two {sources.watch.rule.kind.kind}s{scope} would have the same name: "
@@ -163,9 +163,3 @@ def _given_namespace(part: Part, sources: Sources) -> list[Path]:
                 is_item = reference.path[0] in {part.view.item, "index"}
                 found.append(("item",) if is_item else reference.path)
     return found
-
-
-def kind_of(body: Body) -> Kind:
-    data = body.document.value if isinstance(body.document.value, dict) else {}
-    version, kind = (data[key].value if key in data else "" for key in ("apiVersion", "kind"))
-    return Kind.parse(str(version), str(kind))

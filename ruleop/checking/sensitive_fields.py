@@ -12,7 +12,6 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ruleop.checking.object_names import kind_of
 from ruleop.checking.sources import NUMBERS
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def check_sensitive_fields(sources: Sources, findings: Findings) -> None:
         images = sources.places(part, partial(_is_decided_image, sources, part), clean=NUMBERS)
         any_value = sources.places(part, lambda path: path[0] == "spec")
         for body in sources.bodies(part):
-            for field, what in _sensitive(list(body.fields()), kind_of(body)):
+            for field, what in _sensitive(list(body.fields()), body.kind):
                 found = {"image": images, "securityContext": any_value, "host": any_value}.get(what, texts)
                 for slot in field.slots:
                     if slot.place in found:

@@ -26,8 +26,6 @@ from ruleop.rules.language.value_types import (
 from ruleop.templating import YamlNode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ruleop.kinds import JSON
 
 Mode = Literal["plan", "dev"]
