@@ -1,4 +1,4 @@
-"""What the authors of a project accept is silent, with a reason; a comment that silences nothing is a finding."""
+"""Findings can be allowed with a reason; a comment that allows nothing is a finding."""
 
 import pytest
 

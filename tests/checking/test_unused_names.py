@@ -1,4 +1,4 @@
-"""What watches.yaml defines is read somewhere."""
+"""Names that watches.yaml defines and nothing reads are reported."""
 
 import pytest
 

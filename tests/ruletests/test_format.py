@@ -1,4 +1,4 @@
-"""Mistakes in a test file: each has its place, and the nearest known name."""
+"""Errors in a test file: each has its position, and a suggestion."""
 
 from __future__ import annotations
 

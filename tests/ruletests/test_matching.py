@@ -1,4 +1,4 @@
-"""What counts as equal: a part is enough, lists are matched by the API's keys."""
+"""Expected objects are compared as parts, and lists are matched by the keys of the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases are run as the operator would run them; what does not hold is said with its place."""
+"""Cases are run as the operator would run them; a failed expectation is reported with its position."""
 
 from __future__ import annotations
 
