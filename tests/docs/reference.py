@@ -1,6 +1,6 @@
 """The references of all keys at the end of docs/rules.md and docs/testing.md, made from the tables that parse the files.
 
-`python -m tests.docs.reference` updates the page: the reference, and the outputs of examples that differ.
+`python -m tests.docs.reference` writes the page anew: the reference, and the outputs of examples that differ.
 """
 
 from __future__ import annotations
