@@ -1,6 +1,7 @@
 """The reference of all keys at the end of docs/rules.md, made from the tables that the reader of watches.yaml goes by.
 
-`python -m tests.docs.reference` writes the page anew: the reference, and the outputs of examples that differ.
+`python -m tests.docs.reference` writes the page anew: the reference, and the outputs of examples that differ. It also copies
+docs/checks.md into the package, for `ruleop check --explain`.
 """
 
 from __future__ import annotations
@@ -138,3 +139,4 @@ if __name__ == "__main__":
     PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     for each in (PAGE, ROOT / "docs" / "errors.md"):
         each.write_text(_with_outputs(each, each.read_text(encoding="utf-8")), encoding="utf-8")
+    (ROOT / "ruleop" / "checking" / "checks.md").write_bytes((ROOT / "docs" / "checks.md").read_bytes())
