@@ -7,19 +7,33 @@ from typing import TYPE_CHECKING
 import click
 
 from ruleop.checking import check_project
+from ruleop.checking.explanations import explanation
 from ruleop.checking.permissions import Grants
 from ruleop.cli import findings as found
 from ruleop.cli.documents import read_documents
-from ruleop.cli.program import DONE, NO, UNUSABLE, Command, output_option
+from ruleop.cli.program import DONE, NO, UNUSABLE, Command, UsageError, output_option
 from ruleop.cli.project import Folder, is_unreadable, load_with_sources, project_options
 from ruleop.cli.terminal import print_lines, print_text
 from ruleop.report.plan_text import Span, Tone
 from ruleop.rules import ProjectErrors
+from ruleop.rules.check_ids import BY_ID, CHECKS
+from ruleop.schema.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from ruleop.rules import Finding, Project
 
 _DOCUMENTS = {"json": found.as_json, "sarif": found.as_sarif, "github": found.as_github}
+
+
+def _explain(context: click.Context, _option: click.Parameter, name: str | None) -> None:
+    if not name or context.resilient_parsing:
+        return
+    check = BY_ID.get(name.upper()) or next((each for each in CHECKS if each.code == name), None)
+    if check is None:
+        known = [*BY_ID, *(each.code for each in CHECKS)]
+        raise UsageError(f"--explain: unknown check {name!r}{did_you_mean(name, known)}; docs/checks.md lists all")
+    print_text(explanation(check.id))
+    context.exit()
 
 
 @click.command(cls=Command)
@@ -29,6 +43,14 @@ _DOCUMENTS = {"json": found.as_json, "sarif": found.as_sarif, "github": found.as
     multiple=True,
     metavar="PATH",
     help="File or folder of the operator's Roles and ClusterRoles: do they grant what the rules need? Repeatable.",
+)
+@click.option(
+    "--explain",
+    metavar="ID",
+    is_eager=True,
+    expose_value=False,
+    callback=_explain,
+    help="Print what a check finds, with a wrong and a right example, and exit.",
 )
 @output_option("text", *_DOCUMENTS)
 def command(folder: str, env_files: tuple[str, ...], rbac: tuple[str, ...], output: str) -> int:
