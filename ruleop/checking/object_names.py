@@ -34,7 +34,7 @@ def check_object_names(sources: Sources, findings: Findings) -> None:
         found = [
             (field, rule, body.kind)
             for body in sources.bodies(part)
-            for field in body.fields()
+            for field in body.fields
             if not field.spread and (rule := _rule(field, body.kind)) is not None
         ]
         for field, rule, kind in found:
@@ -138,7 +138,7 @@ def _is_free_text(sources: Sources, is_free: IsSource, path: Path) -> bool:
 def _check_collisions(part: Part, sources: Sources, findings: Findings) -> None:
     given = _given_namespace(part, sources)
     for body in sources.bodies(part):
-        fields = list(body.fields())
+        fields = body.fields
         names = [field for field in fields if field.path == _NAME]
         if len(names) != 1 or any(field.spread and field.path in {(), ("metadata",)} for field in fields):
             continue

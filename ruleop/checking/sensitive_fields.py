@@ -60,7 +60,7 @@ def check_sensitive_fields(sources: Sources, findings: Findings) -> None:
         found = [
             (field, what)
             for body in sources.bodies(part)
-            for field, what in _sensitive(list(body.fields()), body.kind)
+            for field, what in _sensitive(body.fields, body.kind)
             if any(field.slots)
         ]
         if found:
@@ -94,7 +94,7 @@ def _is_no_image(is_free: IsSource, path: Path) -> bool:
     return "image" not in (path[-1] or "").lower() and is_free(path)
 
 
-def _sensitive(fields: list[Field], kind: Kind) -> Iterator[tuple[Field, str]]:
+def _sensitive(fields: tuple[Field, ...], kind: Kind) -> Iterator[tuple[Field, str]]:
     if kind.group == _RBAC:
         for field in fields:
             if field.path[:1] in {("rules",), ("subjects",), ("roleRef",), ("aggregationRule",)} or not field.path:
