@@ -50,7 +50,7 @@ class Runner:
     def _failures(self, case: Case, written: list[str]) -> list[Failure]:
         project = self._project(case)
         served = frozenset(map(_kind, case.table.kinds)) if case.table.kinds is not None else None
-        with self.projects.world(project, served) as world:
+        with self.projects.world(project, served, case.table.mode) as world:
             steps = _Steps(case, project, world, self.projects)
             for number, step in enumerate(case.steps):
                 steps.take(step)
