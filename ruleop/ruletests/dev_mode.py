@@ -274,7 +274,7 @@ class DevMode:
 
 
 def _open_definition(kind: Kind) -> Object:
-    """A CRD of a kind with room for everything."""
+    """A CRD of a kind, without a schema for its fields."""
     plural = f"{kind.kind.lower()}s"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {
