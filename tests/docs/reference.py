@@ -42,6 +42,7 @@ TITLES = {
 }
 WORDS: dict[str, str] = {
     "Text": "text",
+    "AllowedChecks": "mapping of ids and reasons",
     "Verbatim": "mapping",
     "Flag": "true or false",
     "Count": "whole number",
