@@ -20,6 +20,7 @@ from ruleop.engine.manager.options import Options
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.localcluster.errors import Rejected
+from ruleop.localcluster.faults import Effect, Fault
 from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan
 from ruleop.planning.model.conditions import condition_of
 from ruleop.planning.model.marks import Owner
@@ -178,6 +179,16 @@ class DevMode:
         resource = self.resource
         if resource is not None:
             self.remove(resource)
+
+    def reject(self, names: Iterable[str]) -> None:
+        """All writes of the kinds of these children: the requests that create do not name the object."""
+        self.session.cluster.faults.clear()
+        children = {child.id: child for rule in self.project.rules for child in rule.every_child()}
+        for name in names:
+            kinds = children[name].kinds if name in children else {Kind.of(obj) for obj in self.objects_of(name)}
+            found = [resource.plural for kind in kinds if (resource := self._resource(kind)) is not None]
+            verbs = ("create", "update", "patch", "delete")
+            self.session.cluster.faults.add(Fault(Effect.ERROR, verbs, tuple(found), status=422))
 
     def make_ready(self, names: Iterable[str] | None) -> None:
         """The controllers of the cluster do that by themselves."""

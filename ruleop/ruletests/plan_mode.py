@@ -78,6 +78,9 @@ class PlanMode:
     def remove(self, obj: Object) -> None:
         self.cluster.delete(ObjectKey.of(obj))
 
+    def reject(self, names: Iterable[str]) -> None:
+        self.cluster.rejected = frozenset(names)
+
     def make_ready(self, names: Iterable[str] | None) -> None:
         """Controllers make these children ready, or all."""
         everything = [obj for _, _, obj in self._owned()]

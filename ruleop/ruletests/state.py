@@ -42,6 +42,9 @@ class Error:
     child: str = ""
     site: Site | None = None
 
+    def __str__(self) -> str:
+        return f"{self.child}: {self.message}" if self.child else self.message
+
 
 @dataclass(frozen=True, slots=True)
 class After:

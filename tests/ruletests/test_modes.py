@@ -43,6 +43,16 @@ LIFE = """\
           resource: {spec: {page: better}}
           existing: [{patch: {web: {spec: {replicas: 9}}}}, {delete: [certificate]}]
           expect: {children: {config: {data: {page: better}}, web: {spec: {replicas: 2}}, certificate: {spec: {page: better}}}}
+        - name: a write is rejected
+          resource: {spec: {page: best}}
+          rejects: [config]
+          expect:
+            error: 'config: '
+            children: {config: {data: {page: better}}, certificate: {spec: {page: best}}}
+            conditions: {Ready: {status: "False", reason: ApplyFailed}, Stalled: "True"}
+        - name: it is accepted again
+          resource: {spec: {page: best, replicas: 3}}
+          expect: {children: {config: {data: {page: best}}, web: {spec: {replicas: 3}}}}
         - name: it is deleted
           deleted: true
           expect: {}
