@@ -171,7 +171,7 @@ def test_an_invalid_resource_is_an_error(tmp_path: Path) -> None:
         ("{name: a, resource: {apiVersion: example.com/v1, kind: Sit}, ", "resource has no custom resource of this project, and a case needs one (did you mean Site?)"),
         ("{name: a, resource: site.yaml, set: {spec: {pge: x}}, ", "spec.pge: is not in Site's schema, and the API server drops it (did you mean page?)"),
         ("{name: a, resource: site.yaml, existing: [{from: render, patch: {web: {status: {availableReplica: 1}}}}], ", "Deployment: status.availableReplica: is an unknown field (did you mean availableReplicas?)"),
-        ("{name: a, resource: site.yaml, existing: [{from: render, patch: {wbe: {status: {}}}}], ", "wbe does not exist before this step (did you mean web?)"),
+        ("{name: a, resource: site.yaml, existing: [{from: render, patch: {wbe: {status: {}}}}], ", "no rule has a child wbe (did you mean web?)"),
     ],
 )  # fmt: skip
 def test_a_case_that_cannot_be_run_fails(tmp_path: Path, case: str, message: str) -> None:
