@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ruleop.cli import findings as found
-from ruleop.cli.documents import Document, read_documents
+from ruleop.cli.documents import read_documents
 from ruleop.cli.live_cluster import run_on_cluster, split_target
 from ruleop.cli.passes import (
     NOT_SELECTED,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ruleop.live.access import Access
     from ruleop.live.cluster import LiveCluster
     from ruleop.live.planner import LivePass
+    from ruleop.offline.documents import Document
     from ruleop.rules import Project
     from ruleop.schema.table import ResourceInfo
 

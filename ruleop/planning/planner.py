@@ -47,6 +47,7 @@ from ruleop.planning.status import (
     custom_conditions,
     overall_conditions,
     projected_fields,
+    status_units,
     status_write,
     without_rejected,
 )
@@ -98,7 +99,7 @@ def plan(
 
 class Planning:
     """A plan in the making: `plan`, but in steps, so that a plan for thousands of objects can let others run in
-    between. Its account is charged only while it runs."""
+    between. Its account is charged only while it runs; the plans of one pass share one."""
 
     def __init__(
         self,
@@ -109,8 +110,9 @@ class Planning:
         *,
         foresee: bool = True,
         masks: bool = True,
+        account: Account | None = None,
     ) -> None:
-        self.account = Account()
+        self.account = account or Account()
         self._planner = _Planner(rule, resource, observed, history, foresee=foresee, masks=masks)
         self._steps = self._planner.steps()
 
@@ -170,6 +172,7 @@ class _Planner:
 
     def steps(self) -> Steps[Plan]:
         """The plan. It yields after each object that it has read, rendered or compared."""
+        METER.charge(status_units(self.resource))
         existing = yield from existing_of(self.rule, self.owner, self.observed)
         self.children = self._children(existing)
         if self.resource["metadata"].get("deletionTimestamp"):

@@ -1,4 +1,4 @@
-"""Every way to use a command wrongly, or on files that cannot be used: words, a place, a status; never a traceback."""
+"""Wrong usage of commands and unusable files: a message, a position and an exit status; never a traceback."""
 
 import errno
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ruleop.cli.program import COMMANDS, program
-from ruleop.rules import ProjectErrors, load_project
+from ruleop.rules import ProjectErrors, load_with_sources
 
 
 def make_large(file: Path) -> None:
@@ -74,10 +74,10 @@ def test_watches_yaml_as_a_link_or_folder_is_reported(project, ruleop):
     rules = project.root / "watches.yaml"
     rules.unlink()
     rules.symlink_to("watches.yaml")
-    assert ruleop("check").out == "watches.yaml: error: this link is broken\n1 error.\n"
+    assert ruleop("check").out == "watches.yaml: error[RO101]: this link is broken\n1 error.\n"
     rules.unlink()
     rules.mkdir()
-    assert ruleop("check").out == "watches.yaml: error: cannot be read: it is a folder\n1 error.\n"
+    assert ruleop("check").out == "watches.yaml: error[RO101]: cannot be read: it is a folder\n1 error.\n"
 
 
 def test_a_subfolder_of_a_project_names_the_project(project, ruleop):
@@ -120,7 +120,7 @@ def test_a_file_without_objects_is_reported_with_its_line(project, ruleop, text,
     assert ran.err.endswith("\nruleop: site.yaml cannot be used\n")
 
 
-def test_lines_of_existing_objects_are_not_printed_because_of_secrets(project, ruleop):
+def test_lines_of_existing_objects_are_not_printed_as_they_may_contain_secrets(project, ruleop):
     project.write("live.yaml", "apiVersion: v1\nkind: Secret\nstringData: {password: hunter2}}\n")
     ran = ruleop("plan", "-f", "site.yaml", "--with", "live.yaml")
     assert ran.status == 2
@@ -184,12 +184,12 @@ def test_an_invalid_resource_is_reported_with_its_line(project, ruleop, old, new
         assert ran.err.startswith(message)
 
 
-def test_a_project_with_mistakes_is_not_planned(project, ruleop):
+def test_an_invalid_project_is_not_planned(project, ruleop):
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
     for command in ("render", "plan"):
         ran = ruleop(command, "-f", "site.yaml")
         assert (ran.status, ran.out) == (2, "")
-        assert ran.err.startswith("templates/web.yaml.j2:4:12: error: ")
+        assert ran.err.startswith("templates/web.yaml.j2:4:12: error[RO302]: ")
         assert ran.err.endswith("ruleop: the project has 1 error: nothing can be planned\n")
 
 
@@ -205,7 +205,7 @@ def test_an_unreadable_project_file_has_status_2(project, ruleop):
     (project.root / "templates/web.yaml.j2").write_bytes(b"\xff")
     ran = ruleop("check")
     assert ran.status == 2
-    assert "templates/web.yaml.j2:1: error: is not valid UTF-8\n" in ran.out
+    assert "templates/web.yaml.j2:1: error[RO101]: is not valid UTF-8\n" in ran.out
 
 
 @pytest.mark.parametrize("make", [make_large, make_endless, make_pipe])
@@ -221,21 +221,24 @@ def test_an_endless_file_is_not_read_for_an_excerpt(project, ruleop, monkeypatch
 
 @pytest.mark.parametrize("make", [make_large, make_endless, make_pipe])
 def test_a_file_that_becomes_endless_is_not_read_for_an_excerpt(project, ruleop, monkeypatch, make):
-    """It was fine when it was loaded; when its mistake is shown, it is another."""
+    """It was a regular file when it was loaded, and has changed when its error is printed."""
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
 
     def loaded(*arguments, **options):
         try:
-            return load_project(*arguments, **options)
+            return load_with_sources(*arguments, **options)
         except ProjectErrors:
             file = project.root / "templates/web.yaml.j2"
             file.unlink()
             make(file)
             raise
 
-    monkeypatch.setattr("ruleop.cli.project.load_project", loaded)
+    monkeypatch.setattr("ruleop.cli.project.rules.load_with_sources", loaded)
     ran = ruleop("check")
-    assert (ran.status, ran.out.startswith('templates/web.yaml.j2:4:12: error: "metadta" is not known')) == (1, True)
+    assert (ran.status, ran.out.startswith('templates/web.yaml.j2:4:12: error[RO302]: "metadta" is not known')) == (
+        1,
+        True,
+    )
     assert "│" not in ran.out
 
 
@@ -277,14 +280,14 @@ def test_a_folder_without_read_permission_is_reported(project, ruleop, monkeypat
     monkeypatch.setattr(Path, "iterdir", forbidden)
     ran = ruleop("check")
     assert ran.status == 2
-    assert "templates: error: cannot be read: Permission denied\n" in ran.out
+    assert "templates: error[RO101]: cannot be read: Permission denied\n" in ran.out
 
 
-def test_an_internal_error_is_one_line_and_with_debug_a_traceback(project, ruleop, monkeypatch):
+def test_an_internal_error_is_one_line_and_a_traceback_with_debug(project, ruleop, monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise TypeError("inner workings")
 
-    monkeypatch.setattr("ruleop.cli.check.load", broken)
+    monkeypatch.setattr("ruleop.cli.check.load_with_sources", broken)
     ran = ruleop("check")
     assert (ran.status, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert ran.err.startswith("ruleop: internal error (TypeError); your project is not the cause. Please report it")
@@ -305,7 +308,7 @@ def test_help_has_the_first_line_of_each_commands_help(ruleop):
         assert message in ruleop(name, "-h").out
 
 
-def test_no_command_prints_help_and_has_status_2(ruleop):
+def test_a_missing_command_prints_help_with_status_2(ruleop):
     ran = ruleop()
     assert (ran.status, ran.out) == (2, "")
     assert ran.err.startswith("Usage: ruleop")

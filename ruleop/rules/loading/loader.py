@@ -1,13 +1,14 @@
 """Loads a project, or reports all its mistakes at once.
 
-`build_project` works in memory; `load_project` reads the files for it. A reload is another call; the results are
-compared by their digest, which covers every file and every environment variable that was read.
+`build_project` works in memory; `load_project` reads the files for it. `build_with_sources` and `load_with_sources`
+also return what the rules were made from, for checks that the operator does not run. A reload is another call; the
+results are compared by their digest, which covers every file and every environment variable that was read.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from ruleop.rules.checks.unused_templates import warn_of_unused
 from ruleop.rules.checks.watches import check_watch, check_watches
 from ruleop.rules.findings import Findings, ProjectErrors
 from ruleop.rules.language.env_vars import Constants, EnvVars
-from ruleop.rules.language.model import Project
+from ruleop.rules.language.model import Project, Rule
 from ruleop.rules.language.parsed import Draft, Shared, join, read_file
 from ruleop.rules.language.value_types import Reading
 from ruleop.rules.loading.build import build_rule
@@ -41,17 +42,42 @@ if TYPE_CHECKING:
 
     from ruleop.rules.language.watches_yaml import FileTable
     from ruleop.schema.crds import CustomResourceDefinition
+    from ruleop.templating.compile.library import Instrument
 
 TEMPLATES = "templates/"
 CRDS = "crds/"
 
 
-def load_project(root: Path | str, *, environ: Mapping[str, str]) -> Project:
-    """The project in a folder. Raises ProjectErrors with all its mistakes."""
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A rule and what it was made from."""
+
+    rule: Rule
+    draft: Draft
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A project and what it was made from."""
+
+    project: Project
+    watches: tuple[Watch, ...]
+    files: Mapping[str, str]  # the texts of all files, by their relative paths
+    library: Library
+    allow: Mapping[str, str]  # the checks that are off, by their ids, with the reasons
+
+
+def load_project(root: Path | str, *, environ: Mapping[str, str], probe: Instrument | None = None) -> Project:
+    """The project in a folder. Raises ProjectErrors with all its mistakes. `probe`: observes what templates do."""
+    return load_with_sources(root, environ=environ, probe=probe).project
+
+
+def load_with_sources(root: Path | str, *, environ: Mapping[str, str], probe: Instrument | None = None) -> Loaded:
     files: dict[str, str] = {}
     findings = Findings(files)
     files.update(read_files(Path(root), findings))
-    return _Loading.of(files, environ, findings).project(str(root))
+    return _Loading.of(files, environ, findings, probe).loaded(str(root))
 
 
 def files_digest(root: Path | str) -> str:
@@ -65,7 +91,11 @@ def files_digest(root: Path | str) -> str:
 
 def build_project(files: Mapping[str, str], *, root: str, environ: Mapping[str, str]) -> Project:
     """The project with these files, by their relative paths. Raises ProjectErrors with all its mistakes."""
-    return _Loading.of(files, environ, Findings(files)).project(root)
+    return build_with_sources(files, root=root, environ=environ).project
+
+
+def build_with_sources(files: Mapping[str, str], *, root: str, environ: Mapping[str, str]) -> Loaded:
+    return _Loading.of(files, environ, Findings(files)).loaded(root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +103,26 @@ class _Loading:
     files: Mapping[str, str]
     reading: Reading
     constants: Constants
+    allow: dict[str, str] = field(default_factory=dict)  # of watches.yaml
 
     @classmethod
-    def of(cls, files: Mapping[str, str], environ: Mapping[str, str], findings: Findings) -> _Loading:
+    def of(
+        cls,
+        files: Mapping[str, str],
+        environ: Mapping[str, str],
+        findings: Findings,
+        probe: Instrument | None = None,
+    ) -> _Loading:
         templates = {path.removeprefix(TEMPLATES): text for path, text in files.items() if path.startswith(TEMPLATES)}
-        return cls(files, Reading(Library(templates), templates, findings), Constants(EnvVars(environ), findings))
+        return cls(
+            files, Reading(Library(templates, probe=probe), templates, findings), Constants(EnvVars(environ), findings)
+        )
 
     @property
     def findings(self) -> Findings:
         return self.reading.findings
 
-    def project(self, root: str) -> Project:
+    def loaded(self, root: str) -> Loaded:
         crds = read_crds({path: text for path, text in self.files.items() if path.startswith(CRDS)}, self.findings)
         drafts = list(self._drafts())
         if not drafts and not self.findings.failed:
@@ -102,7 +141,11 @@ class _Loading:
             raise ProjectErrors(found)
         built = [build_rule(draft, draft_parts, self.reading.templates) for draft, draft_parts in every_part]
         rules = tuple(replace(rule, digest=digest(rule, self.reading.templates)) for rule in built)
-        return Project(root, rules, crds, self.reading.templates, self._digest(), found)
+        project = Project(root, rules, crds, self.reading.templates, self._digest(), found)
+        watches = tuple(
+            Watch(rule, draft, tuple(draft_parts)) for rule, (draft, draft_parts) in zip(rules, every_part, strict=True)
+        )
+        return Loaded(project, watches, self.files, self.reading.library, self.allow)
 
     def _report_no_watches(self) -> None:
         documents, _ = read_yaml(self.files[WATCHES], WATCHES)
@@ -123,6 +166,7 @@ class _Loading:
         top = self._file(WATCHES)
         if top is None:
             return
+        self.allow.update({entry.name: entry.value.text for entry in top.allow if entry.value is not None})
         outer = Shared().within(top, self.constants)
         tables = [(watch, outer) for watch in top.watches]
         for path in included(top.include, self.files, self.findings):
@@ -132,6 +176,9 @@ class _Loading:
             if inner.include:
                 message = "only watches.yaml may include files: name them there"
                 self.findings.mistake("conflict", message, inner.key_sites["include"])
+            if inner.allow:
+                message = "only watches.yaml may allow checks: move this there, or write comments"
+                self.findings.mistake("conflict", message, inner.key_sites["allow"])
             if not inner.watches and "watches" not in inner.key_sites:
                 self.findings.mistake("missing-key", "the file has no watches", Site(path))
             shared = outer.within(inner, self.constants)
