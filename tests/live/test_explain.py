@@ -253,3 +253,60 @@ def test_an_error_of_the_server_ends_the_explanation(sites):
     status, out, err = sites.run("explain", "Site/a")
     assert (status, out) == (1, "")
     assert "configmaps" in err
+
+
+def test_a_write_that_the_server_rejected_is_shown_by_what_the_operator_reported(ready_sites):
+    ready_sites.edit("templates/web.yaml.j2", 'matchLabels: {app: "{{ metadata.name }}"}', "matchLabels: {app: b}")
+    ready_sites.edit("templates/web.yaml.j2", 'labels: {app: "{{ metadata.name }}"}', "labels: {app: b}")
+    ready_sites.converge(lambda: "ApplyFailed" in ready_sites.reasons("Site"))
+    status, out, _ = ready_sites.run("explain", "Site/a")
+    assert status == 0
+    assert "ready: 2 of 2 pods; its last change failed" in out
+    first, *others = section(out, "Why it is not ready")
+    assert first.startswith("  ! web: templates/web.yaml.j2:1: ")
+    assert all(line.startswith("    ") for line in others), "one paragraph"
+    assert "immutable" in out
+
+
+def test_a_paused_resource_waits_for_the_annotation(ready_sites):
+    ready_sites.apply(site("a", page="bye").replace("name: a,", "name: a, annotations: {ruleop.dev/paused: 'true'},"))
+    status, out, _ = ready_sites.run("explain", "Site/a")
+    assert status == 0
+    assert "├─ ConfigMap a-config  ready: will not be changed while the CR is paused" in out
+    assert section(out, "Next reconcile") == ["  Nothing, while the annotation ruleop.dev/paused stops all changes."]
+
+
+def test_a_resource_that_is_being_deleted_names_its_finalizers(ready_sites):
+    ready_sites.apply(site("a").replace("name: a,", "name: a, finalizers: [example.com/held],"))
+    ready_sites.delete("sites", "a")
+    status, out, _ = ready_sites.run("explain", "Site/a")
+    assert status == 0
+    assert out.splitlines()[0].split(maxsplit=2)[2].startswith("is being deleted")
+    reason = without_names(section(out, "Why it is not ready"))[0]
+    assert reason == "  It is being deleted, since now; finalizers: example.com/held"
+
+
+def test_an_older_status_is_named(ready_sites):
+    ready_sites.apply(site("a", page="bye"))
+    _, out, _ = ready_sites.run("explain", "Site/a")
+    assert section(out, "Why it is not ready") == [
+        "  The status is of generation 1, the spec of 2: the operator has not reconciled it"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ("", "no operator holds the Lease default/ruleop: is it running?"),
+        (
+            "holderIdentity: pod-1, renewTime: '2026-01-01T00:00:00.000000Z'",
+            "pod-1 holds the Lease default/ruleop, renewed at 2026-01-01T00:00:00Z: is it running?",
+        ),
+    ],
+)
+def test_the_lease_tells_whether_an_operator_runs(ready_sites, spec, sentence):
+    ready_sites.apply(
+        "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: ruleop}\nspec: {" + spec + "}\n"
+    )
+    _, out, _ = ready_sites.run("explain", "Site/a")
+    assert sentence in out.splitlines()
