@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _DOCUMENTS = {"json": found.as_json, "sarif": found.as_sarif, "github": found.as_github}
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, example="ruleop check -C examples/wordpress -o sarif > findings.sarif")
 @project_options
 @output_option("text", *_DOCUMENTS)
 def command(folder: str, env_files: tuple[str, ...], output: str) -> int:
