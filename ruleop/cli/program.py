@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "check": "Check a project for mistakes, without a cluster.",
     "cluster": "Run an API server in memory, for any client.",
     "dev": "Run the operator with a cluster in memory, and show a tree.",
+    "generate": "Generate files, such as the JSON Schema for editors.",
     "plan": "Show what one reconcile of a custom resource would do.",
     "render": "Print the children of a custom resource as YAML.",
     "run": "Run the operator against a cluster.",
