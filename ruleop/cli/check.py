@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ruleop.checking import check_project
 from ruleop.cli import findings as found
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command, output_option
-from ruleop.cli.project import Folder, is_unreadable, load, project_options
+from ruleop.cli.project import Folder, is_unreadable, load_with_sources, project_options
 from ruleop.cli.terminal import print_lines, print_text
 from ruleop.report.plan_text import Span, Tone
 from ruleop.rules import ProjectErrors
@@ -31,8 +32,9 @@ def command(folder: str, env_files: tuple[str, ...], output: str) -> int:
     where = Folder(folder)
     project: Project | None = None
     try:
-        project = load(where, env_files)
-        findings, status = project.warnings, DONE
+        loaded = load_with_sources(where, env_files)
+        project, findings = loaded.project, check_project(loaded)
+        status = NO if found.count(findings)[0] else DONE
     except ProjectErrors as errors:
         findings, status = errors.findings, UNUSABLE if is_unreadable(errors) else NO
     if output == "text":

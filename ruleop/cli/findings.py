@@ -29,7 +29,8 @@ _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 def lines(findings: Iterable[Finding], folder: Folder) -> Iterator[Line]:
     for finding in findings:
-        yield from mistake(folder.place(finding.site), finding.message, warning=finding.severity == "warning")
+        warning = finding.severity == "warning"
+        yield from mistake(folder.place(finding.site), finding.message, id=finding.id, warning=warning)
         yield from excerpt(_text(folder, finding.site), finding.site)
 
 
@@ -39,9 +40,9 @@ def failure(site: Site, message: str, folder: Folder) -> Iterator[Line]:
     yield from excerpt(_text(folder, site), site)
 
 
-def mistake(place: str, message: str, *, warning: bool = False) -> Iterator[Line]:
-    kind = Span("warning: ", Tone.WAIT) if warning else Span("error: ", Tone.BAD)
-    yield (Span(f"{place}: ", Tone.TITLE), kind, Span(message))
+def mistake(place: str, message: str, *, id: str = "", warning: bool = False) -> Iterator[Line]:  # noqa: A002 - the clearest name
+    kind, tone = ("warning", Tone.WAIT) if warning else ("error", Tone.BAD)
+    yield (Span(f"{place}: ", Tone.TITLE), Span(f"{kind}[{id}]: " if id else f"{kind}: ", tone), Span(message))
 
 
 def excerpt(file: str, site: Site) -> Iterator[Line]:
@@ -94,6 +95,7 @@ def as_json(findings: tuple[Finding, ...], folder: Folder) -> str:
                     "line": finding.site.line,
                     "column": finding.site.column,
                     "severity": finding.severity,
+                    "id": finding.id,
                     "code": finding.code,
                     "message": finding.message,
                 }
@@ -104,11 +106,12 @@ def as_json(findings: tuple[Finding, ...], folder: Folder) -> str:
 
 
 def as_sarif(findings: tuple[Finding, ...], folder: Folder) -> str:
-    rules = [{"id": code} for code in sorted({finding.code for finding in findings})]
+    checks = sorted({finding.check for finding in findings}, key=lambda check: check.id)
+    rules = [{"id": check.id, "name": check.code, "shortDescription": {"text": check.title}} for check in checks]
     driver = {"name": "ruleop", "version": ruleop.__version__, "rules": rules}
     results = [
         {
-            "ruleId": finding.code,
+            "ruleId": finding.id,
             "level": finding.severity,
             "message": {"text": finding.message},
             "locations": [{"physicalLocation": _location(finding, folder)}],
@@ -136,7 +139,7 @@ def _command(finding: Finding, folder: Folder) -> str:
         "file": _path(finding, folder),
         "line": finding.site.line,
         "col": finding.site.column,
-        "title": f"ruleop {finding.code}",
+        "title": f"ruleop {finding.id} {finding.code}",
     }
     properties = ",".join(f"{name}={_escaped(str(value), more=':,')}" for name, value in fields.items() if value)
     return f"::{finding.severity} {properties}::{_escaped(finding.message)}"

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ruleop import rules
 from ruleop.cli.program import DEBUG, UsageError
 from ruleop.errors import Site
-from ruleop.rules import ProjectErrors, load_project
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ruleop.rules import Project
+    from ruleop.rules import Loaded, Project, ProjectErrors
 
 WATCHES = "watches.yaml"
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,11 +63,16 @@ class Folder:
 
 def load(folder: Folder, env_files: Iterable[str]) -> Project:
     """Loads the project. Raises UsageError if the folder holds none, and ProjectErrors if it has mistakes."""
+    return load_with_sources(folder, env_files).project
+
+
+def load_with_sources(folder: Folder, env_files: Iterable[str]) -> Loaded:
+    """The same, with what the rules were made from."""
     root = Path(folder.name)
     environ = variables(env_files)
     try:
         _require_project(root)
-        return load_project(root, environ=environ)
+        return rules.load_with_sources(root, environ=environ)
     except OSError as error:
         raise UsageError(f"{error.filename or root}: cannot be read: {error.strerror}") from None
 

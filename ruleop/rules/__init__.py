@@ -1,7 +1,7 @@
 """Loads watches.yaml, templates/ and crds/ as typed, frozen rules, and reports every mistake with its place."""
 
 from ruleop.rules.checks.child_bodies import REFUSED_METADATA
-from ruleop.rules.findings import Finding, ProjectErrors
+from ruleop.rules.findings import Finding, Findings, ProjectErrors
 from ruleop.rules.language.durations import parse_duration
 from ruleop.rules.language.json_schema import watches_schema
 from ruleop.rules.language.model import (
@@ -19,7 +19,15 @@ from ruleop.rules.language.model import (
     Validation,
 )
 from ruleop.rules.loading.files import MAX_CRD_BYTES, read_regular
-from ruleop.rules.loading.loader import build_project, files_digest, load_project
+from ruleop.rules.loading.loader import (
+    Loaded,
+    Watch,
+    build_project,
+    build_with_sources,
+    files_digest,
+    load_project,
+    load_with_sources,
+)
 from ruleop.rules.loading.watched_paths import Place, places
 
 __all__ = [
@@ -30,7 +38,9 @@ __all__ = [
     "Child",
     "Condition",
     "Finding",
+    "Findings",
     "Ignore",
+    "Loaded",
     "Observe",
     "Place",
     "Project",
@@ -40,9 +50,12 @@ __all__ = [
     "Selector",
     "Strategy",
     "Validation",
+    "Watch",
     "build_project",
+    "build_with_sources",
     "files_digest",
     "load_project",
+    "load_with_sources",
     "parse_duration",
     "places",
     "read_regular",

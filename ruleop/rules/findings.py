@@ -1,7 +1,7 @@
 """The findings of loading: mistakes, which make a project invalid, and warnings, which do not.
 
-All mistakes of a project are reported at once. A finding has a place, a message for people, and a short code for
-programs: an editor or a CI job filters by code, and codes stay the same when messages are improved.
+All mistakes of a project are reported at once. A finding has a place, a message for people, and the id and the
+code of its check (check_ids.py) for programs, which stay the same when messages are improved.
 """
 
 from __future__ import annotations
@@ -11,41 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from ruleop.errors import RuleError, RuleopError, Site
+from ruleop.rules.check_ids import BY_CODE, Check, Code
 from ruleop.schema.nearest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 Severity = Literal["error", "warning"]
-Code = Literal[
-    "unreadable",  # a file that cannot be read, or is outside of the project
-    "yaml",  # YAML syntax, duplicate keys, anchors, tags
-    "template",  # Jinja syntax, unknown functions and filters
-    "unknown-key",
-    "missing-key",
-    "wrong-type",
-    "wrong-value",  # outside an enumeration, a pattern or a range
-    "conflict",  # keys that exclude or require each other, duplicate names
-    "environment",  # ${NAME} in vars
-    "taken-name",
-    "unknown-name",
-    "unknown-id",
-    "out-of-place",  # a name that exists, but not here
-    "missing-file",
-    "cycle",
-    "hidden-watch",
-    "reach",
-    "secret-data",
-    "random",  # random functions outside of create-only children
-    "crd",
-    "unknown-kind",  # in a built-in API group
-    "status-room",
-    "unused-template",
-    "adopts-any",  # `adopt: orphans`, and the CR decides which object
-    "runs-again",  # a Job that is deleted when it is done
-    "looks-like-expression",
-    "elsewhere",  # ${NAME} or {{ }} where it is plain text
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +26,14 @@ class Finding:
     message: str
     severity: Severity
     code: Code
+
+    @property
+    def check(self) -> Check:
+        return BY_CODE[self.code]
+
+    @property
+    def id(self) -> str:
+        return self.check.id
 
     @property
     def order(self) -> tuple[str, int, int, str]:

@@ -1,7 +1,5 @@
 import json
 
-MISTAKE = "watches.yaml:8:5: error: unknown key"
-
 
 def break_two(project) -> None:
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
@@ -20,7 +18,7 @@ def test_all_mistakes_are_reported_with_line_and_column(project, ruleop):
     assert (ran.status, ran.err) == (1, "")
     assert ran.out.startswith("templates/config.yaml.j2:4")
     assert (
-        'templates/web.yaml.j2:4:12: error: "metadta" is not known in the child "web" (did you mean "metadata"?)\n'
+        'templates/web.yaml.j2:4:12: error[RO302]: "metadta" is not known in the child "web" (did you mean "metadata"?)\n'
         "    4 │   name: {{ metadta.name }}\n"
         "      │            ^\n"
     ) in ran.out
@@ -31,7 +29,7 @@ def test_a_warning_does_not_change_the_exit_status(project, ruleop):
     project.write("templates/spare.yaml.j2", "kind: Nothing\n")
     ran = ruleop("check")
     assert ran.status == 0
-    assert "templates/spare.yaml.j2: warning: nothing uses this template\n" in ran.out
+    assert "templates/spare.yaml.j2: warning[RO105]: nothing uses this template\n" in ran.out
     assert ran.out.endswith("No errors, 1 warning in 1 rule, 2 children, 3 templates, 1 CRD.\n")
 
 
@@ -39,7 +37,7 @@ def test_paths_are_relative_to_the_current_folder(project, ruleop, monkeypatch):
     break_two(project)
     monkeypatch.chdir(project.root.parent)
     name = project.root.name
-    assert f"{name}/templates/web.yaml.j2:4:12: error:" in ruleop("check", "-C", name).out
+    assert f"{name}/templates/web.yaml.j2:4:12: error[RO302]:" in ruleop("check", "-C", name).out
     assert f"file={name}/templates/web.yaml.j2,line=4,col=12," in ruleop("check", "-C", name, "-o", "github").out
 
 
@@ -54,6 +52,7 @@ def test_json_has_every_finding(project, ruleop):
         "line": 4,
         "column": 12,
         "severity": "error",
+        "id": "RO302",
         "code": "unknown-name",
         "message": '"metadta" is not known in the child "web" (did you mean "metadata"?)',
     }
@@ -69,8 +68,10 @@ def test_sarif_names_the_rule_the_file_and_the_place(project, ruleop):
     assert document["version"] == "2.1.0"
     (run,) = document["runs"]
     assert run["tool"]["driver"]["name"] == "ruleop"
-    assert {"id": "unknown-name"} in run["tool"]["driver"]["rules"]
-    assert run["results"][1]["ruleId"] == "unknown-name"
+    rules = {rule["id"]: rule for rule in run["tool"]["driver"]["rules"]}
+    assert rules["RO302"]["name"] == "unknown-name"
+    assert rules["RO302"]["shortDescription"] == {"text": "A name is not defined"}
+    assert run["results"][1]["ruleId"] == "RO302"
     assert run["results"][1]["level"] == "error"
     assert run["results"][1]["locations"] == [
         {
@@ -95,7 +96,7 @@ def test_github_commands_are_escaped(project, ruleop):
     break_two(project)
     out = ruleop("check", "-o", "github").out
     assert (
-        "::error file=templates/web.yaml.j2,line=4,col=12,title=ruleop unknown-name::"
+        "::error file=templates/web.yaml.j2,line=4,col=12,title=ruleop RO302 unknown-name::"
         '"metadta" is not known in the child "web" (did you mean "metadata"?)\n'
     ) in out
     project.edit("watches.yaml", "kind: Site", "kind: Site\n  '100%,a:b': 1")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ruleop.cli.program import COMMANDS, program
-from ruleop.rules import ProjectErrors, load_project
+from ruleop.rules import ProjectErrors, load_with_sources
 
 
 def make_large(file: Path) -> None:
@@ -74,10 +74,10 @@ def test_watches_yaml_as_a_link_or_folder_is_reported(project, ruleop):
     rules = project.root / "watches.yaml"
     rules.unlink()
     rules.symlink_to("watches.yaml")
-    assert ruleop("check").out == "watches.yaml: error: this link is broken\n1 error.\n"
+    assert ruleop("check").out == "watches.yaml: error[RO101]: this link is broken\n1 error.\n"
     rules.unlink()
     rules.mkdir()
-    assert ruleop("check").out == "watches.yaml: error: cannot be read: it is a folder\n1 error.\n"
+    assert ruleop("check").out == "watches.yaml: error[RO101]: cannot be read: it is a folder\n1 error.\n"
 
 
 def test_a_subfolder_of_a_project_names_the_project(project, ruleop):
@@ -189,7 +189,7 @@ def test_a_project_with_mistakes_is_not_planned(project, ruleop):
     for command in ("render", "plan"):
         ran = ruleop(command, "-f", "site.yaml")
         assert (ran.status, ran.out) == (2, "")
-        assert ran.err.startswith("templates/web.yaml.j2:4:12: error: ")
+        assert ran.err.startswith("templates/web.yaml.j2:4:12: error[RO302]: ")
         assert ran.err.endswith("ruleop: the project has 1 error: nothing can be planned\n")
 
 
@@ -205,7 +205,7 @@ def test_an_unreadable_project_file_has_status_2(project, ruleop):
     (project.root / "templates/web.yaml.j2").write_bytes(b"\xff")
     ran = ruleop("check")
     assert ran.status == 2
-    assert "templates/web.yaml.j2:1: error: is not valid UTF-8\n" in ran.out
+    assert "templates/web.yaml.j2:1: error[RO101]: is not valid UTF-8\n" in ran.out
 
 
 @pytest.mark.parametrize("make", [make_large, make_endless, make_pipe])
@@ -226,16 +226,19 @@ def test_a_file_that_becomes_endless_is_not_read_for_an_excerpt(project, ruleop,
 
     def loaded(*arguments, **options):
         try:
-            return load_project(*arguments, **options)
+            return load_with_sources(*arguments, **options)
         except ProjectErrors:
             file = project.root / "templates/web.yaml.j2"
             file.unlink()
             make(file)
             raise
 
-    monkeypatch.setattr("ruleop.cli.project.load_project", loaded)
+    monkeypatch.setattr("ruleop.cli.project.rules.load_with_sources", loaded)
     ran = ruleop("check")
-    assert (ran.status, ran.out.startswith('templates/web.yaml.j2:4:12: error: "metadta" is not known')) == (1, True)
+    assert (ran.status, ran.out.startswith('templates/web.yaml.j2:4:12: error[RO302]: "metadta" is not known')) == (
+        1,
+        True,
+    )
     assert "│" not in ran.out
 
 
@@ -277,14 +280,14 @@ def test_a_folder_without_read_permission_is_reported(project, ruleop, monkeypat
     monkeypatch.setattr(Path, "iterdir", forbidden)
     ran = ruleop("check")
     assert ran.status == 2
-    assert "templates: error: cannot be read: Permission denied\n" in ran.out
+    assert "templates: error[RO101]: cannot be read: Permission denied\n" in ran.out
 
 
 def test_an_internal_error_is_one_line_and_with_debug_a_traceback(project, ruleop, monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise TypeError("inner workings")
 
-    monkeypatch.setattr("ruleop.cli.check.load", broken)
+    monkeypatch.setattr("ruleop.cli.check.load_with_sources", broken)
     ran = ruleop("check")
     assert (ran.status, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert ran.err.startswith("ruleop: internal error (TypeError); your project is not the cause. Please report it")

@@ -331,7 +331,7 @@ class WatchTable(Table):
     children: tuple[NamedEntry[ChildTable], ...] = key(
         "children",
         MapOf(TableOf(ChildTable), "the child", NAME),
-        "The children, by id: objects to create and keep as rendered.",
+        "The children, by id: objects to create and keep.",
         default={},
     )
     observe: tuple[NamedEntry[ObserveTable], ...] = key(

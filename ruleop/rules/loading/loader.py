@@ -1,7 +1,8 @@
 """Loads a project, or reports all its mistakes at once.
 
-`build_project` works in memory; `load_project` reads the files for it. A reload is another call; the results are
-compared by their digest, which covers every file and every environment variable that was read.
+`build_project` works in memory; `load_project` reads the files for it. `build_with_sources` and `load_with_sources`
+also return what the rules were made from, for checks that the operator does not run. A reload is another call; the
+results are compared by their digest, which covers every file and every environment variable that was read.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ruleop.rules.checks.unused_templates import warn_of_unused
 from ruleop.rules.checks.watches import check_watch, check_watches
 from ruleop.rules.findings import Findings, ProjectErrors
 from ruleop.rules.language.env_vars import Constants, EnvVars
-from ruleop.rules.language.model import Project
+from ruleop.rules.language.model import Project, Rule
 from ruleop.rules.language.parsed import Draft, Shared, join, read_file
 from ruleop.rules.language.value_types import Reading
 from ruleop.rules.loading.build import build_rule
@@ -46,12 +47,35 @@ TEMPLATES = "templates/"
 CRDS = "crds/"
 
 
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A rule and what it was made from."""
+
+    rule: Rule
+    draft: Draft
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A project and what it was made from."""
+
+    project: Project
+    watches: tuple[Watch, ...]
+    files: Mapping[str, str]  # the texts of all files, by their relative paths
+    library: Library
+
+
 def load_project(root: Path | str, *, environ: Mapping[str, str]) -> Project:
     """The project in a folder. Raises ProjectErrors with all its mistakes."""
+    return load_with_sources(root, environ=environ).project
+
+
+def load_with_sources(root: Path | str, *, environ: Mapping[str, str]) -> Loaded:
     files: dict[str, str] = {}
     findings = Findings(files)
     files.update(read_files(Path(root), findings))
-    return _Loading.of(files, environ, findings).project(str(root))
+    return _Loading.of(files, environ, findings).loaded(str(root))
 
 
 def files_digest(root: Path | str) -> str:
@@ -65,7 +89,11 @@ def files_digest(root: Path | str) -> str:
 
 def build_project(files: Mapping[str, str], *, root: str, environ: Mapping[str, str]) -> Project:
     """The project with these files, by their relative paths. Raises ProjectErrors with all its mistakes."""
-    return _Loading.of(files, environ, Findings(files)).project(root)
+    return build_with_sources(files, root=root, environ=environ).project
+
+
+def build_with_sources(files: Mapping[str, str], *, root: str, environ: Mapping[str, str]) -> Loaded:
+    return _Loading.of(files, environ, Findings(files)).loaded(root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +111,7 @@ class _Loading:
     def findings(self) -> Findings:
         return self.reading.findings
 
-    def project(self, root: str) -> Project:
+    def loaded(self, root: str) -> Loaded:
         crds = read_crds({path: text for path, text in self.files.items() if path.startswith(CRDS)}, self.findings)
         drafts = list(self._drafts())
         if not drafts and not self.findings.failed:
@@ -102,7 +130,11 @@ class _Loading:
             raise ProjectErrors(found)
         built = [build_rule(draft, draft_parts, self.reading.templates) for draft, draft_parts in every_part]
         rules = tuple(replace(rule, digest=digest(rule, self.reading.templates)) for rule in built)
-        return Project(root, rules, crds, self.reading.templates, self._digest(), found)
+        project = Project(root, rules, crds, self.reading.templates, self._digest(), found)
+        watches = tuple(
+            Watch(rule, draft, tuple(draft_parts)) for rule, (draft, draft_parts) in zip(rules, every_part, strict=True)
+        )
+        return Loaded(project, watches, self.files, self.reading.library)
 
     def _report_no_watches(self) -> None:
         documents, _ = read_yaml(self.files[WATCHES], WATCHES)
