@@ -21,7 +21,7 @@ COMMANDS: Final = {
     no_args_is_help=True,
 )
 def command() -> None:
-    """Generate files, to stdout or to a folder.
+    """Generate files, such as the JSON Schema for editors.
 
     The same input gives the same bytes each time.
     """

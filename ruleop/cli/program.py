@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "cluster": "Run an API server in memory, for any client.",
     "dev": "Run the operator with a cluster in memory, and show a tree.",
     "generate": "Generate files, such as the JSON Schema for editors.",
+    "init": "Make a new project in a folder.",
     "plan": "Show what one reconcile of a custom resource would do.",
     "render": "Print the children of a custom resource as YAML.",
     "run": "Run the operator against a cluster.",
@@ -200,7 +201,7 @@ class Program(CommandGroup):
 @click.group(
     cls=Program,
     lines=COMMANDS,
-    example="ruleop dev --apply examples/ --once",
+    example="ruleop init blog && cd blog && ruleop dev --apply examples/",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=True,
 )
@@ -233,7 +234,10 @@ def _usage_message(error: click.ClickException) -> str:
 
 def _sentence(error: click.ClickException, context: click.Context | None) -> str:
     parameter = getattr(error, "param", None)
-    option = parameter.opts[0] if parameter is not None and parameter.opts else getattr(error, "option_name", None)
+    if isinstance(parameter, click.Argument):
+        option = parameter.metavar
+    else:
+        option = parameter.opts[0] if parameter is not None and parameter.opts else getattr(error, "option_name", None)
     name = option or getattr(error, "param_hint", None) or ""
     if isinstance(error, click.NoSuchOption):
         known = [option for each in (context.command.params if context else ()) for option in each.opts]

@@ -20,5 +20,5 @@ def test_the_commands_print_what_the_page_shows(ruleop, monkeypatch, command, ou
 
 def test_each_command_has_a_section():
     assert re.findall(r"^## (\w+)$", PAGE, re.MULTILINE) == sorted(
-        COMMANDS, key=["check", "render", "plan", "dev", "cluster", "run", "generate", "version"].index
+        COMMANDS, key=["init", "check", "render", "plan", "dev", "cluster", "run", "generate", "version"].index
     )
