@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +13,9 @@ from ruleop.cli.program import DONE, Command, UsageError
 from ruleop.cli.terminal import print_lines
 from ruleop.kinds import Kind
 from ruleop.report.plan_text import Span, Tone
-from ruleop.scaffold.from_sample import DEFAULT, ScaffoldError, check_kind, empty_project, sample_project
+from ruleop.scaffold.errors import ScaffoldError
+from ruleop.scaffold.from_sample import DEFAULT, check_kind, empty_project, sample_project
+from ruleop.scaffold.manifests.application import Asked, application_project
 from ruleop.scaffold.project import EXISTING, project_files
 from ruleop.scaffold.writing import ExistsError, write_files
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.report.plan_text import Line
-    from ruleop.scaffold.project import NewProject
+from ruleop.scaffold.project import NewProject
 
 
 @click.command(cls=Command, example="ruleop init blog --from-sample blog.yaml")
@@ -36,27 +38,61 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Infer the kind and its schema from custom resources. Repeatable.",
 )
-def command(folder: str, group: str, version: str, kind: str, samples: tuple[str, ...]) -> int:
+@click.option(
+    "--from-manifests",
+    "manifests",
+    multiple=True,
+    metavar="PATH",
+    help="Make templates of the YAML of a running application: files or folders. Repeatable.",
+)
+@click.option(
+    "--lift",
+    multiple=True,
+    metavar="FIELD",
+    help="With --from-manifests: a field that moves into the spec, like spec.replicas, Deployment/blog:spec.replicas "
+    "or spec.replicas=size. Repeatable. Default: images, replicas, resources, environment, hosts and storage.",
+)
+def command(
+    folder: str,
+    group: str,
+    version: str,
+    kind: str,
+    samples: tuple[str, ...],
+    manifests: tuple[str, ...],
+    lift: tuple[str, ...],
+) -> int:
     """Make a new project in a folder.
 
     The project passes `check` and `test`, and runs with `dev`. No file is overwritten. Exit status 0: the project was
     made. 2: wrong usage, an input file cannot be used, or a file exists.
     """
+    if lift and not manifests:
+        raise UsageError("--lift names fields of manifests: use it with --from-manifests")
+    if samples and (manifests or group or version or kind):
+        raise UsageError("--from-sample has the kind: leave out --group, --version, --kind and --from-manifests")
     try:
         if samples:
-            if group or version or kind:
-                raise UsageError("--group, --version and --kind are those of the samples: leave them out")
-            project = sample_project([each.data for each in read_documents(samples, folder=".")])
+            project = sample_project(_objects(samples))
+        elif manifests:
+            asked = Asked(group or DEFAULT.group, version or DEFAULT.version, kind, Path(folder).resolve().name, lift)
+            project = application_project(_objects(manifests), asked)
         else:
             named = Kind(group or DEFAULT.group, version or DEFAULT.version, kind or DEFAULT.kind)
             check_kind(named)
-            project = replace(empty_project(named), notes=_defaults(group, version, kind))
+            project = empty_project(named)
+        if not samples:
+            project = replace(project, notes=(*_defaults(group, version, kind or "".join(manifests)), *project.notes))
         files = project_files(project)
         write_files(Path(folder), files)
     except (ScaffoldError, ExistsError) as error:
         raise UsageError(str(error)) from None
     print_lines(_report(project, folder, len(files)))
     return DONE
+
+
+def _objects(files: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The objects of the files. Their lines are not quoted in errors: some are Secrets."""
+    return [each.data for each in read_documents(files, folder=".", quoting=False)]
 
 
 def _defaults(group: str, version: str, kind: str) -> tuple[str, ...]:
@@ -70,6 +106,12 @@ def _report(project: NewProject, folder: str, count: int) -> Iterator[Line]:
     for child in project.children:
         kind = child.template["kind"]
         yield (Span(f"  {child.id:<{width}}  "), Span(f"{kind}  templates/{project.folder}/{child.file}", Tone.FAINT))
+    if project.lifted:
+        yield ()
+        yield (Span("In the spec"),)
+        width = max(len(name) for name, _ in project.lifted)
+        for name, place in project.lifted:
+            yield (Span(f"  {name:<{width}}  "), Span(place, Tone.FAINT))
     if project.notes:
         yield ()
     for note in project.notes:

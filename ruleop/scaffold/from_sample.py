@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.errors import RuleopError
 from ruleop.kinds import SERVER_METADATA, Kind
 from ruleop.names import MAX_LABEL, is_label, is_letter_label, is_subdomain
+from ruleop.scaffold.errors import ScaffoldError
 from ruleop.scaffold.inference import fields
 from ruleop.scaffold.naming import expression, kebab
 from ruleop.scaffold.project import NewChild, NewProject, StatusField
@@ -30,10 +30,6 @@ _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}", re.ASCII)
 _KEY: Final = re.compile(r"[-._a-zA-Z0-9]+", re.ASCII)
 _REPLICAS: Final[Schema] = {"type": "integer", "format": "int32"}
 _CONFIG: Final = "-config"
-
-
-class ScaffoldError(RuleopError):
-    """The input cannot become a project. The message names what to change."""
 
 
 def check_kind(kind: Kind) -> None:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_UPPER: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_OTHER: Final = re.compile(r"[^a-z0-9]+", re.ASCII)
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _TAKEN: Final = RESERVED_NAMES | FUNCTIONS | JINJA_NAMES
 
@@ -35,8 +37,9 @@ def pascal(name: str) -> str:
 
 
 def kebab(name: str) -> str:
-    """The words as the name of a file: `blog-db`."""
-    return "-".join(words(name)) or "file"
+    """The name in lower case, as that of a file or an object: `blog-db` of `blogDb` and of `Blog DB`."""
+    dashed = _UPPER.sub("-", name).lower()
+    return _OTHER.sub("-", dashed).strip("-") or "app"
 
 
 def plural(kind: str) -> str:

@@ -28,6 +28,7 @@ class NewChild:
     template: Any
     expected: Mapping[str, Any]  # a part of the object that the sample renders, for the rule test
     create_only: bool = False
+    optional: bool = False  # its kind may be missing in a cluster
 
     @property
     def file(self) -> str:
@@ -57,7 +58,8 @@ class NewProject:
     observe: Mapping[str, Any] = field(default_factory=dict)
     status: Mapping[str, StatusField] = field(default_factory=dict)
     existing: tuple[Mapping[str, Any], ...] = ()  # objects that users make, as placeholders
-    notes: tuple[str, ...] = ()  # for the README
+    notes: tuple[str, ...] = ()  # for the person who makes the project
+    lifted: tuple[tuple[str, str], ...] = ()  # fields of the spec, and what they came from
 
     @property
     def folder(self) -> str:
@@ -107,6 +109,8 @@ def _child(project: NewProject, child: NewChild) -> dict[str, Any]:
     if child.create_only:
         # A generated value is kept with the data that it opens.
         found |= {"apply": {"strategy": "create-only"}, "adopt": "orphans", "deletion": "orphan"}
+    if child.optional:
+        found["optional"] = True
     return found
 
 
@@ -131,7 +135,6 @@ def _readme(project: NewProject) -> str:
     kind = project.kind
     first = f"examples/{_name(project.samples[0])}.yaml"
     apply = f"--apply {EXISTING}/ --apply examples/" if project.existing else "--apply examples/"
-    notes = "".join(f"- {note}\n" for note in project.notes)
     return f"""\
 # {kind.kind}
 
@@ -144,8 +147,4 @@ $ ruleop render -f {first}
 $ ruleop test                       # the cases of tests/
 $ ruleop dev {apply}
 ```
-{
-        notes
-        and f'''
-{notes}'''
-    }"""
+"""

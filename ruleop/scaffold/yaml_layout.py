@@ -149,6 +149,10 @@ def _joined(value: Joined, style: _Style) -> str:
     return f"'{doubled}'"
 
 
+def _escaped_tag(found: re.Match[str]) -> str:
+    return f"{{{{ '{found.group()}' }}}}"
+
+
 def _part(part: str | Expr) -> str:
     return f"{{{{ {part.code} }}}}" if isinstance(part, Expr) else part
 
@@ -173,8 +177,11 @@ def _block(value: Any, style: _Style) -> tuple[str, list[str]] | None:
     if isinstance(value, str):
         text, raw = value, style.template and _TAG.search(value) is not None
     elif isinstance(value, Joined) and style.template:
-        text, raw = "".join(map(_part, value.parts)), False
-        if not _is_template_text(value):
+        text, raw = (
+            "".join(_TAG.sub(_escaped_tag, part) if isinstance(part, str) else _part(part) for part in value.parts),
+            False,
+        )
+        if "{{{" in text:
             return None
     else:
         return None

@@ -74,7 +74,9 @@ def test_other_files_of_the_folder_stay(here, ruleop):
         (("init", "x", "--group", "blog"), '"blog" is not a group of custom resources: use a domain name'),
         (("init", "x", "--version", "1"), '"1" is not a version'),
         (("init", "x", "--from-sample", "none.yaml"), "none.yaml: no such file"),
-        (("init", "x", "--from-sample", "blog.yaml", "--kind", "Y"), "are those of the samples: leave them out"),
+        (("init", "x", "--from-sample", "blog.yaml", "--kind", "Y"), "--from-sample has the kind: leave out --group"),
+        (("init", "x", "--from-sample", "blog.yaml", "--from-manifests", "blog.yaml"), "--from-sample has the kind"),
+        (("init", "x", "--lift", "spec.replicas"), "--lift names fields of manifests: use it with --from-manifests"),
     ],
 )
 def test_wrong_usage_is_named(here, ruleop, arguments, message):
@@ -84,6 +86,66 @@ def test_wrong_usage_is_named(here, ruleop, arguments, message):
     assert ran.status == 2
     assert message in ran.err
     assert not (here / "x").exists()
+
+
+PLACEHOLDER = "existing/mail.yaml is a placeholder."
+MANIFESTS = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: news}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: news}}
+  template:
+    metadata: {labels: {app: news}}
+    spec: {containers: [{name: web, image: "nginx:1.29", envFrom: [{secretRef: {name: mail}}]}]}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: mail}, stringData: {user: joe, password: hunter2}}
+---
+{apiVersion: v1, kind: Event, metadata: {name: news.1}}
+"""
+
+
+def test_manifests_become_templates_and_the_output_says_what_became_of_them(here, ruleop):
+    (here / "k8s").mkdir()
+    (here / "k8s/news.yaml").write_text(MANIFESTS)
+    ran = ruleop("init", "op", "--from-manifests", "k8s", "--group", "cms.example.com", "--version", "v1")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.splitlines() == [
+        "News in cms.example.com/v1",
+        "  deployment  Deployment  templates/news/deployment.yaml.j2",
+        "",
+        "In the spec",
+        "  spec.replicas    Deployment/news:spec.replicas",
+        "  spec.image       Deployment/news:spec.template.spec.containers[name=web].image",
+        "  spec.mailSecret  Secret/mail:metadata.name",
+        "",
+        "- Event/news.1 was left out: made by controllers.",
+        f"- Secret/mail was not copied: users make such a Secret, and spec.mailSecret has its name. {PLACEHOLDER}",
+        "",
+        "9 files in op. Try:",
+        "  cd op",
+        "  ruleop check",
+        "  ruleop dev --apply existing/ --apply examples/",
+    ]
+    assert ruleop("check", "-C", "op").out == "No errors in 1 rule, 1 child, 1 template, 1 CRD.\n"
+    planned = ruleop("plan", "-C", "op", "-f", "op/examples/news.yaml", "--with", "op/existing/mail.yaml")
+    assert planned.out.endswith("\n1 to create.\n")
+
+
+def test_lifted_fields_are_named(here, ruleop):
+    (here / "news.yaml").write_text(MANIFESTS)
+    ran = ruleop("init", "op", "--from-manifests", "news.yaml", "--kind", "Blog", "--lift", "spec.replicas=size")
+    assert "  spec.size        Deployment/news:spec.replicas\n" in ran.out
+    assert "spec.image" not in ran.out
+    assert (here / "op/crds/blogs.example.com.yaml").exists()
+
+
+def test_lines_of_manifests_are_not_quoted_in_errors(here, ruleop):
+    (here / "news.yaml").write_text("apiVersion: v1\nkind: Secret\nstringData: {password: hunter2, a\n")
+    ran = ruleop("init", "op", "--from-manifests", "news.yaml")
+    assert ran.status == 2
+    assert "hunter2" not in ran.err
 
 
 def test_what_it_writes_is_the_same_each_time(here, ruleop):
@@ -101,3 +163,13 @@ def test_a_new_project_becomes_ready_under_dev(here, process, ruleop):
     out, err = dev.communicate(timeout=60)
     assert dev.returncode == 0, err
     assert "App default/app-sample    ready" in out
+
+
+@pytest.mark.slow
+def test_a_project_from_manifests_becomes_ready_under_dev(here, process, ruleop):
+    (here / "news.yaml").write_text(MANIFESTS)
+    ruleop("init", "op", "--from-manifests", "news.yaml")
+    dev = process("dev", "-C", "op", "--apply", "op/existing/", "--apply", "op/examples/", "--once")
+    out, err = dev.communicate(timeout=60)
+    assert dev.returncode == 0, err
+    assert "Deployment news  ready: 2 of 2 pods" in out

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 
 from ruleop.kinds import Kind
-from ruleop.scaffold.from_sample import ScaffoldError, empty_project, sample_project
+from ruleop.scaffold.errors import ScaffoldError
+from ruleop.scaffold.from_sample import empty_project, sample_project
 from ruleop.scaffold.project import project_files
 from tests.exploration import examples
 from tests.scaffold.projects import planned, rendered
