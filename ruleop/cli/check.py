@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ruleop.checking import check_project
+from ruleop.checking.permissions import Grants
 from ruleop.cli import findings as found
+from ruleop.cli.documents import read_documents
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command, output_option
 from ruleop.cli.project import Folder, is_unreadable, load_with_sources, project_options
 from ruleop.cli.terminal import print_lines, print_text
@@ -22,8 +24,14 @@ _DOCUMENTS = {"json": found.as_json, "sarif": found.as_sarif, "github": found.as
 
 @click.command(cls=Command, example="ruleop check -C examples/wordpress -o sarif > findings.sarif")
 @project_options
+@click.option(
+    "--rbac",
+    multiple=True,
+    metavar="PATH",
+    help="File or folder of the operator's Roles and ClusterRoles: do they grant what the rules need? Repeatable.",
+)
 @output_option("text", *_DOCUMENTS)
-def command(folder: str, env_files: tuple[str, ...], output: str) -> int:
+def command(folder: str, env_files: tuple[str, ...], rbac: tuple[str, ...], output: str) -> int:
     """Check a project for mistakes, without a cluster.
 
     Reports all mistakes at once, each with its file, line and column. Exit status 0: no mistakes (warnings are
@@ -31,9 +39,10 @@ def command(folder: str, env_files: tuple[str, ...], output: str) -> int:
     """
     where = Folder(folder)
     project: Project | None = None
+    grants = _grants(rbac, folder)
     try:
         loaded = load_with_sources(where, env_files)
-        project, findings = loaded.project, check_project(loaded)
+        project, findings = loaded.project, check_project(loaded, grants=grants)
         status = NO if found.count(findings)[0] else DONE
     except ProjectErrors as errors:
         findings, status = errors.findings, UNUSABLE if is_unreadable(errors) else NO
@@ -45,10 +54,16 @@ def command(folder: str, env_files: tuple[str, ...], output: str) -> int:
     return status
 
 
+def _grants(rbac: tuple[str, ...], folder: str) -> Grants | None:
+    if not rbac:
+        return None
+    return Grants.of(" ".join(rbac), [document.data for document in read_documents(rbac, folder=folder)])
+
+
 def _verdict(project: Project | None, findings: tuple[Finding, ...]) -> Span:
     errors, warnings = found.count(findings)
     warned = f", {found.counted(warnings, 'warning')}" if warnings else ""
-    if project is None:
+    if project is None or errors:
         return Span(f"{found.counted(errors, 'error')}{warned}.", Tone.BAD)
     children = sum(len(rule.children) + len(rule.finalize) for rule in project.rules)
     parts = (

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from ruleop.checking.desired_objects import with_violations
 from ruleop.cli import findings as found
-from ruleop.cli.documents import Document, read_documents
+from ruleop.cli.documents import read_documents
 from ruleop.cli.program import UsageError
 from ruleop.cli.project import Folder, load
 from ruleop.cli.terminal import print_diagnostics
@@ -20,6 +21,7 @@ from ruleop.rules import ProjectErrors
 from ruleop.schema.nearest import nearest
 
 if TYPE_CHECKING:
+    from ruleop.offline.documents import Document
     from ruleop.planning import Kinds
     from ruleop.rules import Project
     from ruleop.schema.schema_findings import SchemaFinding
@@ -124,7 +126,8 @@ def make_passes(
         if rule is None:
             passes.unruled.append(ObjectKey.of(resource))
         else:
-            passes.planned.append(Planned(resource, plan(rule, resource, observed)))
+            planned = with_violations(plan(rule, resource, observed), rule, project)
+            passes.planned.append(Planned(resource, planned))
     for key in passes.unruled:
         print_diagnostics(found.mistake(str(key), NOT_SELECTED, warning=True))
     return passes

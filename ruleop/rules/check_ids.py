@@ -105,3 +105,24 @@ CHECKS: Final = (
 )
 BY_CODE: Final = {check.code: check for check in CHECKS}
 BY_ID: Final = {check.id: check for check in CHECKS}
+
+FATAL: Final[frozenset[Code]] = frozenset(
+    {
+        "unreadable",
+        "yaml",
+        "template",
+        "unknown-key",
+        "wrong-type",
+        "wrong-value",
+        "taken-name",
+        "unknown-id",
+        "out-of-place",
+        "cycle",
+        "hidden-watch",
+        "reach",
+        "random",
+        "secret-data",
+    }
+)
+"""Checks whose every finding makes the project invalid. Of others, some findings are warnings."""
+SILENCEABLE: Final = tuple(check for check in CHECKS if check.code not in FATAL)

@@ -6,7 +6,7 @@ from ruleop.templating.compile.hiding import HIDDEN, render_hidden
 from ruleop.templating.compile.library import Library
 from ruleop.templating.compile.other_tools import instead_of
 from ruleop.templating.compile.references import SAME_ITEMS, Reference
-from ruleop.templating.compile.secret_flow import SECRET_FUNCTIONS, secret_slots
+from ruleop.templating.compile.secret_flow import SECRET_FUNCTIONS, secret_slots, slots_from
 from ruleop.templating.tree.resource_reader import read_resources
 from ruleop.templating.tree.yaml_reader import NotJson, YamlNode, read_yaml, resolve_scalar
 from ruleop.templating.tree.yaml_writer import yaml_document, yaml_text
@@ -86,6 +86,7 @@ __all__ = [
     "render_hidden",
     "resolve_scalar",
     "secret_slots",
+    "slots_from",
     "view",
     "yaml_document",
     "yaml_text",

@@ -35,6 +35,7 @@ TITLES = {
 }
 WORDS: dict[str, str] = {
     "Text": "text",
+    "AllowedChecks": "mapping of ids and reasons",
     "Verbatim": "mapping",
     "Flag": "true or false",
     "Count": "whole number",

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from ruleop.names import LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN
+from ruleop.rules.language.allow import AllowedChecks
 from ruleop.rules.language.model import Strategy
 from ruleop.rules.language.tables import Constraint, ExactlyOne, Needs, Table, TableOf, key
 from ruleop.rules.language.value_types import (
@@ -402,6 +403,12 @@ class FileTable(Table):
         ListOf(Text(r"[^/\\][^\\]*", "a path inside the project, with / between its parts"), "an included file"),
         "More files of watches, like rules/*.yaml; only in watches.yaml itself.",
         default=[],
+    )
+    allow: tuple[NamedEntry[Word], ...] = key(
+        "allow",
+        AllowedChecks(),
+        "Checks of `ruleop check` that are off, by their ids, each with the reason; only in watches.yaml itself.",
+        default={},
     )
     watches: tuple[WatchTable, ...] = key("watches", WATCHES, "The watches.", default=[])
 

@@ -8,7 +8,7 @@ results are compared by their digest, which covers every file and every environm
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,6 +64,7 @@ class Loaded:
     watches: tuple[Watch, ...]
     files: Mapping[str, str]  # the texts of all files, by their relative paths
     library: Library
+    allow: Mapping[str, str]  # the checks that are off, by their ids, with the reasons
 
 
 def load_project(root: Path | str, *, environ: Mapping[str, str]) -> Project:
@@ -101,6 +102,7 @@ class _Loading:
     files: Mapping[str, str]
     reading: Reading
     constants: Constants
+    allow: dict[str, str] = field(default_factory=dict)  # of watches.yaml
 
     @classmethod
     def of(cls, files: Mapping[str, str], environ: Mapping[str, str], findings: Findings) -> _Loading:
@@ -134,7 +136,7 @@ class _Loading:
         watches = tuple(
             Watch(rule, draft, tuple(draft_parts)) for rule, (draft, draft_parts) in zip(rules, every_part, strict=True)
         )
-        return Loaded(project, watches, self.files, self.reading.library)
+        return Loaded(project, watches, self.files, self.reading.library, self.allow)
 
     def _report_no_watches(self) -> None:
         documents, _ = read_yaml(self.files[WATCHES], WATCHES)
@@ -155,6 +157,7 @@ class _Loading:
         top = self._file(WATCHES)
         if top is None:
             return
+        self.allow.update({entry.name: entry.value.text for entry in top.allow if entry.value is not None})
         outer = Shared().within(top, self.constants)
         tables = [(watch, outer) for watch in top.watches]
         for path in included(top.include, self.files, self.findings):
@@ -164,6 +167,9 @@ class _Loading:
             if inner.include:
                 message = "only watches.yaml may include files: name them there"
                 self.findings.mistake("conflict", message, inner.key_sites["include"])
+            if inner.allow:
+                message = "only watches.yaml may allow checks: move this there, or write comments"
+                self.findings.mistake("conflict", message, inner.key_sites["allow"])
             if not inner.watches and "watches" not in inner.key_sites:
                 self.findings.mistake("missing-key", "the file has no watches", Site(path))
             shared = outer.within(inner, self.constants)

@@ -69,6 +69,7 @@ class Library:
         self.environment.globals["file"] = TemplateFunction("file", self._file)
         self.environment.globals["render"] = TemplateFunction("render", self._render)
         self._sources: dict[str, TemplateSource] = {}
+        self._written: dict[str, nodes.Template] = {}
 
     # -- templates of rules --------------------------------------------------------------------------------------------
 
@@ -197,6 +198,31 @@ class Library:
             source = self._sources[name] = self._read(name)
         return source
 
+    def written_tree(self, name: str) -> nodes.Template:
+        """The tree of a file as it is written, with the places of its slots. Compiling changes that of its source."""
+        tree = self._written.get(name)
+        if tree is None:
+            path = self.prefix + name
+            tree = self._written[name] = self._parse(self.texts[name], path)
+            attach_places(tree, self.environment.printed(), path)
+        return tree
+
+    def written_trees(self, names: Iterable[str]) -> list[nodes.Template]:
+        """The trees of the files and of all that they run."""
+        return [self.written_tree(name) for name in sorted(self._closure(names))]
+
+    def written_string(self, text: str, site: Site) -> nodes.Template:
+        """The same of a string of watches.yaml."""
+        try:
+            tree = self._parse(text, site.path)
+        except RuleErrors as errors:
+            raise RuleErrors([RuleError(error.message, site) for error in errors.mistakes]) from None
+        printed = self.environment.printed()
+        for expression in printed:
+            expression.alone = False
+        attach_places(tree, printed, site)
+        return tree
+
     def _read(self, name: str) -> TemplateSource:
         path = self.prefix + name
         text = self.texts.get(name)
@@ -226,16 +252,9 @@ class Library:
 
     def _parse_string(self, source: str, site: Site) -> tuple[nodes.Template, Reads]:
         check_reserved(source, site)
-        try:
-            tree = self._parse(source, site.path)
-        except RuleErrors as errors:
-            raise RuleErrors([RuleError(error.message, site) for error in errors.mistakes]) from None
+        tree = self.written_string(source, site)
         for node in tree.find_all((nodes.Include, nodes.Extends, nodes.Block)):
             raise mistake(f"{type(node).__name__.lower()} is only allowed in a template file", site)
-        printed = self.environment.printed()
-        for expression in printed:
-            expression.alone = False
-        attach_places(tree, printed, site)
         named = tuple(named_templates(tree))
         self._check_named(named, site)
         files = self._files(each.name for each in named if each.is_run)

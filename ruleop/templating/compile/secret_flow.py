@@ -48,8 +48,22 @@ def secret_slots(
     """The places of the slots. `sources`: each text with its path, or with the site of a string. `names`: the fields
     that free names stand for. `is_secret`: whether a field holds data of a Secret. `generated`: include values that are
     generated for a Secret."""
-    flow = _Flow(dict(_trees(environment, sources, templates)), names, is_secret, generated=generated)
-    return frozenset(flow.places())
+    trees = [tree for _, tree in _trees(environment, sources, templates)]
+    functions = SECRET_FUNCTIONS if generated else frozenset[str]()
+    return frozenset(_Flow(trees, names, is_secret, functions, _CLEAN).places())
+
+
+def slots_from(
+    trees: Iterable[nodes.Template],
+    names: Mapping[str, Iterable[Path]],
+    is_source: Callable[[Path], bool],
+    *,
+    clean: frozenset[str],
+) -> frozenset[SlotPlace]:
+    """The places of the slots whose values come from any other fields. `clean`: filters after which a value does not
+    count as coming from them. Arguments flow only into the macros that a call can name, which secrecy cannot rely on:
+    a macro may be called by another name."""
+    return frozenset(_Flow(list(trees), names, is_source, frozenset(), clean, by_name=True).places())
 
 
 def _trees(
@@ -77,14 +91,18 @@ def _trees(
 class _Flow:
     def __init__(
         self,
-        trees: Mapping[str | Site, nodes.Template],
+        trees: list[nodes.Template],
         names: Mapping[str, Iterable[Path]],
         is_secret: Callable[[Path], bool],
+        functions: frozenset[str],
+        clean: frozenset[str],
         *,
-        generated: bool,
+        by_name: bool = False,
     ) -> None:
-        self.trees = list(trees.values())
-        self.functions = SECRET_FUNCTIONS if generated else frozenset[str]()
+        self.trees = trees
+        self.by_name = by_name
+        self.functions = functions
+        self.clean = clean
         self.is_secret = is_secret
         self.values: dict[str, frozenset[Path]] = {name: frozenset(paths) for name, paths in names.items()}
         self.macros = {macro.name for tree in self.trees for macro in tree.find_all(nodes.Macro)}
@@ -159,6 +177,10 @@ class _Flow:
         given = self._arguments(node)
         if not given:
             return
+        if self.by_name and (named := self._named_macros(node)):
+            for macro in named:
+                self._give(macro, node)
+            return
         for tree in self.trees:
             parameters = [arg for macro in tree.find_all(nodes.Macro) for arg in macro.args]
             parameters += [arg for block in tree.find_all(nodes.CallBlock) for arg in block.args]
@@ -169,6 +191,23 @@ class _Flow:
                     self._assign(loop.target, self._items(given))
         for name in ("varargs", "kwargs"):
             self._add(name, self._computed(given))
+
+    def _named_macros(self, node: nodes.Call) -> list[nodes.Macro]:
+        called = node.node
+        name = (
+            called.name if isinstance(called, nodes.Name) else called.attr if isinstance(called, nodes.Getattr) else ""
+        )
+        if node.dyn_args is not None or node.dyn_kwargs is not None:
+            return []
+        return [macro for tree in self.trees for macro in tree.find_all(nodes.Macro) if macro.name == name]
+
+    def _give(self, macro: nodes.Macro, node: nodes.Call) -> None:
+        for parameter, value in zip(macro.args, node.args, strict=False):
+            self._add(parameter.name, self.value(value))
+        for keyword in node.kwargs:
+            self._add(keyword.key, self.value(keyword.value))
+        for name in ("varargs", "kwargs"):
+            self._add(name, self._computed(self._arguments(node)))
 
     def imported(self, node: nodes.Import) -> None:
         if any(self._reveals_any(self.values.get(name, _NOTHING)) for name in self._defined()):
@@ -248,7 +287,7 @@ class _Flow:
         return self.value(node.expr1) | other | self._mixed([node.test])
 
     def _filter(self, node: nodes.Filter) -> frozenset[Path]:
-        if node.name in _CLEAN:
+        if node.name in self.clean:
             return _NOTHING
         arguments = [*node.args, *(keyword.value for keyword in node.kwargs), *_dynamic(node)]
         given = self.value(node.node) if node.node is not None else _NOTHING

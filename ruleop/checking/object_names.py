@@ -1,0 +1,165 @@
+"""Names and labels that the API server would reject, and names that two objects would share."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from ruleop.checking.sources import NUMBERS
+from ruleop.names import MAX_LABEL, MAX_NAME, QUALIFIED, is_label, is_object_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.checking.bodies import Field, Printed
+    from ruleop.checking.sources import Path, Sources
+    from ruleop.kinds import Kind
+    from ruleop.rules import Findings
+    from ruleop.rules.checks.scopes import Part
+
+_NAME, _NAMESPACE = ("metadata", "name"), ("metadata", "namespace")
+_CLEAN: Final = NUMBERS | {"dns_label", "sha256", "regex_replace"}
+_LABEL_KINDS: Final = frozenset({("", "Service"), ("", "Namespace")})
+_FREE_GROUP: Final = "rbac.authorization.k8s.io"
+_LABELS: Final = frozenset({"labels", "matchLabels"})
+_MAKE_ONE: Final = "make one with `dns_label`, or give the field a pattern and a maxLength in the CRD"
+
+
+def check_object_names(sources: Sources, findings: Findings) -> None:
+    for part in sources.body_parts:
+        free = sources.places(part, partial(_is_free_text, sources, part), clean=_CLEAN)
+        for body in sources.bodies(part):
+            kind = body.kind
+            for field in body.fields():
+                rule = _rule(field, kind)
+                if rule is None or field.spread:
+                    continue
+                what, allowed, most = rule
+                text = _literal_mistake(field, what, kind, allowed, most)
+                if text:
+                    findings.mistake("invalid-name", text, field.site)
+                for slot in field.slots:
+                    if slot.place in free:
+                        message = f"`{slot.place.expression}` may be any text, and so no valid {what}: {_MAKE_ONE}"
+                        findings.warning(
+                            "invalid-name", message, slot.place.site, word=slot.place.expression, start=part.site
+                        )
+        _check_collisions(part, sources, findings)
+
+
+# -- what the API server rejects ---------------------------------------------------------------------------------------
+
+
+def _rule(field: Field, kind: Kind) -> tuple[str, str, int] | None:
+    """What a field holds, the characters that it may have, and how many."""
+    if field.path == _NAMESPACE:
+        return "namespace", "-a-z0-9", MAX_LABEL
+    if field.path == _NAME:
+        if kind.group == _FREE_GROUP:
+            return None
+        if (kind.group, kind.kind) in _LABEL_KINDS:
+            return "name", "-a-z0-9", MAX_LABEL
+        return "name", "-.a-z0-9", MAX_NAME
+    if len(field.path) > 1 and field.path[-2] in _LABELS and isinstance(field.path[-1], str):
+        return "label value", "-._A-Za-z0-9", MAX_LABEL
+    return None
+
+
+def _literal_mistake(field: Field, what: str, kind: Kind, allowed: str, most: int) -> str:
+    texts = list(_texts(field.pieces)) if field.pieces else []
+    if any(field.slots):
+        bad = next((found[0] for text in texts if (found := re.search(f"[^{allowed}]", text))), "")
+        length = sum(map(len, texts))
+    else:
+        value = field.value
+        if not isinstance(value, str):
+            return ""  # a matter of types
+        bad, length = "", len(value)
+        if not _is_valid(value, what, kind):
+            bad = next(iter(re.findall(f"[^{allowed}]", value)), value if length <= most else "")
+    if bad:
+        return f'"{bad}" cannot be in a {what}: use {_WORDS[allowed]}, with a letter or digit at both ends'
+    if length > most:
+        return f"this {what} has at least {length} characters, and at most {most} are allowed"
+    return ""
+
+
+_WORDS: Final = {
+    "-a-z0-9": "lowercase letters, digits and `-`",
+    "-.a-z0-9": "lowercase letters, digits, `-` and `.`",
+    "-._A-Za-z0-9": "letters, digits, `-`, `_` and `.`",
+}
+
+
+def _is_valid(value: str, what: str, kind: Kind) -> bool:
+    if what == "label value":
+        return not value or (len(value) <= MAX_LABEL and re.fullmatch(QUALIFIED, value, re.ASCII) is not None)
+    if what == "namespace" or (kind.group, kind.kind) in _LABEL_KINDS:
+        return is_label(value)
+    return is_object_name(kind.group, value)
+
+
+def _texts(pieces: tuple[str | Printed, ...]) -> Iterator[str]:
+    for piece in pieces:
+        if isinstance(piece, str):
+            yield piece
+        elif piece.captured:
+            yield from _texts(piece.captured)
+
+
+def _is_free_text(sources: Sources, part: Part, path: Path) -> bool:
+    """Whether the CRD says that a field is text, and not which."""
+    schema = sources.schema(path)
+    return schema is not None and schema.get("type") == "string" and sources.is_free(path, part)
+
+
+# -- names that two objects share --------------------------------------------------------------------------------------
+
+
+def _check_collisions(part: Part, sources: Sources, findings: Findings) -> None:
+    own = sources.places(part, _differs_between_resources)
+    by_item = sources.places(part, lambda path: path[0] == "item", by_item=True) if part.view.item else frozenset()
+    given = _given_namespace(part, sources)
+    scope = "" if sources.crd is not None and not sources.crd.namespaced else " of one namespace"
+    for body in sources.bodies(part):
+        fields = list(body.fields())
+        names = [field for field in fields if field.path == _NAME]
+        if len(names) != 1 or any(field.spread and field.path in {(), ("metadata",)} for field in fields):
+            continue
+        name = names[0]
+        placed = [
+            slot.place
+            for field in (name, *(each for each in fields if each.path == _NAMESPACE))
+            for slot in field.slots
+        ]
+        kind = body.kind.kind
+        if not own.intersection(placed) and not any(_differs_between_resources(path) for path in given):
+            message = (
+                f"the {kind} of two {sources.watch.rule.kind.kind}s{scope} would have the same name: "
+                "use metadata.name in it"
+            )
+            findings.warning("name-collision", message, name.site)
+        elif part.view.item and not by_item.intersection(placed) and not any(path[0] == "item" for path in given):
+            message = (
+                f"the {kind} of each item of `forEach` would have the same name: "
+                f"use `{part.view.item}` or `index` in it"
+            )
+            findings.warning("name-collision", message, name.site)
+
+
+def _differs_between_resources(path: Path) -> bool:
+    """Whether a field can differ between two CRs of one namespace. That of another object may, for all we know."""
+    return path[0] != "item" and path[:2] != ("metadata", "namespace")
+
+
+def _given_namespace(part: Part, sources: Sources) -> list[Path]:
+    """The fields that `namespace` of the child reads."""
+    child = part.child
+    found: list[Path] = []
+    for each in sources.watch.parts:
+        if each.key == "namespace" and each.child is child:
+            for reference in each.compiled.references:
+                is_item = reference.path[0] in {part.view.item, "index"}
+                found.append(("item",) if is_item else reference.path)
+    return found

@@ -1,0 +1,126 @@
+"""Fields by which a custom resource decides what a Pod runs and reaches, or what somebody may do.
+
+Users who may write custom resources of the kind then have these powers, without the permissions that they need
+otherwise. A value that the CRD bounds, by an enum, a pattern or a rule, is a decision of the CRD, and a number decides
+little: both are left out, except that a number or a boolean in a securityContext matters as well. A field that is
+called an image says itself what it decides, so it may become an image.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from ruleop.checking.sources import NUMBERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.checking.bodies import Field, FieldPath
+    from ruleop.checking.sources import Path, Sources
+    from ruleop.kinds import Kind
+    from ruleop.rules import Findings
+    from ruleop.rules.checks.scopes import Part
+
+_POD_SPECS: Final[dict[tuple[str, str], FieldPath]] = {
+    ("", "Pod"): ("spec",),
+    ("", "PodTemplate"): ("template", "spec"),
+    ("", "ReplicationController"): ("spec", "template", "spec"),
+    ("apps", "Deployment"): ("spec", "template", "spec"),
+    ("apps", "StatefulSet"): ("spec", "template", "spec"),
+    ("apps", "DaemonSet"): ("spec", "template", "spec"),
+    ("apps", "ReplicaSet"): ("spec", "template", "spec"),
+    ("batch", "Job"): ("spec", "template", "spec"),
+    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template", "spec"),
+}
+_RBAC: Final = "rbac.authorization.k8s.io"
+_CONTAINERS: Final = frozenset({"containers", "initContainers", "ephemeralContainers"})
+_HOST: Final = frozenset({"hostNetwork", "hostPID", "hostIPC", "hostUsers"})
+_ACCOUNT: Final = frozenset({"serviceAccountName", "serviceAccount"})
+_OWN_VOLUMES: Final = frozenset({"name", "emptyDir", "persistentVolumeClaim", "configMap", "downwardAPI", "ephemeral"})
+"""Volumes that hold nothing which the namespace does not show to everybody who may read it."""
+_FIXED_IMAGE: Final = re.compile(r"[^:@]*[a-z0-9][:@].*|.*/.*[a-z0-9][:@].*", re.DOTALL)
+_FLAG: Final = re.compile(r"-[^=\s]+=.*", re.DOTALL)
+_POWERS: Final = {
+    "image": "which program runs",
+    "command": "which program runs",
+    "args": "the arguments of a program",
+    "volumes": "which data of the node or of Secrets a Pod reads",
+    "securityContext": "what a Pod may do on its node",
+    "host": "what a Pod may do on its node",
+    "account": "the permissions of a Pod",
+    "rules": "what somebody may do",
+}
+
+
+def check_sensitive_fields(sources: Sources, findings: Findings) -> None:
+    for part in sources.body_parts:
+        texts = sources.places(part, partial(_is_decided, sources, part), clean=NUMBERS)
+        images = sources.places(part, partial(_is_decided_image, sources, part), clean=NUMBERS)
+        any_value = sources.places(part, lambda path: path[0] == "spec")
+        for body in sources.bodies(part):
+            for field, what in _sensitive(list(body.fields()), body.kind):
+                found = {"image": images, "securityContext": any_value, "host": any_value}.get(what, texts)
+                for slot in field.slots:
+                    if slot.place in found:
+                        name = ".".join(str(step) for step in field.path if isinstance(step, str))
+                        message = f"`{slot.place.expression}` lets a CR decide {_POWERS[what]} ({name}): {_TO_DO}"
+                        findings.warning(
+                            "sensitive-field", message, slot.place.site, word=slot.place.expression, start=part.site
+                        )
+
+
+_TO_DO: Final = "bound it in the CRD with an enum or a pattern, or allow it with a reason"
+
+
+def _is_decided(sources: Sources, part: Part, path: Path) -> bool:
+    return sources.is_free(path, part)
+
+
+def _is_decided_image(sources: Sources, part: Part, path: Path) -> bool:
+    return "image" not in (path[-1] or "").lower() and sources.is_free(path, part)
+
+
+def _sensitive(fields: list[Field], kind: Kind) -> Iterator[tuple[Field, str]]:
+    if kind.group == _RBAC:
+        for field in fields:
+            if field.path[:1] in {("rules",), ("subjects",), ("roleRef",), ("aggregationRule",)} or not field.path:
+                yield field, "rules"
+        return
+    prefix = _POD_SPECS.get((kind.group, kind.kind))
+    if prefix is None:
+        return
+    for field in fields:
+        if field.path[: len(prefix)] == prefix and (what := _in_pod(field, field.path[len(prefix) :])):
+            yield field, what
+
+
+def _in_pod(field: Field, path: FieldPath) -> str:
+    """What a field of a Pod's spec decides; "" if nothing that matters here."""
+    if not path:
+        return "image" if field.spread else ""
+    first = path[0]
+    if first in _ACCOUNT:
+        return "account"
+    if first in _HOST:
+        return "host"
+    if first == "securityContext":
+        return "securityContext"
+    if first == "volumes":
+        return "" if len(path) > 2 and path[2] in _OWN_VOLUMES else "volumes"
+    return _in_container(field, path[2:]) if first in _CONTAINERS else ""
+
+
+def _in_container(field: Field, path: FieldPath) -> str:
+    if not path:
+        return "image"  # whole containers
+    if path[0] == "securityContext":
+        return "securityContext"
+    literal = next((piece for piece in field.pieces if isinstance(piece, str)), "")
+    begins = literal if field.pieces and isinstance(field.pieces[0], str) else ""
+    if path[0] == "image":
+        return "" if _FIXED_IMAGE.fullmatch(begins) else "image"
+    if path[0] in ("command", "args"):
+        return "" if _FLAG.fullmatch(begins) else str(path[0])
+    return ""

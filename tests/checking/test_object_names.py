@@ -1,0 +1,125 @@
+"""Names and labels that the API server would reject, and names that two objects would share."""
+
+import pytest
+
+from tests.checking.projects import said
+from tests.definitions import definition
+from tests.rules.projects import watch
+
+FREE = "{type: object, properties: {team: {type: string}, tier: {type: string, enum: [a, b]}, code: {type: string, pattern: '^[a-z]+$'}, size: {type: integer}, names: {type: array, items: {type: string}}}}"
+
+
+def names(template: str, *, kind: str = "v1/ConfigMap", body: str = "", child: str = "") -> list[str]:
+    version, _, name = kind.rpartition("/")
+    files = {
+        "templates/a.yaml": f"apiVersion: {version}\nkind: {name}\nmetadata:\n  {template}\n",
+        "crds/apps.yaml": definition(spec=FREE),
+    }
+    watches = watch(f"{body}\nchildren:\n  a:\n    template: a.yaml\n    {child}")
+    return [
+        each.replace("templates/a.yaml:", "").partition(": warning: ")[2] or each.replace("templates/a.yaml:", "")
+        for each in said(watches, files)
+        if each.startswith(("RO504", "RO505"))
+    ]
+
+
+TO_DO = "make one with `dns_label`, or give the field a pattern and a maxLength in the CRD"
+
+
+@pytest.mark.parametrize(
+    ("template", "kind", "message"),
+    [
+        ("name: '{{ metadata.name }}_web'", "v1/ConfigMap", '"_" cannot be in a name'),
+        ("name: Web-{{ metadata.name }}", "v1/ConfigMap", '"W" cannot be in a name'),
+        ("name: web.{{ metadata.name }}", "v1/Service", '"." cannot be in a name'),
+        ("name: My_Config", "v1/ConfigMap", '"M" cannot be in a name'),
+        ("name: {{ metadata.name }}-" + 70 * "x", "v1/Service", "this name has at least 71 characters, and at most 63"),
+        ("namespace: Team", "v1/ConfigMap", '"T" cannot be in a namespace'),
+        ("labels: {a: 'x y'}", "v1/ConfigMap", '" " cannot be in a label value'),
+        ("labels: {a: '{{ metadata.name }}/x'}", "v1/ConfigMap", '"/" cannot be in a label value'),
+    ],
+)
+def test_literal_characters_that_no_name_has_are_mistakes(template, kind, message):
+    (found, *_) = names(template + "\n  name: {{ metadata.name }}" * ("name:" not in template), kind=kind, body="")
+    assert message in found
+
+
+def test_a_name_of_free_text_is_a_warning():
+    assert names("name: '{{ metadata.name }}-{{ spec.team }}'") == [
+        f"`spec.team` may be any text, and so no valid name: {TO_DO}"
+    ]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "{{ spec.team | dns_label }}",
+        "{{ spec.team | sha256 }}",
+        "{{ spec.tier }}",
+        "{{ spec.code }}",
+        "{{ spec.size }}",
+        "{{ spec.names | length }}",
+        "{{ spec.unknown }}",
+    ],
+)
+def test_a_bounded_value_makes_a_name(value):
+    assert names(f"name: '{{{{ metadata.name }}}}-{value}'") == []
+
+
+def test_free_text_is_followed_through_let_items_and_loops():
+    found = names(
+        "name: '{{ metadata.name }}-{{ short }}-{{ item }}'",
+        body="let: {short: '{{ spec.team | lower }}'}",
+        child="forEach: spec.names",
+    )
+    assert sorted(each.partition("` ")[0] for each in found) == ["`item", "`short"]
+
+
+def test_what_validate_or_when_looks_at_is_bounded():
+    template = "name: '{{ metadata.name }}-{{ spec.team }}'"
+    assert names(template, body="validate:\n  - {rule: spec.team | length < 9, message: too long}") == []
+    assert names(template, child="when: spec.team is not defined") == []
+
+
+def test_names_of_roles_are_free():
+    assert names("name: 'System:{{ metadata.name }}'", kind="rbac.authorization.k8s.io/v1/Role") == []
+
+
+def test_a_constant_name_is_shared_by_all_resources_of_a_namespace():
+    assert names("name: web") == [
+        "the ConfigMap of two Apps of one namespace would have the same name: use metadata.name in it"
+    ]
+    assert names("name: '{{ vars.prefix }}-web'", body="vars: {prefix: a}") != []
+    assert names("name: '{{ metadata.namespace }}-web'") != []
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("{{ metadata.name | sha256 }}", ""),
+        ("{{ cr.metadata.uid }}", ""),
+        ("{{ full }}-x", "let: {full: '{{ metadata.name }}'}"),
+        ("{{ names.full }}-x", "let: {names: {full: '{{ metadata.name }}'}}"),
+        ("{{ spec.code }}", ""),
+        ("{{ other.data.name }}", "observe: {other: {version: v1, kind: ConfigMap, name: a}}"),
+    ],
+)
+def test_a_name_of_the_resource_is_its_own(name, body):
+    assert names(f'name: "{name}"', body=body) == []
+
+
+def test_items_have_names_of_their_own():
+    child = "forEach: spec.names\n    as: each"
+    assert names("name: '{{ metadata.name }}-x'", child=child) == [
+        "the ConfigMap of each item of `forEach` would have the same name: use `each` or `index` in it"
+    ]
+    assert names("name: '{{ metadata.name }}-{{ index }}'", child=child) == []
+    assert names("name: '{{ metadata.name }}-{{ each | dns_label }}'", child=child) == []
+
+
+def test_items_may_differ_in_their_namespace():
+    child = "forEach: spec.names\n    as: each"
+    found = names(
+        "name: '{{ metadata.name }}'\n  namespace: '{{ each | dns_label }}'", child=child, body="reach: cluster"
+    )
+    assert found == []
