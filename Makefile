@@ -38,6 +38,7 @@ test: $(STAMP)  ## the fast tests, no cluster needed
 
 test-all: $(STAMP)  ## all tests without a cluster: the slow ones too, and properties on more examples
 	$(call step,all tests without a cluster,$(TESTS) --hypothesis-profile=$(HYPOTHESIS_PROFILE))
+	$(call step,the tests of the operator on the server in memory,$(TESTS) --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib" --cluster-server=memory --dist=loadscope tests/cluster)
 
 coverage: $(STAMP)  ## the fast tests, with branch coverage
 	$(call step,the fast tests with branch coverage,$(BIN)/pytest -q -m "not slow" --cov --cov-report=term-missing:skip-covered)

@@ -7,6 +7,7 @@ that improves a cell is grown at once, as long as its cost per KiB grows with it
 from __future__ import annotations
 
 import random
+import resource
 import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ BOUND_TEXT: Final = 2048
 LEAST: Final = 2.0
 """KiB of a resource that are always counted, so that cost per KiB does not favour empty ones."""
 
-STATE_FORMAT: Final = 5
+STATE_FORMAT: Final = 6
 SAVED_EVERY: Final = 20.0
 MAX_GROWING: Final = 64
 TOURNAMENT: Final = 4
@@ -78,6 +79,7 @@ class State:
     runs: int = 0
     unusable: int = 0
     seconds: float = 0.0  # wall time of all sessions
+    cpu_seconds: float = 0.0  # of the search and its processes
     cells: dict[str, dict[str, Entry]] = field(default_factory=dict)
     findings: dict[str, Entry] = field(default_factory=dict)  # by hot function and bound
     first: dict[str, float] = field(default_factory=dict)  # seconds until each finding
@@ -86,7 +88,7 @@ class State:
     def save(self, path: Path) -> None:
         document = {
             "format": STATE_FORMAT,
-            **{name: getattr(self, name) for name in ("seed", "runs", "unusable", "seconds", "first")},
+            **{name: getattr(self, name) for name in ("seed", "runs", "unusable", "seconds", "cpu_seconds", "first")},
             "endings": dict(self.endings),
             "cells": {
                 cell: {name: each.as_json() for name, each in entries.items()} for cell, entries in self.cells.items()
@@ -135,11 +137,12 @@ class Search:
     def run(self, options: Options, report: Callable[[State], None] = lambda _: None) -> None:
         """Searches until the time is over, and saves the state regularly."""
         start, before, saved = time.monotonic(), self.state.seconds, 0.0
+        cpu_before = self.state.cpu_seconds - _cpu_seconds()
         active: dict[Process, Gene] = {}
         left = options.most
         try:
             while (now := time.monotonic() - start) < options.seconds and (left > 0 or active):
-                self.state.seconds = before + now
+                self.state.seconds, self.state.cpu_seconds = before + now, cpu_before + _cpu_seconds()
                 if now - saved > SAVED_EVERY:
                     saved = now
                     self.state.save(self.path)
@@ -210,6 +213,12 @@ class Search:
         known = self.state.findings.get(name)
         if known is None or _severity(entry.reading) > _severity(known.reading):
             self.state.findings[name] = entry
+
+
+def _cpu_seconds() -> float:
+    """What this process and its ended ones have used so far."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def _place(bound: str, reading: Reading) -> str:

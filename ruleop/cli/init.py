@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ruleop.cli.documents import read_documents
+from ruleop.cli.generate_schema import schema_files
 from ruleop.cli.program import DONE, Command, UsageError
 from ruleop.cli.terminal import print_lines
 from ruleop.kinds import Kind
@@ -82,7 +83,7 @@ def command(
             project = empty_project(named)
         if not samples:
             project = replace(project, notes=(*_defaults(group, version, kind or "".join(manifests)), *project.notes))
-        files = project_files(project)
+        files = project_files(project, schema_files())
         write_files(Path(folder), files)
     except (ScaffoldError, ExistsError) as error:
         raise UsageError(str(error)) from None
@@ -119,5 +120,5 @@ def _report(project: NewProject, folder: str, count: int) -> Iterator[Line]:
     yield ()
     yield (Span(f"{count} files in {folder}. Try:", Tone.GOOD),)
     apply = f"--apply {EXISTING}/ --apply examples/" if project.existing else "--apply examples/"
-    for line in (f"cd {folder}", "ruleop check", f"ruleop dev {apply}"):
+    for line in (f"cd {folder}", "ruleop check", "ruleop test", f"ruleop dev {apply}"):
         yield (Span(f"  {line}"),)

@@ -43,6 +43,7 @@ COMMANDS: Final = {
     "plan": "Show what one reconcile of a custom resource would do.",
     "render": "Print the children of a custom resource as YAML.",
     "run": "Run the operator against a cluster.",
+    "test": "Run the tests of a project.",
     "version": "Print the versions of ruleop, Python and the client library.",
 }
 """The commands with their line in `ruleop --help`, which therefore need not import them."""

@@ -96,7 +96,7 @@ def plan(
 
 class Planning:
     """A plan in the making: `plan`, but in steps, so that a plan for thousands of objects can let others run in
-    between. Its account is charged only while it runs."""
+    between. Its account is charged only while it runs; the plans of one pass share one."""
 
     def __init__(
         self,
@@ -107,8 +107,9 @@ class Planning:
         *,
         foresee: bool = True,
         masks: bool = True,
+        account: Account | None = None,
     ) -> None:
-        self.account = Account()
+        self.account = account or Account()
         self._planner = _Planner(rule, resource, observed, history, foresee=foresee, masks=masks)
         self._steps = self._planner.steps()
 

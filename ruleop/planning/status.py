@@ -15,7 +15,7 @@ from ruleop.merge.equality import fingerprint
 from ruleop.merge.normalise import as_json, with_integers, without_nulls
 from ruleop.planning.changes.failures import public_error
 from ruleop.planning.model.actions import Problem, State, StatusWrite
-from ruleop.planning.model.conditions import PAUSE, Condition, Conditions
+from ruleop.planning.model.conditions import PAUSE, Condition, Conditions, type_of
 from ruleop.schema.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.templating import Omit, TextTemplate, Waiting
 from ruleop.templating.values.budget import METER, Exhausted, size_of
@@ -226,7 +226,7 @@ def status_write(
     observed_generation = generation if info.status_subresource and isinstance(generation, int) else None
     before, written = live.get("conditions"), [each.as_json() for each in conditions]
     if pause:
-        kept = _KEPT_DURING_PAUSE & {each.get("type") for each in before or () if isinstance(each, dict)}
+        kept = _KEPT_DURING_PAUSE & set(map(type_of, before if isinstance(before, list) else ()))
         written = [each for each in written if each["type"] not in kept]
     else:
         before = _without_retired(observed.retired, before)
@@ -265,7 +265,7 @@ def _without_retired(retired: Collection[str], live: Any) -> Any:
     """The conditions without those that the rules no longer have."""
     if not retired or not isinstance(live, list):
         return live
-    return [each for each in live if not isinstance(each, dict) or each.get("type") not in retired]
+    return [each for each in live if type_of(each) not in retired]
 
 
 def _merged(live: Any, conditions: list[dict[str, Any]], generation: int | None, now: str) -> list[dict[str, Any]]:
@@ -275,7 +275,7 @@ def _merged(live: Any, conditions: list[dict[str, Any]], generation: int | None,
     fresh = {each["type"]: each for each in conditions}
     result = []
     for before in theirs:
-        new = fresh.pop(before.get("type", ""), None)
+        new = fresh.pop(type_of(before), None)
         if new is not None:
             result.append(_updated_condition(before, new, generation, now))
         elif before.get("type") != PAUSE or before.get("reason") != PAUSE:

@@ -35,7 +35,7 @@ from ruleop.planning.model.actions import (
     ServerSideApply,
     State,
 )
-from ruleop.planning.model.conditions import NEGATIVE
+from ruleop.planning.model.conditions import NEGATIVE, type_of
 
 if TYPE_CHECKING:
     from ruleop.errors import Site
@@ -236,8 +236,8 @@ class _PlanText:
 
     def _conditions(self) -> Iterator[Line]:
         old = (self.resource.get("status") or {}).get("conditions")
-        known = [each for each in old if isinstance(each, Mapping)] if isinstance(old, list) else []
-        before = {each.get("type"): each.get("status") for each in known}
+        known = [each for each in old if type_of(each)] if isinstance(old, list) else []
+        before = {type_of(each): shortened(str(each.get("status")), 20) for each in known}
         conditions = list(self.plan.conditions or ())
         wide = max((len(each.type) for each in conditions), default=0)
         above = [*(problem.message for problem in self.plan.problems), *(wait.for_what for wait in self.plan.waits)]

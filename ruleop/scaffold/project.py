@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.scaffold.definition import definition
 from ruleop.scaffold.naming import kebab, plural
-from ruleop.scaffold.schemas import WATCHES, schema_comment, schema_files
+from ruleop.scaffold.schemas import TESTS, WATCHES, schema_comment
 from ruleop.scaffold.yaml_layout import Expr, rules_text, template_text
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ class NewProject:
         return kebab(self.kind.kind)
 
 
-def project_files(project: NewProject) -> dict[str, str]:
-    """The text of each file, by its path in the project."""
+def project_files(project: NewProject, schemas: Mapping[str, str]) -> dict[str, str]:
+    """The text of each file, by its path in the project. `schemas` are for editors, by the names of their files."""
     folder = project.folder
     crd = definition(
         project.kind,
@@ -84,8 +84,9 @@ def project_files(project: NewProject) -> dict[str, str]:
         files[f"examples/{_name(sample)}.yaml"] = rules_text(sample)
     for existing in project.existing:
         files[f"{EXISTING}/{_name(existing)}.yaml"] = rules_text(existing)
-    files[f"tests/{folder}.test.yaml"] = rules_text([_test(project, sample) for sample in project.samples])
-    files |= {f"{SCHEMAS}/{name}": text for name, text in schema_files().items()}
+    cases = rules_text([_test(project, sample) for sample in project.samples])
+    files[f"tests/{folder}.test.yaml"] = f"{schema_comment(f'../{SCHEMAS}/{TESTS}')}\n{cases}"
+    files |= {f"{SCHEMAS}/{name}": text for name, text in schemas.items()}
     files["README.md"] = _readme(project)
     files[".gitignore"] = "*.kubeconfig\n.venv/\n"
     return files

@@ -1,4 +1,4 @@
-"""JSON Schemas for editors, of watches.yaml and of rule tests."""
+"""Files with JSON Schemas for editors."""
 
 from __future__ import annotations
 
@@ -7,25 +7,16 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from ruleop.printable import printable_json
-from ruleop.rules import watches_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ruleop.kinds import JSON
 
 WATCHES: Final = "watches.schema.json"
-
-_SCHEMAS: Final[dict[str, Callable[[], dict[str, JSON]]]] = {WATCHES: watches_schema}
-"""The schemas, by the names of their files."""
+TESTS: Final = "tests.schema.json"
 
 
-def schema_files() -> dict[str, str]:
-    """The text of each schema, by the name of its file: the same bytes each time."""
-    return {name: _text(schema()) for name, schema in _SCHEMAS.items()}
-
-
-def _text(schema: dict[str, JSON]) -> str:
+def schema_text(schema: dict[str, JSON]) -> str:
+    """The file of a schema: the same bytes each time."""
     document = orjson.dumps(schema, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     return printable_json(document.decode())
 

@@ -207,6 +207,25 @@ def test_a_case_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert case.changed(case.resource())["spec"] == {"text": "a"}
 
 
+def test_a_deletion_is_measured_at_last_and_observed_objects_are_there() -> None:
+    watch = """
+    - group: example.com
+      version: v1
+      kind: App
+      observe: {o0: {version: v1, kind: Pod, selector: {seen: o0}}, o1: {version: v1, kind: Pod, name: o1-0}}
+      status: {count: "{{ o0 | length }}", a: "{{ o1.spec.a }}"}
+      finalize:
+        f0: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ o1.spec.a }}"}}}
+    """
+    seen = {"o0": "[{'a': 'b'} for i in range(7)]", "o1": "[{'a': 'c'}]"}
+    work = Passes(Case({"watches.yaml": watch}, seen=seen, status="{'count': 1}", deleted=True))
+    assert work.resource["status"] == {"count": 1}
+    reading = work.run()
+    assert list(reading.phases) == ["create", "edit", "delete"]
+    assert not reading.failed
+    assert [key.name for key in work.cluster.objects if key.kind == "ConfigMap"] == ["c"]
+
+
 @pytest.mark.parametrize("name", sorted(CHANGES))
 def test_every_change_keeps_the_type_of_a_value(name: str) -> None:
     value = {"a": [1, "b", {"c": None}], "d": "e"}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import jsonschema
 import pytest
+import yaml
 
 
 def test_the_schema_of_watches_yaml_goes_to_stdout(ruleop):
@@ -15,10 +17,21 @@ def test_the_schema_of_watches_yaml_goes_to_stdout(ruleop):
     assert ruleop("generate", "schema").out == ran.out
 
 
-def test_with_out_it_is_a_file_with_the_same_bytes(ruleop, tmp_path):
+def test_with_out_both_are_files_with_the_same_bytes(ruleop, tmp_path):
     out = tmp_path / "schemas"
-    assert ruleop("generate", "schema", "--out", str(out)).out == f"{out}/watches.schema.json: written\n"
+    ran = ruleop("generate", "schema", "--out", str(out))
+    assert ran.out == f"{out}/watches.schema.json: written\n{out}/tests.schema.json: written\n"
     assert (out / "watches.schema.json").read_text() == ruleop("generate", "schema").out
+    assert (out / "tests.schema.json").read_text() == ruleop("generate", "schema", "--tests").out
+
+
+def test_the_schema_of_rule_tests_accepts_those_of_the_examples(ruleop):
+    schema = json.loads(ruleop("generate", "schema", "--tests").out)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    files = sorted((Path(__file__).parents[2] / "examples").rglob("*.test.yaml"))
+    assert files
+    for file in files:
+        jsonschema.validate(yaml.safe_load(file.read_text()), schema, jsonschema.Draft202012Validator)
 
 
 def test_a_current_file_is_not_written_again(ruleop, tmp_path):
@@ -34,14 +47,15 @@ def test_check_reports_a_file_that_is_not_current_and_leaves_it(ruleop, tmp_path
     if text is not None:
         file.write_text(text)
     ran = ruleop("generate", "schema", "--out", str(tmp_path), "--check")
-    assert (ran.status, ran.out) == (1, f"{file}: not current\n")
+    assert (ran.status, ran.out) == (1, f"{file}: not current\n{tmp_path}/tests.schema.json: not current\n")
     assert file.exists() is (text is not None)
 
 
 def test_check_of_a_current_file_succeeds(ruleop, tmp_path):
     ruleop("generate", "schema", "--out", str(tmp_path))
     ran = ruleop("generate", "schema", "--out", str(tmp_path), "--check")
-    assert (ran.status, ran.out) == (0, f"{tmp_path}/watches.schema.json: current\n")
+    assert ran.status == 0
+    assert ran.out == f"{tmp_path}/watches.schema.json: current\n{tmp_path}/tests.schema.json: current\n"
 
 
 def test_check_needs_a_folder(ruleop):

@@ -56,7 +56,7 @@ def test_an_existing_file_is_a_refusal_with_its_name_and_nothing_is_written(here
 
 def test_a_second_init_names_one_of_the_files(here, ruleop):
     ruleop("init", "app")
-    assert "app/watches.yaml exists and 8 more: nothing was written" in ruleop("init", "app").err
+    assert "app/watches.yaml exists and 9 more: nothing was written" in ruleop("init", "app").err
 
 
 def test_other_files_of_the_folder_stay(here, ruleop):
@@ -123,9 +123,10 @@ def test_manifests_become_templates_and_the_output_says_what_became_of_them(here
         "- Event/news.1 was left out: made by controllers.",
         f"- Secret/mail was not copied: users make such a Secret, and spec.mailSecret has its name. {PLACEHOLDER}",
         "",
-        "9 files in op. Try:",
+        "10 files in op. Try:",
         "  cd op",
         "  ruleop check",
+        "  ruleop test",
         "  ruleop dev --apply existing/ --apply examples/",
     ]
     assert ruleop("check", "-C", "op").out == "No errors in 1 rule, 1 child, 1 template, 1 CRD.\n"
@@ -152,7 +153,7 @@ def test_what_it_writes_is_the_same_each_time(here, ruleop):
     for folder in ("a", "b"):
         ruleop("init", folder)
     files = [path.relative_to(here / "a") for path in (here / "a").rglob("*") if path.is_file()]
-    assert len(files) == 9
+    assert len(files) == 10
     assert all((here / "a" / path).read_bytes() == (here / "b" / path).read_bytes() for path in files)
 
 

@@ -51,7 +51,7 @@ def test_defaults_of_the_definition_are_filled_in_before_rendering(project, rule
     assert "replicas: 7" in ruleop("render", "-f", "site.yaml").out
 
 
-def test_a_resource_may_come_from_stdin(project, ruleop):
+def test_a_resource_can_be_read_from_stdin(project, ruleop):
     text = (project.root / "site.yaml").read_text()
     assert ruleop("render", "-f", "-", stdin=text).out == ruleop("render", "-f", "site.yaml").out
 
@@ -69,14 +69,14 @@ def test_the_output_is_yaml_with_the_same_values(project, ruleop):
     assert documents[0].data()["data"]["page"] == page
 
 
-def test_a_waiting_child_is_a_comment_with_its_place(project, ruleop):
+def test_a_waiting_child_is_rendered_as_a_comment_with_its_position(project, ruleop):
     project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ web.status.note }}")
     ran = ruleop("render", "-f", "site.yaml")
     assert ran.status == 0
     assert ran.out.endswith("---\n# config waits for web.status.note  templates/config.yaml.j2:4\n")
 
 
-def test_existing_objects_end_waits(project, ruleop):
+def test_a_value_of_an_existing_object_ends_the_wait_for_it(project, ruleop):
     project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ web.status.note }}")
     project.write("live.yaml", live("blog", status="{note: here}"))
     assert "page: here" in ruleop("render", "-f", "site.yaml", "--with", "live.yaml").out

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from controlplane.cluster import ControlPlane
     from controlplane.fixtures import Kubectl
 
+pytestmark = pytest.mark.real_server("it is what is tested")
+
 TESTS = Path(__file__).resolve().parent.parent
 CONTAINERS = [{"name": "main", "image": "example.com/never-pulled:1"}]
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from controlplane.cluster import ControlPlane
 
+pytestmark = pytest.mark.real_server("RBAC, and kubectl's diff of the published manifests")
+
 
 @pytest.fixture(scope="module")
 def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[deployed.Deployed]:

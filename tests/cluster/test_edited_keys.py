@@ -9,7 +9,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from controlplane.cluster import ControlPlane
 
 from tests.cluster.databases import Database, operating
 from tests.cluster.operator import eventually
@@ -17,6 +16,9 @@ from tests.cluster.operator import eventually
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from controlplane.cluster import ControlPlane
+
+    from tests.cluster.conftest import NewCluster
     from tests.cluster.operator import Operator
 
 RULES = """
@@ -46,8 +48,8 @@ def child(name: str, apply: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def plane() -> Iterator[ControlPlane]:
-    with ControlPlane(controllers=False) as plane:
+def plane(new_cluster: NewCluster) -> Iterator[ControlPlane]:
+    with new_cluster(controllers=False) as plane:
         yield plane
         plane.check()
 

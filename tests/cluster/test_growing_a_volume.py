@@ -10,7 +10,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from controlplane.cluster import ControlPlane
 
 from tests.cluster.databases import Database, operating
 from tests.cluster.operator import eventually
@@ -18,6 +17,12 @@ from tests.cluster.operator import eventually
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from controlplane.cluster import ControlPlane
+
+    from tests.cluster.conftest import NewCluster
+
+pytestmark = pytest.mark.real_server("kubectl is typed by the administrator")
 
 SET = """
 apiVersion: apps/v1
@@ -55,8 +60,8 @@ children:
 
 
 @pytest.fixture(scope="module")
-def plane() -> Iterator[ControlPlane]:
-    with ControlPlane() as plane:
+def plane(new_cluster: NewCluster) -> Iterator[ControlPlane]:
+    with new_cluster() as plane:
         plane.api().merge("/apis/storage.k8s.io/v1/storageclasses/kwok-volume", {"allowVolumeExpansion": True})
         yield plane
         plane.check()

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from ruleop.localcluster.objects.managed import Tracking
     from tests.cluster.objects import Subject
 
+pytestmark = pytest.mark.real_server("it says what the server in memory should do")
+
 JSON = Any
 EXAMPLES = int(os.environ.get("RULEOP_OBJECTS_EXAMPLES", "0"))
 STORIES = settings(

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 
     from tests.cluster.objects import Subject
 
+pytestmark = pytest.mark.real_server(
+    "it says what a merge should be; the server in memory has the same functions as ruleop"
+)
+
 JSON = Any
 Step = str | tuple[str, Any]
 """A name, ("item", keys) or ("member", fingerprint)."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from controlplane.cluster import ControlPlane
 
+pytestmark = pytest.mark.real_server("RBAC decides who may read the metrics")
+
 OPERATOR, SCRAPER, OTHER = ("ruleop-system", "ruleop"), ("monitoring", "prometheus"), ("monitoring", "other")
 ACCOUNTS = (OPERATOR, SCRAPER, OTHER)
 

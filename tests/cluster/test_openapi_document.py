@@ -14,6 +14,8 @@ from tests.cluster.test_schema_table import renamed
 if TYPE_CHECKING:
     from tests.cluster.server import Client
 
+pytestmark = pytest.mark.real_server("it says what the documents should be")
+
 VERSIONS = sorted({resource.info.kind[:2] for resource in served_resources()})
 STREAMS = ("/attach", "/exec", "/log", "/portforward", "/proxy")
 

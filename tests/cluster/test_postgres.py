@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from controlplane.cluster import ControlPlane
     from controlplane.fixtures import Kubectl
 
+pytestmark = pytest.mark.real_server("kubectl is typed by the administrator")
+
 PROJECT = "examples/postgres"
 CHILDREN = {
     "secrets": ["orders-postgres"],

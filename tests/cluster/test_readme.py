@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from controlplane.cluster import ControlPlane
 
+pytestmark = pytest.mark.real_server("kubectl is typed by the reader")
+
 LINES = [command.line for block in blocks() if block.mark == "needs a cluster" for command in block.commands]
 IN_MEMORY = [command.line for block in blocks() if block.mark == "needs kubectl" for command in block.commands]
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from tests.cluster.server import Client
 
+pytestmark = pytest.mark.real_server("it says what the tables should be")
+
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 # This kind is not stored.
 LISTED = [each for each in served_resources() if "list" in each.verbs and each.info.kind.kind != "ComponentStatus"]

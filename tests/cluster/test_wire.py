@@ -338,6 +338,7 @@ def test_immutable_fields_are_recognised(control_plane: ControlPlane, namespace:
     on(control_plane, test)
 
 
+@pytest.mark.real_server("RBAC refuses")
 def test_a_missing_permission_is_logged_and_the_watch_starts_when_it_is_granted(
     control_plane: ControlPlane, namespace: str
 ) -> None:
@@ -430,6 +431,7 @@ def test_a_kind_is_added_changes_its_scope_and_is_removed(control_plane: Control
     on(control_plane, test)
 
 
+@pytest.mark.real_server("tokens that expire")
 def test_rejected_and_rotated_tokens_are_replaced(control_plane: ControlPlane, namespace: str, tmp_path: Any) -> None:
     """A bound token of a service account, in a file that is replaced."""
     config = tmp_path / "config"
@@ -462,6 +464,7 @@ def test_rejected_and_rotated_tokens_are_replaced(control_plane: ControlPlane, n
     asyncio.run(test())
 
 
+@pytest.mark.real_server("kubectl describe")
 def test_events_are_recorded_and_counted(control_plane: ControlPlane, namespace: str) -> None:
     async def test(client: Client) -> None:
         made = await client.send(requests.create(MAPS, config_map(namespace, "x")))

@@ -7,6 +7,7 @@ in backticks or in a code block is not looked at: it is code, output, or a messa
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import re
 import tokenize
@@ -116,24 +117,30 @@ class Hit:
 
 def hits(texts: Iterator[Text], place: str) -> Iterator[Hit]:
     for text in texts:
+        flat = re.sub(r"\s", " ", text.text)
         for mark, pattern in _FOUND:
-            for match in pattern.finditer(re.sub(r"\s", " ", text.text)):
+            for match in pattern.finditer(flat):
                 line = text.line + text.text.count("\n", 0, match.start())
                 yield Hit(f"{place}:{line}", match.group(), mark.instead)
 
 
+@functools.lru_cache(maxsize=2)
+def parsed(source: str) -> tuple[ast.AST, ...]:
+    """All nodes of a module, in the order of `ast.walk`."""
+    return tuple(ast.walk(ast.parse(source)))
+
+
 def strings(source: str) -> Iterator[Text]:
     """The string literals of a module, of f-strings their text, without docstrings."""
-    tree = ast.parse(source)
-    prose = {id(node) for node in _docstrings(tree)}
-    for node in ast.walk(tree):
+    prose = {id(node) for node in _docstrings(source)}
+    for node in parsed(source):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
             yield Text(node.lineno, node.value)
 
 
 def prose(source: str) -> Iterator[Text]:
     """The docstrings of a module, those of its constants too, and its comments; comments on lines of their own as one text."""
-    for node in _docstrings(ast.parse(source)):
+    for node in _docstrings(source):
         yield Text(node.lineno, str(node.value))
     block: Text | None = None
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -153,7 +160,7 @@ def prose(source: str) -> Iterator[Text]:
 
 def names(source: str) -> Iterator[Text]:
     """The names that a module defines: its functions, classes, arguments and variables."""
-    for node in ast.walk(ast.parse(source)):
+    for node in parsed(source):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield Text(node.lineno, node.name)
         elif isinstance(node, ast.arg):
@@ -185,7 +192,7 @@ def _blank(match: re.Match[str]) -> str:
     return "…" + "\n" * match.group().count("\n")
 
 
-def _docstrings(tree: ast.AST) -> Iterator[ast.Constant]:
-    for node in ast.walk(tree):
+def _docstrings(source: str) -> Iterator[ast.Constant]:
+    for node in parsed(source):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.value

@@ -12,7 +12,10 @@ from tests.limits.shapes import SHAPES, Shape
 LIMITS = ("for one resource (at most", "are allowed", "the printed values have more than")
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+@pytest.mark.parametrize(
+    "shape",
+    [pytest.param(each, id=each.name, marks=[pytest.mark.slow] if each.slow else []) for each in SHAPES],
+)
 def test_an_expensive_pass_fits_or_names_its_limit(shape: Shape):
     found = shape.prepared()
     planned = found.run()

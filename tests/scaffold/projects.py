@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def planned(project: NewProject, root: Path) -> list[Plan]:
     """Writes the project, checks it, and plans each sample among the objects that users make."""
-    files = project_files(project)
+    files = project_files(project, {})
     write_files(root, files)
     loaded = load_with_sources(root, environ={})
     assert [str(finding) for finding in check_project(loaded)] == []

@@ -98,14 +98,14 @@ def test_with_another_name_all_objects_and_their_references_follow_it(path, tmp_
 
 
 def test_no_data_of_a_secret_is_in_any_file(tmp_path):
-    text = "\n".join(project_files(made(read(BLOG))).values())
+    text = "\n".join(project_files(made(read(BLOG)), {}).values())
     for value in ("aHVudGVyMg==", "aHVudGVyMw==", "hunter", "joe", "plaintext"):
         assert value not in text
 
 
 def test_a_secret_of_passwords_is_generated_and_another_is_observed(tmp_path):
     project = made(read(BLOG))
-    files = project_files(project)
+    files = project_files(project, {})
     assert yaml.safe_load(files["watches.yaml"])[0]["children"]["dbSecret"] == {
         "template": "blog/db-secret.yaml.j2",
         "apply": {"strategy": "create-only"},
@@ -264,4 +264,4 @@ def test_objects_of_a_cluster_give_the_project_that_their_manifests_give(path):
             claim["spec"].setdefault("storageClassName", "standard")  # assigned by the cluster, and lifted
     live = [dict(cluster.apply(each).obj) for each in read(path)]
     assert all(each["metadata"]["managedFields"] for each in live)
-    assert project_files(made(live)) == project_files(made(objects))
+    assert project_files(made(live), {}) == project_files(made(objects), {})

@@ -59,7 +59,7 @@ def test_each_sample_is_an_example_without_what_the_server_set(tmp_path):
     live = cr({"x": 1}, uid="u", resourceVersion="1", annotations=annotations, namespace="prod") | {"status": {"y": 2}}
     project = sample_project([live, cr({"x": 2, "y": "a"}, "other")])
     assert len(planned(project, tmp_path)) == 2
-    files = project_files(project)
+    files = project_files(project, {})
     assert "uid" not in files["examples/shop.yaml"]
     assert "last-applied" not in files["examples/shop.yaml"]
     assert "team: red" in files["examples/shop.yaml"]

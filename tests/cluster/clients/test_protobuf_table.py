@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import importlib.resources
 
+import pytest
+
 from tests.controlplane.protobuf_table import build
+
+pytestmark = pytest.mark.real_server("Go modules, and no server")
 
 
 def test_the_table_is_up_to_date() -> None:

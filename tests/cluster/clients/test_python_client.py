@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tests.cluster.clients.sides import Side, Sides
 
+pytestmark = pytest.mark.real_server("its answers are compared")
+
 APPLY = "application/apply-patch+yaml"
 
 
