@@ -69,8 +69,8 @@ def sample_project(objects: Sequence[Mapping[str, Any]]) -> NewProject:
     schema = fields([_contents(sample) for sample in samples])
     spec = schema["properties"].get("spec") or {}
     let = {"labels": {"app.kubernetes.io/name": kebab(kind.kind), "app.kubernetes.io/instance": NAME}}
-    workload = _workload(spec, samples[0])
-    children = workload or (_settings(spec, samples[0]),)
+    workload = _workload(spec)
+    children = workload or (_settings(spec),)
     return NewProject(
         kind=kind,
         samples=tuple(samples),
@@ -123,23 +123,20 @@ def _sample(obj: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
 # -- children -------------------------------------------------------------------------------------------------------
 
 
-def _workload(spec: Schema, sample: Mapping[str, Any]) -> tuple[NewChild, ...]:
+def _workload(spec: Schema) -> tuple[NewChild, ...]:
     """A Deployment for the first image of the spec, and a Service for the port beside it."""
     path = _image(spec)
     if path is None:
         return ()
-    beside, values = spec, sample["spec"]
+    beside = spec
     for name in path[:-1]:
-        beside, values = beside["properties"][name], values[name]
+        beside = beside["properties"][name]
     properties = beside["properties"]
     image = Expr(expression("spec", *path))
     container: dict[str, Any] = {"name": "main", "image": image}
-    name = sample["metadata"]["name"]
-    expected: dict[str, Any] = {"metadata": {"name": name}}
     replicas = {}
     if _is_given(beside, "replicas", "integer"):
         replicas = {"replicas": Expr(expression("spec", *path[:-1], "replicas"))}
-        expected["spec"] = {"replicas": values["replicas"]}
     has_port = _is_given(beside, "port", "integer") and properties["port"].get("maximum")
     if has_port:
         port = Expr(expression("spec", *path[:-1], "port"))
@@ -148,14 +145,11 @@ def _workload(spec: Schema, sample: Mapping[str, Any]) -> tuple[NewChild, ...]:
         container["resources"] = Expr(expression("spec", *path[:-1], "resources"))
     template = {"metadata": {"labels": Expr("labels")}, "spec": {"containers": [container]}}
     body = {"selector": {"matchLabels": Expr("labels")}, "template": template}
-    children = [
-        NewChild("deployment", _object("apps/v1", "Deployment", NAME, {"spec": {**replicas, **body}}), expected)
-    ]
+    children = [NewChild("deployment", _object("apps/v1", "Deployment", NAME, {"spec": {**replicas, **body}}))]
     if has_port:
         ports = [{"name": "http", "port": Expr(expression("spec", *path[:-1], "port")), "targetPort": "http"}]
         service = _object("v1", "Service", NAME, {"spec": {"selector": Expr("labels"), "ports": ports}})
-        expected = {"metadata": {"name": name}, "spec": {"ports": [{"port": values["port"]}]}}
-        children.append(NewChild("service", service, expected))
+        children.append(NewChild("service", service))
     return tuple(children)
 
 
@@ -175,10 +169,9 @@ def _is_given(schema: Schema, name: str, declared: str) -> bool:
     return inner.get("type") == declared and ("default" in inner or name in (schema.get("required") or ()))
 
 
-def _settings(spec: Schema, sample: Mapping[str, Any]) -> NewChild:
+def _settings(spec: Schema) -> NewChild:
     """A ConfigMap with the fields of the spec."""
     data: dict[str, Any] = {}
-    expected: dict[str, str] = {}
     for name, inner in (spec.get("properties") or {}).items():
         if not _KEY.fullmatch(name) or not _is_given(spec, name, str(inner.get("type"))):
             continue
@@ -186,15 +179,13 @@ def _settings(spec: Schema, sample: Mapping[str, Any]) -> NewChild:
         match inner["type"]:
             case "string":
                 data[name] = read
-                expected[name] = sample["spec"][name]
             case "object" | "array":
                 data[name] = Expr(f"{read.code} | to_json")
             case _:
                 data[name] = Expr(f"{read.code} | string")
     rest = {"data": data} if data else {}
     config = _object("v1", "ConfigMap", Joined((NAME, _CONFIG)), rest)
-    name = {"name": f"{sample['metadata']['name']}{_CONFIG}"}
-    return NewChild("config", config, {"metadata": name, **({"data": expected} if expected else {})})
+    return NewChild("config", config)
 
 
 def _object(api_version: str, kind: str, name: Any, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,4 +194,4 @@ def _object(api_version: str, kind: str, name: Any, body: Mapping[str, Any]) -> 
 
 
 def _status() -> dict[str, StatusField]:
-    return {"readyReplicas": StatusField("deployment.status.readyReplicas | default(0)", _REPLICAS, 0)}
+    return {"readyReplicas": StatusField("deployment.status.readyReplicas | default(0)", _REPLICAS)}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.scaffold.definition import definition
+from ruleop.scaffold.expectations import expected
 from ruleop.scaffold.naming import kebab, plural
 from ruleop.scaffold.schemas import TESTS, WATCHES, schema_comment
 from ruleop.scaffold.yaml_layout import Expr, rules_text, template_text
@@ -26,7 +27,6 @@ class NewChild:
 
     id: str
     template: Any
-    expected: Mapping[str, Any]  # a part of the object that the sample renders, for the rule test
     create_only: bool = False
     optional: bool = False  # its kind may be missing in a cluster
 
@@ -37,11 +37,10 @@ class NewChild:
 
 @dataclass(frozen=True, slots=True)
 class StatusField:
-    """A field of the status, and its value while nothing exists."""
+    """A field of the status: a number, 0 while nothing exists."""
 
     code: str
     schema: Schema
-    initial: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +115,19 @@ def _child(project: NewProject, child: NewChild) -> dict[str, Any]:
 
 
 def _test(project: NewProject, sample: Mapping[str, Any]) -> dict[str, Any]:
-    case: dict[str, Any] = {
-        "name": f"a new {project.kind.kind} gets its children ({_name(sample)})",
-        "resource": f"../examples/{_name(sample)}.yaml",
-    }
+    name, kind = _name(sample), project.kind.kind
+    case: dict[str, Any] = {"name": f"a new {kind} ({name})", "resource": f"../examples/{name}.yaml"}
     if project.existing:
-        case["existing"] = [dict(each) for each in project.existing]
-    expect: dict[str, Any] = {"children": {child.id: child.expected for child in project.children}}
+        case["existing"] = [f"../{EXISTING}/{_name(each)}.yaml" for each in project.existing]
+    expect: dict[str, Any] = {"children": {child.id: expected(child.template, sample) for child in project.children}}
     if project.status:
-        expect["status"] = {name: each.initial for name, each in project.status.items()}
-    return {**case, "expect": expect}
+        expect["status"] = dict.fromkeys(project.status, 0)
+    in_place = {
+        "name": "its children become ready",
+        "existing": [{"ready": True}],
+        "expect": {"actions": [], "conditions": {"Ready": "True"}},
+    }
+    return {**case, "expect": expect, "then": [in_place]}
 
 
 def _name(obj: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ def test_a_new_project_passes_check_and_can_be_planned(here, ruleop):
     assert (ran.status, ran.err) == (0, "")
     assert "By default, because not named: --group, --version, --kind." in ran.out
     assert ruleop("check", "-C", "app").out == "No errors in 1 rule, 2 children, 2 templates, 1 CRD.\n"
+    assert ruleop("test", "-C", "app").out.startswith("1 passed")
     assert ruleop("plan", "-C", "app", "-f", "app/examples/app-sample.yaml").out.endswith("\n2 to create.\n")
 
 

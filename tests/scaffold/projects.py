@@ -1,12 +1,14 @@
-"""What is true of each new project: it loads without a warning, and its samples are planned without a problem."""
+"""What is true of each new project: check finds nothing, its tests pass, and its samples are planned without a problem."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from click.testing import CliRunner
 
 from ruleop.checking import check_project
+from ruleop.cli.program import program
 from ruleop.offline.cluster import EPOCH, OfflineKinds, as_live, dropped, identified, prepare
 from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan
 from ruleop.rules import load_with_sources
@@ -23,6 +25,8 @@ def planned(project: NewProject, root: Path) -> list[Plan]:
     write_files(root, files)
     loaded = load_with_sources(root, environ={})
     assert [str(finding) for finding in check_project(loaded)] == []
+    tested = CliRunner().invoke(program, ["test", "-C", str(root)], prog_name="ruleop")
+    assert tested.exit_code == 0, tested.output
     kinds = OfflineKinds(loaded.project)
     texts = {name: yaml.safe_load(text) for name, text in files.items() if name.endswith(".yaml")}
     live = as_live([each for name, each in texts.items() if name.startswith("existing/")], kinds)

@@ -27,8 +27,16 @@ APPLICATIONS = [
     *sorted(ROOT.glob("examples/snapshots/*.yaml")),
     *(path for path in sorted(ROOT.glob("tests/projects/*/snapshots/*.yaml")) if path.parts[-3] != "tenant"),
 ]
-IDS = [path.relative_to(ROOT).as_posix() for path in APPLICATIONS]
-DEFAULTS = Asked("example.com", "v1", "", "app")
+FAST = {BLOG, ROOT / "examples/postgres/snapshots/orders.yaml", ROOT / "tests/projects/kafka/snapshots/events.yaml"}
+
+
+def some(paths: list[Path]) -> pytest.MarkDecorator:
+    """A test of each application; of most of them only where there is time."""
+    marked = [
+        pytest.param(path, id=path.relative_to(ROOT).as_posix(), marks=() if path in FAST else pytest.mark.slow)
+        for path in paths
+    ]
+    return pytest.mark.parametrize("path", marked)
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -58,7 +66,7 @@ def comparable(obj: dict[str, Any]) -> dict[str, Any]:
     return obj
 
 
-@pytest.mark.parametrize("path", APPLICATIONS, ids=IDS)
+@some(APPLICATIONS)
 def test_a_custom_resource_of_the_same_name_has_the_same_objects(path, tmp_path):
     objects = read(path)
     project = made(objects)
@@ -76,7 +84,7 @@ def test_a_custom_resource_of_the_same_name_has_the_same_objects(path, tmp_path)
         assert difference == []
 
 
-@pytest.mark.parametrize("path", APPLICATIONS, ids=IDS)
+@some(APPLICATIONS)
 def test_with_another_name_all_objects_and_their_references_follow_it(path, tmp_path):
     objects = read(path)
     known = {(obj["kind"], obj["metadata"]["name"]) for obj in objects}
@@ -254,7 +262,7 @@ STANDARD = [
 ]  # without custom kinds
 
 
-@pytest.mark.parametrize("path", STANDARD, ids=[path.stem for path in STANDARD])
+@some(STANDARD)
 def test_objects_of_a_cluster_give_the_project_that_their_manifests_give(path):
     """What the server has filled in and assigned is dropped."""
     cluster = LocalCluster()

@@ -22,6 +22,7 @@ def cr(spec: Any, name: str = "shop", **metadata: Any) -> dict[str, Any]:
     return {"apiVersion": "example.com/v1", "kind": "Shop", "metadata": {"name": name, **metadata}, "spec": spec}
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(50))
 @given(SPECS)
 def test_a_project_from_a_random_sample_is_one_without_mistakes(spec):

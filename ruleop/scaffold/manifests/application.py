@@ -13,9 +13,9 @@ from ruleop.scaffold.manifests.lifting import Lifted, lift, named, usual
 from ruleop.scaffold.manifests.names import ids, longest_name, shared_name
 from ruleop.scaffold.manifests.references import Links, Reference, host_changes, references
 from ruleop.scaffold.manifests.selectors import label_changes
-from ruleop.scaffold.manifests.trees import TreePath, replaced, value_at, walk, without
 from ruleop.scaffold.naming import camel, expression, free_id, kebab, pascal
 from ruleop.scaffold.project import NewChild, NewProject, StatusField
+from ruleop.scaffold.trees import TreePath, replaced, value_at, walk, without
 from ruleop.scaffold.yaml_layout import Expr
 from ruleop.schema.table import builtin_resource
 
@@ -100,7 +100,7 @@ class _Application:
                 **lifted.changes.get(own, {}),
                 ("metadata", "name"): self.shared.template(manifest.name),
             }
-            children.append(self._child(manifest, changes, lifted))
+            children.append(self._child(manifest, changes))
         sample = {
             "apiVersion": self.kind.api_version,
             "kind": self.kind.kind,
@@ -178,18 +178,12 @@ class _Application:
 
     # -- the parts of the project ------------------------------------------------------------------------------------
 
-    def _child(self, manifest: Manifest, changes: dict[TreePath, Any], lifted: Lifted) -> NewChild:
+    def _child(self, manifest: Manifest, changes: dict[TreePath, Any]) -> NewChild:
         is_secret = manifest.kind.kind == "Secret"
         body = secrets.generated(manifest) if is_secret else manifest.body
         metadata = value_at(body, ("metadata",))
         template = replaced({**body, "metadata": {"name": manifest.name, **metadata}}, changes)
-        expected: dict[str, Any] = {"metadata": {"name": self.shared.rendered(manifest.name, self.name)}}
-        replicas = value_at(manifest.body, ("spec", "replicas"))
-        if replicas is not None and ("spec", "replicas") in lifted.changes.get(str(manifest), {}):
-            expected["spec"] = {"replicas": replicas}
-        return NewChild(
-            self.ids[str(manifest)], template, expected, create_only=is_secret, optional=_is_optional(manifest)
-        )
+        return NewChild(self.ids[str(manifest)], template, create_only=is_secret, optional=_is_optional(manifest))
 
     def _secret_names(self, lifted: Lifted) -> dict[str, str]:
         """The expressions for the names of Secrets that users make."""
@@ -224,7 +218,7 @@ class _Application:
                 rest = self.shared.rest(manifest.name)
                 name = free_id(camel(rest, "readyReplicas") if rest else "readyReplicas", found)
                 code = f"{self.ids[str(manifest)]}.status.{counted} | default(0)"
-                found[name] = StatusField(code, _COUNT, 0)
+                found[name] = StatusField(code, _COUNT)
         return found
 
 

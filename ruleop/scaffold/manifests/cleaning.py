@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.kinds import SERVER_METADATA, Kind
 from ruleop.localcluster.kinds.completion import complete
 from ruleop.scaffold.errors import ScaffoldError
-from ruleop.scaffold.manifests.trees import TreePath, value_at, walk, without
+from ruleop.scaffold.trees import TreePath, value_at, walk, without
 from ruleop.schema.builtin_types import typed_shape
 from ruleop.schema.table import builtin_resource
 

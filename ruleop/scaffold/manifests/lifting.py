@@ -14,8 +14,8 @@ from ruleop.merge.path import PathError, Selector, parse_path, scalar_text
 from ruleop.scaffold.errors import ScaffoldError
 from ruleop.scaffold.inference import INT_OR_STRING, infer
 from ruleop.scaffold.manifests.names import group as group_of
-from ruleop.scaffold.manifests.trees import value_at, walk
 from ruleop.scaffold.naming import camel, expression, free, words
+from ruleop.scaffold.trees import value_at, walk
 from ruleop.scaffold.yaml_layout import Expr
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ruleop.merge.path import Path
     from ruleop.scaffold.manifests.cleaning import Manifest
     from ruleop.scaffold.manifests.names import SharedName
-    from ruleop.scaffold.manifests.trees import TreePath
+    from ruleop.scaffold.trees import TreePath
     from ruleop.schema.openapi import Schema
 
 _PASSWORD_IN_URL: Final = re.compile(r"://[^:/@\s]+:[^@/\s$]+@")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ruleop.names import MAX_LABEL, MAX_NAME
-from ruleop.scaffold.manifests.trees import value_at
 from ruleop.scaffold.naming import camel, free_id, kebab, words
+from ruleop.scaffold.trees import value_at
 from ruleop.scaffold.yaml_layout import Expr, Joined
 
 if TYPE_CHECKING:

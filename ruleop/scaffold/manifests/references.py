@@ -10,14 +10,14 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.scaffold.manifests.trees import walk
+from ruleop.scaffold.trees import walk
 from ruleop.scaffold.yaml_layout import Expr, Joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.scaffold.manifests.names import SharedName
-    from ruleop.scaffold.manifests.trees import TreePath
+    from ruleop.scaffold.trees import TreePath
 
 _NAMES: Final = {
     "serviceName": "Service",

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.scaffold.manifests.cleaning import POD_NAME
 from ruleop.scaffold.manifests.names import INSTANCE, NAME
-from ruleop.scaffold.manifests.trees import walk
+from ruleop.scaffold.trees import walk
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from ruleop.scaffold.manifests.cleaning import Manifest
     from ruleop.scaffold.manifests.names import SharedName
-    from ruleop.scaffold.manifests.trees import TreePath
+    from ruleop.scaffold.trees import TreePath
     from ruleop.scaffold.yaml_layout import Expr, Joined
 
 _CONSTANT: Final = frozenset(
