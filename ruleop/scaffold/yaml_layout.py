@@ -15,7 +15,7 @@ from ruleop.templating import yaml_text
 
 _TAG: Final = re.compile(r"\{[{%#]")
 _UNSAFE_IN_BLOCK: Final = re.compile("[^\\S\n ]|[\ufeff]")
-_NOT_IN_FLOW: Final = re.compile(r"[,\[\]{}\n]")
+_NOT_IN_FLOW: Final = re.compile(r"[,:?\[\]{}\n]")
 _INDENT: Final = 2
 _SHORT: Final = 60
 

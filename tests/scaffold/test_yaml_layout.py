@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ruleop.scaffold.yaml_layout import Expr, Joined, Noted, rules_text, template_text
@@ -54,6 +54,7 @@ def without_nulls(value):
 
 
 @given(DATA)
+@example({"a": [":0"]})
 def test_plain_yaml_reads_back_as_the_same_data(data):
     documents, mistakes = read_yaml(rules_text(data), "a.yaml")
     assert not mistakes
