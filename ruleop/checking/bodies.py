@@ -9,6 +9,7 @@ out; so what is not found in a body may exist nevertheless.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 Step = str | int
 FieldPath = tuple[Step, ...]
+StandIn = Callable[[nodes.Node], Any]
 
 MAX_BODIES: Final = 16
 MAX_DEPTH: Final = 20  # of macros and includes in each other
@@ -121,10 +123,15 @@ class Body:
         yield from self._fields(member, (*path, "*" if _MARK.search(key) else key))
 
 
-def bodies(part: Part, library: Library) -> tuple[Body, ...]:
-    """The bodies of a child; of a template with several documents, those of each."""
+def _text(_: nodes.Node) -> Any:
+    return ""
+
+
+def bodies(part: Part, library: Library, stand_in: StandIn = _text) -> tuple[Body, ...]:
+    """The bodies of a child; of a template with several documents, those of each. `stand_in`: a value for a printed
+    node, of the type that it prints if that is known: a mapping alone on its line is spread."""
     if isinstance(part.compiled, TextTemplate):
-        return tuple(bodies_of_file(part.compiled.name, library))
+        return tuple(bodies_of_file(part.compiled.name, library, stand_in))
     return (_Marker(library).body(part.node),)
 
 
@@ -173,7 +180,7 @@ class _Marker:
 # -- files of templates/ -----------------------------------------------------------------------------------------------
 
 
-def bodies_of_file(name: str, library: Library) -> Iterator[Body]:
+def bodies_of_file(name: str, library: Library, stand_in: StandIn = _text) -> Iterator[Body]:
     tree = library.written_tree(name)
     if tree.find(nodes.Extends) is not None:
         return
@@ -182,7 +189,7 @@ def bodies_of_file(name: str, library: Library) -> Iterator[Body]:
     for _ in range(MAX_BODIES):
         choices.begin()
         with library.renderer:
-            writer = _Writer(library, library.prefix + name, choices)
+            writer = _Writer(library, library.prefix + name, choices, stand_in)
             found = _read(writer.parts(tree.body, {}), writer)
         for body in found:
             text = repr(body.document.data())
@@ -232,6 +239,7 @@ class _Writer:
     library: Library
     path: str
     choices: _Choices
+    stand_in: StandIn = _text
     of_slot: dict[int, Printed] = field(default_factory=dict)
     kept: list[Slot] = field(default_factory=list)  # so that no id is given out again
     depth: int = 0
@@ -274,6 +282,9 @@ class _Writer:
 
     def _branch(self, node: nodes.If, scope: _Scope) -> list[Any]:
         tests = [node, *node.elif_]
+        if len(tests) == 1 and isinstance(node.test, nodes.Not):
+            chosen = self.choices.of(_source(node.test.node), 2)
+            return self.parts(node.else_ if chosen == 0 else node.body, scope)
         condition = " / ".join(_source(each.test) for each in tests)
         chosen = self.choices.of(condition, len(tests) + 1)
         branches = [*(each.body for each in tests), node.else_]
@@ -299,7 +310,7 @@ class _Writer:
 
     def _slot(self, node: nodes.Node) -> Slot:
         place = getattr(node, "place", None) or SlotPlace(Site(self.path, node.lineno), "")
-        slot = Slot("", place)
+        slot = Slot(self.stand_in(node), place)
         self.of_slot[id(slot)] = Printed(place, node)
         self.kept.append(slot)
         return slot

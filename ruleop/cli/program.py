@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "check": "Check a project for mistakes, without a cluster.",
     "cluster": "Run an API server in memory, for any client.",
     "dev": "Run the operator with a cluster in memory, and show a tree.",
+    "explain": "Explain why a custom resource of a cluster is as it is.",
     "generate": "Generate files, such as the JSON Schema for editors.",
     "init": "Make a new project in a folder.",
     "plan": "Show what one reconcile of a custom resource would do.",

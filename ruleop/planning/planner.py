@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ruleop.errors import RenderError, RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.planning.changes.failures import public_error, public_message, reason_of
+from ruleop.planning.child.blocking import blocking_of
 from ruleop.planning.child.child_plan import existing_of
 from ruleop.planning.child.children import NO_KEYS, Children
 from ruleop.planning.child.known_secrets import masks_of
@@ -46,6 +47,7 @@ from ruleop.planning.status import (
     custom_conditions,
     overall_conditions,
     projected_fields,
+    status_units,
     status_write,
     without_rejected,
 )
@@ -90,7 +92,8 @@ def plan(
     masks: bool = True,
 ) -> Plan:
     """The plan of one pass. `foresee`: plan the status too while there are actions, as it would be if nothing else
-    changed. `masks`: find what has to be masked when the plan is shown; the operator only carries it out."""
+    changed. `masks`: find what has to be masked when the plan is shown, and what blocks its children; the operator only
+    carries it out."""
     return Planning(rule, resource, observed, history, foresee=foresee, masks=masks).finish()
 
 
@@ -146,6 +149,7 @@ class _Planner:
         self.history = self._without_expired_refusals(history) if history.refusals else history
         self.info = observed.kinds.info(rule.kind)
         self.owner = Owner.of(resource, observed.proofs)
+        self.is_shown = masks
         self.masks = masks and rule.reads_secret
         self.paused = is_paused(resource)
         self.scope = Scope(rule, resource, observed, masks=self.masks)
@@ -168,6 +172,7 @@ class _Planner:
 
     def steps(self) -> Steps[Plan]:
         """The plan. It yields after each object that it has read, rendered or compared."""
+        METER.charge(status_units(self.resource))
         existing = yield from existing_of(self.rule, self.owner, self.observed)
         self.children = self._children(existing)
         if self.resource["metadata"].get("deletionTimestamp"):
@@ -364,6 +369,8 @@ class _Planner:
                 "requeue_after": self._requeue_after(self._check_after(actions, check_after)),
                 "complete": complete and not self.observed.held_until,
             }
+        if self.is_shown:
+            found["blocking"] = tuple(blocking_of(self.children))
         if self.scope.masks:
             found["masks"] = masks_of(self.rule, self.resource, self.scope, self.children)
         return Plan(

@@ -16,7 +16,7 @@ from ruleop.ruletests.overlay import overlaid
 from ruleop.ruletests.results import CaseError, Failure, Result
 from ruleop.schema.nearest import did_you_mean
 from ruleop.schema.shape_fields import unknown_to_shape
-from ruleop.templating import YamlNode, read_resources
+from ruleop.templating import YamlNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,7 +51,7 @@ class Runner:
         project = self._project(case)
         served = frozenset(map(_kind, case.table.kinds)) if case.table.kinds is not None else None
         with self.projects.world(project, served) as world:
-            steps = _Steps(case, project, world)
+            steps = _Steps(case, project, world, self.projects)
             for number, step in enumerate(case.steps):
                 steps.take(step)
                 after = world.after()
@@ -79,8 +79,8 @@ def _kind(word: Any) -> Kind:
 class _Steps:
     """Carries out the steps of one case."""
 
-    def __init__(self, case: Case, project: Project, world: World) -> None:
-        self.case, self.project, self.world = case, project, world
+    def __init__(self, case: Case, project: Project, world: World, projects: Projects) -> None:
+        self.case, self.project, self.world, self.projects = case, project, world, projects
 
     def take(self, step: CaseTable | StepTable) -> None:
         if isinstance(step, CaseTable):
@@ -152,22 +152,10 @@ class _Steps:
         """The objects of a file, or the object itself."""
         if not isinstance(node.value, str):
             return [_mapping(node)]
-        file = self.case.folder / node.value
         try:
-            text = file.read_text("utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not valid UTF-8"
-            raise CaseError(
-                f"{node.value}: cannot be read: {reason}; names are relative to the test file", node.site
-            ) from None
-        documents, mistakes = read_resources(text, str(file))
-        if mistakes:
-            raise CaseError(str(mistakes[0]), node.site)
-        found = [document.data() for document in documents]
-        for obj in found:
-            if not isinstance(obj, dict) or not isinstance(obj.get("kind"), str) or "apiVersion" not in obj:
-                raise CaseError(f"{node.value}: not an object with apiVersion and kind", node.site)
-        return found
+            return self.projects.objects(self.case.folder / node.value)
+        except RuleopError as error:
+            raise CaseError(f"{node.value}: {error}", node.site) from None
 
     def _change(self, change: ExistingTable) -> None:
         if change.ready is True and change.source is None:

@@ -161,7 +161,7 @@ def test_an_object_of_watches_yaml_is_compared() -> None:
         "error type-mismatch: labels is an integer, and metadata.labels.number must be a string",
         "error type-mismatch: spec.image is a string, and spec.ports[0].port must be an integer: use `| int`, or change its type in the CRD",
         "error type-mismatch: spec.ports[1].nodePort must be an integer, and text with slots is a string",
-        "error type-mismatch: spec.size is an integer, and spec.ports[1].name must be a string: write it in quotes, or use `| string`",
+        "error type-mismatch: spec.size is an integer, and spec.ports[1].name must be a string: use `| string`",
         "error unknown-field: spec.selektor is not in the schema of Service (did you mean spec.selector?)",
     ]
 

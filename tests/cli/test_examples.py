@@ -56,10 +56,12 @@ def test_the_command_line_of_an_example_parses(path, command):
     found = list(lines(command.example))
     assert found
     for words in found:
-        group, arguments = program, words
-        while isinstance(group, CommandGroup):
-            _, group, arguments = group.resolve_command(click.Context(group), arguments)
-        assert group.make_context(group.name, list(arguments)).params
+        # With the settings of the program: a command keeps the names of its help option.
+        context = click.Context(program, **program.context_settings)
+        command, arguments = program, words
+        while isinstance(command, CommandGroup):
+            _, command, arguments = command.resolve_command(context, arguments)
+        assert command.make_context(command.name, list(arguments), parent=context).params
 
 
 def test_every_command_is_among_them():

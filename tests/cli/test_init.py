@@ -107,7 +107,7 @@ spec:
 """
 
 
-def test_manifests_become_templates_and_the_output_says_what_became_of_them(here, ruleop):
+def test_manifests_become_templates_and_the_output_lists_each_object(here, ruleop):
     (here / "k8s").mkdir()
     (here / "k8s/news.yaml").write_text(MANIFESTS)
     ran = ruleop("init", "op", "--from-manifests", "k8s", "--group", "cms.example.com", "--version", "v1")
@@ -150,7 +150,7 @@ def test_lines_of_manifests_are_not_quoted_in_errors(here, ruleop):
     assert "hunter2" not in ran.err
 
 
-def test_what_it_writes_is_the_same_each_time(here, ruleop):
+def test_the_files_of_a_new_project_are_the_same_each_time(here, ruleop):
     for folder in ("a", "b"):
         ruleop("init", folder)
     files = [path.relative_to(here / "a") for path in (here / "a").rglob("*") if path.is_file()]

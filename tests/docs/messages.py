@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Names = dict[str, list[ast.expr]]  # what a function assigns to its names
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("rules", "templating", "planning", "schema", "merge", "kube", "scaffold", "cli")
+ROOMS = ("rules", "templating", "planning", "schema", "merge", "kube", "scaffold", "cli", "live")
 
 RECORDERS = {
     "mistake", "_mistake", "warning", "fail", "wrong_type", "take",  # findings

@@ -33,5 +33,5 @@ def test_an_expensive_pass_fits_or_names_its_limit(shape: Shape):
     assert len(planned.problems) < 40
 
 
-def test_shapes_have_names_of_their_own():
+def test_names_of_shapes_are_unique():
     assert len({shape.name for shape in SHAPES}) == len(SHAPES)

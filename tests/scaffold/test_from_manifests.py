@@ -130,7 +130,7 @@ def test_a_secret_of_passwords_is_generated_and_another_is_observed(tmp_path):
     assert any("Secret/smtp was not copied: users make such a Secret" in note for note in project.notes)
 
 
-def test_what_varies_is_in_the_spec_with_the_running_values_as_defaults():
+def test_the_spec_has_the_varying_fields_with_their_values_as_defaults():
     project = made(read(BLOG))
     spec = project.samples[0]["spec"]
     assert spec["image"] == "wordpress:6.8"

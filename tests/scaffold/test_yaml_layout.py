@@ -75,7 +75,7 @@ def test_text_around_expressions_stays_as_it_is(data, parts):
         assert rendered == {"k": text, "list": [text, {"a": text}]}
 
 
-def test_it_is_in_blocks_as_people_write_it():
+def test_yaml_is_written_in_blocks_as_people_write_it():
     data = {
         "kind": "Deployment",
         "name": Joined((Expr("metadata.name"), "-db")),

@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.checking.typing.bodies import Body, Items, Literal, Members, Slot, Text, Whole
 from ruleop.checking.typing.lookups import field as field_of
+from ruleop.checking.typing.typed_bodies import Body, Items, Literal, Members, Slot, Text, Whole
 from ruleop.checking.typing.types import SCALARS, Type, describe, item_of, kind_of
 from ruleop.errors import Site
 from ruleop.schema.nearest import nearest
@@ -244,7 +244,8 @@ def _mismatch(
     what = found.path if nested and found.path else slot.expression
     advice = ""
     if not nested and "string" in allowed and wrong <= SCALARS:
-        advice = ": write it in quotes, or use `| string`"
+        in_quotes = slot.site.column  # a string of watches.yaml, which keeps the type of its slot
+        advice = ": use `| string`" if in_quotes else ": write it in quotes, or use `| string`"
     elif allowed == {"integer"} and wrong == {"string"}:
         advice = ": use `| int`, or change its type in the CRD"
     return f"{what} {'may be' if possible else 'is'} {describe(wrong)}, and {path} must be {describe(allowed)}{advice}"

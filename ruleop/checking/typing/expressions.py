@@ -297,8 +297,6 @@ class Inference:
     def of_filter(self, node: nodes.Filter, env: Environment) -> Type:
         if node.node is None:
             return STRING
-        if node.name != node.name.strip():  # a filter of the generated code, around the list of a loop
-            return self.infer(node.node, env)
         value = self.infer(node.node, env)
         keeps_missing = node.name in _LOOKS_AT_MISSING
         if not keeps_missing:

@@ -70,12 +70,11 @@ class Runner:
         """Runs a file of templates/, and returns what is known at its end."""
         if name not in self.library.texts or self._running.count(name) > 1 or self.depth > _MAX_DEPTH:
             return env
-        source = self.library.source(name)
         self._running.append(name)
         self.depth += 1
         try:
-            with self.inference.within(Source(Site(source.path, 1), is_file=True)):
-                return self._template(source.tree, env)
+            with self.inference.within(Source(Site(self.library.prefix + name, 1), is_file=True)):
+                return self._template(self.library.written_tree(name), env)
         finally:
             self.depth -= 1
             self._running.pop()
@@ -152,7 +151,7 @@ class Runner:
         self._check_loop(node, value)
         item = items_of(value)
         inner = env.with_names({**_unpacked(node.target, item), "loop": OTHER})
-        iterated = unfiltered(node.iter)
+        iterated = node.iter
         inner = (
             narrowing.assume(inference, iterated, inner, truth=True) if value.kinds <= {"list", "mapping"} else inner
         )
@@ -166,7 +165,7 @@ class Runner:
     def _check_loop(self, node: nodes.For, value: Type) -> None:
         if not value.is_known or not value.kinds or "other" in value.kinds:
             return
-        iterated = unfiltered(node.iter)
+        iterated = node.iter
         what = text_of(iterated) or "this"
         wrong = value.kinds - {"list", "mapping"}
         possible = bool(value.kinds & {"list", "mapping"})
@@ -304,13 +303,6 @@ def _unpacked(target: nodes.Node, value: Type) -> dict[str, Type]:
     for number, each in enumerate(target.items):
         found |= _unpacked(each, elements[number] if elements is not None else UNKNOWN)
     return found
-
-
-def unfiltered(node: nodes.Node) -> nodes.Node:
-    """A node without the filters of the generated code, whose names have blanks."""
-    while isinstance(node, nodes.Filter) and node.name != node.name.strip() and node.node is not None:
-        node = node.node
-    return node
 
 
 _STATEMENTS: dict[type[nodes.Node], Callable[[Runner, Any, Environment], Environment]] = {

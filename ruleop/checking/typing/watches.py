@@ -13,7 +13,7 @@ from ruleop.checking.typing.report import Report, Source
 from ruleop.checking.typing.schema_nodes import Kinds
 from ruleop.checking.typing.scope import child_names, item_names, objects_of, observed_names, resource_names
 from ruleop.checking.typing.statements import Runner
-from ruleop.checking.typing.strings import Strings, only_slot
+from ruleop.checking.typing.strings import expression_node, only_slot
 from ruleop.checking.typing.types import STRING, UNKNOWN, Type, Undefined, describe, join, list_of, mapping_of, of_data
 from ruleop.templating import Expression, Origin, TextTemplate, YamlNode
 from ruleop.templating.compile.hints import has_templates
@@ -32,25 +32,24 @@ if TYPE_CHECKING:
 def check_types(loaded: Loaded, findings: Findings) -> None:
     """Finds what cannot work, by the schemas of the custom resources and of the children."""
     report = Report(findings)
-    strings = Strings(loaded.library)
     runner = Runner.of(loaded.library, report)
     kinds = Kinds(loaded.project.crds)
     for watch in loaded.watches:
-        WatchTypes(watch, runner, strings, kinds).check()
+        WatchTypes(watch, runner, kinds).check()
     report.close()
 
 
 class WatchTypes:
     """The types of one watch."""
 
-    def __init__(self, watch: Watch, runner: Runner, strings: Strings, kinds: Kinds) -> None:
+    def __init__(self, watch: Watch, runner: Runner, kinds: Kinds) -> None:
         self.draft: Draft = watch.draft
         self.parts = watch.parts
         self.runner = runner
         self.inference: Inference = runner.inference
-        self.strings = strings
+        self.library = runner.library
         self.kinds = kinds
-        self.bodies = BodyChecks(runner, strings, kinds)
+        self.bodies = BodyChecks(runner, kinds)
         self.env = Environment(resource_names(self.draft, kinds))
 
     def check(self) -> None:
@@ -73,11 +72,7 @@ class WatchTypes:
 
     def _status(self, part: Part) -> None:
         crd = self.kinds.node(self.draft.kind) if self.kinds.crd(self.draft.kind) is not None else None
-        node = crd.member("status") if crd is not None else None
-        if isinstance(part.compiled, TextTemplate):
-            self.bodies.status_template(part.compiled.name, node)
-        else:
-            self.bodies.status(part.node, node)
+        self.bodies.status(part, crd.member("status") if crd is not None else None)
 
     def _of(self, key: str, child: ChildDraft | None = None) -> Iterator[Part]:
         return (part for part in self.parts if part.key == key and part.child is child)
@@ -92,7 +87,7 @@ class WatchTypes:
             return UNKNOWN
         if isinstance(compiled, Expression):
             with self.inference.within(Source(compiled.site)):
-                return self.inference.used(self.strings.expression(compiled), env)
+                return self.inference.used(expression_node(self.library, compiled), env)
         return self.value(part.node, env)
 
     def value(self, node: YamlNode, env: Environment) -> Type:
@@ -120,7 +115,7 @@ class WatchTypes:
         """The type of a string, which keeps the type of a single slot."""
         if not has_templates(text):
             return STRING
-        tree = self.strings.tree(text, site)
+        tree = self.library.written_string(text, site)
         with self.inference.within(Source(site)):
             slot = only_slot(tree)
             if slot is None:
@@ -141,7 +136,11 @@ class WatchTypes:
             self.env = self.env.with_names({part.let: self._let(part, found, missed, self.env)})
 
     def _let(self, part: Part, found: Type, missed: Undefined | None, env: Environment) -> Type:
-        slot = only_slot(self.strings.tree(part.node.value, part.site)) if isinstance(part.node.value, str) else None
+        slot = (
+            only_slot(self.library.written_string(part.node.value, part.site))
+            if isinstance(part.node.value, str)
+            else None
+        )
         if missed is None:
             return replace(found, code=Let(value=slot)) if slot is not None and found.code is None else found
 
@@ -170,7 +169,7 @@ class WatchTypes:
         for part in self.parts:
             if part.key == "validate" and isinstance(part.compiled, Expression):
                 self.run(part, self.env)
-                node = self.strings.expression(part.compiled)
+                node = expression_node(self.library, part.compiled)
                 broken = narrowing.assume(self.inference, node, self.env, truth=False)
                 valid = narrowing.assume(self.inference, node, valid, truth=True)
             elif part.key == "validate.message":
@@ -180,7 +179,7 @@ class WatchTypes:
     def _conditions(self) -> dict[str, nodes.Node]:
         """The conditions under which there are objects of children, by id. A list of objects is empty, not missing."""
         return {
-            child.id: self.strings.expression(child.table.when.compiled)
+            child.id: expression_node(self.library, child.table.when.compiled)
             for child in self.draft.everyone
             if child.table.when is not None and "forEach" not in child.table.key_sites
         }
@@ -205,17 +204,14 @@ class WatchTypes:
                 self.run(part, env)
         for part in self._of("readyWhen", child):
             self.run(part, env.with_names({"this": self._this(child)}))
-        for part in self._of("template", child):
-            self.run(part, env)
-            assert isinstance(part.compiled, TextTemplate)
-            self.bodies.template(part.compiled.name)
-        for part in self._of("object", child):
-            self.run(part, env)
-            self.bodies.object(part.node)
+        for key in ("template", "object"):
+            for part in self._of(key, child):
+                self.run(part, env)
+                self.bodies.objects(part)
 
     def _assumed(self, part: Part, env: Environment) -> Environment:
         assert isinstance(part.compiled, Expression)
-        return narrowing.assume(self.inference, self.strings.expression(part.compiled), env, truth=True)
+        return narrowing.assume(self.inference, expression_node(self.library, part.compiled), env, truth=True)
 
     def _check_items(self, part: Part, iterated: Type) -> None:
         wrong = iterated.kinds - {"list", "mapping", "null"}

@@ -1,8 +1,4 @@
-"""The bodies of children and statuses with the types of their slots, before any value is known.
-
-A body comes from an `object:` of watches.yaml, or from the text of a template in one of its variants. Both become the
-same small tree, which is then compared with a schema.
-"""
+"""The bodies of children and statuses with the types of their slots, as a tree that can be compared with a schema."""
 
 from __future__ import annotations
 
@@ -10,13 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ruleop.templating.compile.hints import has_templates
+from ruleop.checking.typing.types import STRING, UNKNOWN, Type
 from ruleop.templating.tree import layout as marks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from ruleop.checking.typing.types import Type
+    from ruleop.checking import bodies
     from ruleop.errors import Site
     from ruleop.templating import YamlNode
 
@@ -80,11 +76,21 @@ class Items:
 Body: TypeAlias = Literal | Whole | Text | Members | Items
 
 
-def body_of_layout(node: YamlNode, slot: Callable[[int], Slot]) -> Body:
-    """The body of the YAML of a layout. `slot`: the slot of a mark's number."""
+def typed(body: bodies.Body, types: Mapping[int, Type]) -> Body:
+    """The body with the types of its slots. `types`: by the id of the printed node."""
+
+    def slot(number: int) -> Slot:
+        printed = body.printed[number]
+        found = types.get(id(printed.node), UNKNOWN) if printed.captured is None else STRING
+        return Slot(found, printed.place.expression, printed.place.site)
+
+    return _typed(body.document, slot)
+
+
+def _typed(node: YamlNode, slot: Callable[[int], Slot]) -> Body:
     value = node.value
     if isinstance(value, dict):
-        return _members_of_layout(node, value, slot)
+        return _members(node, value, slot)
     if isinstance(value, list):
         items: list[Body] = []
         spreads: list[Slot] = []
@@ -93,7 +99,7 @@ def body_of_layout(node: YamlNode, slot: Callable[[int], Slot]) -> Body:
             if spread is not None:
                 spreads.append(slot(int(spread[1])))
             else:
-                items.append(body_of_layout(each, slot))
+                items.append(_typed(each, slot))
         return Items(tuple(items), tuple(spreads), node.site)
     if not isinstance(value, str) or not _ANY_MARK.search(value):
         return Literal(value, node.site)
@@ -104,13 +110,13 @@ def body_of_layout(node: YamlNode, slot: Callable[[int], Slot]) -> Body:
     return Text(slots, node.site, is_single=whole is not None)
 
 
-def _members_of_layout(node: YamlNode, value: dict[str, YamlNode], slot: Callable[[int], Slot]) -> Members:
+def _members(node: YamlNode, value: dict[str, YamlNode], slot: Callable[[int], Slot]) -> Members:
     members: list[Member] = []
     spreads: list[Slot] = []
     is_open = False
     for key, each in value.items():
         if not _ANY_MARK.search(key):
-            members.append(Member(key, node.key_sites[key], body_of_layout(each, slot)))
+            members.append(Member(key, node.key_sites[key], _typed(each, slot)))
             continue
         spread = marks.SPREAD.fullmatch(key)
         if spread is not None:
@@ -118,28 +124,3 @@ def _members_of_layout(node: YamlNode, value: dict[str, YamlNode], slot: Callabl
         else:
             is_open = True
     return Members(tuple(members), tuple(spreads), is_open, node.site)
-
-
-def body_of_object(node: YamlNode, text: Callable[[str, Site], Whole | Text]) -> Body:
-    """The body of a value of watches.yaml. `text`: the body of a string with templates."""
-    value = node.value
-    if isinstance(value, dict):
-        members: list[Member] = []
-        spreads: list[Slot] = []
-        is_open = False
-        for key, each in value.items():
-            site = node.key_sites[key]
-            if not has_templates(key):
-                members.append(Member(key, site, body_of_object(each, text)))
-                continue
-            computed = text(key, site)
-            if each.value is None and isinstance(computed, Whole):
-                spreads.append(computed.slot)
-            else:
-                is_open = True
-        return Members(tuple(members), tuple(spreads), is_open, node.site)
-    if isinstance(value, list):
-        return Items(tuple(body_of_object(each, text) for each in value), (), node.site)
-    if isinstance(value, str) and has_templates(value):
-        return text(value, node.site)
-    return Literal(value, node.site)
