@@ -31,18 +31,18 @@ class BodyChecks:
     def report(self) -> Report:
         return self.runner.inference.report
 
-    def objects(self, part: Part) -> None:
-        """The objects that a child renders."""
+    def objects(self, part: Part, *, requires: bool = True) -> None:
+        """The objects that a child renders. `requires`: a missing field cannot come from another manager."""
         by_kind: dict[Kind, Conformance] = {}
         for body in bodies(part, self.runner.library, self._stand_in):
-            conformance = by_kind.setdefault(body.kind, Conformance(body.kind.kind))
+            conformance = by_kind.setdefault(body.kind, Conformance(body.kind.kind, requires=requires))
             conformance.check(typed(body, self.runner.printed), self.kinds.node(body.kind), "")
         for conformance in by_kind.values():
             self._write(conformance)
 
     def status(self, part: Part, node: SchemaNode | None) -> None:
         """The status, with the schema of the CRD. Fields that it does not declare are findings of loading."""
-        conformance = Conformance("the status", reports_unknown=False)
+        conformance = Conformance("the status", reports_unknown=False, requires=False)
         for body in bodies(part, self.runner.library, self._stand_in):
             conformance.check(typed(body, self.runner.printed), node, "status")
         self._write(conformance)

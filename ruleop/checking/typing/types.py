@@ -184,7 +184,6 @@ def _joined(a: Type, b: Type) -> Type:
     maps = [each for each in (a, b) if "mapping" in each.kinds]
     lists = [each for each in (a, b) if "list" in each.kinds]
     node, fields, values, partial = _joined_maps(maps)
-    same_path = a.path == b.path
     item = _joined_items(lists)
     if node is None and lists and all(each.node is lists[0].node for each in lists) and not maps:
         node = lists[0].node
@@ -198,11 +197,17 @@ def _joined(a: Type, b: Type) -> Type:
         named=any(each.named for each in lists),
         partial=partial,
         origin=a.origin if a.origin is b.origin else _later(a.origin, b.origin),
-        path=a.path if same_path or not b.kinds & CONTAINERS else b.path if not a.kinds & CONTAINERS else "",
+        path=_joined_path(a, b),
         undefined=undefined,
         constants=_both(a, b),
         least=min((each.least for each in lists), default=0),
     )
+
+
+def _joined_path(a: Type, b: Type) -> str:
+    if a.path == b.path or not b.kinds & CONTAINERS or _is_empty(b) or is_empty_list(b):
+        return a.path
+    return b.path if not a.kinds & CONTAINERS or _is_empty(a) or is_empty_list(a) else ""
 
 
 def _joined_maps(
