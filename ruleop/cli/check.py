@@ -40,7 +40,7 @@ def _explain(context: click.Context, _option: click.Parameter, name: str | None)
     context.exit()
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, example="ruleop check -C examples/wordpress -o sarif > findings.sarif")
 @project_options
 @click.option(
     "--rbac",
