@@ -24,7 +24,7 @@ from ruleop.cli.terminal import print_lines
 from ruleop.dev.session import Session, Settings
 from ruleop.engine.manager.options import Options
 from ruleop.engine.telemetry import logging as logs
-from ruleop.report.tree import tree_lines
+from ruleop.report.tree import is_ready, tree_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,11 +128,6 @@ class Demo:
         for path in (DEPLOYMENTS + "app-deployment", SERVICES + "app-service", DEPLOYMENTS + "other-deployment"):
             await self.until(path, lambda found: found is None)
         self.tree()
-
-
-def is_ready(obj: Any) -> bool:
-    conditions = ((obj or {}).get("status") or {}).get("conditions") or []
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def say(text: str) -> None:

@@ -1,7 +1,8 @@
-"""The pytest plugin: fixtures of the cluster in memory. Any project may use them: no rules are needed.
+"""The pytest plugin: fixtures of the cluster in memory, and the cases of test files.
 
-`kube_cluster` is a cluster per test; `kube_cluster_session` one per session. The plugin imports nothing else of ruleop
-until a test asks for one of them.
+`kube_cluster` is a cluster per test; `kube_cluster_session` one per session. Any project may use them: no rules are
+needed. A `*.test.yaml` below a folder with a watches.yaml is collected, as `ruleop test` runs it. The plugin imports
+nothing else of ruleop until there is such a file, or a test asks for a cluster.
 """
 
 from __future__ import annotations
@@ -12,8 +13,20 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from ruleop.localcluster import LocalCluster
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """The cases of a test file of a project."""
+    if not file_path.name.endswith(".test.yaml") or not any(
+        (folder / "watches.yaml").is_file() for folder in file_path.parents
+    ):
+        return None
+    from ruleop.ruletests.pytest_items import RuleTestFile  # noqa: PLC0415 - lazy: most test runs have no such file
+
+    return RuleTestFile.from_parent(parent, path=file_path)
 
 
 @pytest.fixture

@@ -23,11 +23,14 @@ settings.load_profile("fast")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options of tests/contract: pytest reads them only from here."""
+    """Options of tests/contract and tests/cluster: pytest reads them only from here."""
     parser.addoption(
         "--contract-server",
         default="memory",
         help="what tests/contract runs against: memory, real (tests/controlplane), or a kubeconfig",
+    )
+    parser.addoption(
+        "--cluster-server", choices=["memory", "real"], default="real", help="what tests/cluster runs against"
     )
     parser.addoption(
         "--record-contract", action="store_true", help="let tests/contract store the answers of a real server"

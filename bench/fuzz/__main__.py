@@ -79,8 +79,8 @@ def _search(arguments: argparse.Namespace) -> int:
 
 def _progress(state: State) -> str:
     return (
-        f"{state.seconds:6.0f} s: {state.runs} candidates, {state.unusable} unusable, "
-        f"{len(state.cells)} hot functions, {len(state.findings)} over a bound"
+        f"{state.seconds:6.0f} s, {state.cpu_seconds / 60:.1f} min of CPU: {state.runs} candidates, "
+        f"{state.unusable} unusable, {len(state.cells)} hot functions, {len(state.findings)} over a bound"
     )
 
 

@@ -131,8 +131,11 @@ class Case:
     files: Mapping[str, str]  # watches.yaml and templates
     spec: Mapping[str, str] = field(default_factory=dict)  # expressions by field
     annotations: str = "{}"  # an expression
+    status: str = "{}"  # an expression: the status that the resource has before the first pass
+    seen: Mapping[str, str] = field(default_factory=dict)  # expressions: the objects that each observed id refers to
     change: str = "none"  # of the spec, between the passes
     others: str = "none"  # what another client does to the children between the passes
+    deleted: bool = False  # the resource is deleted at last
     shown: bool = False  # the plan as text is measured too
     found: Mapping[str, Any] = field(default_factory=dict)  # the reading when it was found
     note: str = ""
@@ -151,20 +154,43 @@ class Case:
                 "annotations": value_of(self.annotations),
             },
             "spec": {name: value_of(text) for name, text in self.spec.items()},
+            **({"status": status} if (status := value_of(self.status)) else {}),
         }
+
+    def observed(self) -> list[dict[str, Any]]:
+        """The objects of others: Pods with the label of their id, of which the first has its name too."""
+        return [
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "name": f"{id_}-{number}",
+                    "namespace": "default",
+                    "uid": f"{id_}-{number}",
+                    "resourceVersion": "1",
+                    "labels": {"seen": id_},
+                },
+                "spec": value,
+            }
+            for id_, text in self.seen.items()
+            for number, value in enumerate(value_of(text))
+        ]
 
     def changed(self, resource: Mapping[str, Any]) -> dict[str, Any]:
         metadata = {**resource["metadata"], "generation": 2, "resourceVersion": "2"}
         return {**resource, "metadata": metadata, "spec": CHANGES[self.change](resource["spec"])}
 
     def text(self) -> str:
-        found = {
-            name: getattr(self, name) for name in ("note", "found", "spec", "annotations", "change", "others", "shown")
-        }
+        found = {name: getattr(self, name) for name in _WRITTEN}
         document = {name: value for name, value in found.items() if value and value not in ("none", "{}")}
         return yaml.dump(
             {**document, "files": dict(self.files)}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120
         )
+
+
+_WRITTEN: Final = (
+    "note", "found", "spec", "annotations", "status", "seen", "change", "others", "deleted", "shown",
+)  # fmt: skip
 
 
 def read(path: Path) -> Case:

@@ -165,6 +165,10 @@ _DEEP: Final = lines_of(r"""
     {'a' + str(i): tree(m) for i in range(n)}
     tree(m, 'a' * n)
     {'a': [tree(m)] * n}
+    {'a' + str(i): tree(99, 'b' * m) for i in range(n)}
+    {'a' * m + str(i): tree(n) for i in range(m)}
+    {'a': {'b' + str(i): tree(m) for i in range(n)}, 'c': [tree(m) for i in range(n)]}
+    {'a' + str(i): {'b': [{'name': 'c', 'value': tree(m)}]} for i in range(n)}
 """)
 _NESTED: Final = lines_of(r"""
     [['a'] * m for i in range(n)]
@@ -189,6 +193,31 @@ SHAPES: Final[dict[str, tuple[str, ...]]] = {
     "number": ("n",),
     "flag": ("True", "False"),
 }
+STATUSES: Final = lines_of(r"""
+    {}
+    {}
+    {}
+    {'conditions': [{'type': 'T' + str(i), 'status': 'True'} for i in range(n)]}
+    {'conditions': [{'type': 'Ready', 'status': 'False', 'message': 'a' * m}] * n}
+    {'conditions': [{'type': 'C' + str(i), 'status': str(i), 'reason': 'a' * m} for i in range(n)]}
+    {'conditions': [{'type': ['a'], 'status': {}}] * n}
+    {'conditions': [[]] * n}
+    {'conditions': 'a' * n}
+    {'s' + str(i): ['a'] * m for i in range(n)}
+    {'s0': tree(n), 's1': nested(n)}
+    {'s0': {'a' + str(i): tree(m) for i in range(n)}}
+    {'s0': [{'name': 'n' + str(i)} for i in range(n)]}
+""")
+SEEN: Final = lines_of(r"""
+    [{'a': 'b'} for i in range(n)]
+    [{'a': 'b' * m} for i in range(n)]
+    [{'a': ['b'] * m} for i in range(n)]
+    [{'a' + str(i): tree(m)} for i in range(n)]
+    [{'k' + str(i): 'v' for i in range(n)}]
+    [{'items': [{'name': 'n' + str(i), 'value': 'v'} for i in range(n)]}]
+    [{'items': nested(m)} for i in range(n)]
+    [{}] * n
+""")
 ANNOTATIONS: Final = lines_of(r"""
     {}
     {}
@@ -199,6 +228,7 @@ ANNOTATIONS: Final = lines_of(r"""
     {'ruleop.dev/paused': 'true'}
     {'note': '\n' * n}
 """)
+WHOLE: Final = ("deep", "nested", "table", "many", "entries", "mixed")
 LARGEST: Final = 1_500_000
 _EXPRESSION: Final = re.compile(r"(?<![\\'])\b[nm]\b")
 
@@ -213,24 +243,34 @@ class Genetics:
 
     def random(self) -> Gene:
         chance = self.chance
-        lets = [self._node(chance.choice("TLOM"), [], 2) for _ in range(_few(chance, 0.5))]
-        scope: Scope = [[f"l{index}", node[0]] for index, node in enumerate(lets)]
+        seen = [
+            {"one": chance.random() < 0.3, "objects": self.shape(SEEN)}
+            for _ in range(_few(chance, 1) if chance.random() < 0.25 else 0)
+        ]
+        lets = [self._node(chance.choice("TLOM"), _seen_ids(seen), 2) for _ in range(_few(chance, 0.5))]
+        scope: Scope = [*_seen_ids(seen), *([f"l{index}", node[0]] for index, node in enumerate(lets))]
         children: list[Gene] = []
         for _ in range(1 + _few(chance, 0.5)):
             children.append(self.child([*scope, *_ids(children)]))
         whole = [*scope, *_ids(children)]
+        finalize: list[Gene] = []
+        for _ in range(1 + _few(chance, 0.3) if chance.random() < 0.12 else 0):
+            finalize.append(self.child([*scope, *_ids(finalize, "f")]))
         return {
             "spec": {name: self.shape(shapes) for name, shapes in SHAPES.items()},
             "annotations": self.shape(ANNOTATIONS),
+            "was": self.shape(STATUSES),
+            "seen": seen,
             "change": chance.choice(["none", *CHANGES]),
             "others": chance.choice(["none", "none", *CHANGES]),
             "shown": chance.random() < 0.15,
             "age": 0,
             "let": lets,
             "children": children,
+            "finalize": finalize,
             "part": self._node("S", [], 1),
             "status": [self._node("D", whole, 2) for _ in range(_few(chance, 0.2))],
-            "conditions": [self._nodes("BTT", whole, 2) for _ in range(_few(chance, 0.1))],
+            "conditions": [self._nodes("BTT", whole, 3) for _ in range(_few(chance, 0.2))],
             "validate": [self._nodes("BT", scope, 2) for _ in range(_few(chance, 0.1))],
         }
 
@@ -240,18 +280,21 @@ class Genetics:
         inner = scope
         if each is not None:
             inner = [*scope, ["item", {"L": "T", "O": "I", "M": "I"}[each[0]]], ["index", "N"]]
-        early = [pair for pair in inner if pair[1] != "G" and not pair[0].startswith("c")]  # `when` sees no children
+        early = [pair for pair in inner if pair[0][0] not in "cf"]  # `when` sees no children
         found: Gene = {
             "each": each,
             "when": self._node("B", early, 2) if chance.random() < 0.15 else None,
             "waitFor": self._node("B", inner, 2) if chance.random() < 0.1 else None,
-            "readyWhen": self._node("B", inner, 2) if chance.random() < 0.1 else None,
+            "readyWhen": self._node("B", early, 2) if chance.random() < 0.1 else None,
             "strategy": chance.choice(["", "", "", "", "", "server-side", "replace", "create-only"]),
             "name": chance.choice(["index", "index", "index", "same", "item"]),
             "body": None,
             "entries": [],
         }
-        if chance.random() < 0.6:
+        how = chance.random()
+        if how < 0.08:  # as they are, values are the largest that fit
+            found["entries"] = [[None, ["D", f"spec.{chance.choice(WHOLE)}", inner, []]]]
+        elif how < 0.65:
             found["body"] = self._node("K", inner, chance.randint(1, 3))
         else:
             found["entries"] = [self._entry(inner) for _ in range(1 + _few(chance, 2))]
@@ -319,12 +362,11 @@ class Genetics:
 
     def _shape_changed(self, gene: Gene, _: Gene | None) -> None:
         name = self.chance.choice(_used(gene))
-        shape = gene["annotations"] if name == "annotations" else gene["spec"][name]
-        shape[0] = self.chance.choice(ANNOTATIONS if name == "annotations" else SHAPES[name])
+        _shape(gene, name)[0] = self.chance.choice(_shapes(name))
 
     def _sizes_changed(self, gene: Gene, _: Gene | None) -> None:
         for name in self.chance.sample(_used(gene), k=1 + _few(self.chance, 1, len(_used(gene)) - 1)):
-            shape = gene["annotations"] if name == "annotations" else gene["spec"][name]
+            shape = _shape(gene, name)
             factor = self.chance.choice([0.1, 0.5, 2, 4, 10])
             index = self.chance.choice([1, 1, 2])
             shape[index] = max(1, min(LARGEST, int(shape[index] * factor)))
@@ -334,8 +376,8 @@ class Genetics:
         gene[name] = self.chance.random() < 0.15 if name == "shown" else self.chance.choice(list(CHANGES))
 
     def _part_changed(self, gene: Gene, _: Gene | None) -> None:
-        scope: Scope = [[f"l{index}", node[0]] for index, node in enumerate(gene["let"])]
-        name = self.chance.choice(["children", "children", "status", "conditions", "validate", "child"])
+        scope: Scope = [*_seen_ids(gene["seen"]), *([f"l{index}", node[0]] for index, node in enumerate(gene["let"]))]
+        name = self.chance.choice(["children", "children", "finalize", "status", "conditions", "validate", "child"])
         parts = gene["children" if name == "child" else name]
         if name == "child":
             self.chance.choice(parts).update(
@@ -343,8 +385,8 @@ class Genetics:
             )
         elif parts and self.chance.random() < 0.5 and (name != "children" or len(parts) > 1):
             parts.pop(self.chance.randrange(len(parts)))
-        elif name == "children":
-            parts.append(self.child([*scope, *_ids(parts)]))
+        elif name in ("children", "finalize"):
+            parts.append(self.child([*scope, *_ids(parts, name[0])]))
         elif len(parts) < 3:
             types = {"conditions": "BTT", "validate": "BT"}.get(name)
             parts.append(self._nodes(types, scope, 2) if types else self._node("D", scope, 2))
@@ -367,13 +409,24 @@ def _grown(gene: Gene, names: list[str]) -> Gene:
 
 
 def _shape(gene: Gene, name: str) -> Shape:
-    found: Shape = gene["annotations"] if name == "annotations" else gene["spec"][name]
+    if name.startswith("seen"):
+        found: Shape = gene["seen"][int(name[4:])]["objects"]
+    else:
+        found = gene[name] if name in ("annotations", "was") else gene["spec"][name]
     return found
 
 
-def _ids(children: list[Gene]) -> Scope:
+def _shapes(name: str) -> tuple[str, ...]:
+    return SEEN if name.startswith("seen") else {**SHAPES, "annotations": ANNOTATIONS, "was": STATUSES}[name]
+
+
+def _ids(children: list[Gene], letter: str = "c") -> Scope:
     """The names of children, for those after them."""
-    return [[f"c{index}", "M" if child["each"] is None else "G"] for index, child in enumerate(children)]
+    return [[f"{letter}{index}", "M" if child["each"] is None else "G"] for index, child in enumerate(children)]
+
+
+def _seen_ids(seen: list[Gene]) -> Scope:
+    return [[f"o{index}", "M" if each["one"] else "O"] for index, each in enumerate(seen)]
 
 
 def _few(chance: random.Random, mean: float, most: int = 3) -> int:
@@ -390,7 +443,9 @@ def _used(gene: Gene) -> list[str]:
     """The names of the shapes that the gene's rule reads."""
     text = "\n".join(_files(gene).values())
     found = [name for name in gene["spec"] if f"spec.{name}" in text]
-    return [*found, "annotations"] if gene["annotations"][0] != "{}" or not found else found
+    found += [f"seen{index}" for index in range(len(gene["seen"])) if f"o{index}" in text]
+    found += [name for name in ("annotations", "was") if gene[name][0] != "{}"]
+    return found or ["annotations"]
 
 
 def _expression(shape: Shape) -> str:
@@ -402,8 +457,11 @@ def case_of(gene: Gene) -> Case:
     files = _files(gene)
     return Case(
         files=files,
-        spec={name: _expression(gene["spec"][name]) for name in _used(gene) if name != "annotations"},
+        spec={name: _expression(gene["spec"][name]) for name in _used(gene) if name in gene["spec"]},
         annotations=_expression(gene["annotations"]),
+        status=_expression(gene["was"]),
+        seen={f"o{index}": _expression(each["objects"]) for index, each in enumerate(gene["seen"])},
+        deleted=bool(gene["finalize"]),
         change=gene["change"],
         others=gene["others"],
         shown=gene["shown"],
@@ -418,7 +476,11 @@ def _files(gene: Gene) -> dict[str, str]:
         watch["let"] = {f"l{index}": _templated(writer.text(node)) for index, node in enumerate(gene["let"])}
     watch["children"] = {}
     for index, child in enumerate(gene["children"]):
-        watch["children"][f"c{index}"] = _child(writer, files, index, child)
+        watch["children"][f"c{index}"] = _child(writer, files, f"c{index}", child)
+    if gene["finalize"]:
+        watch["finalize"] = {
+            f"f{index}": _child(writer, files, f"f{index}", child) for index, child in enumerate(gene["finalize"])
+        }
     if gene["status"]:
         watch["status"] = {f"s{index}": _templated(writer.text(node)) for index, node in enumerate(gene["status"])}
     if gene["conditions"]:
@@ -439,8 +501,11 @@ def _files(gene: Gene) -> dict[str, str]:
     texts = [*files.values(), yaml.safe_dump(watch)]
     if any("part.j2" in text for text in texts):
         files["templates/part.j2"] = writer.text(gene["part"]) + "\n"
+    observed = {f"o{index}": _observed(f"o{index}", each) for index, each in enumerate(gene["seen"])}
     if any("pods" in text for text in texts):
-        watch["observe"] = {"pods": {"version": "v1", "kind": "Pod", "selector": {"app": "{{ metadata.name }}"}}}
+        observed["pods"] = {"version": "v1", "kind": "Pod", "selector": {"seen": "o0"}}
+    if observed:
+        watch["observe"] = observed
     return {"watches.yaml": yaml.safe_dump([watch], sort_keys=False, width=120, allow_unicode=True), **files}
 
 
@@ -448,7 +513,12 @@ def _templated(expression: str) -> str:
     return f"{{{{ {expression} }}}}"
 
 
-def _child(writer: Writer, files: dict[str, str], index: int, child: Gene) -> dict[str, Any]:
+def _observed(id_: str, each: Gene) -> dict[str, Any]:
+    found = {"name": f"{id_}-0"} if each["one"] else {"selector": {"seen": id_}}
+    return {"version": "v1", "kind": "Pod", **found}
+
+
+def _child(writer: Writer, files: dict[str, str], id_: str, child: Gene) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if child["each"] is not None:
         found["forEach"] = writer.text(child["each"])
@@ -457,11 +527,11 @@ def _child(writer: Writer, files: dict[str, str], index: int, child: Gene) -> di
             found[key] = writer.text(child[key])
     if child["strategy"]:
         found["apply"] = {"strategy": child["strategy"]}
-    name = f"{{{{ metadata.name }}}}-c{index}"
+    name = f"{{{{ metadata.name }}}}-{id_}"
     if child["each"] is not None and child["name"] != "same":
         name += "-{{ index }}" if child["name"] == "index" else "-{{ item | sha256(16) }}"
     if child["body"] is not None:
-        path = f"c{index}.yaml.j2"
+        path = f"{id_}.yaml.j2"
         files[f"templates/{path}"] = writer.text(child["body"]).replace("NAME", name) + "\n"
         return {**found, "template": path}
     data: dict[str, Any] = {}

@@ -25,13 +25,13 @@ import orjson
 from bench.fuzz.case import Case
 from bench.fuzz.one_pass import MEBIBYTE, Passes, Reading, Samples, UnusableError
 
-GRACE: Final = 3.0
+GRACE: Final = 20.0
 """Factor of wall time over CPU time before a process is stopped: other work runs on this machine."""
 
 _PLACE: Final = re.compile(rb'File "[^"]*/ruleop/(?!bench/)([^"]*)\.py", line \d+,? in (\S+)')
 """A line of a traceback by faulthandler, of a function of ruleop."""
 
-PASSES: Final = 4
+PASSES: Final = 5
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,8 @@ class Process:
             reading.hot = f"{place[1].decode()}:{place[2].decode()}"
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
+            if number == signal.SIGXCPU and not lines:
+                return None  # before the first pass: a resource that is far too large
             limit = {signal.SIGXCPU: "CPU limit", signal.SIGKILL: "time limit"}.get(number)  # type: ignore[call-overload]
             reading.failed = reading.failed or limit or f"signal {number}"
             seconds = usage.ru_utime + usage.ru_stime - sum(reading.phases.values())

@@ -46,7 +46,7 @@ def _file(reading: Reading) -> str:
 
 def _smaller(gene: Gene) -> Iterator[Gene]:
     """Smaller genes, those with the largest steps first."""
-    for name in ("children", "status", "conditions", "validate", "let"):
+    for name in ("children", "finalize", "status", "conditions", "validate", "let", "seen"):
         for index in range(len(gene[name])):
             if name != "children" or len(gene[name]) > 1:
                 yield _without(gene, name, index)
@@ -60,8 +60,9 @@ def _smaller(gene: Gene) -> Iterator[Gene]:
     for key in ("change", "others"):
         if gene[key] != "none":
             yield {**gene, key: "none"}
-    if gene["annotations"][0] != "{}":
-        yield {**gene, "annotations": ["{}", 1, 1]}
+    for key in ("annotations", "was"):
+        if gene[key][0] != "{}":
+            yield {**gene, key: ["{}", 1, 1]}
     yield from _with_plainer_nodes(gene)
     for name, (_, number, other) in gene["spec"].items():
         if number > 1 and f"spec.{name}" in case_of(gene).text():

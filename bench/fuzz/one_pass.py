@@ -1,9 +1,9 @@
 """Measures the passes over one case: CPU time, units, memory, and the longest text that they emit.
 
 The passes are those of the operator, without its I/O: the children are created, then the resource is edited and another
-client has changed the children, then the children drift, and at last the drift is a field conflict. Each pass is a
-plan, the log of its writes, what the history learns from them, and the plan of the status. If the case asks for it, the
-plan as text is measured too, which `ruleop plan` prints and the operator does not.
+client has changed the children, then the children drift, then the drift is a field conflict, and at last the resource
+is deleted. Each pass is a plan, the log of its writes, what the history learns from them, and the plan of the status.
+If the case asks for it, the plan as text is measured too, which `ruleop plan` prints and the operator does not.
 """
 
 from __future__ import annotations
@@ -25,21 +25,24 @@ from ruleop.engine.queue.request import Request
 from ruleop.engine.reconcile.pass_log import PassLog
 from ruleop.engine.telemetry.metrics import ControllerMetrics, Metrics
 from ruleop.errors import RuleopError
+from ruleop.kinds import ObjectKey
 from ruleop.offline.cluster import OfflineKinds
 from ruleop.planning import History, Observed, Outcome, Plan, Planning, choose_rule
 from ruleop.planning.changes.drift import Reverted, corrections
 from ruleop.planning.events import write_events
 from ruleop.planning.model.actions import AddFinalizer, Create, Delete, Patch, Replace, ServerSideApply
 from ruleop.planning.model.marks import PART_OF
+from ruleop.planning.model.observed import DEFAULT_FINALIZER
 from ruleop.report.plan_text import show, text_of
 from ruleop.rules import Project, ProjectErrors, Rule
 from ruleop.rules.loading.loader import build_project
 from ruleop.steps import finished
+from ruleop.templating.values.budget import Account
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ruleop.kinds import GroupKind, Object, ObjectKey
+    from ruleop.kinds import GroupKind, Object
     from ruleop.planning import Action
 
 T = TypeVar("T")
@@ -92,6 +95,8 @@ class Passes:
         project = load(case)
         self.resource: dict[str, Any] = case.resource()
         bytes_ = size(self.resource)
+        seen = case.observed()
+        bytes_ += sum(map(size, seen))  # whoever writes the resource may write them too
         if max(bytes_, size(case.changed(self.resource))) > MAX_RESOURCE:
             raise UnusableError("the custom resource is too large")
         self.reading.kib = bytes_ / 1024
@@ -100,9 +105,10 @@ class Passes:
         self.rule: Rule = rule
         self.kinds = OfflineKinds(project)
         self.log = PassLog(self.kinds, ControllerMetrics(Metrics(), "fuzz"), "fuzz")
-        self.history, self.cluster, self.clock = History.NONE, Cluster(), 0.0
+        self.history, self.clock = History.NONE, 0.0
+        self.cluster = Cluster({ObjectKey.of(each): each for each in seen})
         self.planned: Plan | None = None
-        self.units = 0  # that the current pass has spent
+        self.account = Account()  # of the current pass
 
     def run(self) -> Reading:
         for phase in self._prepared():
@@ -118,8 +124,14 @@ class Passes:
         change = CHANGES[self.case.others]
         self.cluster = self.cluster.changed(change)
         yield "edit"
-        if self.case.others == "none":
-            return
+        if self.case.others != "none":
+            yield from self._drifted(change)
+        if self.case.deleted:
+            metadata = {"deletionTimestamp": "1970-01-01T00:00:00Z", "finalizers": [DEFAULT_FINALIZER]}
+            self.resource = {**self.resource, "metadata": {**self.resource["metadata"], **metadata}}
+            yield "delete"
+
+    def _drifted(self, change: Callable[[Any], Any]) -> Iterator[str]:
         self.cluster, before = self.cluster.changed(change), self.history
         yield "drift"
         if self.planned is not None and (drift := dict(_conflicts(self.planned))):
@@ -129,6 +141,8 @@ class Passes:
 
     def one(self, phase: str) -> None:
         planned = self.planned = self.measured(phase, self._pass)
+        if planned is not None and planned.actions and self.account.exhausted:  # another pass plans the status
+            self.measured(f"status after {phase}", self._reported)
         if self.case.shown and planned is not None and not self.reading.failed:
             self.measured(f"text of {phase}", lambda: self._shown(planned))
 
@@ -137,7 +151,7 @@ class Passes:
         self.reading.running = phase
         self.announce(self.reading)
         gc.collect()
-        self.units = 0
+        self.account = Account()
         before, memory = time.process_time(), _memory()
         planned, error = None, ""
         try:
@@ -160,7 +174,7 @@ class Passes:
         reading.phases[phase] = round(seconds, 4)
         reading.mib, reading.longest = max(reading.mib, mib), max(reading.longest, longest)
         if seconds >= reading.seconds:
-            reading.seconds, reading.units, reading.where = seconds, self.units, phase
+            reading.seconds, reading.units, reading.where = seconds, self.account.units, phase
 
     def _pass(self) -> Plan:
         self.clock += 1.0
@@ -175,13 +189,28 @@ class Passes:
                 self.cluster, outcome = self.cluster.executed(planned.actions)
                 finished(self.log.wrote(request, history, planned, outcome))
                 events += write_events(outcome.done, "default")
-                history = history.after(planned, outcome, self.kinds, self.clock)
+                self.history = history = history.after(planned, outcome, self.kinds, self.clock)
                 of_status = self._plan(history)
-            self.log.reconciled(request, history, of_status)
-            self.history = history.after(of_status, None, self.kinds, self.clock)
-        messages = [each.message for each in (*of_status.events, *events, *(of_status.conditions or ()))]
+            if of_status is planned or not self.account.exhausted:
+                self._concluded(of_status, history)
+        self._emitted([each.message for each in events], lines)
+        return planned
+
+    def _reported(self) -> Plan:
+        """The pass after one whose account did not suffice for the plan of the status."""
+        with structlog.testing.capture_logs() as lines:
+            planned = self._plan(self.history)
+            self._concluded(planned, self.history)
+        self._emitted([], lines)
+        return planned
+
+    def _concluded(self, planned: Plan, history: History) -> None:
+        self.log.reconciled(Request.of(self.resource), history, planned)
+        self.history = history.after(planned, None, self.kinds, self.clock)
+        self._emitted([each.message for each in (*planned.events, *(planned.conditions or ()))], [])
+
+    def _emitted(self, messages: Iterable[str], lines: Iterable[Mapping[str, Any]]) -> None:
         self.reading.longest = max([self.reading.longest, *map(len, messages), *map(_length, lines)])
-        return planned if planned.actions else of_status
 
     def _shown(self, planned: Plan) -> Plan:
         text_of(show(planned, self.resource, self.kinds))
@@ -189,11 +218,9 @@ class Passes:
 
     def _plan(self, history: History) -> Plan:
         observed = Observed(self.cluster, self.kinds, clock=self.clock)
-        planning = Planning(self.rule, self.resource, observed, history, foresee=False, masks=self.case.shown)
-        try:
-            return planning.finish()
-        finally:
-            self.units += planning.account.units
+        return Planning(
+            self.rule, self.resource, observed, history, foresee=False, masks=self.case.shown, account=self.account
+        ).finish()
 
 
 def _length(line: Mapping[str, Any]) -> int:

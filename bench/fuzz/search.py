@@ -6,21 +6,24 @@ that improves a cell is grown at once, as long as its cost per KiB grows with it
 
 from __future__ import annotations
 
+import hashlib
 import random
+import resource
 import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+import ruleop
 from bench.fuzz.genes import Gene, Genetics, case_of
 from bench.fuzz.limited import Limits, Measure, Process, passes, wait
 from bench.fuzz.one_pass import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from bench.fuzz.case import Case
 
@@ -32,7 +35,7 @@ BOUND_TEXT: Final = 2048
 LEAST: Final = 2.0
 """KiB of a resource that are always counted, so that cost per KiB does not favour empty ones."""
 
-STATE_FORMAT: Final = 5
+STATE_FORMAT: Final = 6
 SAVED_EVERY: Final = 20.0
 MAX_GROWING: Final = 64
 TOURNAMENT: Final = 4
@@ -78,15 +81,20 @@ class State:
     runs: int = 0
     unusable: int = 0
     seconds: float = 0.0  # wall time of all sessions
+    cpu_seconds: float = 0.0  # of the search and its processes
     cells: dict[str, dict[str, Entry]] = field(default_factory=dict)
     findings: dict[str, Entry] = field(default_factory=dict)  # by hot function and bound
     first: dict[str, float] = field(default_factory=dict)  # seconds until each finding
     endings: Counter[str] = field(default_factory=Counter)
+    code: str = ""  # the digest of the code that the readings are of
 
     def save(self, path: Path) -> None:
         document = {
             "format": STATE_FORMAT,
-            **{name: getattr(self, name) for name in ("seed", "runs", "unusable", "seconds", "first")},
+            **{
+                name: getattr(self, name)
+                for name in ("seed", "runs", "unusable", "seconds", "cpu_seconds", "first", "code")
+            },
             "endings": dict(self.endings),
             "cells": {
                 cell: {name: each.as_json() for name, each in entries.items()} for cell, entries in self.cells.items()
@@ -131,15 +139,17 @@ class Search:
         self.state, self.path, self.measure, self.case_of = state, path, measure, case_of
         self.genetics = Genetics(random.Random(f"{state.seed}/{state.runs}"))
         self.growing: deque[Gene] = deque(maxlen=MAX_GROWING)
+        self.known: deque[Gene] = deque(self._of_other_code())
 
     def run(self, options: Options, report: Callable[[State], None] = lambda _: None) -> None:
         """Searches until the time is over, and saves the state regularly."""
         start, before, saved = time.monotonic(), self.state.seconds, 0.0
+        cpu_before = self.state.cpu_seconds - _cpu_seconds()
         active: dict[Process, Gene] = {}
         left = options.most
         try:
             while (now := time.monotonic() - start) < options.seconds and (left > 0 or active):
-                self.state.seconds = before + now
+                self.state.seconds, self.state.cpu_seconds = before + now, cpu_before + _cpu_seconds()
                 if now - saved > SAVED_EVERY:
                     saved = now
                     self.state.save(self.path)
@@ -158,8 +168,19 @@ class Search:
 
     # -- candidates ----------------------------------------------------------------------------------------------------
 
+    def _of_other_code(self) -> list[Gene]:
+        """The candidates to be measured again, because the code has changed since."""
+        state, code = self.state, digest_of_code()
+        if state.code == code:
+            return []
+        entries = [*(each for cell in state.cells.values() for each in cell.values()), *state.findings.values()]
+        state.code, state.cells, state.findings = code, {}, {}
+        return [orjson.loads(each) for each in dict.fromkeys(orjson.dumps(entry.gene) for entry in entries)]
+
     def candidate(self) -> Gene:
         chance = self.genetics.chance
+        if self.known:
+            return self.known.popleft()
         if self.growing and chance.random() < 0.6:
             return self.growing.popleft()
         if not self.state.cells or chance.random() < 0.3:
@@ -210,6 +231,18 @@ class Search:
         known = self.state.findings.get(name)
         if known is None or _severity(entry.reading) > _severity(known.reading):
             self.state.findings[name] = entry
+
+
+def digest_of_code() -> str:
+    """The digest of ruleop's modules."""
+    folder = Path(ruleop.__file__).parent
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.rglob("*.py")))).hexdigest()[:16]
+
+
+def _cpu_seconds() -> float:
+    """What this process and its ended ones have used so far."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def _place(bound: str, reading: Reading) -> str:

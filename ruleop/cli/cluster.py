@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import yaml
 
+from ruleop.cli.local_cluster import new_file, port_option
 from ruleop.cli.program import DONE, Command, UsageError
 from ruleop.cli.terminal import print_lines
 from ruleop.errors import RuleopError
@@ -16,13 +17,14 @@ from ruleop.localcluster import Fault, LocalCluster
 from ruleop.report.plan_text import Span, Tone
 
 
-@click.command(cls=Command)
-@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port. Default: a free one.")
+@click.command(cls=Command, example="ruleop cluster & export KUBECONFIG=$PWD/ruleop-cluster.kubeconfig")
+@port_option
 @click.option(
     "--kubeconfig",
     default="ruleop-cluster.kubeconfig",
     show_default=True,
     metavar="FILE",
+    callback=new_file,
     help="Where to write the kubeconfig. It is removed at the end.",
 )
 @click.option("--state", default="", metavar="FILE", help="Keep the contents in this file over restarts.")
@@ -32,12 +34,8 @@ def command(port: int, kubeconfig: str, state: str, faults_file: str) -> int:
 
     It has the controllers of a cluster, and any client works with it: kubectl, Helm, client libraries. It listens on
     loopback only, and its address contains a random token. Everything is gone when it stops, at SIGINT or SIGTERM.
-
-    Example: ruleop cluster & export KUBECONFIG=$PWD/ruleop-cluster.kubeconfig
     """
     path = Path(kubeconfig)
-    if path.exists():
-        raise click.BadParameter(f"{kubeconfig} exists; name a file that does not", param_hint="--kubeconfig")
     try:
         cluster = LocalCluster(port=port, state=Path(state) if state else None)
         if faults_file:

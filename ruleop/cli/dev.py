@@ -14,6 +14,7 @@ import click
 
 from ruleop.cli.dev_views import LiveView, PlainView
 from ruleop.cli.documents import read_documents
+from ruleop.cli.local_cluster import new_file, port_option
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.cli.project import Folder, is_unreadable, load, project_options, variables
 from ruleop.cli.run import collect_garbage_seldom
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ruleop.rules import Project
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, example="ruleop dev --apply examples/")
 @project_options
 @click.option(
     "--apply", "files", multiple=True, metavar="FILE", help="Apply the objects of a file or folder. Repeatable."
@@ -45,11 +46,10 @@ if TYPE_CHECKING:
     "--kubeconfig",
     default="",
     metavar="FILE",
+    callback=new_file,
     help="Write the kubeconfig to this file, which must not exist. Default: a temporary one. Removed at the end.",
 )
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port of the API server. Default: a free one."
-)
+@port_option
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -73,8 +73,6 @@ def command(
     with hot reload. Shows the custom resources with their children as a tree. The printed KUBECONFIG lets kubectl work
     with the cluster. Everything is gone when it stops. Exit status 0: stopped, and with --once all custom resources are
     ready. 1: the project has mistakes, or they are not ready within --timeout.
-
-    Example: ruleop dev --apply examples/
     """
     logs.set_up(log_level, None)
     try:
@@ -86,8 +84,6 @@ def command(
         seconds = parse_duration(timeout)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--timeout") from None
-    if kubeconfig and Path(kubeconfig).exists():
-        raise click.BadParameter(f"{kubeconfig} exists; name a file that does not", param_hint="--kubeconfig")
     settings = Settings(
         samples=tuple(each.data for each in read_documents(files, folder=folder)),
         definitions=partial(_definitions, folder),

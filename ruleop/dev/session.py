@@ -16,8 +16,7 @@ from ruleop.engine.manager.manager import Manager
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.kinds.custom import CRDS
-from ruleop.localcluster.store.store import Resource
+from ruleop.localcluster.kinds.resources import CRDS, EVENTS
 from ruleop.planning.model.marks import PART_OF, Owner
 from ruleop.report.tree import Node, is_ready, resource_node
 
@@ -26,12 +25,11 @@ if TYPE_CHECKING:
 
     from ruleop.engine.manager.options import Options
     from ruleop.kinds import Object
-    from ruleop.localcluster.store.store import Event
+    from ruleop.localcluster.store.store import Event, Resource
     from ruleop.rules import Project
 
 CRD_PERIOD: Final = 0.5  # seconds between two checks of the files of crds/
 QUIET: Final = 0.2  # seconds without a change, after which the custom resources are settled
-EVENTS: Final = Resource("", "events")
 _FIRST: Final = ("Namespace", "CustomResourceDefinition")
 
 
@@ -169,8 +167,8 @@ class Session:
                 yield from (each.obj for each in self.cluster.store.all(resource))
 
     def _resource(self, kind: Kind) -> Resource | None:
-        served = self.cluster.registry.in_group_version(kind.group, kind.version)
-        return next((each.resource for each in served if each.kind == kind), None)
+        served = self.cluster.registry.of_kind(kind)
+        return served.resource if served is not None else None
 
     def tree(self) -> list[Node]:
         found: dict[str, list[Object]] = {}

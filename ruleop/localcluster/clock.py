@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 
 
 def now() -> str:
@@ -11,6 +12,10 @@ def now() -> str:
 
 def timestamp(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def seconds_of(timestamp: str) -> float:
+    return datetime.fromisoformat(timestamp).timestamp()
 
 
 def micro_now() -> str:

@@ -12,23 +12,25 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import orjson
 
 from ruleop.errors import RuleopError
-from ruleop.kinds import Kind
+from ruleop.kinds import SERVER_METADATA, Kind
 from ruleop.localcluster.api.api import Api, refusal
 from ruleop.localcluster.api.faulty import FaultyApi
 from ruleop.localcluster.api.options import WriteOptions
-from ruleop.localcluster.api.writer import NAMESPACES, Writer
+from ruleop.localcluster.api.writer import Writer
+from ruleop.localcluster.audit import Audit
 from ruleop.localcluster.controllers import CONTROLLERS
 from ruleop.localcluster.controllers.machinery import Machinery
-from ruleop.localcluster.controllers.pods import NODES, node
+from ruleop.localcluster.controllers.pods import node
 from ruleop.localcluster.controllers.volumes import storage_class
 from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.faults import Faults
 from ruleop.localcluster.http.server import Server
 from ruleop.localcluster.kinds.custom import follow
 from ruleop.localcluster.kinds.registry import Registry
-from ruleop.localcluster.kinds.storage import CLASSES
+from ruleop.localcluster.kinds.resources import CLASSES, NAMESPACES, NODES
 from ruleop.localcluster.state_file import read_state, write_state
-from ruleop.localcluster.store.store import Store
+from ruleop.localcluster.store.store import Name, Store
+from ruleop.localcluster.users import LOCAL_ADMIN, Users
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +61,9 @@ class LocalCluster:
         self.registry = Registry()
         self.writer = Writer(self.store)
         self.faults = Faults()
-        self.api = FaultyApi(Api(self.store, self.registry, self.writer), self.faults)
+        self.users = Users()
+        self.audit = Audit()
+        self.api = FaultyApi(Api(self.store, self.registry, self.writer, self.users), self.faults)
         self.token = secrets.token_urlsafe(24)
         self.port = port
         self._http = Server(self._handle)
@@ -70,6 +74,7 @@ class LocalCluster:
         is_new = state is None or not state.exists()
         if state is not None and not is_new:
             self.token = read_state(state, self.store)
+        self.users.add(LOCAL_ADMIN, self.token)
         follow(self.store, self.registry)
         self.machinery = Machinery(self.store, self.registry, self.writer)
         self.machinery.controllers = [controller(self.machinery) for controller in CONTROLLERS]
@@ -159,14 +164,19 @@ class LocalCluster:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/{self.token}"
+        return self._url(self.token)
 
-    def kubeconfig(self) -> dict[str, Any]:
+    def _url(self, token: str) -> str:
+        return f"http://127.0.0.1:{self.port}/{token}"
+
+    def kubeconfig(self, user: str = LOCAL_ADMIN) -> dict[str, Any]:
+        """That of a user. Another name than the usual one only makes the user's requests known in `audit`."""
+        token = self.users.token_for(user)
         return {
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{"name": "local", "cluster": {"server": self.url}}],
-            "users": [{"name": "local", "user": {"token": self.token}}],
+            "clusters": [{"name": "local", "cluster": {"server": self._url(token)}}],
+            "users": [{"name": "local", "user": {"token": token}}],
             "contexts": [{"name": "local", "context": {"cluster": "local", "user": "local", "namespace": "default"}}],
             "current-context": "local",
         }
@@ -201,22 +211,16 @@ class LocalCluster:
         """Creates an object, or changes the existing one to it, as `kubectl apply --server-side` does. Creates its
         namespace if it does not exist. Call it before the server runs, or on its loop."""
         kind = Kind.of(obj)
-        served = next(
-            (each for each in self.registry.in_group_version(kind.group, kind.version) if each.kind == kind), None
-        )
+        served = self.registry.of_kind(kind)
         if served is None:
             raise RuleopError(f"the cluster does not serve {kind}: is its CRD missing?")
-        metadata = obj.get("metadata") or {}
+        metadata = {name: each for name, each in (obj.get("metadata") or {}).items() if name not in SERVER_METADATA}
         namespace = (metadata.get("namespace") or "default") if served.namespaced else ""
         if namespace and self.machinery.get(NAMESPACES, "", namespace) is None:
             self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        name, config = Name(namespace, str(metadata.get("name", ""))), {**obj, "metadata": metadata}
         try:
-            old = self.machinery.get(served.resource, namespace, str(metadata.get("name", "")))
-            options = WriteOptions(manager="ruleop-dev")
-            if old is None:
-                return self.writer.create(served, namespace, obj, options)
-            merged = {**obj, "metadata": {**old.obj["metadata"], **metadata, "namespace": namespace}}
-            return self.writer.update(served, old, merged, "", options)
+            return self.writer.apply(served, name, config, "", WriteOptions(manager="ruleop-dev", force=True))[0]
         except Rejected as error:
             raise RuleopError(error.message) from None
 
@@ -227,9 +231,15 @@ class LocalCluster:
         if host not in _HOSTS:
             return refusal(Rejected(403, "Forbidden", "the Host header does not name this machine"))
         first, _, rest = request.path.lstrip("/").partition("/")
-        if secrets.compare_digest(first.encode(), self.token.encode()):
-            return self.api.handle(replace(request, path="/" + rest))
-        given = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if secrets.compare_digest(given.encode(), self.token.encode()):
-            return self.api.handle(request)
-        return refusal(Rejected(401, "Unauthorized", "Unauthorized"))
+        path = "/" + rest
+        user = self.users.name_of(first)
+        if user is None:
+            path = request.path
+            user = self.users.name_of(request.headers.get("authorization", "").removeprefix("Bearer "))
+        if user is None:
+            return refusal(Rejected(401, "Unauthorized", "Unauthorized"))
+        asked = replace(request, path=path, user=user)
+        answer = self.api.handle(asked)
+        if self.audit.enabled:
+            self.audit.record(asked, answer)
+        return answer

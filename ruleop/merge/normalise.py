@@ -34,7 +34,7 @@ def normalise_desired(desired: Object, kind: Kind) -> Object:
     if builtin_resource(kind.versionless) is None:  # in a built-in kind, the server may reject the float
         desired = with_integers(desired)
     if kind == _SECRET and "stringData" in desired:
-        return _encode_string_data(desired)
+        return encode_string_data(desired)
     if (
         kind == _CLUSTER_ROLE and "aggregationRule" in desired and "rules" in desired
     ):  # a controller of the server fills them in
@@ -85,7 +85,7 @@ def _drop_nulls(value: JSON) -> JSON:
     return [_drop_nulls(item) for item in value] if type(value) is list else value
 
 
-def _encode_string_data(secret: Object) -> Object:
+def encode_string_data(secret: Object) -> Object:
     """The Secret with `stringData` encoded into `data`, where it overrides existing keys. The server does the same and
     never returns `stringData`."""
     plain, data = secret["stringData"], secret.get("data", {})

@@ -15,7 +15,7 @@ from ruleop.merge.equality import fingerprint
 from ruleop.merge.normalise import as_json, with_integers, without_nulls
 from ruleop.planning.changes.failures import public_error
 from ruleop.planning.model.actions import Problem, State, StatusWrite
-from ruleop.planning.model.conditions import PAUSE, Condition, Conditions
+from ruleop.planning.model.conditions import PAUSE, Condition, Conditions, type_of
 from ruleop.schema.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.templating import Omit, TextTemplate, Waiting
 from ruleop.templating.values.budget import METER, Exhausted, size_of
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MAX_REASON = 1024
 STATUS_UNITS: Final = 8  # of each value of the status, to compare and to prune it
+LIVE_CONDITION_UNITS: Final = 2
 STATUS_BYTES: Final = 300  # of the copies that are made of each
 _KEPT_DURING_PAUSE = frozenset({"Ready", "Stalled"})  # these conditions keep their values in a pause
 _TOP_KEY = re.compile(r"(?m)^([A-Za-z_][\w-]*):")
@@ -204,6 +205,15 @@ def _reason(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_,:]", "", text)[:MAX_REASON].lstrip("0123456789_,:").rstrip(",:")
 
 
+def status_units(resource: Object) -> int:
+    """What the fields and conditions that are in the status already cost."""
+    status = resource.get("status")
+    if not isinstance(status, dict):
+        return 0
+    conditions = status.get("conditions")
+    return len(status) + (LIVE_CONDITION_UNITS * len(conditions) if isinstance(conditions, list) else 0)
+
+
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
@@ -226,7 +236,7 @@ def status_write(
     observed_generation = generation if info.status_subresource and isinstance(generation, int) else None
     before, written = live.get("conditions"), [each.as_json() for each in conditions]
     if pause:
-        kept = _KEPT_DURING_PAUSE & {each.get("type") for each in before or () if isinstance(each, dict)}
+        kept = _KEPT_DURING_PAUSE & set(map(type_of, before if isinstance(before, list) else ()))
         written = [each for each in written if each["type"] not in kept]
     else:
         before = _without_retired(observed.retired, before)
@@ -235,7 +245,8 @@ def status_write(
         new["observedGeneration"] = observed_generation
     if _is_current(live, new, own_fields):
         return StatusWrite(live, None, info.status_subresource)
-    stored = _as_stored({key: value for key, value in live.items() if key not in own_fields}, new, info.status_schema)
+    theirs = {key: value for key, value in live.items() if key not in own_fields}
+    stored = _as_stored(theirs, new, {each["type"] for each in written}, info.status_schema)
     patch = merge_patch(live, stored)
     if patch is None:
         return StatusWrite(live, None, info.status_subresource)
@@ -250,22 +261,28 @@ def _is_current(live: Mapping[str, Any], new: Mapping[str, Any], own_fields: fro
     return all(key in live and same(live[key], value) for key, value in new.items())
 
 
-def _as_stored(theirs: dict[str, Any], new: dict[str, Any], schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The status as the server will store it: pruned and defaulted. Otherwise it would differ in every pass."""
+def _as_stored(
+    theirs: dict[str, Any], new: dict[str, Any], types: Collection[str], schema: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The status as the server will store it: pruned and defaulted. Otherwise it would differ in every pass. Fields and
+    conditions of others, which may be many, are stored already. `types`: those of the rule's own conditions."""
+    ours = {**new, "conditions": [each for each in new["conditions"] if type_of(each) in types]}
     if schema is None:
-        return {**theirs, **without_nulls(new)}
-    if is_kept(whole := {**theirs, **new}, schema_at(schema, ("status",))):
-        return whole
-    new = drop_unknown({"status": new}, schema).get("status") or {}
-    stored: dict[str, Any] = default({"status": {**theirs, **without_nulls(new)}}, schema)["status"]
-    return stored
+        ours = without_nulls(ours)
+    elif not is_kept(ours, schema_at(schema, ("status",))):
+        ours = drop_unknown({"status": ours}, schema).get("status") or {}
+        ours = default({"status": without_nulls(ours)}, schema)["status"]
+    if "conditions" in ours:
+        own = iter(ours["conditions"])
+        ours["conditions"] = [next(own) if type_of(each) in types else each for each in new["conditions"]]
+    return {**ours, **theirs, **{name: value for name, value in ours.items() if name in new}}
 
 
 def _without_retired(retired: Collection[str], live: Any) -> Any:
     """The conditions without those that the rules no longer have."""
     if not retired or not isinstance(live, list):
         return live
-    return [each for each in live if not isinstance(each, dict) or each.get("type") not in retired]
+    return [each for each in live if type_of(each) not in retired]
 
 
 def _merged(live: Any, conditions: list[dict[str, Any]], generation: int | None, now: str) -> list[dict[str, Any]]:
@@ -275,7 +292,7 @@ def _merged(live: Any, conditions: list[dict[str, Any]], generation: int | None,
     fresh = {each["type"]: each for each in conditions}
     result = []
     for before in theirs:
-        new = fresh.pop(before.get("type", ""), None)
+        new = fresh.pop(type_of(before), None)
         if new is not None:
             result.append(_updated_condition(before, new, generation, now))
         elif before.get("type") != PAUSE or before.get("reason") != PAUSE:

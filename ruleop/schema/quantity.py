@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +27,10 @@ SUFFIXES: Final[Mapping[str, Fraction]] = {
     **{f"{suffix}i": Fraction(1024**power) for power, suffix in enumerate("KMGTPE", start=1)},
 }
 """The suffixes of Kubernetes' grammar and their factors."""
+
+_BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_DECIMAL: Final = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
+_SMALLEST: Final = 10**9  # nano
 
 # <sign><digits> and then a suffix or an exponent, as in resource.ParseQuantity of Kubernetes' apimachinery.
 _QUANTITY = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,3})|([numkMGTPE]|[KMGTPE]i)?)", re.ASCII)
@@ -61,3 +65,37 @@ def _parse(text: str) -> Fraction | None:
         return None
     amount = Fraction(digits) * (Fraction(10) ** int(exponent) if exponent else SUFFIXES[suffix or ""])
     return -amount if sign == "-" else amount
+
+
+def canonical_quantity(value: Any) -> Any:
+    """The quantity in its canonical form; a value that is none as it is."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return value
+    return _canonical(str(value))
+
+
+@lru_cache(4096)
+def _canonical(text: str) -> str:
+    number = parse_quantity(text)
+    if number is None:
+        return text
+    if text.endswith("i") and number.denominator == 1 and abs(number) >= 1024:
+        return _scaled(int(number), 1024, _BINARY)
+    nano = -(-number * _SMALLEST // 1)  # rounded up
+    if "e" in text.lower() and text[-1].isdigit():
+        return _with_exponent(int(nano))
+    return _scaled(int(nano), 1000, _DECIMAL) if nano else "0"
+
+
+def _scaled(number: int, base: int, suffixes: tuple[str, ...]) -> str:
+    index = 0
+    while index + 1 < len(suffixes) and number % base == 0:
+        number, index = number // base, index + 1
+    return f"{number}{suffixes[index]}"
+
+
+def _with_exponent(nano: int) -> str:
+    exponent = -9
+    while nano and nano % 1000 == 0:
+        nano, exponent = nano // 1000, exponent + 3
+    return f"{nano}e{exponent}" if nano and exponent else str(nano)

@@ -6,13 +6,13 @@ def break_two(project) -> None:
     project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ spec.page | upcase }}")
 
 
-def test_a_project_without_mistakes_is_summarised(project, ruleop):
+def test_a_valid_project_is_summarised(project, ruleop):
     ran = ruleop("check")
     assert (ran.status, ran.err) == (0, "")
     assert ran.out == "No errors in 1 rule, 2 children, 2 templates, 1 CRD.\n"
 
 
-def test_all_mistakes_are_reported_with_line_and_column(project, ruleop):
+def test_all_errors_are_reported_with_line_and_column(project, ruleop):
     break_two(project)
     ran = ruleop("check")
     assert (ran.status, ran.err) == (1, "")
@@ -41,7 +41,7 @@ def test_paths_are_relative_to_the_current_folder(project, ruleop, monkeypatch):
     assert f"file={name}/templates/web.yaml.j2,line=4,col=12," in ruleop("check", "-C", name, "-o", "github").out
 
 
-def test_json_has_every_finding(project, ruleop):
+def test_json_output_contains_every_finding(project, ruleop):
     break_two(project)
     ran = ruleop("check", "-o", "json")
     assert ran.status == 1
@@ -58,11 +58,11 @@ def test_json_has_every_finding(project, ruleop):
     }
 
 
-def test_json_of_a_project_without_mistakes_is_empty(project, ruleop):
+def test_json_output_of_a_valid_project_has_no_findings(project, ruleop):
     assert json.loads(ruleop("check", "-o", "json").out) == {"errors": 0, "warnings": 0, "findings": []}
 
 
-def test_sarif_names_the_rule_the_file_and_the_place(project, ruleop):
+def test_sarif_names_rule_file_and_region(project, ruleop):
     break_two(project)
     document = json.loads(ruleop("check", "-o", "sarif").out)
     assert document["version"] == "2.1.0"

@@ -1,4 +1,4 @@
-"""No output contains a character that would change what a terminal shows, and documents still hold the same data."""
+"""No output contains a control character of terminals, and documents still hold the same data."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def assert_safe(text):
     assert [ascii(sign) for sign in text if not is_safe(sign) and sign != "\n"] == []
 
 
-def test_the_table_has_the_signs_that_steer_a_terminal():
+def test_the_table_contains_the_control_characters_of_terminals():
     assert [ascii(sign) for sign in NASTY if is_safe(sign)] == []
     controls = [chr(code) for code in (*range(9), *range(10, 32), *range(0x7F, 0xA0))]
     assert [ascii(sign) for sign in controls if is_safe(sign)] == []
@@ -52,26 +52,26 @@ def test_the_table_has_the_signs_that_steer_a_terminal():
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_no_output_about_a_custom_resource_has_them(nasty, ruleop, command):
+def test_no_output_about_a_custom_resource_contains_control_characters(nasty, ruleop, command):
     ran = ruleop(*command, "-f", "site.yaml")
     assert ran.status == 0, ran.err
     assert_safe(ran.out + ran.err)
 
 
-def test_render_prints_the_same_data(nasty, ruleop):
+def test_the_yaml_of_render_keeps_data_with_control_characters(nasty, ruleop):
     config = next(yaml.safe_load_all(ruleop("render", "-f", "site.yaml").out))
     assert config["data"] == {"page": TEXT, "lines": f"one\n{TEXT}", TEXT: "b"}
     assert config["metadata"]["annotations"]["a"] == TEXT
 
 
-def test_plan_prints_the_same_data(nasty, ruleop):
+def test_the_json_of_plan_keeps_data_with_control_characters(nasty, ruleop):
     (plan,) = json.loads(ruleop("plan", "-f", "site.yaml", "-o", "json").out)["plans"]
     (config,) = (each["object"] for each in plan["actions"] if each.get("object", {}).get("kind") == "ConfigMap")
     assert config["data"] == {"page": TEXT, "lines": f"one\n{TEXT}", TEXT: "b"}
 
 
 @pytest.mark.parametrize("output", ["text", "json", "sarif", "github"])
-def test_no_finding_of_check_has_them(project, ruleop, output):
+def test_no_finding_of_check_contains_control_characters(project, ruleop, output):
     project.edit("watches.yaml", "kind: Site", f"kind: Site\n  {QUOTED}: 1")
     ran = ruleop("check", "-o", output)
     assert ran.status == 1, ran.err
@@ -83,13 +83,13 @@ def test_no_finding_of_check_has_them(project, ruleop, output):
     [("render", "-f", TEXT), ("plan", TEXT), (TEXT,), ("check", f"--{TEXT}"), ("plan", "-f", "site.yaml", "-o", TEXT)],
     ids=range(5),
 )
-def test_no_message_about_wrong_usage_has_them(project, ruleop, arguments):
+def test_no_usage_error_contains_control_characters(project, ruleop, arguments):
     ran = ruleop(*arguments)
     assert ran.status == 2
     assert_safe(ran.out + ran.err)
 
 
-def test_no_traceback_has_them(project, ruleop, monkeypatch):
+def test_no_traceback_contains_control_characters(project, ruleop, monkeypatch):
     def fail(*_args, **_options):
         raise ValueError(TEXT)
 
@@ -100,7 +100,7 @@ def test_no_traceback_has_them(project, ruleop, monkeypatch):
     assert_safe(ran.out + ran.err)
 
 
-def test_no_mistake_of_the_project_has_them_when_the_operator_starts(project, ruleop):
+def test_no_error_of_the_project_at_the_start_of_run_contains_control_characters(project, ruleop):
     project.edit("watches.yaml", "kind: Site", f"kind: Site\n  {QUOTED}: 1")
     ran = ruleop("run")
     assert ran.status == 1

@@ -1,4 +1,4 @@
-"""`make demo` runs to its end, and shows what it promises."""
+"""`make demo` runs to its end and prints its results."""
 
 import os
 import re

@@ -64,7 +64,7 @@ def sample(project):
 SITE = "apiVersion: example.com/v1\nkind: Site\nmetadata: {name: front}\nspec: {page: hello}\n"
 
 
-def test_once_prints_the_tree_and_ends_with_0_when_all_is_ready(sample, process):
+def test_dev_once_prints_the_tree_and_exits_with_0_when_all_is_ready(sample, process):
     started = process("dev", "--apply", "front.yaml", "--once")
     out, err = started.communicate(timeout=PATIENCE)
     assert started.returncode == 0, err
@@ -75,7 +75,7 @@ def test_once_prints_the_tree_and_ends_with_0_when_all_is_ready(sample, process)
     ]
 
 
-def test_once_ends_with_1_when_something_is_not_ready_in_time(sample, process):
+def test_dev_once_exits_with_1_when_something_is_not_ready_in_time(sample, process):
     sample.edit("front.yaml", "{name: front}", "{name: front, namespace: missing-so-far}")
     pending = "metadata: {annotations: {local.ruleop.dev/pod: pending}, labels: {app: web}}"
     sample.edit("templates/web.yaml.j2", "metadata: {labels: {app: web}}", pending)
@@ -85,7 +85,7 @@ def test_once_ends_with_1_when_something_is_not_ready_in_time(sample, process):
     assert "Site missing-so-far/front" in out
 
 
-def test_a_mistake_in_the_project_is_printed_and_nothing_starts(sample, process):
+def test_dev_prints_an_error_of_the_project_and_does_not_start(sample, process):
     sample.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
     started = process("dev", "--apply", "front.yaml", "--once")
     out, err = started.communicate(timeout=PATIENCE)
@@ -93,7 +93,7 @@ def test_a_mistake_in_the_project_is_printed_and_nothing_starts(sample, process)
     assert "metadta" in err
 
 
-def test_a_sample_without_its_crd_is_an_error(sample, process):
+def test_dev_with_a_sample_without_its_crd_is_an_error(sample, process):
     sample.edit("front.yaml", "kind: Site", "kind: Sight")
     started = process("dev", "--apply", "front.yaml", "--once")
     _, err = started.communicate(timeout=PATIENCE)
@@ -101,7 +101,7 @@ def test_a_sample_without_its_crd_is_an_error(sample, process):
     assert "does not serve example.com/v1 Sight" in err
 
 
-def test_a_sample_that_the_server_rejects_is_an_error(sample, process):
+def test_dev_with_a_sample_that_the_server_rejects_is_an_error(sample, process):
     sample.edit("front.yaml", "page: hello", "page: 7")
     started = process("dev", "--apply", "front.yaml", "--once")
     _, err = started.communicate(timeout=PATIENCE)
@@ -109,7 +109,7 @@ def test_a_sample_that_the_server_rejects_is_an_error(sample, process):
     assert "spec.page" in err
 
 
-def test_an_edited_template_is_rolled_out_and_an_interrupt_leaves_nothing(sample, process):
+def test_dev_applies_an_edited_template_and_ends_cleanly_on_an_interrupt(sample, process):
     started = process("dev", "--apply", "front.yaml", stderr=subprocess.STDOUT)
     kubeconfig, server = exported(started)
     until(lambda: (call(server, "GET", CONFIG).get("data") or {}).get("page") == "hello")
@@ -128,7 +128,7 @@ def test_an_edited_template_is_rolled_out_and_an_interrupt_leaves_nothing(sample
         call(server, "GET", CONFIG)
 
 
-def test_on_a_terminal_it_paints_a_tree(sample):
+def test_dev_draws_a_tree_on_a_terminal(sample):
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(sample.root)
@@ -152,7 +152,7 @@ def test_on_a_terminal_it_paints_a_tree(sample):
 # -- ruleop cluster ----------------------------------------------------------------------------------------------------
 
 
-def test_a_cluster_alone_serves_any_client_and_keeps_its_state(tmp_path, process):
+def test_the_cluster_command_serves_any_client_and_keeps_its_state(tmp_path, process):
     arguments = ["cluster", "--kubeconfig", str(tmp_path / "config"), "--state", str(tmp_path / "state")]
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "front-config"}}
     started = process(*arguments)
@@ -166,7 +166,7 @@ def test_a_cluster_alone_serves_any_client_and_keeps_its_state(tmp_path, process
     assert not (tmp_path / "config").exists()
 
 
-def test_faults_come_from_a_file(tmp_path, process):
+def test_the_cluster_command_reads_faults_from_a_file(tmp_path, process):
     (tmp_path / "faults.yaml").write_text("- {effect: error, verbs: [get], status: 503, times: 1}\n")
     started = process("cluster", "--kubeconfig", str(tmp_path / "config"), "--faults", str(tmp_path / "faults.yaml"))
     _, server = exported(started)
@@ -178,7 +178,7 @@ def test_faults_come_from_a_file(tmp_path, process):
 @pytest.mark.parametrize(
     ("text", "message"), [("{", "cannot be read"), ("a: b", "must be a list"), ("- {effect: what}", "must be one of")]
 )
-def test_a_file_of_faults_that_cannot_be_meant_is_refused(tmp_path, process, text, message):
+def test_an_invalid_file_of_faults_is_refused(tmp_path, process, text, message):
     (tmp_path / "faults.yaml").write_text(text)
     started = process("cluster", "--faults", str(tmp_path / "faults.yaml"))
     _, err = started.communicate(timeout=PATIENCE)
@@ -186,7 +186,7 @@ def test_a_file_of_faults_that_cannot_be_meant_is_refused(tmp_path, process, tex
     assert message in err
 
 
-def test_a_kubeconfig_that_exists_is_not_overwritten(tmp_path, process):
+def test_an_existing_kubeconfig_is_not_overwritten(tmp_path, process):
     (tmp_path / "config").write_text("mine")
     started = process("cluster", "--kubeconfig", str(tmp_path / "config"))
     _, err = started.communicate(timeout=PATIENCE)

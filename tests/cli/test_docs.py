@@ -1,4 +1,4 @@
-"""What docs/cli.md shows is what the commands print."""
+"""The commands print the output that docs/cli.md shows."""
 
 import re
 from pathlib import Path
@@ -13,12 +13,25 @@ SHOWN = re.findall(r"^```console\n\$ ruleop ([^\n]*)\n(.*?)^```$", PAGE, re.MULT
 
 
 @pytest.mark.parametrize(("command", "output"), SHOWN, ids=[command for command, _ in SHOWN])
-def test_the_commands_print_what_the_page_shows(ruleop, monkeypatch, command, output):
+def test_the_commands_print_the_output_of_the_page(ruleop, monkeypatch, command, output):
     monkeypatch.chdir(ROOT)
     assert ruleop(*command.split()).out == output
 
 
-def test_each_command_has_a_section():
+def test_each_command_has_a_section_on_the_page():
     assert re.findall(r"^## (\w+)$", PAGE, re.MULTILINE) == sorted(
-        COMMANDS, key=["check", "render", "plan", "dev", "cluster", "run", "version"].index
+        COMMANDS,
+        key=[
+            "init",
+            "check",
+            "render",
+            "plan",
+            "test",
+            "dev",
+            "cluster",
+            "explain",
+            "run",
+            "generate",
+            "version",
+        ].index,
     )

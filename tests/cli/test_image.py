@@ -1,4 +1,4 @@
-"""The Dockerfile, followed as far as it goes without Docker: what is copied is enough, what is built runs, and it runs as it should."""
+"""The Dockerfile, followed as far as possible without Docker: the copied files are enough, and the installed package runs."""
 
 from __future__ import annotations
 
@@ -119,14 +119,14 @@ def test_the_wheel_is_complete(installed):
     assert str(installed) in origin.stdout
 
 
-def test_without_a_command_it_is_the_operator(installed, tmp_path):
-    """Here it finds no rules; a sentence says so."""
+def test_the_default_command_of_the_image_is_the_operator(installed, tmp_path):
+    """Here it finds no rules, and reports that."""
     found = ruleop(installed, tmp_path, *json.loads(last("CMD")))
     assert found.returncode == 2
     assert "not a ruleop project: no watches.yaml in this folder" in found.stderr
 
 
-def test_signals_reach_the_operator():
+def test_the_entrypoint_of_the_image_passes_signals_to_the_operator():
     """A shell in between, as the other form has one, would keep them."""
     for word in ("ENTRYPOINT", "CMD"):
         assert isinstance(json.loads(last(word)), list)
@@ -145,7 +145,7 @@ def test_every_requirement_has_its_hash():
     assert "--require-hashes" in DOCKERFILE
 
 
-def test_the_compiled_bytecode_is_used(installed, tmp_path):
+def test_the_compiled_bytecode_is_used_unchecked(installed, tmp_path):
     """Not even compared with its source, whose time a layer of an image may not keep."""
     flags = re.search(r"python -m compileall (\S.*) /opt/ruleop/lib", DOCKERFILE)
     assert flags
@@ -157,7 +157,7 @@ def test_the_compiled_bytecode_is_used(installed, tmp_path):
         assert int.from_bytes(each.read_bytes()[4:8], "little") == 0b01, "by hash, and unchecked"
 
 
-def test_reading_a_kubeconfig_needs_no_more_of_kubernetes_than_the_image_has(tmp_path):
+def test_a_kubeconfig_is_read_with_the_parts_of_kubernetes_in_the_image(tmp_path):
     """Its folder after the Dockerfile's `find`."""
     (command,) = re.findall(r"find \. .*? -delete", DOCKERFILE)
     whole = Path(metadata.distribution("kubernetes").locate_file("kubernetes"))

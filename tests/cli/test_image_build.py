@@ -1,4 +1,4 @@
-"""`make image` takes a builder that works, and says what is missing when none does; `make test-image` says it before it starts."""
+"""`make image` uses the first working builder and reports missing tools; `make test-image` reports them before it starts."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_first_working_builder_is_used(machine: Machine, installed: dict[str
     assert machine.called() == [f"{taken} build --tag ruleop .", f"{taken} images ruleop"]
 
 
-def test_builder_name_and_base_can_be_given(machine: Machine) -> None:
+def test_builder_image_name_and_base_image_can_be_set(machine: Machine) -> None:
     machine.install("buildah", WORKS)
     machine.install("docker", WORKS)
     machine.run("build.sh", "--no-cache", BUILDER="docker", IMAGE="mine:1", BASE="python:3.14")
@@ -74,7 +74,7 @@ def test_builder_name_and_base_can_be_given(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("builder", ["docker", ""])
-def test_a_builder_whose_engine_does_not_answer_is_named(machine: Machine, builder: str) -> None:
+def test_a_builder_whose_engine_does_not_answer_is_reported(machine: Machine, builder: str) -> None:
     machine.install("docker", FAILS)
     run = machine.run("build.sh", BUILDER=builder)
     assert run.returncode == 2
@@ -82,14 +82,14 @@ def test_a_builder_whose_engine_does_not_answer_is_named(machine: Machine, build
     assert machine.called() == []
 
 
-def test_without_a_builder_the_installation_is_explained(machine: Machine) -> None:
+def test_installation_instructions_are_printed_if_there_is_no_builder(machine: Machine) -> None:
     run = machine.run("build.sh")
     assert run.returncode == 2
     assert "needs buildah, podman or docker, and none of them works here" in run.stderr
     assert "apt-get install buildah" in run.stderr
 
 
-def test_a_failed_build_has_a_failing_status(machine: Machine) -> None:
+def test_a_failed_build_has_a_nonzero_exit_status(machine: Machine) -> None:
     machine.install("docker", "test $1 = info\n")
     assert machine.run("build.sh").returncode == 1
 
@@ -120,7 +120,7 @@ def test_the_scripts_are_executable() -> None:
         assert os.access(ROOT / "image" / each, os.X_OK)
 
 
-def test_with_a_given_base_image_debootstrap_is_not_needed(machine: Machine) -> None:
+def test_debootstrap_is_not_needed_with_a_given_base_image(machine: Machine) -> None:
     for each in ("buildah", "runc"):
         machine.install(each, WORKS)
     machine.install("id", "echo 0\n")

@@ -1,4 +1,4 @@
-"""Every way to use a command wrongly, or on files that cannot be used: words, a place, a status; never a traceback."""
+"""Wrong usage of commands and unusable files: a message, a position and an exit status; never a traceback."""
 
 import errno
 import os
@@ -120,7 +120,7 @@ def test_a_file_without_objects_is_reported_with_its_line(project, ruleop, text,
     assert ran.err.endswith("\nruleop: site.yaml cannot be used\n")
 
 
-def test_lines_of_existing_objects_are_not_printed_because_of_secrets(project, ruleop):
+def test_lines_of_existing_objects_are_not_printed_as_they_may_contain_secrets(project, ruleop):
     project.write("live.yaml", "apiVersion: v1\nkind: Secret\nstringData: {password: hunter2}}\n")
     ran = ruleop("plan", "-f", "site.yaml", "--with", "live.yaml")
     assert ran.status == 2
@@ -184,7 +184,7 @@ def test_an_invalid_resource_is_reported_with_its_line(project, ruleop, old, new
         assert ran.err.startswith(message)
 
 
-def test_a_project_with_mistakes_is_not_planned(project, ruleop):
+def test_an_invalid_project_is_not_planned(project, ruleop):
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
     for command in ("render", "plan"):
         ran = ruleop(command, "-f", "site.yaml")
@@ -221,7 +221,7 @@ def test_an_endless_file_is_not_read_for_an_excerpt(project, ruleop, monkeypatch
 
 @pytest.mark.parametrize("make", [make_large, make_endless, make_pipe])
 def test_a_file_that_becomes_endless_is_not_read_for_an_excerpt(project, ruleop, monkeypatch, make):
-    """It was fine when it was loaded; when its mistake is shown, it is another."""
+    """It was a regular file when it was loaded, and has changed when its error is printed."""
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
 
     def loaded(*arguments, **options):
@@ -283,7 +283,7 @@ def test_a_folder_without_read_permission_is_reported(project, ruleop, monkeypat
     assert "templates: error[RO101]: cannot be read: Permission denied\n" in ran.out
 
 
-def test_an_internal_error_is_one_line_and_with_debug_a_traceback(project, ruleop, monkeypatch):
+def test_an_internal_error_is_one_line_and_a_traceback_with_debug(project, ruleop, monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise TypeError("inner workings")
 
@@ -308,7 +308,7 @@ def test_help_has_the_first_line_of_each_commands_help(ruleop):
         assert message in ruleop(name, "-h").out
 
 
-def test_no_command_prints_help_and_has_status_2(ruleop):
+def test_a_missing_command_prints_help_with_status_2(ruleop):
     ran = ruleop()
     assert (ran.status, ran.out) == (2, "")
     assert ran.err.startswith("Usage: ruleop")

@@ -20,7 +20,7 @@ def scaled(obj) -> None:
         obj["spec"]["replicas"] = 5
 
 
-def test_an_empty_cluster_gets_both_children(project, ruleop):
+def test_a_plan_for_an_empty_cluster_creates_all_children(project, ruleop):
     ran = ruleop("plan", "-f", "site.yaml")
     assert (ran.status, ran.err) == (0, "")
     assert ran.out == (
@@ -47,7 +47,7 @@ def test_drift_is_reverted_in_one_patch(project, ruleop):
     assert out.endswith("\n1 to change.\n")
 
 
-def test_a_plan_without_changes_says_nothing_to_do(project, ruleop):
+def test_a_plan_without_changes_prints_nothing_to_do(project, ruleop):
     project.edit("watches.yaml", "  status:\n", "  manageStatus: false\n  status:\n")
     project.write("live.json", made(ruleop))
     out = ruleop("plan", "-f", "site.yaml", "--with", "live.json").out
@@ -72,7 +72,7 @@ def test_a_child_no_longer_in_the_rules_is_deleted(project, ruleop):
     assert out.endswith("\n1 to delete.\n")
 
 
-def test_a_wait_names_its_value_and_its_place(project, ruleop):
+def test_a_wait_is_reported_with_its_value_and_position(project, ruleop):
     project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ web.status.note }}")
     ran = ruleop("plan", "-f", "site.yaml")
     assert ran.status == 0
@@ -80,7 +80,7 @@ def test_a_wait_names_its_value_and_its_place(project, ruleop):
     assert ran.out.endswith("\n1 to create, 1 waiting.\n")
 
 
-def test_places_are_relative_to_the_current_folder(project, ruleop, monkeypatch):
+def test_positions_are_relative_to_the_current_folder(project, ruleop, monkeypatch):
     project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ web.status.note }}")
     monkeypatch.chdir(project.root.parent)
     name = project.root.name
@@ -124,14 +124,14 @@ def test_values_of_secrets_are_masked_in_both_formats(project, ruleop):
     assert "      data.password: *** (before) -> *** (after)\n" in out
 
 
-def test_json_is_one_deterministic_document(project, ruleop):
+def test_the_json_of_a_plan_is_deterministic(project, ruleop):
     project.write("live.json", made(ruleop, edit=scaled))
     first = ruleop("plan", "-f", "site.yaml", "--with", "live.json", "-o", "json").out
     assert first == ruleop("plan", "-f", "site.yaml", "--with", "live.json", "-o", "json").out
     assert set(json.loads(first)) == {"plans", "refused", "unmatched"}
 
 
-def test_json_patches_are_rfc_6902_and_give_the_desired_object(project, ruleop):
+def test_json_patches_are_rfc_6902_and_result_in_the_desired_object(project, ruleop):
     text = made(ruleop, edit=scaled)
     project.write("live.json", text)
     plan = json.loads(ruleop("plan", "-f", "site.yaml", "--with", "live.json", "-o", "json").out)["plans"][0]
@@ -150,7 +150,7 @@ def test_json_patches_are_rfc_6902_and_give_the_desired_object(project, ruleop):
     assert jsonpatch.apply_patch(deployment, action["patch"])["spec"]["replicas"] == 1
 
 
-def test_json_has_waits_problems_and_places(project, ruleop):
+def test_the_json_of_a_plan_has_waits_problems_and_positions(project, ruleop):
     project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ web.status.note }}")
     plan = json.loads(ruleop("plan", "-f", "site.yaml", "-o", "json").out)["plans"][0]
     assert plan["waits"] == [
@@ -163,7 +163,7 @@ def test_json_has_waits_problems_and_places(project, ruleop):
     assert [child["state"] for child in plan["children"]] == ["progressing", "waiting"]
 
 
-def test_several_resources_are_planned_one_by_one(project, ruleop):
+def test_several_resources_are_planned_separately(project, ruleop):
     text = (project.root / "site.yaml").read_text()
     project.write("shop.yaml", text.replace("blog", "shop"))
     out = ruleop("plan", "-f", "site.yaml", "-f", "shop.yaml").out
@@ -179,7 +179,7 @@ def test_an_invalid_resource_is_reported_and_the_others_are_planned(project, rul
     assert ran.out.startswith("Site/shop in default")
 
 
-def test_a_misspelt_field_is_a_warning_with_a_suggestion(project, ruleop):
+def test_a_misspelled_field_is_a_warning_with_a_suggestion(project, ruleop):
     project.edit("site.yaml", "page: hello", "page: hello\n  replica: 2")
     ran = ruleop("plan", "-f", "site.yaml")
     assert ran.status == 0
@@ -198,7 +198,7 @@ def test_a_resource_that_no_rule_selects_is_reported(project, ruleop):
     assert "Site/default/blog: warning: not selected by any rule" in ran.err
 
 
-def test_other_objects_are_skipped_with_a_warning(project, ruleop):
+def test_objects_of_unwatched_kinds_are_skipped_with_a_warning(project, ruleop):
     project.write(
         "site.yaml",
         (project.root / "site.yaml").read_text() + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n",
@@ -208,7 +208,7 @@ def test_other_objects_are_skipped_with_a_warning(project, ruleop):
     assert ran.err == "site.yaml:8:1: warning: no rule watches v1 Namespace: skipped\n"
 
 
-def test_the_output_does_not_depend_on_a_cluster_or_the_time(project, ruleop):
+def test_the_output_of_plan_is_deterministic(project, ruleop):
     assert ruleop("plan", "-f", "site.yaml").out == ruleop("plan", "-f", "site.yaml").out
 
 
@@ -216,7 +216,7 @@ def uid(ruleop) -> str:
     return json.loads(ruleop("plan", "-f", "site.yaml", "-o", "json").out)["plans"][0]["resource"]["uid"]
 
 
-def test_a_plan_can_be_the_state_of_the_next_one(project, ruleop):
+def test_the_json_of_a_plan_can_be_the_state_of_the_next_plan(project, ruleop):
     project.write("plan.json", ruleop("plan", "-f", "site.yaml", "-o", "json").out)
     ran = ruleop("plan", "-f", "site.yaml", "--with", "plan.json")
     assert "create" not in ran.out
@@ -254,7 +254,7 @@ def test_the_files_of_a_folder_are_read_in_order_as_by_kubectl(project, ruleop, 
     assert [each.rpartition("/")[2] for each in found] == ["a", "b", "g"]
 
 
-def test_a_mistake_in_a_folder_names_the_file(project, ruleop):
+def test_an_error_in_a_folder_names_the_file(project, ruleop):
     project.write("sites/a.yaml", (project.root / "site.yaml").read_text())
     project.write("sites/b.yaml", "kind: Site\n")
     ran = ruleop("plan", "-f", "sites/")
@@ -263,7 +263,7 @@ def test_a_mistake_in_a_folder_names_the_file(project, ruleop):
     assert ran.err.endswith("\nruleop: sites/b.yaml cannot be used\n")
 
 
-def test_existing_objects_may_be_in_a_folder(project, ruleop):
+def test_existing_objects_can_be_read_from_a_folder(project, ruleop):
     project.write("live/all.json", made(ruleop, edit=scaled))
     assert "~ patch Deployment/blog" in ruleop("plan", "-f", "site.yaml", "--with", "live").out
 
@@ -299,7 +299,7 @@ def test_a_resource_in_json_is_read_as_json(project, ruleop, how):
     ]
 
 
-def test_existing_objects_may_be_json(project, ruleop):
+def test_existing_objects_can_be_json(project, ruleop):
     def edit(obj) -> None:
         obj["metadata"].setdefault("annotations", {})["note"] = EMOJI
         scaled(obj)
@@ -309,7 +309,7 @@ def test_existing_objects_may_be_json(project, ruleop):
 
 
 @pytest.mark.parametrize("stdin", [True, False])
-def test_anchors_in_a_resource_are_followed(project, ruleop, stdin):
+def test_anchors_in_a_resource_are_expanded(project, ruleop, stdin):
     text = "apiVersion: example.com/v1\nkind: Site\nmetadata: {name: blog, labels: &l {a: x}, annotations: {<<: *l, b: &p hello}}\nspec: {page: *p}\n"
     project.write("site.yaml", text)
     ran = ruleop("render", "-f", "-", stdin=text) if stdin else ruleop("render", "-f", "site.yaml")
@@ -317,7 +317,7 @@ def test_anchors_in_a_resource_are_followed(project, ruleop, stdin):
     assert "page: hello" in ran.out
 
 
-def test_a_bomb_of_aliases_is_rejected(project, ruleop):
+def test_an_alias_bomb_in_a_resource_is_refused(project, ruleop):
     lines = [
         "a0: &a0 [x, x, x, x, x, x, x, x]",
         *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 8)}]" for n in range(1, 12)),

@@ -1,4 +1,4 @@
-"""What only a real process shows: statuses as a shell sees them, pipes that close, interrupts, and what is imported."""
+"""Commands as real processes: exit statuses, closed pipes, interrupts, and imported modules."""
 
 import fcntl
 import json
@@ -28,7 +28,7 @@ HEAVY = {"kubernetes", "aiohttp", "rich", "structlog", "prometheus_client", "wat
         (["--help"], 0),
     ],
 )
-def test_exit_statuses_are_seen_by_a_shell(project, process, arguments, status):
+def test_commands_have_their_exit_statuses(project, process, arguments, status):
     started = process(*arguments)
     out, err = started.communicate(timeout=60)
     assert started.returncode == status
@@ -36,7 +36,7 @@ def test_exit_statuses_are_seen_by_a_shell(project, process, arguments, status):
     assert (status == 0) == bool(out)
 
 
-def test_mistakes_have_status_1(project, process):
+def test_check_with_errors_has_status_1(project, process):
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
     started = process("check")
     started.communicate(timeout=60)
@@ -130,8 +130,8 @@ def test_an_interrupt_ends_quietly_with_130(project, process):
     assert (started.returncode, out, err) == (130, "", "\n")  # a fresh line after the terminal's ^C
 
 
-def test_a_signal_during_loading_stops_the_operator_in_order(project, process):
-    """As the first process of a container it would not even end: there, a signal that nobody handles is nothing."""
+def test_a_signal_during_loading_stops_the_operator_cleanly(project, process):
+    """As the first process of a container it would not even end: the kernel ignores an unhandled signal there."""
     variables = project.root / "variables"
     os.mkfifo(variables)
     started = process("run", "--env-file", "variables")
@@ -140,7 +140,7 @@ def test_a_signal_during_loading_stops_the_operator_in_order(project, process):
     os.close(writing)
 
 
-def test_a_signal_before_loading_stops_run():
+def test_a_signal_before_loading_stops_the_operator():
     """What a container's first process does not handle is lost, and loading takes half a second."""
     script = (
         "import os, signal, sys\n"
@@ -216,7 +216,7 @@ def test_help_and_version_load_no_rules(project):
         )
 
 
-def test_a_terminal_gets_colour_and_a_pipe_none(project, process, monkeypatch):
+def test_output_is_coloured_on_a_terminal_only(project, process, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     plain = process("plan", "-f", "site.yaml").communicate(timeout=60)[0]

@@ -30,7 +30,7 @@ def recorded(project):
     return project.write("pass.json", orjson.dumps(document).decode())
 
 
-def test_the_plan_is_that_of_the_pass(project, ruleop, recorded):
+def test_a_replayed_pass_has_the_recorded_plan(project, ruleop, recorded):
     ran = ruleop("plan", "--replay", "pass.json")
     assert (ran.status, ran.err) == (0, "")
     assert "+ create ConfigMap/blog-config" in ran.out
@@ -42,7 +42,7 @@ def test_the_plan_is_that_of_the_pass(project, ruleop, recorded):
     ]
 
 
-def test_other_rules_than_the_recorded_ones_are_used_with_a_warning(project, ruleop, recorded):
+def test_changed_rules_are_used_for_a_replay_with_a_warning(project, ruleop, recorded):
     project.edit("templates/config.yaml.j2", "-config", "-settings")
     ran = ruleop("plan", "--replay", "pass.json")
     assert "warning: the rule Site.example.com has changed since it was recorded: the current one is used" in ran.err
@@ -63,7 +63,7 @@ def test_other_rules_than_the_recorded_ones_are_used_with_a_warning(project, rul
         (("--replay", "other.json"), "other.json: not a recorded pass of this version of ruleop: record it again"),
     ],
 )
-def test_what_cannot_be_replayed_is_reported(project, ruleop, recorded, arguments, message):
+def test_a_recording_that_cannot_be_replayed_is_reported(project, ruleop, recorded, arguments, message):
     project.write("list.json", "[]")
     project.write("other.json", "{}")
     ran = ruleop("plan", *arguments)

@@ -1,4 +1,4 @@
-"""`ruleop run`: each flag, its variable and its default; and surroundings that are such that nothing can be begun, as sentences."""
+"""`ruleop run`: each flag, its variable and its default; and errors that prevent a start, as full sentences."""
 
 import json
 import os
@@ -103,7 +103,7 @@ def test_log_level_and_format_are_set(options):
     assert options(RULEOP_LOG_LEVEL="warning", RULEOP_LOG_FORMAT="text")[1] == ("warning", "text")
 
 
-def test_each_setting_has_its_flag_and_each_flag_is_documented():
+def test_each_setting_has_a_flag_and_each_flag_is_documented():
     settings = {field.name for field in fields(Options)} - {"environ", "variables", "prune_after_reload"}
     assert settings == {name for _, _, name, _, _ in FLAGS}
     page = (ROOT / "docs/cli.md").read_text("utf-8").partition("\n## run\n")[2].partition("\n## ")[0]
@@ -151,13 +151,13 @@ def test_each_setting_has_its_flag_and_each_flag_is_documented():
         (["-C", "templates"], "not a ruleop project: no watches.yaml in templates"),
     ],
 )
-def test_wrong_values_of_flags_are_reported(project, ruleop, arguments, message):
+def test_invalid_values_of_flags_are_reported(project, ruleop, arguments, message):
     ran = ruleop("run", *arguments)
     assert ran.status == 2
     assert message in ran.err
 
 
-def test_a_wrong_namespace_in_the_environment_names_its_variable(project, ruleop, monkeypatch):
+def test_an_invalid_namespace_in_the_environment_is_reported_with_its_variable(project, ruleop, monkeypatch):
     monkeypatch.setenv("WATCH_NAMESPACE", "a b")
     ran = ruleop("run")
     assert (ran.status, 'WATCH_NAMESPACE: "a b" is not a valid namespace' in ran.err) == (2, True)
@@ -183,7 +183,7 @@ ADDRESSES = ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
 
 @pytest.fixture
 def ended(project, ruleop):
-    """The status and what was said, of an operator that cannot begin. It logs nothing: stdout is where it would, as logs are not set up."""
+    """The status and stderr of an operator that cannot start. It logs nothing: stdout is where it would, as logs are not set up."""
 
     def started(*arguments):
         ran = ruleop("run", *ADDRESSES, *arguments)
@@ -218,7 +218,7 @@ def test_an_unknown_context_is_reported(project, ended):
 @pytest.mark.parametrize(
     ("command", "why"), [("no-such-plugin", "No such file"), (sys.executable, "exit status 3: log in first")]
 )
-def test_an_exec_plugin_that_is_missing_or_fails(project, ended, command, why):
+def test_a_missing_or_failing_exec_plugin_is_reported(project, ended, command, why):
     user = {
         "exec": {
             "apiVersion": "client.authentication.k8s.io/v1",
@@ -260,7 +260,7 @@ def test_an_address_in_use_is_reported(project, ended):
             )
 
 
-def test_a_project_with_mistakes_has_status_1(project, ended):
+def test_a_project_with_errors_has_status_1(project, ended):
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
     status, err = ended("--kubeconfig", config(project))
     assert status == 1
@@ -273,7 +273,7 @@ def test_an_unreadable_project_has_status_2(project, ended):
 
 
 @pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGINT])
-def test_without_a_server_the_operator_retries_until_a_signal(project, process, asked):
+def test_an_operator_without_a_server_retries_until_a_signal(project, process, asked):
     """With one line for each attempt."""
     started = process("run", *ADDRESSES, "--kubeconfig", config(project), "--log-format=json")
     lines = [json.loads(started.stderr.readline()) for _ in range(2)]

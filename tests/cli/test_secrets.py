@@ -1,4 +1,4 @@
-"""What a command prints has no value of a Secret, not even computed ones, except for rendered objects."""
+"""The output of commands contains no value of a Secret, not even computed ones, except for rendered objects."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def searched(text):
     return text
 
 
-def test_plan(reading, ruleop):
+def test_plan_prints_no_value_of_a_secret(reading, ruleop):
     ran = ruleop("plan", "-f", "cr.yaml", "--with", "live.yaml")
     assert (ran.status, ran.err) == (0, "")
     searched(ran.out)
@@ -60,7 +60,7 @@ def test_plan(reading, ruleop):
     assert data == {"page": "hello", "part": "***", "text": "***", "whole": "***", "*** (1)": "***"}
 
 
-def test_replay(reading, ruleop):
+def test_a_recording_and_its_replay_contain_no_value_of_a_secret(reading, ruleop):
     loaded = load_project(reading.root, environ={})
     kinds = OfflineKinds(loaded)
     live = as_live([SECRET], kinds)
@@ -72,7 +72,7 @@ def test_replay(reading, ruleop):
     searched(ran.out + ran.err)
 
 
-def test_messages_of_render(reading, ruleop):
+def test_messages_of_render_contain_no_value_of_a_secret(reading, ruleop):
     reading.edit("templates/config.yaml.j2", "data:\n", "data:\n  '{{ source.data.v | b64decode }}': again\n")
     for command in ("render", "plan"):
         ran = ruleop(command, "-f", "cr.yaml", "--with", "live.yaml")
@@ -80,7 +80,7 @@ def test_messages_of_render(reading, ruleop):
         searched(ran.out + ran.err)
 
 
-def test_a_traceback(reading, ruleop, monkeypatch):
+def test_a_traceback_contains_no_value_of_a_secret(reading, ruleop, monkeypatch):
     def broken(*_args, **_more):
         raise KeyError(VALUE)
 

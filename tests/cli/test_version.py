@@ -3,7 +3,7 @@ import platform
 from importlib import metadata
 
 
-def test_versions_of_ruleop_python_and_the_client_library(ruleop):
+def test_version_prints_the_versions_of_ruleop_python_and_the_client_library(ruleop):
     assert ruleop("version").out == (
         f"ruleop     {metadata.version('ruleop')}\npython     {platform.python_version()}\nkubernetes {metadata.version('kubernetes')}\n"
     )

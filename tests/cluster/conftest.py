@@ -1,30 +1,75 @@
-"""The tests in this folder run against a real Kubernetes control plane: see tests/controlplane."""
+"""The operator at work on an API server: a real control plane (tests/controlplane), or the one in memory.
+
+    pytest --override-ini addopts=... tests/cluster                              the real one
+    pytest --override-ini addopts=... tests/cluster --cluster-server=memory      the one in memory
+
+What only the real one can show is marked `real_server`, with the reason, and left out in memory.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from controlplane.cluster import ControlPlane
-from controlplane.fixtures import control_plane, kubectl, namespace
+from controlplane.fixtures import control_plane as real_control_plane
+from controlplane.fixtures import kubectl, namespace
 
+from tests.cluster.in_memory import InMemory, in_memory, served_by
 from tests.cluster.server import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-__all__ = ["control_plane", "kubectl", "namespace"]
+    from ruleop.kinds import Kind
+
+    NewCluster: TypeAlias = Callable[..., ControlPlane | InMemory]
+
+__all__ = ["kubectl", "namespace", "real_control_plane"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "real_server(reason): needs the real control plane")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if in_memory(config):
+        left_out = [each for each in items if each.get_closest_marker("real_server")]
+        items[:] = [each for each in items if each not in left_out]
+        config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Client]:
+def serves(request: pytest.FixtureRequest) -> Callable[[Kind], bool]:
+    """Whether the server has a built-in kind: the one in memory leaves out those that no rule uses."""
+    return served_by(request.config)
+
+
+@pytest.fixture(scope="session")
+def new_cluster(request: pytest.FixtureRequest) -> NewCluster:
+    """Makes a cluster of its own for a module, with the arguments of ControlPlane."""
+    return InMemory if in_memory(request.config) else ControlPlane
+
+
+@pytest.fixture(scope="session")
+def control_plane(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """The cluster of this run."""
+    if in_memory(request.config):
+        with InMemory() as plane:
+            yield plane
+    else:
+        yield request.getfixturevalue("real_control_plane")
+
+
+@pytest.fixture(scope="session")
+def server(new_cluster: NewCluster) -> Iterator[Client]:
     """An API server on which nobody but the test writes."""
-    with ControlPlane(controllers=False, audit=False) as plane:
+    with new_cluster(controllers=False, audit=False) as plane:
         client = Client(plane)
         yield client
         client.close()

@@ -50,7 +50,16 @@ def probe(port: int, path: str) -> tuple[int, str]:
 def logged(file: Path) -> list[dict[str, Any]]:
     """Its lines so far. One without an end is still being written."""
     lines = file.read_text().rpartition("\n")[0].splitlines()
-    return [json.loads(line) if line.startswith("{") and line.endswith("}") else {"event": line} for line in lines]
+    return [_parsed(line) for line in lines]
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    """Where a kill has cut a line in two, the next life has written on behind it: only that part counts."""
+    for start in (0, line.rfind('{"timestamp"')):
+        with contextlib.suppress(ValueError):
+            if isinstance(found := json.loads(line[start:]), dict):
+                return found
+    return {"event": line}
 
 
 def eventually(what: str, probe: Callable[[], T | None], timeout: float = TIMEOUT) -> T:

@@ -60,7 +60,9 @@ class Pod(Operator):
 
     def config(self, user: dict[str, Any], **cluster: Any) -> dict[str, Any]:
         """A kubeconfig that leads to the control plane."""
-        served = {"server": self.plane.server, "certificate-authority": str(self.plane.layout.authority), **cluster}
+        authority = self.plane.layout.authority
+        trusted = {"certificate-authority": str(authority)} if authority is not None else {}
+        served = {"server": self.plane.server, **trusted, **cluster}
         return {
             "current-context": "it",
             "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],

@@ -34,10 +34,13 @@ class Client:
     """One connection that is kept, as the admin. (The control plane's own client opens one for each request.)"""
 
     def __init__(self, plane: ControlPlane) -> None:
-        context = ssl.create_default_context(cafile=str(plane.layout.authority))
-        self._connection = http.client.HTTPSConnection(
-            plane.server.removeprefix("https://"), context=context, timeout=30
-        )
+        scheme, _, address = plane.server.partition("://")
+        self._connection: http.client.HTTPConnection
+        if scheme == "https":
+            context = ssl.create_default_context(cafile=str(plane.layout.authority))
+            self._connection = http.client.HTTPSConnection(address, context=context, timeout=30)
+        else:
+            self._connection = http.client.HTTPConnection(address, timeout=30)
         self._used = time.monotonic()
         self._headers = {"Authorization": f"Bearer {plane.token_for('admin')}"}
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["kind"]
 
-pytestmark = pytest.mark.usefixtures("kind")
+pytestmark = [pytest.mark.usefixtures("kind"), pytest.mark.real_server("RBAC and TLS")]
 
 
 class Fresh(Pod):

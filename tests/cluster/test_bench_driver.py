@@ -4,6 +4,10 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.real_server("Go, and no server")
+
 DRIVER = Path(__file__).parents[2] / "bench/driver"
 
 

@@ -24,6 +24,8 @@ from ruleop.schema.table import ResourceInfo
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.real_server("client certificates and impersonation")
+
 REVIEWS = ResourceInfo(
     "selfsubjectreviews",
     namespaced=False,

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from controlplane.cluster import ControlPlane
 
+pytestmark = pytest.mark.real_server("RBAC, and kubectl's diff of the published manifests")
+
 
 @pytest.fixture(scope="module")
 def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[deployed.Deployed]:
@@ -54,5 +56,5 @@ def test_the_documented_deployment_is_valid_and_starts(
     eventually("both pods", lambda: operator.admin.get(path)["status"]["readyReplicas"] == 2, 60)
 
 
-def test_the_operator_stops_in_order(operator: deployed.Deployed) -> None:
+def test_the_deployed_operator_stops_cleanly(operator: deployed.Deployed) -> None:
     deployed.stops_in_order(operator)

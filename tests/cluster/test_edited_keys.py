@@ -9,7 +9,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from controlplane.cluster import ControlPlane
 
 from tests.cluster.databases import Database, operating
 from tests.cluster.operator import eventually
@@ -17,6 +16,9 @@ from tests.cluster.operator import eventually
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from controlplane.cluster import ControlPlane
+
+    from tests.cluster.conftest import NewCluster
     from tests.cluster.operator import Operator
 
 RULES = """
@@ -46,8 +48,8 @@ def child(name: str, apply: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def plane() -> Iterator[ControlPlane]:
-    with ControlPlane(controllers=False) as plane:
+def plane(new_cluster: NewCluster) -> Iterator[ControlPlane]:
+    with new_cluster(controllers=False) as plane:
         yield plane
         plane.check()
 
@@ -140,7 +142,7 @@ def test_fields_of_others_in_a_port_survive_the_revert_and_a_rule_change(
 
 
 @pytest.mark.parametrize("name", ["merged", "applied"])
-def test_a_port_of_others_stays(plane: ControlPlane, database: Database, name: str) -> None:
+def test_a_port_added_by_others_is_kept(plane: ControlPlane, database: Database, name: str) -> None:
     kubectl_patch(plane, name, METRICS)
     kubectl_patch(plane, name, to(6002))
     eventually("the port", lambda: numbers(database, name) == [5432, 9187])

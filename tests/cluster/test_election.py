@@ -118,6 +118,7 @@ def test_a_leader_that_loses_its_lease_exits_and_clocks_may_differ(at_work: Star
     standby.check()
 
 
+@pytest.mark.real_server("RBAC refuses")
 def test_a_leader_that_cannot_renew_its_lease_exits_before_another_leads(at_work: Start) -> None:
     leader, standby, live_example = at_work(SHORT)
     leader.revoke("leases", leader.home)

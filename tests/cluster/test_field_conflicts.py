@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from controlplane.cluster import ControlPlane
 
 from tests.cluster.apps import Apps
 from tests.cluster.example_projects import ROOT
@@ -17,13 +16,17 @@ from tests.cluster.test_example_app import APP
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from controlplane.cluster import ControlPlane
+
+    from tests.cluster.conftest import NewCluster
+
 SERVICE = "/api/v1/namespaces/ring/services/web-s"
 DEPLOYMENT = "/apis/apps/v1/namespaces/ring/deployments/web-d"
 
 
 @pytest.fixture
-def plane() -> Iterator[ControlPlane]:
-    with ControlPlane(controllers=False, audit=False) as plane:
+def plane(new_cluster: NewCluster) -> Iterator[ControlPlane]:
+    with new_cluster(controllers=False, audit=False) as plane:
         plane.define(ROOT / "crds")
         yield plane
         plane.check()

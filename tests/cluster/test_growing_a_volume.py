@@ -10,7 +10,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from controlplane.cluster import ControlPlane
 
 from tests.cluster.databases import Database, operating
 from tests.cluster.operator import eventually
@@ -18,6 +17,12 @@ from tests.cluster.operator import eventually
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from controlplane.cluster import ControlPlane
+
+    from tests.cluster.conftest import NewCluster
+
+pytestmark = pytest.mark.real_server("kubectl is typed by the administrator")
 
 SET = """
 apiVersion: apps/v1
@@ -55,8 +60,8 @@ children:
 
 
 @pytest.fixture(scope="module")
-def plane() -> Iterator[ControlPlane]:
-    with ControlPlane() as plane:
+def plane(new_cluster: NewCluster) -> Iterator[ControlPlane]:
+    with new_cluster() as plane:
         plane.api().merge("/apis/storage.k8s.io/v1/storageclasses/kwok-volume", {"allowVolumeExpansion": True})
         yield plane
         plane.check()
@@ -104,7 +109,7 @@ def grow(database: Database, size: str, **more: Any) -> None:
     database.admin.merge(database.path, {"spec": {"storage": size, **more}}, "somebody")
 
 
-def test_volumes_grow_by_hand(plane: ControlPlane, by_hand: Database) -> None:
+def test_volumes_of_a_stateful_set_grow_by_the_manual_recipe(plane: ControlPlane, by_hand: Database) -> None:
     def kubectl(*arguments: str) -> str:
         return plane.kubectl("--namespace=by-hand", *arguments)
 
@@ -142,7 +147,7 @@ def test_volumes_grow_by_hand(plane: ControlPlane, by_hand: Database) -> None:
     eventually("the third", lambda: sizes(by_hand).get("data-db-2") == "2Gi")
 
 
-def test_volumes_grow_by_a_rule(by_rule: Database) -> None:
+def test_volumes_of_a_stateful_set_grow_by_the_recipe_with_a_rule(by_rule: Database) -> None:
     pods, claims, before = uids(by_rule, "pods"), uids(by_rule, "persistentvolumeclaims"), uids(by_rule, "statefulsets")
     assert sizes(by_rule) == {"data-db-0": "1Gi", "data-db-1": "1Gi"}
     grow(by_rule, "2Gi")

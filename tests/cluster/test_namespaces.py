@@ -55,6 +55,7 @@ def other(control_plane: ControlPlane, namespace: str) -> Iterator[str]:
     admin.delete(f"/api/v1/namespaces/{name}")
 
 
+@pytest.mark.real_server("RBAC refuses")
 @pytest.mark.parametrize("by", ["flag", "variable"])
 def test_only_the_given_namespaces_are_watched(
     control_plane: ControlPlane, tmp_path: Path, namespace: str, other: str, kubectl: Kubectl, by: str
@@ -94,6 +95,7 @@ def test_only_the_given_namespaces_are_watched(
         control_plane.kubectl("delete", "--namespace=default", "apps.myapp.k8s.io", APP.name)
 
 
+@pytest.mark.real_server("RBAC refuses")
 def test_a_permission_missing_in_one_namespace_affects_only_that_namespace(
     control_plane: ControlPlane, tmp_path: Path, namespace: str, other: str, kubectl: Kubectl
 ) -> None:

@@ -431,6 +431,7 @@ def test_an_unneeded_finalizer_is_removed_after_a_reload(rules: Rules) -> None:
     eventually("the inventory to know", lambda: rules.inventory()["Box"]["finalizer"] is False, SOON)
 
 
+@pytest.mark.real_server("RBAC refuses")
 def test_a_missing_permission_to_remove_a_finalizer_is_logged_once(rules: Rules) -> None:
     rules.watches(watch("Box", more=FINALIZE), watch("Crate", children="secret: {template: other.yaml}"))
     rules.make("Box", "a")

@@ -155,6 +155,7 @@ def test_a_paused_cr_keeps_ready_and_is_reconciled_after_the_pause(shop: Shop, k
     assert shop.conditions()["Ready"]["status"] == "True"
 
 
+@pytest.mark.real_server("RBAC refuses")
 def test_a_missing_permission_is_forbidden_while_the_operator_runs_and_after_its_restart(shop: Shop) -> None:
     needed = "needs get, list, watch, create, patch, delete"
     operator, role = shop.operator, f"{RBAC}/clusterroles/{shop.operator.name}"

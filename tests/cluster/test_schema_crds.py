@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from ruleop.schema.schema_findings import FieldPath
     from tests.cluster.server import Client
 
+pytestmark = pytest.mark.real_server(
+    "it says what becomes of an object; the server in memory has the same functions as ruleop"
+)
+
 JSON = Any
 OBJECTS = int(os.environ.get("RULEOP_SCHEMA_OBJECTS", "0"))
 NAMES = ("a", "b", "c")

@@ -6,6 +6,7 @@ import importlib.resources
 from typing import TYPE_CHECKING, Any
 
 import orjson
+import pytest
 
 from ruleop.kinds import Kind
 from ruleop.schema.builtin_types import build_types
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from ruleop.schema.shape import Shape
     from tests.cluster.server import Client
+
+pytestmark = pytest.mark.real_server("it says what the packaged types should be")
 
 
 def test_the_packaged_tables_equal_the_servers_schemas(server: Client, tmp_path: Path) -> None:

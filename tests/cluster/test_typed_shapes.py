@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from ruleop.schema.shape import Shape
 
+pytestmark = pytest.mark.real_server("it says what the packaged types should be")
+
 # The volumes of a StatefulSet are not validated in full.
 NOT_VALIDATED = {("StatefulSet", "io.k8s.api.core.v1.PersistentVolumeClaimVolumeSource", "claimName")}
 

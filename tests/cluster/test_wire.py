@@ -125,7 +125,9 @@ def test_a_store_follows_the_server(control_plane: ControlPlane, namespace: str)
     on(control_plane, test)
 
 
-def test_selectors_and_metadata_only(control_plane: ControlPlane, namespace: str) -> None:
+def test_a_watch_with_a_selector_and_metadata_only_stores_only_these(
+    control_plane: ControlPlane, namespace: str
+) -> None:
     async def test(client: Client) -> None:
         for name, labels in (("ours", {"ruleop.dev/part-of": "abc"}), ("theirs", {})):
             await client.send(
@@ -252,7 +254,7 @@ def test_watches_resume_after_a_hanging_api_server(control_plane: ControlPlane, 
     on(control_plane, test)
 
 
-def test_writes_have_preconditions(control_plane: ControlPlane, namespace: str) -> None:
+def test_writes_with_outdated_preconditions_are_refused(control_plane: ControlPlane, namespace: str) -> None:
     async def test(client: Client) -> None:
         key = map_key(namespace, "x")
         made = await client.send(requests.create(MAPS, config_map(namespace, "x", data={"a": "1"})))
@@ -288,7 +290,7 @@ def test_writes_have_preconditions(control_plane: ControlPlane, namespace: str) 
     on(control_plane, test)
 
 
-def test_server_side_apply(control_plane: ControlPlane, namespace: str) -> None:
+def test_server_side_apply_has_conflicts_unless_forced(control_plane: ControlPlane, namespace: str) -> None:
     async def test(client: Client) -> None:
         key = map_key(namespace, "x")
         wanted = config_map(namespace, "x", data={"a": "1"})
@@ -338,6 +340,7 @@ def test_immutable_fields_are_recognised(control_plane: ControlPlane, namespace:
     on(control_plane, test)
 
 
+@pytest.mark.real_server("RBAC refuses")
 def test_a_missing_permission_is_logged_and_the_watch_starts_when_it_is_granted(
     control_plane: ControlPlane, namespace: str
 ) -> None:
@@ -430,6 +433,7 @@ def test_a_kind_is_added_changes_its_scope_and_is_removed(control_plane: Control
     on(control_plane, test)
 
 
+@pytest.mark.real_server("tokens that expire")
 def test_rejected_and_rotated_tokens_are_replaced(control_plane: ControlPlane, namespace: str, tmp_path: Any) -> None:
     """A bound token of a service account, in a file that is replaced."""
     config = tmp_path / "config"
@@ -462,6 +466,7 @@ def test_rejected_and_rotated_tokens_are_replaced(control_plane: ControlPlane, n
     asyncio.run(test())
 
 
+@pytest.mark.real_server("kubectl describe")
 def test_events_are_recorded_and_counted(control_plane: ControlPlane, namespace: str) -> None:
     async def test(client: Client) -> None:
         made = await client.send(requests.create(MAPS, config_map(namespace, "x")))

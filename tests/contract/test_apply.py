@@ -21,7 +21,7 @@ def managers(obj: Any) -> list[tuple[str, str, str]]:
     return [(each["manager"], each["operation"], each.get("subresource", "")) for each in found]
 
 
-def test_an_object_is_created_by_apply(server: Server, namespace: str, sample: Sample) -> None:
+def test_apply_creates_a_missing_object(server: Server, namespace: str, sample: Sample) -> None:
     path = sample.path(namespace, "a")
     reply = apply(server, path, sample.obj(labels={"a": "b"}))
     assert reply.status == 201
@@ -32,7 +32,7 @@ def test_an_object_is_created_by_apply(server: Server, namespace: str, sample: S
     assert server.get(path) == reply.body
 
 
-def test_the_same_configuration_again_writes_nothing(server: Server, namespace: str, sample: Sample) -> None:
+def test_applying_the_same_configuration_again_writes_nothing(server: Server, namespace: str, sample: Sample) -> None:
     path = sample.path(namespace, "a")
     first = apply(server, path, sample.obj()).ok()
     again = apply(server, path, sample.obj())
@@ -46,7 +46,7 @@ def test_a_field_that_is_no_longer_applied_is_removed(server: Server, namespace:
     assert found["metadata"]["labels"] == {"c": "d"}
 
 
-def test_fields_of_others_stay(server: Server, namespace: str, sample: Sample) -> None:
+def test_apply_keeps_fields_of_other_managers(server: Server, namespace: str, sample: Sample) -> None:
     path = sample.path(namespace, "a")
     apply(server, path, sample.obj(labels={"a": "b"})).ok()
     server.merge(path, {"metadata": {"labels": {"c": "d"}}}, fieldManager="other")
@@ -68,7 +68,7 @@ def test_a_conflict_names_the_other_manager(server: Server, namespace: str, samp
     assert managers(forced) == [("one", "Apply", ""), ("two", "Apply", "")]
 
 
-def test_the_status_has_managers_of_its_own(server: Server, namespace: str, sample: Sample) -> None:
+def test_the_status_subresource_has_its_own_managers(server: Server, namespace: str, sample: Sample) -> None:
     path = sample.path(namespace, "a")
     apply(server, path, sample.obj()).ok()
     obj = {"apiVersion": sample.api_version, "kind": sample.kind, "status": sample.status}
@@ -80,14 +80,16 @@ def test_the_status_has_managers_of_its_own(server: Server, namespace: str, samp
     assert again["metadata"]["generation"] == 2
 
 
-def test_a_dry_run_of_apply(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_dry_run_of_apply_writes_nothing(server: Server, namespace: str, sample: Sample) -> None:
     path = sample.path(namespace, "a")
     reply = apply(server, path, sample.obj(), dryRun="All")
     assert reply.status == 201
     assert not server.exists(path)
 
 
-def test_a_stale_version_in_a_configuration(server: Server, namespace: str, sample: Sample) -> None:
+def test_an_outdated_resource_version_in_a_configuration_is_a_conflict(
+    server: Server, namespace: str, sample: Sample
+) -> None:
     path = sample.path(namespace, "a")
     first = apply(server, path, sample.obj()).ok()
     version = first["metadata"]["resourceVersion"]
@@ -95,7 +97,7 @@ def test_a_stale_version_in_a_configuration(server: Server, namespace: str, samp
     apply(server, path, sample.obj(labels={"a": "c"}, resourceVersion=version)).refused(409, "Conflict")
 
 
-def test_defaults_belong_to_nobody(server: Server, namespace: str) -> None:
+def test_defaulted_fields_have_no_manager(server: Server, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/services/a"
     obj = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}}
     found = apply(server, path, obj).ok()
@@ -104,7 +106,7 @@ def test_defaults_belong_to_nobody(server: Server, namespace: str) -> None:
     assert apply(server, path, obj).ok() == found
 
 
-def test_an_update_owns_what_it_sends(server: Server, namespace: str) -> None:
+def test_an_update_owns_the_fields_that_it_sends(server: Server, namespace: str) -> None:
     found = server.create(INGRESSES.path(namespace), INGRESSES.obj(labels={"a": "b"}), fieldManager="m")
     (entry,) = found["metadata"]["managedFields"]
     assert (entry["manager"], entry["operation"]) == ("m", "Update")

@@ -55,14 +55,14 @@ def is_established(definition: Any) -> bool:
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
-def test_a_definition_is_stored_with_defaults(server: Server, definitions: Definitions, recording: Recording) -> None:
+def test_a_crd_is_stored_with_defaults(server: Server, definitions: Definitions, recording: Recording) -> None:
     name, plural = definitions.make([version("v1", ANYTHING)])
     found = server.get(f"{PATH}/{name}")
     found = json.loads(json.dumps(found).replace(plural.title(), "Kind"))
     recording.check("a minimal definition", found, plural)
 
 
-def test_mistakes_in_a_definition(server: Server, recording: Recording) -> None:
+def test_an_invalid_crd_is_refused(server: Server, recording: Recording) -> None:
     right = crd("things", "Thing", [version("v1", ANYTHING)])
     spec = right["spec"]
     wrong = {
@@ -81,7 +81,7 @@ def test_mistakes_in_a_definition(server: Server, recording: Recording) -> None:
         recording.check(name, {"code": reply.status, "body": reply.body})
 
 
-def test_objects_are_seen_in_each_version(server: Server, namespace: str) -> None:
+def test_objects_are_readable_in_each_served_version(server: Server, namespace: str) -> None:
     made = server.create(GADGETS.path(namespace), GADGETS.obj())
     second = GADGETS.path(namespace, "a").replace("/v1/", "/v2/")
     found = server.get(second)
@@ -98,7 +98,7 @@ def test_objects_are_seen_in_each_version(server: Server, namespace: str) -> Non
         assert watch.next()[1]["apiVersion"] == "contract.example.com/v2"
 
 
-def test_defaults(server: Server, namespace: str) -> None:
+def test_schema_defaults_are_filled_in(server: Server, namespace: str) -> None:
     given = {**WIDGETS.obj(), "spec": {"size": 1, "parts": [{"name": "x"}], "note": None, "tags": None}}
     found = server.create(WIDGETS.path(namespace), given)
     assert found["spec"] == {
@@ -130,7 +130,7 @@ def test_unknown_fields_are_pruned(server: Server, namespace: str) -> None:
     assert not reply.warnings
 
 
-def test_whole_numbers_are_integers(server: Server, namespace: str) -> None:
+def test_whole_floats_are_stored_as_integers(server: Server, namespace: str) -> None:
     body = (
         '{"apiVersion":"contract.example.com/v1","kind":"Widget","metadata":{"name":"a"},'
         '"spec":{"size":3.0,"options":{"a":1.0,"b":1.5,"c":1e3}}}'
@@ -140,7 +140,7 @@ def test_whole_numbers_are_integers(server: Server, namespace: str) -> None:
     assert '"b":1.5' in text
 
 
-def test_a_cluster_scoped_kind(server: Server, definitions: Definitions) -> None:
+def test_a_cluster_scoped_custom_kind_has_no_namespace(server: Server, definitions: Definitions) -> None:
     _, plural = definitions.make([version("v1", ANYTHING)], scope="Cluster")
     path = f"/apis/contract.example.com/v1/{plural}"
     obj = {"apiVersion": "contract.example.com/v1", "kind": plural.title(), "metadata": {"name": "a"}}
@@ -150,7 +150,7 @@ def test_a_cluster_scoped_kind(server: Server, definitions: Definitions) -> None
     assert server.send("GET", f"/apis/contract.example.com/v1/namespaces/default/{plural}").status == 404
 
 
-def test_a_version_that_is_not_served(server: Server, definitions: Definitions) -> None:
+def test_a_version_that_is_not_served_is_not_found_until_it_is_served(server: Server, definitions: Definitions) -> None:
     versions = [version("v1", ANYTHING), {**version("v2", ANYTHING, storage=False), "served": False}]
     name, plural = definitions.make(versions)
     assert server.send("GET", f"/apis/contract.example.com/v2/{plural}").status == 404
@@ -160,7 +160,7 @@ def test_a_version_that_is_not_served(server: Server, definitions: Definitions) 
     eventually("v2 is served", lambda: server.exists(f"/apis/contract.example.com/v2/{plural}"))
 
 
-def test_a_schema_may_change(server: Server, namespace: str, definitions: Definitions) -> None:
+def test_a_changed_schema_takes_effect(server: Server, namespace: str, definitions: Definitions) -> None:
     closed = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "integer"}}}}}
     name, plural = definitions.make([version("v1", closed)])
     path = f"/apis/contract.example.com/v1/namespaces/{namespace}/{plural}"
@@ -178,7 +178,7 @@ def test_a_schema_may_change(server: Server, namespace: str, definitions: Defini
     eventually("the default", lambda: server.get(f"{path}/x")["spec"] == {"a": 1, "b": 5})
 
 
-def test_a_definition_is_deleted_with_its_objects(
+def test_deleting_a_crd_deletes_its_objects(
     server: Server, namespace: str, definitions: Definitions, recording: Recording
 ) -> None:
     name, plural = definitions.make([version("v1", ANYTHING)])
@@ -198,7 +198,7 @@ def test_a_definition_is_deleted_with_its_objects(
     eventually("it is not served", lambda: server.send("GET", path).status == 404)
 
 
-def test_discovery_of_a_definition(server: Server, definitions: Definitions) -> None:
+def test_discovery_lists_the_names_of_a_crd(server: Server, definitions: Definitions) -> None:
     names = {"plural": "x", "kind": "X", "shortNames": ["wi"], "categories": ["all"]}
     plural = f"k{uuid.uuid4().hex[:8]}s"
     names |= {"plural": plural, "kind": plural.title()}
@@ -226,3 +226,14 @@ def test_discovery_of_a_definition(server: Server, definitions: Definitions) -> 
     }
     assert second["name"] == f"{plural}/status"
     assert sorted(second["verbs"]) == ["get", "patch", "update"]
+
+
+def test_the_watches_of_a_kind_end_when_its_crd_is_deleted(
+    server: Server, namespace: str, definitions: Definitions
+) -> None:
+    name, plural = definitions.make([version("v1", ANYTHING)])
+    path = f"/apis/contract.example.com/v1/namespaces/{namespace}/{plural}"
+    version_now = server.get(path)["metadata"]["resourceVersion"]
+    with server.watch(path, resourceVersion=version_now) as watch:
+        server.delete(f"{PATH}/{name}")
+        assert watch.rest() == []

@@ -1,4 +1,4 @@
-"""What the server answers to the common mistakes, word for word."""
+"""The answers of the server to common errors, word for word."""
 
 from __future__ import annotations
 
@@ -242,7 +242,9 @@ def place(server: Server) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_answered_with_a_status(server: Server, place: str, name: str, recording: Recording) -> None:
+def test_an_invalid_request_is_answered_with_a_status(
+    server: Server, place: str, name: str, recording: Recording
+) -> None:
     mistake = MISTAKES[name]
     path = re.sub(r"\bNS\b", place, mistake.path)
     reply = server.send(mistake.method, path, mistake.body, media=mistake.media, accept=mistake.accept)

@@ -44,7 +44,7 @@ def new(namespace: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("made", [core, new])
-def test_an_event_is_seen_in_both_apis(server: Server, namespace: str, made: Any, recording: Recording) -> None:
+def test_an_event_is_readable_in_both_apis(server: Server, namespace: str, made: Any, recording: Recording) -> None:
     paths = {
         "core": f"/api/v1/namespaces/{namespace}/events",
         "new": f"/apis/events.k8s.io/v1/namespaces/{namespace}/events",
@@ -62,7 +62,7 @@ def test_an_event_is_seen_in_both_apis(server: Server, namespace: str, made: Any
     assert described["metadata"]["name"] == "a"
 
 
-def test_a_series_is_patched(server: Server, namespace: str) -> None:
+def test_the_series_of_an_event_can_be_patched(server: Server, namespace: str) -> None:
     path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
     server.create(path, new(namespace))
     series = {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}

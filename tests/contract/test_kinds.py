@@ -1,4 +1,4 @@
-"""What the server makes of manifests of the built-in kinds: defaults, allocation, normalisation, and what may not change."""
+"""Manifests of the built-in kinds as the server stores them: defaults, allocation, normalisation, and immutable fields."""
 
 from __future__ import annotations
 
@@ -123,7 +123,9 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_change_is_stored_or_refused(server: Server, namespace: str, name: str, recording: Recording) -> None:
+def test_a_patch_of_a_builtin_object_is_stored_or_refused(
+    server: Server, namespace: str, name: str, recording: Recording
+) -> None:
     manifest, patch = CHANGES[name]
     obj = json.loads(json.dumps(MANIFESTS[manifest]).replace("NAMESPACE", namespace))
     obj["metadata"]["name"] = own = f"changed-{namespace}"

@@ -1,4 +1,4 @@
-"""Namespaces that end, and objects that go with their owners."""
+"""Namespaces that terminate, and objects that are deleted with their owners."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def make_namespace(server: Server) -> str:
 # -- namespaces --------------------------------------------------------------------------------------------------------
 
 
-def test_a_new_namespace(server: Server, recording: Recording) -> None:
+def test_a_new_namespace_gets_its_account_and_certificates(server: Server, recording: Recording) -> None:
     name = make_namespace(server)
     recording.check("a new namespace", server.get(f"{NAMESPACES}/{name}"), name)
     eventually("its account", lambda: server.exists(f"{NAMESPACES}/{name}/serviceaccounts/default"))
@@ -35,7 +35,7 @@ def test_a_new_namespace(server: Server, recording: Recording) -> None:
     server.delete(f"{NAMESPACES}/{name}")
 
 
-def test_a_namespace_ends_with_all_that_is_in_it(server: Server) -> None:
+def test_a_deleted_namespace_is_removed_with_its_objects(server: Server) -> None:
     name = make_namespace(server)
     server.create(CONFIG_MAPS.path(name), config_map())
     server.create(WIDGETS.path(name), WIDGETS.obj())
@@ -47,7 +47,7 @@ def test_a_namespace_ends_with_all_that_is_in_it(server: Server) -> None:
     assert server.send("POST", CONFIG_MAPS.path(name), config_map()).status == 404
 
 
-def test_a_finalizer_keeps_a_namespace(server: Server, recording: Recording) -> None:
+def test_a_finalizer_keeps_a_terminating_namespace(server: Server, recording: Recording) -> None:
     name = make_namespace(server)
     server.create(CONFIG_MAPS.path(name), config_map(finalizers=["example.com/stay"]))
     server.delete(f"{NAMESPACES}/{name}")
@@ -110,7 +110,7 @@ def owners_of(server: Server, namespace: str, name: str) -> list[str]:
     return [each["name"] for each in found.get("ownerReferences") or []]
 
 
-def test_background_deletion(server: Server, namespace: str, owner_kind: Sample) -> None:
+def test_background_deletion_removes_the_owner_first(server: Server, namespace: str, owner_kind: Sample) -> None:
     make_family(server, namespace, owner_kind)
     answer = server.delete(owner_kind.path(namespace, "a"), {"propagationPolicy": "Background"})
     assert answer["status"] == "Success"
@@ -120,13 +120,13 @@ def test_background_deletion(server: Server, namespace: str, owner_kind: Sample)
     eventually("the other owner remains", lambda: owners_of(server, namespace, "d") == ["other"])
 
 
-def test_deletion_without_policy_is_in_the_background(server: Server, namespace: str, owner_kind: Sample) -> None:
+def test_deletion_without_a_policy_is_in_the_background(server: Server, namespace: str, owner_kind: Sample) -> None:
     make_family(server, namespace, owner_kind)
     server.delete(owner_kind.path(namespace, "a"))
     eventually("the child is gone", lambda: not server.exists(CONFIG_MAPS.path(namespace, "b")))
 
 
-def test_foreground_deletion(server: Server, namespace: str, owner_kind: Sample) -> None:
+def test_foreground_deletion_waits_for_the_dependents(server: Server, namespace: str, owner_kind: Sample) -> None:
     make_family(server, namespace, owner_kind)
     server.merge(CONFIG_MAPS.path(namespace, "b"), {"metadata": {"finalizers": ["example.com/stay"]}})
     found = server.delete(owner_kind.path(namespace, "a"), {"propagationPolicy": "Foreground"})["metadata"]
@@ -148,7 +148,7 @@ def test_foreground_deletion(server: Server, namespace: str, owner_kind: Sample)
     assert owners_of(server, namespace, "d") == ["other"]
 
 
-def test_orphans(server: Server, namespace: str, owner_kind: Sample) -> None:
+def test_orphan_deletion_keeps_the_dependents(server: Server, namespace: str, owner_kind: Sample) -> None:
     make_family(server, namespace, owner_kind)
     found = server.delete(owner_kind.path(namespace, "a"), {"propagationPolicy": "Orphan"})["metadata"]
     assert found["finalizers"] == ["orphan"]
@@ -158,13 +158,13 @@ def test_orphans(server: Server, namespace: str, owner_kind: Sample) -> None:
     assert owners_of(server, namespace, "d") == ["other"]
 
 
-def test_an_owner_that_never_was(server: Server, namespace: str) -> None:
+def test_a_dependent_whose_owner_never_existed_is_deleted(server: Server, namespace: str) -> None:
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "never", "uid": str(uuid.uuid4())}
     server.create(CONFIG_MAPS.path(namespace), config_map("b", ownerReferences=[owner]))
     eventually("the child is gone", lambda: not server.exists(CONFIG_MAPS.path(namespace, "b")))
 
 
-def test_an_owner_with_another_uid(server: Server, namespace: str) -> None:
+def test_a_dependent_whose_owner_has_another_uid_is_deleted(server: Server, namespace: str) -> None:
     owner = server.create(CONFIG_MAPS.path(namespace), config_map("a"))
     stale = {**reference(owner), "uid": str(uuid.uuid4())}
     server.create(CONFIG_MAPS.path(namespace), config_map("b", ownerReferences=[stale]))

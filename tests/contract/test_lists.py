@@ -26,7 +26,7 @@ def fill(server: Server, namespace: str, sample: Sample, letters: str) -> None:
         )
 
 
-def test_a_list_is_in_the_order_of_names(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_list_is_sorted_by_name(server: Server, namespace: str, sample: Sample) -> None:
     fill(server, namespace, sample, "cab")
     found = server.get(sample.path(namespace))
     assert names(found) == ["a", "b", "c"]
@@ -35,17 +35,17 @@ def test_a_list_is_in_the_order_of_names(server: Server, namespace: str, sample:
     assert ("kind" in found["items"][0]) == (sample is WIDGETS)
 
 
-def test_an_empty_list_has_items(server: Server, namespace: str, sample: Sample) -> None:
+def test_an_empty_list_has_an_items_field(server: Server, namespace: str, sample: Sample) -> None:
     assert server.get(sample.path(namespace))["items"] == []
 
 
-def test_a_list_of_all_namespaces(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_list_can_span_all_namespaces(server: Server, namespace: str, sample: Sample) -> None:
     fill(server, namespace, sample, "ab")
     found = server.get(sample.everywhere(), fieldSelector=f"metadata.namespace={namespace}")
     assert names(found) == ["a", "b"]
 
 
-def test_pages(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_list_can_be_read_in_pages(server: Server, namespace: str, sample: Sample) -> None:
     fill(server, namespace, sample, "abcde")
     first = server.get(sample.path(namespace), limit=2)
     assert names(first) == ["a", "b"]
@@ -60,7 +60,7 @@ def test_pages(server: Server, namespace: str, sample: Sample) -> None:
     assert "remainingItemCount" not in third["metadata"]
 
 
-def test_pages_show_one_moment(server: Server, namespace: str, sample: Sample) -> None:
+def test_pages_of_a_list_are_a_snapshot(server: Server, namespace: str, sample: Sample) -> None:
     fill(server, namespace, sample, "abcd")
     first = server.get(sample.path(namespace), limit=1)
     server.delete(sample.path(namespace, "b"))
@@ -71,7 +71,7 @@ def test_pages_show_one_moment(server: Server, namespace: str, sample: Sample) -
     assert "new" not in rest["items"][1]["metadata"]["labels"]
 
 
-def test_pages_with_a_selector(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_list_with_a_selector_can_be_read_in_pages(server: Server, namespace: str, sample: Sample) -> None:
     fill(server, namespace, sample, "abcdef")
     first = server.get(sample.path(namespace), limit=2, labelSelector="odd=0")
     assert names(first) == ["a", "c"]
@@ -80,7 +80,7 @@ def test_pages_with_a_selector(server: Server, namespace: str, sample: Sample) -
     assert names(server.get(sample.path(namespace), **query)) == ["e"]
 
 
-def test_a_page_with_a_version(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_continue_token_with_a_resource_version_is_refused(server: Server, namespace: str, sample: Sample) -> None:
     fill(server, namespace, sample, "abc")
     first = server.get(sample.path(namespace), limit=1)
     query = {"limit": 1, "continue": first["metadata"]["continue"], "resourceVersion": "1"}
@@ -88,7 +88,7 @@ def test_a_page_with_a_version(server: Server, namespace: str, sample: Sample) -
     assert status["message"] == "specifying resource version is not allowed when using continue"
 
 
-def test_label_selectors(server: Server, namespace: str, sample: Sample) -> None:
+def test_label_selectors_filter_lists(server: Server, namespace: str, sample: Sample) -> None:
     fill(server, namespace, sample, "abcd")
     found = {
         selector: "".join(names(server.get(sample.path(namespace), labelSelector=selector)))
@@ -116,7 +116,7 @@ def test_label_selectors(server: Server, namespace: str, sample: Sample) -> None
     }
 
 
-def test_field_selectors(server: Server, namespace: str, sample: Sample) -> None:
+def test_field_selectors_filter_lists(server: Server, namespace: str, sample: Sample) -> None:
     fill(server, namespace, sample, "abc")
     path = sample.path(namespace)
     assert names(server.get(path, fieldSelector="metadata.name=b")) == ["b"]
@@ -126,13 +126,13 @@ def test_field_selectors(server: Server, namespace: str, sample: Sample) -> None
     assert names(server.get(path, fieldSelector="metadata.name=b", labelSelector="n=0")) == []
 
 
-def test_selectable_fields_of_a_custom_resource(server: Server, namespace: str) -> None:
+def test_a_custom_resource_can_be_selected_by_its_selectable_fields(server: Server, namespace: str) -> None:
     fill(server, namespace, WIDGETS, "ab")
     server.merge(WIDGETS.path(namespace, "b"), {"spec": {"colour": "blue"}})
     assert names(server.get(WIDGETS.path(namespace), fieldSelector="spec.colour=blue")) == ["b"]
 
 
-def test_field_selectors_of_built_in_kinds(server: Server, namespace: str) -> None:
+def test_builtin_kinds_have_their_selectable_fields(server: Server, namespace: str) -> None:
     def accepted(path: str, selector: str) -> bool:
         return server.send("GET", path, fieldSelector=selector).status == 200
 
@@ -157,7 +157,7 @@ def test_field_selectors_of_built_in_kinds(server: Server, namespace: str) -> No
 # -- versions ----------------------------------------------------------------------------------------------------------
 
 
-def test_versions_of_a_list(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_list_can_be_read_at_a_resource_version(server: Server, namespace: str, sample: Sample) -> None:
     fill(server, namespace, sample, "ab")
     path = sample.path(namespace)
     found = server.get(path)
@@ -169,7 +169,7 @@ def test_versions_of_a_list(server: Server, namespace: str, sample: Sample) -> N
     assert server.get(path, resourceVersion="0")["kind"] == f"{sample.kind}List"
 
 
-def test_a_version_of_the_future(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_future_resource_version_is_a_timeout(server: Server, namespace: str, sample: Sample) -> None:
     path = sample.path(namespace)
     current = int(server.get(path)["metadata"]["resourceVersion"])
     reply = server.send("GET", path, resourceVersion=current + 1_000_000)
@@ -181,7 +181,7 @@ def test_a_version_of_the_future(server: Server, namespace: str, sample: Sample)
     }
 
 
-def test_an_object_at_a_version(server: Server, namespace: str, sample: Sample) -> None:
+def test_an_object_can_be_read_at_version_zero(server: Server, namespace: str, sample: Sample) -> None:
     server.create(sample.path(namespace), sample.obj())
     assert server.get(sample.path(namespace, "a"), resourceVersion="0")["metadata"]["name"] == "a"
 
@@ -189,7 +189,7 @@ def test_an_object_at_a_version(server: Server, namespace: str, sample: Sample) 
 # -- forms -------------------------------------------------------------------------------------------------------------
 
 
-def test_metadata_only(server: Server, namespace: str, sample: Sample) -> None:
+def test_metadata_only_forms_contain_only_metadata(server: Server, namespace: str, sample: Sample) -> None:
     made = server.create(sample.path(namespace), sample.obj(labels={"a": "b"}))
     found = server.get(sample.path(namespace, "a"), accept=PARTIAL)
     assert found == {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": made["metadata"]}
@@ -206,7 +206,7 @@ def test_metadata_only(server: Server, namespace: str, sample: Sample) -> None:
     assert (changed["kind"], changed["metadata"]["generation"]) == ("PartialObjectMetadata", 2)
 
 
-def test_a_form_of_another_kind(server: Server, namespace: str, recording: Recording) -> None:
+def test_the_form_of_a_list_for_an_object_is_refused(server: Server, namespace: str, recording: Recording) -> None:
     server.create(CONFIG_MAPS.path(namespace), config_map())
     for name, path, accept in (
         ("a list's form of an object", CONFIG_MAPS.path(namespace, "a"), PARTIAL_LIST),
@@ -216,7 +216,7 @@ def test_a_form_of_another_kind(server: Server, namespace: str, recording: Recor
         recording.check(name, {"code": reply.status, "body": reply.body}, namespace)
 
 
-def test_several_forms_in_order(server: Server, namespace: str) -> None:
+def test_the_first_supported_accept_type_is_used(server: Server, namespace: str) -> None:
     server.create(CONFIG_MAPS.path(namespace), config_map())
     path = CONFIG_MAPS.path(namespace, "a")
     assert server.get(path, accept=f"{PARTIAL},application/json")["kind"] == "PartialObjectMetadata"

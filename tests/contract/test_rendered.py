@@ -39,7 +39,9 @@ CHILDREN = children()
 
 
 @pytest.mark.parametrize("name", CHILDREN)
-def test_a_child_is_stored_with_defaults(server: Server, namespace: str, name: str, recording: Recording) -> None:
+def test_a_rendered_child_is_stored_with_defaults(
+    server: Server, namespace: str, name: str, recording: Recording
+) -> None:
     obj = json.loads(json.dumps(CHILDREN[name]))
     if obj["kind"] not in CLUSTER:
         obj["metadata"]["namespace"] = namespace

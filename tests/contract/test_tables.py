@@ -28,7 +28,7 @@ def cells(table: Any) -> Any:
     }
 
 
-def test_a_list_as_a_table(server: Server, namespace: str, recording: Recording) -> None:
+def test_a_list_can_be_read_as_a_table(server: Server, namespace: str, recording: Recording) -> None:
     server.create(CONFIG_MAPS.path(namespace), {**config_map(), "data": {"x": "1"}})
     server.create(WIDGETS.path(namespace), WIDGETS.obj())
     for name, path in (("ConfigMaps", CONFIG_MAPS.path(namespace)), ("Widgets", WIDGETS.path(namespace))):
@@ -39,13 +39,13 @@ def test_a_list_as_a_table(server: Server, namespace: str, recording: Recording)
             recording.check(f"{name} with {include}", cells(found), namespace)
 
 
-def test_an_object_as_a_table(server: Server, namespace: str, recording: Recording) -> None:
+def test_an_object_can_be_read_as_a_table(server: Server, namespace: str, recording: Recording) -> None:
     server.create(WIDGETS.path(namespace), WIDGETS.obj())
     found = server.get(WIDGETS.path(namespace, "a"), accept=TABLE)
     recording.check("one Widget", cells(found), namespace)
 
 
-def test_events_as_tables(server: Server, namespace: str) -> None:
+def test_watch_events_can_be_tables(server: Server, namespace: str) -> None:
     server.create(WIDGETS.path(namespace), WIDGETS.obj())
     with server.watch(WIDGETS.path(namespace), accept=TABLE) as watch:
         type_, first = watch.next()

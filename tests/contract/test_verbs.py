@@ -37,7 +37,7 @@ def test_a_new_object_has_metadata_of_the_server(server: Server, namespace: str,
     assert (reply.body["kind"], reply.body["apiVersion"]) == (sample.kind, sample.api_version)
 
 
-def test_metadata_of_the_server_is_not_taken_from_the_client(server: Server, namespace: str, sample: Sample) -> None:
+def test_server_set_metadata_in_a_creation_is_ignored(server: Server, namespace: str, sample: Sample) -> None:
     given = {
         "uid": "mine",
         "creationTimestamp": "2000-01-01T00:00:00Z",
@@ -53,18 +53,18 @@ def test_metadata_of_the_server_is_not_taken_from_the_client(server: Server, nam
     assert not {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"} & set(found)
 
 
-def test_a_namespace_is_taken_from_the_path(server: Server, namespace: str, sample: Sample) -> None:
+def test_the_namespace_of_an_object_is_that_of_the_path(server: Server, namespace: str, sample: Sample) -> None:
     assert server.create(sample.path(namespace), sample.obj())["metadata"]["namespace"] == namespace
     same = server.create(sample.path(namespace), sample.obj("b", namespace=namespace))
     assert same["metadata"]["namespace"] == namespace
 
 
-def test_a_status_is_not_taken_at_creation(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_status_in_a_creation_is_ignored(server: Server, namespace: str, sample: Sample) -> None:
     found = server.create(sample.path(namespace), {**sample.obj(), "status": sample.status})
     assert found.get("status", {}) in ({}, {"loadBalancer": {}})
 
 
-def test_a_name_is_generated(server: Server, namespace: str, sample: Sample) -> None:
+def test_generate_name_generates_a_unique_name(server: Server, namespace: str, sample: Sample) -> None:
     names = {
         server.create(sample.path(namespace), sample.obj("", generateName="web-"))["metadata"]["name"] for _ in range(3)
     }
@@ -75,7 +75,7 @@ def test_a_name_is_generated(server: Server, namespace: str, sample: Sample) -> 
     assert long["generateName"] == "x" * 100
 
 
-def test_a_name_is_preferred_to_a_generated_one(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_name_takes_precedence_over_generate_name(server: Server, namespace: str, sample: Sample) -> None:
     assert server.create(sample.path(namespace), sample.obj("a", generateName="b-"))["metadata"]["name"] == "a"
 
 
@@ -85,7 +85,7 @@ def test_a_body_may_be_yaml(server: Server, namespace: str) -> None:
     assert found.ok()["data"] == {"x": "off"}
 
 
-def test_empty_metadata_is_not_kept(server: Server, namespace: str) -> None:
+def test_empty_metadata_fields_are_dropped(server: Server, namespace: str) -> None:
     given = config_map(labels={}, annotations={}, finalizers=[], ownerReferences=[], generateName="")
     found = server.create(CONFIG_MAPS.path(namespace), given)
     assert not {"labels", "annotations", "finalizers", "ownerReferences", "generateName"} & set(found["metadata"])
@@ -108,7 +108,7 @@ def test_a_replacement_needs_the_current_version(server: Server, namespace: str,
     assert third["metadata"]["generation"] == 2
 
 
-def test_a_replacement_without_version(server: Server, namespace: str) -> None:
+def test_a_replacement_without_a_version_is_refused_for_custom_resources_only(server: Server, namespace: str) -> None:
     """A custom resource needs one; of the built-in kinds most do not."""
     server.create(INGRESSES.path(namespace), INGRESSES.obj(labels={"a": "b"}))
     found = server.replace(INGRESSES.path(namespace, "a"), INGRESSES.obj())
@@ -124,7 +124,7 @@ def test_a_replacement_without_version(server: Server, namespace: str) -> None:
     ]
 
 
-def test_a_replacement_with_another_uid(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_replacement_with_another_uid_is_a_conflict(server: Server, namespace: str, sample: Sample) -> None:
     found = server.create(sample.path(namespace), sample.obj())
     changed = {**found, "metadata": {**found["metadata"], "uid": "another"}}
     status = server.send("PUT", sample.path(namespace, "a"), changed).refused(409, "Conflict")
@@ -136,14 +136,14 @@ def test_a_replacement_with_another_uid(server: Server, namespace: str, sample: 
     )
 
 
-def test_a_write_that_changes_nothing_has_no_new_version(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_write_without_changes_keeps_the_resource_version(server: Server, namespace: str, sample: Sample) -> None:
     path = sample.path(namespace, "a")
     found = server.create(sample.path(namespace), sample.obj())
     assert version_of(server.replace(path, found)) == version_of(found)
     assert version_of(server.merge(path, {"spec": sample.spec})) == version_of(found)
 
 
-def test_metadata_of_the_server_stays_in_a_replacement(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_replacement_cannot_change_server_set_metadata(server: Server, namespace: str, sample: Sample) -> None:
     path = sample.path(namespace, "a")
     before = server.create(sample.path(namespace), sample.obj())["metadata"]
     given = {
@@ -165,7 +165,9 @@ def test_the_generation_counts_changes_of_the_spec(server: Server, namespace: st
     assert server.merge(path, {"spec": sample.changed})["metadata"]["generation"] == 2
 
 
-def test_without_status_subresource_the_status_counts_as_spec(server: Server, namespace: str) -> None:
+def test_a_kind_without_status_subresource_counts_status_changes_in_the_generation(
+    server: Server, namespace: str
+) -> None:
     path = GADGETS.path(namespace, "a")
     found = server.create(GADGETS.path(namespace), {**GADGETS.obj(), "status": {"phase": "New"}})
     assert found["status"] == {"phase": "New"}
@@ -173,7 +175,7 @@ def test_without_status_subresource_the_status_counts_as_spec(server: Server, na
     assert (found["status"], found["metadata"]["generation"]) == ({"phase": "Ready"}, 2)
 
 
-def test_a_status_is_written_through_its_subresource_alone(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_status_is_only_written_through_its_subresource(server: Server, namespace: str, sample: Sample) -> None:
     path = sample.path(namespace, "a")
     found = server.create(sample.path(namespace), sample.obj())
     empty = found.get("status")
@@ -193,7 +195,7 @@ def test_a_status_is_written_through_its_subresource_alone(server: Server, names
     assert changed["status"] == sample.status
 
 
-def test_what_a_status_write_changes_of_the_metadata(server: Server, namespace: str) -> None:
+def test_a_status_write_changes_metadata_of_builtin_kinds_only(server: Server, namespace: str) -> None:
     metadata = {"labels": {"a": "b"}, "annotations": {"a": "b"}, "finalizers": ["example.com/stay"]}
     kept = {}
     for sample in (INGRESSES, WIDGETS):
@@ -203,7 +205,7 @@ def test_what_a_status_write_changes_of_the_metadata(server: Server, namespace: 
     assert kept == {"ingresses": ["annotations", "finalizers", "labels"], "widgets": []}
 
 
-def test_merge_patch(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_merge_patch_removes_nulls_and_merges_maps(server: Server, namespace: str, sample: Sample) -> None:
     path = sample.path(namespace, "a")
     server.create(sample.path(namespace), sample.obj(labels={"a": "1", "b": "2"}, annotations={"x": "y"}))
     found = server.merge(path, {"metadata": {"labels": {"a": None, "c": "3"}, "annotations": None}})
@@ -211,7 +213,7 @@ def test_merge_patch(server: Server, namespace: str, sample: Sample) -> None:
     assert "annotations" not in found["metadata"]
 
 
-def test_json_patch(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_json_patch_applies_its_operations_in_order(server: Server, namespace: str, sample: Sample) -> None:
     path = sample.path(namespace, "a")
     server.create(sample.path(namespace), sample.obj(labels={"a/b": "1"}))
     patch = [
@@ -227,7 +229,7 @@ def test_json_patch(server: Server, namespace: str, sample: Sample) -> None:
     assert found["metadata"]["finalizers"] == ["example.com/two"]
 
 
-def test_strategic_merge_patch(server: Server, namespace: str) -> None:
+def test_a_strategic_merge_patch_merges_lists(server: Server, namespace: str) -> None:
     server.create(INGRESSES.path(namespace), INGRESSES.obj(labels={"a": "1"}))
     path = INGRESSES.path(namespace, "a")
     patch = {"metadata": {"labels": {"b": "2"}, "finalizers": ["example.com/one"]}}
@@ -238,7 +240,9 @@ def test_strategic_merge_patch(server: Server, namespace: str) -> None:
     assert sorted(found["metadata"]["finalizers"]) == ["example.com/one", "example.com/two"]
 
 
-def test_a_patch_with_a_version_is_a_condition(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_patch_with_an_outdated_resource_version_is_a_conflict(
+    server: Server, namespace: str, sample: Sample
+) -> None:
     path = sample.path(namespace, "a")
     first = server.create(sample.path(namespace), sample.obj())
     given = {"metadata": {"resourceVersion": first["metadata"]["resourceVersion"], "labels": {"a": "b"}}}
@@ -267,7 +271,7 @@ def test_a_deletion_is_answered_with_a_status(server: Server, namespace: str, sa
     server.send("GET", sample.path(namespace, "a")).refused(404, "NotFound")
 
 
-def test_preconditions_of_a_deletion(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_deletion_with_wrong_preconditions_is_a_conflict(server: Server, namespace: str, sample: Sample) -> None:
     path = sample.path(namespace, "a")
     found = server.create(sample.path(namespace), sample.obj())["metadata"]
     status = server.send("DELETE", path, {"preconditions": {"uid": "other"}}).refused(409, "Conflict")
@@ -285,7 +289,7 @@ def test_preconditions_of_a_deletion(server: Server, namespace: str, sample: Sam
     server.delete(path, {"preconditions": {"uid": found["uid"], "resourceVersion": found["resourceVersion"]}})
 
 
-def test_finalizers_keep_an_object(server: Server, namespace: str, sample: Sample, recording: Recording) -> None:
+def test_finalizers_keep_a_deleted_object(server: Server, namespace: str, sample: Sample, recording: Recording) -> None:
     path = sample.path(namespace, "a")
     server.create(sample.path(namespace), sample.obj(finalizers=["example.com/stay"]))
     first = server.delete(path)
@@ -316,7 +320,7 @@ def test_a_deletion_timestamp_cannot_be_removed(server: Server, namespace: str, 
     server.merge(path, {"metadata": {"finalizers": None}})
 
 
-def test_an_object_that_is_being_deleted_exists(server: Server, namespace: str, sample: Sample) -> None:
+def test_creating_an_object_that_is_being_deleted_is_refused(server: Server, namespace: str, sample: Sample) -> None:
     server.create(sample.path(namespace), sample.obj(finalizers=["example.com/stay"]))
     server.delete(sample.path(namespace, "a"))
     status = server.send("POST", sample.path(namespace), sample.obj()).refused(409, "AlreadyExists")
@@ -324,7 +328,7 @@ def test_an_object_that_is_being_deleted_exists(server: Server, namespace: str, 
     server.merge(sample.path(namespace, "a"), {"metadata": {"finalizers": None}})
 
 
-def test_deletecollection(server: Server, namespace: str, sample: Sample) -> None:
+def test_deletecollection_deletes_the_selected_objects(server: Server, namespace: str, sample: Sample) -> None:
     for name, label in (("a", "x"), ("b", "x"), ("c", "y")):
         server.create(sample.path(namespace), sample.obj(name, labels={"l": label}))
     found = server.delete(sample.path(namespace), labelSelector="l=x")
@@ -335,7 +339,7 @@ def test_deletecollection(server: Server, namespace: str, sample: Sample) -> Non
     assert server.get(sample.path(namespace))["items"] == []
 
 
-def test_a_pod_is_deleted_with_grace(server: Server, namespace: str) -> None:
+def test_a_pod_is_deleted_after_its_grace_period(server: Server, namespace: str) -> None:
     pods = f"/api/v1/namespaces/{namespace}/pods"
     pod = {
         "apiVersion": "v1",
@@ -379,7 +383,7 @@ def test_a_dry_run_answers_and_writes_nothing(server: Server, namespace: str, sa
 # -- scale -------------------------------------------------------------------------------------------------------------
 
 
-def test_the_scale_of_a_custom_resource(server: Server, namespace: str) -> None:
+def test_a_custom_resource_has_a_scale_subresource(server: Server, namespace: str) -> None:
     path = WIDGETS.path(namespace, "a")
     made = server.create(WIDGETS.path(namespace), WIDGETS.obj())
     server.merge(f"{path}/status", {"status": {"replicas": 2, "selector": "a=b"}})
@@ -402,7 +406,7 @@ def test_the_scale_of_a_custom_resource(server: Server, namespace: str) -> None:
     assert server.replace(f"{path}/scale", stale)["spec"] == {"replicas": 4}
 
 
-def test_the_scale_of_a_stateful_set(server: Server, namespace: str) -> None:
+def test_a_stateful_set_has_a_scale_subresource(server: Server, namespace: str) -> None:
     path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
     labels = {"a": "b"}
     server.create(

@@ -18,7 +18,7 @@ def version_of(server: Server, namespace: str, sample: Sample) -> str:
     return version
 
 
-def test_events_since_a_version(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_watch_sends_the_events_since_its_version(server: Server, namespace: str, sample: Sample) -> None:
     path = sample.path(namespace)
     server.create(path, sample.obj("early"))
     version = version_of(server, namespace, sample)
@@ -37,7 +37,7 @@ def test_events_since_a_version(server: Server, namespace: str, sample: Sample) 
         assert watch.named(1) == [("ADDED", "b")]
 
 
-def test_a_deletion_has_a_version_of_its_own(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_deletion_event_has_a_new_resource_version(server: Server, namespace: str, sample: Sample) -> None:
     path = sample.path(namespace)
     made = server.create(path, sample.obj())
     with server.watch(path, resourceVersion=made["metadata"]["resourceVersion"]) as watch:
@@ -48,7 +48,9 @@ def test_a_deletion_has_a_version_of_its_own(server: Server, namespace: str, sam
         assert obj == made
 
 
-def test_a_watch_without_version_begins_with_what_there_is(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_watch_without_a_version_starts_with_the_existing_objects(
+    server: Server, namespace: str, sample: Sample
+) -> None:
     path = sample.path(namespace)
     for name in "ba":
         server.create(path, sample.obj(name))
@@ -71,7 +73,9 @@ def test_an_object_with_finalizers_is_modified_then_deleted(server: Server, name
         assert "finalizers" in obj["metadata"]
 
 
-def test_an_object_crosses_a_selector(server: Server, namespace: str, sample: Sample) -> None:
+def test_an_object_that_starts_or_stops_matching_a_selector_is_added_or_deleted(
+    server: Server, namespace: str, sample: Sample
+) -> None:
     path = sample.path(namespace)
     server.create(path, sample.obj("a", labels={"l": "x"}))
     server.create(path, sample.obj("b", labels={"l": "y"}))
@@ -89,7 +93,7 @@ def test_an_object_crosses_a_selector(server: Server, namespace: str, sample: Sa
         assert watch.named(1) == [("DELETED", "b")]
 
 
-def test_a_watch_of_one_object(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_watch_can_be_of_one_object(server: Server, namespace: str, sample: Sample) -> None:
     path = sample.path(namespace)
     version = version_of(server, namespace, sample)
     with server.watch(path, resourceVersion=version, fieldSelector="metadata.name=b") as watch:
@@ -99,7 +103,7 @@ def test_a_watch_of_one_object(server: Server, namespace: str, sample: Sample) -
         assert watch.named(2) == [("ADDED", "b"), ("DELETED", "b")]
 
 
-def test_a_watch_of_all_namespaces(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_watch_can_span_all_namespaces(server: Server, namespace: str, sample: Sample) -> None:
     version = version_of(server, namespace, sample)
     query = {"resourceVersion": version, "fieldSelector": f"metadata.namespace={namespace}"}
     with server.watch(sample.everywhere(), **query) as watch:
@@ -107,12 +111,12 @@ def test_a_watch_of_all_namespaces(server: Server, namespace: str, sample: Sampl
         assert watch.named(1) == [("ADDED", "a")]
 
 
-def test_a_watch_ends_in_order(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_watch_ends_at_its_timeout(server: Server, namespace: str, sample: Sample) -> None:
     with server.watch(sample.path(namespace), timeoutSeconds=1) as watch:
         assert watch.rest() == []
 
 
-def test_initial_events(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_watch_can_send_initial_events_and_a_bookmark(server: Server, namespace: str, sample: Sample) -> None:
     path = sample.path(namespace)
     for name in "ab":
         server.create(path, sample.obj(name))
@@ -137,7 +141,7 @@ def test_initial_events(server: Server, namespace: str, sample: Sample) -> None:
         assert watch.named(1) == [("ADDED", "c")]
 
 
-def test_metadata_of_events(server: Server, namespace: str, sample: Sample) -> None:
+def test_events_of_a_metadata_only_watch_contain_only_metadata(server: Server, namespace: str, sample: Sample) -> None:
     path = sample.path(namespace)
     made = server.create(path, sample.obj())
     with server.watch(path, accept=PARTIAL) as watch:
@@ -145,7 +149,9 @@ def test_metadata_of_events(server: Server, namespace: str, sample: Sample) -> N
         assert obj == {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": made["metadata"]}
 
 
-def test_a_version_that_is_too_old(server: Server, namespace: str, recording: Recording) -> None:
+def test_a_watch_from_an_expired_version_ends_with_an_error(
+    server: Server, namespace: str, recording: Recording
+) -> None:
     """Custom resources of a new kind: nothing is known of what happened before it was served."""
     server.create(WIDGETS.path(namespace), WIDGETS.obj())
     with server.watch(WIDGETS.path(namespace), resourceVersion="1") as watch:

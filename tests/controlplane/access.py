@@ -80,8 +80,7 @@ clusters:
 - name: ruleop
   cluster:
     server: {server}
-    certificate-authority-data: {authority}
-users:
+{authority}users:
 - name: {user}
   user:
     token: {token}
@@ -94,11 +93,12 @@ current-context: ruleop
 """
 
 
-def write_kubeconfig(path: Path, server: str, authority: Path, user: User) -> None:
-    """Writes a kubeconfig that needs no other file, so that it may be copied anywhere."""
+def write_kubeconfig(path: Path, server: str, authority: Path | None, user: User) -> None:
+    """Writes a kubeconfig that needs no other file, so that it may be copied anywhere. Without an authority, for plain HTTP."""
+    certificate = base64.b64encode(authority.read_bytes()).decode() if authority is not None else ""
     text = KUBECONFIG.format(
         server=server,
-        authority=base64.b64encode(authority.read_bytes()).decode(),
+        authority=f"    certificate-authority-data: {certificate}\n" if certificate else "",
         user=user.name,
         token=user.token,
     )

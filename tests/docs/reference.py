@@ -1,4 +1,4 @@
-"""The reference of all keys at the end of docs/rules.md, made from the tables that the reader of watches.yaml goes by.
+"""The references of all keys at the end of docs/rules.md and docs/testing.md, made from the tables that parse the files.
 
 `python -m tests.docs.reference` writes the page anew: the reference, and the outputs of examples that differ. It also copies
 docs/checks.md into the package, for `ruleop check --explain`.
@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.rules.language import watches_yaml as language
 from ruleop.rules.language.tables import ExactlyOne, Key, Needs, Table, keys
+from ruleop.ruletests import format as rule_tests
 from tests.docs.examples import define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 PAGE = ROOT / "docs" / "rules.md"
+TESTING = ROOT / "docs" / "testing.md"
 BEGIN, END = "<!-- reference: begin -->\n", "<!-- reference: end -->\n"
 TITLES = {
     "FileTable": ("watches.yaml as a mapping", "Instead of a list of watches; also an included file."),
@@ -33,6 +35,11 @@ TITLES = {
     "IgnoreTable": ("An ignored path", "Of `ignore`: a path by itself, or with a condition."),
     "FullSelectorTable": ("A selector", "Or a plain mapping of labels and their values."),
     "RequirementTable": ("A requirement", "Of `matchExpressions`."),
+    "CaseTable": ("A case", "A test file is a list of cases."),
+    "StepTable": ("A step", "Of `then`."),
+    "ExpectTable": ("expect", "Of a case or a step."),
+    "ExpectedConditionTable": ("An expected condition", "Of `conditions`: its status alone, or a mapping."),
+    "ExistingTable": ("A change of what exists", "Of `existing`, beside files and objects."),
 }
 WORDS: dict[str, str] = {
     "Text": "text",
@@ -49,11 +56,17 @@ WORDS: dict[str, str] = {
     "SelectorType": "selector",
     "IgnoreType": "path, or ignored path",
     "StatusType": "mapping with templates, or file below templates/",
+    "FileOrObject": "file, or object",
+    "OneOrMore": "text, or list of texts",
+    "TrueOrList": "`true`, or list of children",
+    "ExpectedConditionType": "status, or [an expected condition](#an-expected-condition)",
+    "ExistingType": "file, object, or [a change](#a-change-of-what-exists)",
+    "RowsType": "list of mappings, or mapping of lists",
 }
 
 
-def reference() -> str:
-    return "\n".join("\n".join(_table(table)) + "\n" for table in language.TABLES)
+def reference(tables: Iterable[type[Table]] = language.TABLES) -> str:
+    return "\n".join("\n".join(_table(table)) + "\n" for table in tables)
 
 
 def _table(table: type[Table]) -> Iterator[str]:
@@ -104,10 +117,10 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def written(text: str) -> str:
+def written(text: str, tables: Iterable[type[Table]] = language.TABLES) -> str:
     """The page with the reference as it is now."""
     head, rest = text.split(BEGIN)
-    return f"{head}{BEGIN}\n{reference()}\n{END}{rest.split(END)[1]}"
+    return f"{head}{BEGIN}\n{reference(tables)}\n{END}{rest.split(END)[1]}"
 
 
 def _with_outputs(page: Path, text: str) -> str:
@@ -137,6 +150,7 @@ def _with_outputs(page: Path, text: str) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    for each in (PAGE, ROOT / "docs" / "errors.md"):
+    TESTING.write_text(written(TESTING.read_text(encoding="utf-8"), rule_tests.TABLES), encoding="utf-8")
+    for each in (PAGE, ROOT / "docs" / "errors.md", TESTING):
         each.write_text(_with_outputs(each, each.read_text(encoding="utf-8")), encoding="utf-8")
     (ROOT / "ruleop" / "checking" / "checks.md").write_bytes((ROOT / "docs" / "checks.md").read_bytes())

@@ -11,15 +11,20 @@ import yaml
 from ruleop.rules import load_project
 from ruleop.rules.language.tables import keys
 from ruleop.rules.language.watches_yaml import TABLES
+from ruleop.ruletests import format as rule_tests
 from tests.docs.examples import blocks, define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
 from tests.docs.reference import written
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
+    from ruleop.rules.language.tables import Table
+
 PAGE = ROOT / "docs" / "rules.md"
-PAGES = [PAGE, ROOT / "docs" / "errors.md"]
+TESTING = ROOT / "docs" / "testing.md"
+PAGES = [PAGE, ROOT / "docs" / "errors.md", TESTING]
 EXAMPLES = {name: (page, example) for page in PAGES for name, example in examples(page).items()}
 
 
@@ -36,7 +41,7 @@ def test_an_example_prints_what_the_page_shows(name: str, tmp_path: Path, monkey
             make_live(tmp_path, step)
         else:
             assert transcript(tmp_path, step.text) == step.text, (
-                f"docs/{page.name}:{step.line}: `python -m tests.docs.reference` writes it anew"
+                f"docs/{page.name}:{step.line}: `python -m tests.docs.reference` updates it"
             )
     define(tmp_path)
     if not name.endswith("-broken"):
@@ -62,9 +67,17 @@ def test_the_reference_is_generated_from_the_tables() -> None:
     )
 
 
-def test_the_reference_has_every_key() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    assert [key.name for table in TABLES for _, key in keys(table) if f"| `{key.name}` |" not in text] == []
+def test_the_reference_of_test_files_is_generated_from_the_tables() -> None:
+    text = TESTING.read_text(encoding="utf-8")
+    assert text == written(text, rule_tests.TABLES), (
+        "docs/testing.md is out of date: run `python -m tests.docs.reference`, and look at the difference"
+    )
+
+
+@pytest.mark.parametrize(("page", "tables"), [(PAGE, TABLES), (TESTING, rule_tests.TABLES)], ids=["rules", "tests"])
+def test_the_reference_has_every_key(page: Path, tables: Iterable[type[Table]]) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert [key.name for table in tables for _, key in keys(table) if f"| `{key.name}` |" not in text] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

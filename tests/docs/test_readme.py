@@ -90,5 +90,5 @@ def test_the_error_at_the_top_appears_in_the_tour() -> None:
         (["...", "a", "b"], ["a", "x", "b"], False),
     ],
 )
-def test_three_dots_stand_for_any_lines(shown: list[str], printed: list[str], same: bool) -> None:
+def test_three_dots_match_any_lines(shown: list[str], printed: list[str], same: bool) -> None:
     assert agrees(shown, printed) is same

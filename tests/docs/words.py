@@ -1,12 +1,13 @@
-"""The marks of the dialect that ruleop's texts were once written in, each with the field's word for it; and where they are found.
+"""Words and phrases to avoid, each with the field's word for it, and where they are searched.
 
-Text means three things: strings in the source (users read most of them), docstrings and comments, and the pages. In a page, what is quoted
-in backticks or in a code block is not looked at: it is code, output, or a message, which is checked where it is written.
+Text means four things: strings in the source (users read most of them), docstrings and comments, names, and the pages. In a page, what is quoted
+in backticks or in a code block is not checked: it is code, output, or a message, which is checked where it is written.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import re
 import tokenize
@@ -93,6 +94,15 @@ NAMES = {
 }
 """Words of which no name (function, class, argument, variable) is made, each with a better one."""
 
+TEST_NAMES = (
+    Mark(
+        r"(of|what|whatever|who|whoever|whose|it|its|they|them|their|nobody|somebody|there|ones?(?= (is|may|that|whose|who)\b))\b.*",
+        "subject, verb, object: begin with the thing that is tested",
+    ),
+    Mark(r"\w+( \w+)?", "a sentence: the thing that is tested, and what it does"),
+)
+"""Names of tests that do not say what broke when they fail: headless beginnings, and names of one or two words."""
+
 _FOUND = [(mark, re.compile(rf"\b(?:{mark.pattern})\b", re.IGNORECASE)) for mark in MARKS]
 
 
@@ -116,24 +126,30 @@ class Hit:
 
 def hits(texts: Iterator[Text], place: str) -> Iterator[Hit]:
     for text in texts:
+        flat = re.sub(r"\s", " ", text.text)
         for mark, pattern in _FOUND:
-            for match in pattern.finditer(re.sub(r"\s", " ", text.text)):
+            for match in pattern.finditer(flat):
                 line = text.line + text.text.count("\n", 0, match.start())
                 yield Hit(f"{place}:{line}", match.group(), mark.instead)
 
 
+@functools.lru_cache(maxsize=2)
+def parsed(source: str) -> tuple[ast.AST, ...]:
+    """All nodes of a module, in the order of `ast.walk`."""
+    return tuple(ast.walk(ast.parse(source)))
+
+
 def strings(source: str) -> Iterator[Text]:
     """The string literals of a module, of f-strings their text, without docstrings."""
-    tree = ast.parse(source)
-    prose = {id(node) for node in _docstrings(tree)}
-    for node in ast.walk(tree):
+    prose = {id(node) for node in _docstrings(source)}
+    for node in parsed(source):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
             yield Text(node.lineno, node.value)
 
 
 def prose(source: str) -> Iterator[Text]:
     """The docstrings of a module, those of its constants too, and its comments; comments on lines of their own as one text."""
-    for node in _docstrings(ast.parse(source)):
+    for node in _docstrings(source):
         yield Text(node.lineno, str(node.value))
     block: Text | None = None
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -153,7 +169,7 @@ def prose(source: str) -> Iterator[Text]:
 
 def names(source: str) -> Iterator[Text]:
     """The names that a module defines: its functions, classes, arguments and variables."""
-    for node in ast.walk(ast.parse(source)):
+    for node in parsed(source):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield Text(node.lineno, node.name)
         elif isinstance(node, ast.arg):
@@ -167,6 +183,21 @@ def name_hits(texts: Iterator[Text], place: str) -> Iterator[Hit]:
         for word in re.findall(r"[a-z]+|[A-Z][a-z]*", text.text):
             if instead := NAMES.get(word.lower()):
                 yield Hit(f"{place}:{text.line}", text.text, instead)
+
+
+def names_of_tests(source: str) -> Iterator[Text]:
+    """The names of the tests of a module, without the prefix and with blanks for underscores."""
+    for match in re.finditer(r"^ *(?:async )?def test_(\w+)\(", source, re.MULTILINE):
+        yield Text(source.count("\n", 0, match.start(1)) + 1, match[1].replace("_", " "))
+
+
+def hits_in_names_of_tests(texts: Iterator[Text], place: str) -> Iterator[Hit]:
+    for text in texts:
+        yield from hits(iter([text]), place)
+        yield from name_hits(iter([text]), place)
+        for mark in TEST_NAMES:
+            if re.fullmatch(mark.pattern, text.text):
+                yield Hit(f"{place}:{text.line}", text.text, mark.instead)
 
 
 def page(text: str) -> Iterator[Text]:
@@ -185,7 +216,7 @@ def _blank(match: re.Match[str]) -> str:
     return "…" + "\n" * match.group().count("\n")
 
 
-def _docstrings(tree: ast.AST) -> Iterator[ast.Constant]:
-    for node in ast.walk(tree):
+def _docstrings(source: str) -> Iterator[ast.Constant]:
+    for node in parsed(source):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.value

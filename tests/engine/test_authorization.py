@@ -62,7 +62,7 @@ def test_the_status_depends_on_the_user_of_the_token(reviews):
 @pytest.mark.parametrize(
     "header", ["", "Bearer", "Bearer ", "Basic Z29vZA==", "good", "Bearer a b", "Bearer \xe4", "Bearer a\x7f"]
 )
-def test_without_a_token_nobody_is_asked(reviews, header):
+def test_a_request_without_a_valid_token_is_refused_without_a_review(reviews, header):
     assert reviews.authorizer.status_of(header) is UNAUTHORIZED
     assert reviews.asked == []
 
@@ -102,7 +102,7 @@ def test_a_flood_of_new_tokens_is_reviewed_in_part_and_known_ones_are_served(rev
     assert reviews.status("wrong-999") is UNAUTHORIZED
 
 
-def test_few_reviews_run_at_once_and_equal_ones_once(monkeypatch):
+def test_concurrent_reviews_are_limited_and_equal_ones_shared(monkeypatch):
     monkeypatch.setattr(authorization, "AT_ONCE", 1)
     release, asked = threading.Event(), []
 
@@ -119,7 +119,7 @@ def test_few_reviews_run_at_once_and_equal_ones_once(monkeypatch):
     assert asked == ["good"]
 
 
-def test_a_request_does_not_wait_for_its_turn_for_ever(monkeypatch):
+def test_a_request_waits_for_a_review_for_a_limited_time(monkeypatch):
     monkeypatch.setattr(authorization, "AT_ONCE", 1)
     monkeypatch.setattr(authorization, "PATIENCE", 0.01)
     release, started = threading.Event(), threading.Event()
@@ -138,7 +138,7 @@ def test_a_request_does_not_wait_for_its_turn_for_ever(monkeypatch):
         assert first.result() is OK
 
 
-def test_a_failed_review_lets_nobody_in_is_not_kept_and_is_logged_without_the_token(reviews):
+def test_a_failed_review_denies_access_is_not_kept_and_is_logged_without_the_token(reviews):
     reviews.failure = ApiError(
         Problem.SERVER,
         verb="create",
@@ -180,7 +180,7 @@ USER = {"username": "prometheus", "uid": "7", "groups": ["monitoring"], "extra":
         (None, None, UNAUTHORIZED),
     ],
 )
-def test_the_reviews_that_the_api_server_is_asked_for(token_review, access_review, status):
+def test_a_token_review_and_a_subject_access_review_decide_the_status(token_review, access_review, status):
     async def handler(exchange):
         await exchange.answer(
             {"status": token_review if exchange.path.endswith("/tokenreviews") else access_review}, 201

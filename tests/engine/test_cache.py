@@ -67,7 +67,7 @@ def stores(world):
     ]
 
 
-def test_what_is_gone_is_gone_everywhere(world):
+def test_a_removed_object_is_removed_from_every_store(world):
     assert world.put(child())
     assert [KEY in store for store in stores(world)] == [True, True]
     world.remove(KEY, "u")
@@ -75,14 +75,14 @@ def test_what_is_gone_is_gone_everywhere(world):
     assert world.get(KEY) is None
 
 
-def test_what_lost_our_label_is_no_child_and_still_there(world):
+def test_an_object_without_its_label_is_removed_from_the_store_of_children_only(world):
     world.put(child())
     world.put(child(9, theirs="x"))
     world.remove(KEY, "u", "9")
     assert [KEY in store for store in stores(world)] == [False, True]
 
 
-def test_a_store_has_come_as_far_as_the_object_or_the_watch(world):
+def test_a_store_is_current_when_it_has_the_object_or_its_watch_has_passed_the_version(world):
     store = stores(world)[0]
     assert not world.is_at_least(KEY, "7")
     world.put(child())
@@ -94,7 +94,7 @@ def test_a_store_has_come_as_far_as_the_object_or_the_watch(world):
     assert world.has_seen(KEY, "8")
 
 
-def test_a_kind_has_a_state_in_each_namespace_that_is_looked_at():
+def test_a_kind_has_a_state_in_each_watched_namespace():
     resource = ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP)
     world = Cache(None, {CONFIG_MAP: resource}.get, namespaces=("shop", "tools"))
     assert world.seen_from("shop").info(Kind("", "v1", "Nothing")).state is Served.UNSERVED
@@ -132,7 +132,7 @@ def observe(**labels):
 
 
 @pytest.mark.parametrize("state", State)
-def test_of_what_is_watched_for_one_purpose_nothing_follows_for_another(state):
+def test_the_states_of_child_watches_and_observe_watches_are_independent(state):
     world = served_by(observed=state)
     assert world.info(CONFIG_MAP).state is Served.SYNCED
     assert world.state_of(observe(a="b")).value == state.value
@@ -141,14 +141,14 @@ def test_of_what_is_watched_for_one_purpose_nothing_follows_for_another(state):
     assert world.state_of(observe(a="b")) is Served.SYNCED
 
 
-def test_whether_a_kind_is_served_does_not_depend_on_what_is_watched():
+def test_the_served_state_of_a_kind_does_not_depend_on_its_watches():
     world = served_by(of=State.UNSERVED, observed=State.FORBIDDEN)
     assert world.info(CONFIG_MAP).served
     unserved = world.info(CONFIG_MAP._replace(version="v2"))
     assert (unserved.served, unserved.state) == (False, Served.UNSERVED)
 
 
-def test_what_nobody_watches_is_not_known():
+def test_a_kind_that_is_not_watched_is_pending():
     """It may be there all the same."""
     world = served_by()
     assert world.state_of(observe(other="selector")) is Served.PENDING
@@ -157,7 +157,7 @@ def test_what_nobody_watches_is_not_known():
     assert world.info(CONFIG_MAP).state is Served.PENDING
 
 
-def test_what_is_remembered_of_a_kind_is_forgotten_when_its_state_is_another():
+def test_cached_states_of_a_kind_are_dropped_when_a_state_changes():
     world = served_by()
     assert world.state_of(observe(a="b")) is Served.SYNCED
     stores(world)[1].set_state(State.FORBIDDEN)
@@ -166,7 +166,7 @@ def test_what_is_remembered_of_a_kind_is_forgotten_when_its_state_is_another():
 
 
 @pytest.mark.parametrize("state", [State.FORBIDDEN, State.PENDING])
-def test_a_store_that_is_not_kept_up_to_date_is_not_asked_where_another_is(state):
+def test_a_synced_store_is_preferred_to_one_that_is_not_updated(state):
     world = served_by(observed=state)
     stores(world)[1].put(child())
     assert world.get(KEY) is None
@@ -176,7 +176,7 @@ def test_a_store_that_is_not_kept_up_to_date_is_not_asked_where_another_is(state
     assert [obj["metadata"]["name"] for obj in world.select(CONFIG_MAP.versionless, "shop")] == ["a"]
 
 
-def test_nobody_waits_for_a_store_that_nobody_keeps_up_to_date(world):
+def test_a_store_that_is_not_updated_is_not_waited_for(world):
     stores(world)[0].set_state(State.FORBIDDEN)
     assert world.is_at_least(KEY, "99")
     assert world.is_at_least(ObjectKey("", "Secret", "shop", "a"), "99"), "no store would hold it"
@@ -190,7 +190,7 @@ def of(version, value, number):
     return {"apiVersion": f"example.com/{version}", "kind": "App", "metadata": metadata, "spec": {"v": value}}
 
 
-def test_a_cr_is_read_in_the_version_of_its_rule_and_answers_are_kept_in_theirs():
+def test_a_cr_is_read_in_the_version_of_its_rule_and_responses_are_stored_in_theirs():
     world = Cache(None, lambda _kind: None)
     kinds = [Kind("example.com", version, "App") for version in ("v1", "v2", "v3")]
     informers = []

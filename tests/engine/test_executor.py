@@ -19,7 +19,7 @@ CHILDREN = KINDS[:5]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_planned_is_done_and_the_answer_is_in_the_store(run, kind):
+def test_an_executed_action_is_sent_once_and_its_response_is_in_the_store(run, kind):
     harness, action, asked = harness_with_action(kind)
     outcomes = run(harness.execute(action))
     assert outcomes.clean
@@ -59,7 +59,7 @@ def expected(kind, answer):
 
 @pytest.mark.parametrize("answer", Answer, ids=lambda answer: answer.value)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_answer_to_every_action(run, kind, answer):
+def test_each_action_has_the_expected_outcome_for_each_response(run, kind, answer):
     harness, action, (verb, name) = harness_with_action(kind)
     harness.server.make(child("theirs", owner=None, data={"mine": "alone"}))
     theirs = copy.deepcopy(harness.live("theirs"))
@@ -111,7 +111,7 @@ def test_a_forbidden_live_read_is_reported_as_such(run):
 
 @pytest.mark.parametrize("kind", ["patch", "apply"])
 @pytest.mark.parametrize("readable", [True, False])
-def test_of_an_object_that_is_refused_it_is_known_who_wrote_what(run, kind, readable):
+def test_a_rejected_write_has_the_managed_fields_of_the_live_object(run, kind, readable):
     harness, action, (verb, name) = harness_with_action(kind)
     entry = {"manager": "kubectl-patch", "fieldsV1": {"f:data": {"f:x": {}}}}
     harness.live("a")["metadata"]["managedFields"] = [entry]
@@ -123,7 +123,7 @@ def test_of_an_object_that_is_refused_it_is_known_who_wrote_what(run, kind, read
     assert failed.managed == ((entry,) if readable else ())
 
 
-def test_the_longest_wait_that_was_asked_for_counts(run):
+def test_the_longest_retry_after_of_several_failures_is_used(run):
     harness = ExecutorHarness()
 
     class Patient:
@@ -142,7 +142,7 @@ def test_the_longest_wait_that_was_asked_for_counts(run):
 
 
 @pytest.mark.parametrize("kind", ["patch", "replace", "delete"])
-def test_an_object_that_somebody_changed_meanwhile_is_left_as_it_is_and_planned_again(run, kind):
+def test_an_object_changed_in_the_meantime_is_left_unchanged_and_planned_again(run, kind):
     harness, action, asked = harness_with_action(kind)
     harness.server.before[asked] = lambda: harness.server.edit(harness.key("a"), data={"x": "somebody's"})
     outcomes = run(harness.execute(action))
@@ -153,7 +153,7 @@ def test_an_object_that_somebody_changed_meanwhile_is_left_as_it_is_and_planned_
 
 
 @pytest.mark.parametrize("kind", ["patch", "replace", "apply", "delete"])
-def test_an_object_of_another_life_is_not_touched(run, kind):
+def test_an_object_with_another_uid_is_not_changed(run, kind):
     harness, action, asked = harness_with_action(kind)
     reborn = child("a", owner=None, data={"x": "born again"})
     harness.server.before[asked] = lambda: harness.server.make(reborn)
@@ -174,7 +174,7 @@ def test_a_name_taken_by_a_foreign_object_is_read_and_not_written(run):
     assert harness.server.log == [("create", "a"), ("get", "a")]
 
 
-def test_a_name_taken_by_ourselves_is_no_failure(run):
+def test_an_existing_child_of_the_cr_is_not_a_failure_of_its_creation(run):
     harness = ExecutorHarness()
     harness.server.make(child("a"))
     outcomes = run(harness.execute(harness.create()))
@@ -183,7 +183,7 @@ def test_a_name_taken_by_ourselves_is_no_failure(run):
     harness.knows_what_is("a")
 
 
-def test_an_object_that_went_meanwhile_leaves_the_store(run):
+def test_an_object_deleted_in_the_meantime_is_removed_from_the_store(run):
     harness = ExecutorHarness(child("a"))
     harness.server.before["patch", "a"] = lambda: harness.server.objects.pop(harness.key("a"))
     outcomes = run(harness.execute(harness.patch()))
@@ -192,7 +192,7 @@ def test_an_object_that_went_meanwhile_leaves_the_store(run):
     assert not outcomes.conflicting
 
 
-def test_what_is_released_leaves_the_store(run):
+def test_a_released_object_is_removed_from_the_store(run):
     harness = ExecutorHarness(child("a", data={"x": "old"}))
     outcomes = run(harness.execute(harness.release()))
     assert outcomes.clean
@@ -205,14 +205,14 @@ def test_what_is_released_leaves_the_store(run):
 # -- deletion ----------------------------------------------------------------------------------------------------------
 
 
-def test_before_each_deletion_there_is_a_live_read(run):
+def test_each_deletion_is_preceded_by_a_live_read(run):
     harness = ExecutorHarness(child("a"), child("b"))
     run(harness.execute(harness.delete("a"), harness.delete("b")))
     for name in "ab":
         assert harness.server.log.index(("get", name)) < harness.server.log.index(("delete", name))
 
 
-def test_what_changed_before_the_live_read_is_not_deleted(run):
+def test_an_object_changed_before_the_live_read_is_not_deleted(run):
     harness = ExecutorHarness(child("a"))
     action = harness.delete()
     harness.server.edit(harness.key("a"), data={"x": "somebody's"})
@@ -222,7 +222,7 @@ def test_what_changed_before_the_live_read_is_not_deleted(run):
     harness.knows_what_is("a")
 
 
-def test_what_is_not_ours_any_more_is_not_deleted(run):
+def test_an_object_with_another_owner_in_the_live_read_is_not_deleted(run):
     """Even if the store has it as ruleop's with the same uid and version."""
     harness = ExecutorHarness(child("a"))
     action = harness.delete()
@@ -232,7 +232,7 @@ def test_what_is_not_ours_any_more_is_not_deleted(run):
     assert not harness.server.requests("delete")
 
 
-def test_an_object_elsewhere_is_known_by_its_annotation(run):
+def test_an_object_with_an_owner_annotation_can_be_deleted(run):
     note = Owner.of(APP).annotation(ObjectKey("", "ConfigMap", "shop", "a"), orphan=False)
     elsewhere = child("a")
     del elsewhere["metadata"]["ownerReferences"]
@@ -241,7 +241,7 @@ def test_an_object_elsewhere_is_known_by_its_annotation(run):
     assert run(harness.execute(harness.delete())).deleted == {harness.key("a")}
 
 
-def test_what_is_gone_already_is_deleted(run):
+def test_an_object_that_no_longer_exists_counts_as_deleted(run):
     harness = ExecutorHarness(child("a"))
     del harness.server.objects[harness.key("a")]
     outcomes = run(harness.execute(harness.delete()))
@@ -251,7 +251,7 @@ def test_what_is_gone_already_is_deleted(run):
     assert harness.stored("a") is None
 
 
-def test_what_takes_its_time_to_go_is_seen_going(run):
+def test_a_deleted_object_with_finalizers_is_stored_as_terminating(run):
     lingering = child("a")
     lingering["metadata"]["finalizers"] = ["somebody.else/has-one"]
     harness = ExecutorHarness(lingering)
@@ -262,7 +262,7 @@ def test_what_takes_its_time_to_go_is_seen_going(run):
 
 
 @pytest.mark.parametrize("answer", sorted(APPLIED_ALL_THE_SAME, key=str), ids=str)
-def test_a_lost_answer_to_a_deletion_that_takes_its_time_is_no_failure(run, answer):
+def test_a_lost_response_to_the_deletion_of_an_object_with_finalizers_is_not_a_failure(run, answer):
     lingering = child("a")
     lingering["metadata"]["finalizers"] = ["somebody.else/has-one"]
     harness = ExecutorHarness(lingering)

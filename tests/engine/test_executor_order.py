@@ -26,7 +26,7 @@ def test_independent_creates_are_under_way_together(run):
     assert run(harness.execute(*(harness.create(name) for name in "abc"))).clean
 
 
-def test_one_cr_does_not_take_all_of_the_line(run):
+def test_concurrent_writes_of_one_cr_are_limited(run):
     harness = ExecutorHarness()
     outcomes = run(harness.execute(*(harness.create(f"c{number}") for number in range(5 * MAX_CONCURRENT_WRITES))))
     assert outcomes.clean
@@ -34,7 +34,7 @@ def test_one_cr_does_not_take_all_of_the_line(run):
     assert len(harness.server.objects) == 5 * MAX_CONCURRENT_WRITES + 1
 
 
-def test_what_needs_a_write_comes_after_it(run):
+def test_actions_wait_for_the_writes_that_they_need(run):
     harness = ExecutorHarness()
     actions = [
         harness.create("c", needs=frozenset("b")),
@@ -48,14 +48,14 @@ def test_what_needs_a_write_comes_after_it(run):
     assert log[2:] == [("create", "b"), ("create", "c")]
 
 
-def test_a_child_with_several_objects_is_written_before_what_needs_it(run):
+def test_a_child_with_several_objects_is_written_before_children_that_need_it(run):
     harness = ExecutorHarness()
     several = [Create(harness.key(f"a{number}"), "a", child(f"a{number}"), "digest") for number in range(3)]
     assert run(harness.execute(harness.create("b", needs=frozenset("a")), *several)).clean
     assert harness.server.log[-1] == ("create", "b")
 
 
-def test_a_write_that_failed_skips_those_that_need_it_and_no_others(run):
+def test_a_failed_write_skips_only_the_actions_that_need_it(run):
     harness = ExecutorHarness(child("old"))
     harness.server.answer_with("create", "a", Answer.INVALID)
     actions = [
@@ -73,7 +73,7 @@ def test_a_write_that_failed_skips_those_that_need_it_and_no_others(run):
 
 
 @pytest.mark.parametrize("answer", [Answer.CONFLICT, Answer.FORBIDDEN, Answer.TIMEOUT_AFTER])
-def test_a_write_that_is_to_be_planned_again_holds_deletions_back(run, answer):
+def test_a_write_that_is_planned_again_holds_deletions_back(run, answer):
     harness = ExecutorHarness(child("a"), child("old"))
     harness.server.answer_with("patch", "a", answer)
     run(harness.execute(harness.patch(), harness.delete("old")))
@@ -102,7 +102,7 @@ def test_a_deletion_for_recreation_does_not_wait(run):
     )
 
 
-def test_a_deletion_that_failed_keeps_nobody_from_deleting_what_else_is_to_go(run):
+def test_a_failed_deletion_does_not_stop_other_deletions(run):
     harness = ExecutorHarness(child("a"), child("b"))
     harness.server.answer_with("delete", "a", Answer.FORBIDDEN)
     outcomes = run(harness.execute(*(harness.delete(name, why="finalized", after_writes=False) for name in "ab")))
@@ -110,7 +110,7 @@ def test_a_deletion_that_failed_keeps_nobody_from_deleting_what_else_is_to_go(ru
     assert set(outcomes.failed) == {harness.key("a")}
 
 
-def test_the_finalizer_is_there_before_what_needs_it(run):
+def test_the_finalizer_is_added_before_actions_that_need_it(run):
     harness = ExecutorHarness()
     actions = [harness.create("a", needs=frozenset({""})), AddFinalizer(OWNER, OURS)]
     outcomes = run(harness.execute(*actions))
@@ -118,7 +118,7 @@ def test_the_finalizer_is_there_before_what_needs_it(run):
     assert harness.server.log == [("patch", "web"), ("create", "a")]
 
 
-def test_without_the_finalizer_nothing_is_made_that_needs_it(run):
+def test_actions_that_need_the_finalizer_are_skipped_when_it_cannot_be_added(run):
     harness = ExecutorHarness()
     harness.server.answer_with("patch", "web", Answer.FORBIDDEN)
     outcomes = run(harness.execute(AddFinalizer(OWNER, OURS), harness.create("a", needs=frozenset({""}))))
@@ -149,7 +149,7 @@ def test_an_object_is_released_only_when_its_child_is_written(run):
     assert harness.stored("stays") is not None
 
 
-def test_a_release_that_failed_keeps_nobody_from_being_written(run):
+def test_a_failed_release_does_not_stop_writes(run):
     harness = ExecutorHarness(child("a"), child("stays"))
     harness.server.answer_with("patch", "stays", Answer.FORBIDDEN)
     actions = [
@@ -167,7 +167,7 @@ def test_the_finalizer_is_not_added_twice(run):
     assert harness.live("web", "App")["metadata"]["finalizers"] == ["somebody.else/has-one", OURS]
 
 
-def test_our_finalizer_goes_last_and_after_a_live_read(run):
+def test_the_finalizer_is_removed_last_and_after_a_live_read(run):
     harness, action, _ = harness_with_action("remove")
     outcomes = run(harness.execute(action, harness.delete("a"), harness.create("b")))
     assert outcomes.clean
@@ -175,7 +175,7 @@ def test_our_finalizer_goes_last_and_after_a_live_read(run):
 
 
 @pytest.mark.parametrize("answer", [Answer.FORBIDDEN, Answer.CONFLICT])
-def test_our_finalizer_stays_while_anything_is_left(run, answer):
+def test_the_finalizer_stays_while_an_action_failed(run, answer):
     harness, action, _ = harness_with_action("remove")
     harness.server.answer_with("delete", "a", answer)
     run(harness.execute(harness.delete("a", after_writes=False), action))
@@ -210,7 +210,7 @@ def test_a_cr_that_is_gone_is_not_planned_again(run):
     assert harness.live("a") is None
 
 
-def test_an_unknown_fault_of_one_action_lets_the_others_end(run):
+def test_an_internal_error_of_one_action_lets_the_others_finish(run):
     harness = ExecutorHarness()
 
     held = harness.server.held["create", "b"] = asyncio.Event()
@@ -236,7 +236,7 @@ def test_children_that_need_each_other_are_written_in_their_order(run):
     assert harness.server.log == [("create", "a"), ("create", "b")]
 
 
-def test_a_secret_is_refused_without_its_value(run):
+def test_a_rejected_secret_is_reported_without_its_value(run):
     harness = ExecutorHarness()
 
     async def refuse(obj):
@@ -257,7 +257,7 @@ _IDS = "abcde"
 
 @settings(max_examples=examples(200), deadline=None)
 @given(data=st.data())
-def test_whatever_happens_order_and_ownership_hold(data):
+def test_order_and_ownership_hold_for_any_plan_and_any_responses(data):
     """Any plan, any answers: needs are met before they count, deletions are last and read first, nothing foreign is touched, stores follow."""
     children = [child(name) for name in ("a", "b", "old", "older")]
     harness = ExecutorHarness(*children)

@@ -44,7 +44,7 @@ def ask(app, query="", **headers):
     return (gzip.decompress(body) if head[1].get("Content-Encoding") == "gzip" else body).decode()
 
 
-def test_a_text_is_kept_for_a_second():
+def test_a_rendered_text_is_kept_for_a_second():
     now, source = [100.0], Source()
     app = Exposition(source, clock=lambda: now[0])
     assert "\nscrapes 1.0\n" in ask(app)
@@ -57,7 +57,7 @@ def test_a_text_is_kept_for_a_second():
     assert source.asked == 2
 
 
-def test_one_thread_at_a_time_works_it_out():
+def test_concurrent_scrapes_share_one_rendering():
     ready = threading.Event()
     source = Source(ready)
     app = Exposition(source)
@@ -68,7 +68,7 @@ def test_one_thread_at_a_time_works_it_out():
     assert (source.asked, source.most_at_once) == (1, 1)
 
 
-def test_a_request_does_not_wait_for_ever(monkeypatch):
+def test_a_scrape_waits_for_the_rendering_for_a_limited_time(monkeypatch):
     monkeypatch.setattr(exposition, "PATIENCE", 0.01)
     ready = threading.Event()
     source = Source(ready)
@@ -83,7 +83,7 @@ def test_a_request_does_not_wait_for_ever(monkeypatch):
         assert "\nscrapes 1.0\n" in first.result()
 
 
-def test_what_cannot_be_read_is_read_again():
+def test_a_failed_rendering_is_repeated():
     class Failing(Source):
         def collect(self):
             if not self.asked:
@@ -109,7 +109,7 @@ def test_what_cannot_be_read_is_read_again():
         ("application/openmetrics-text;version=x", True),
     ],
 )
-def test_the_format_is_one_that_the_scraper_accepts(accept, is_openmetrics):
+def test_metrics_are_rendered_in_a_format_that_the_scraper_accepts(accept, is_openmetrics):
     assert ask(Exposition(Source()), accept=accept).endswith("# EOF\n") == is_openmetrics
 
 

@@ -40,32 +40,32 @@ def status(code, reason, message="no", causes=(), verb="create", resource="secre
     ],
     ids=str,
 )
-def test_each_problem_of_a_write_has_its_meaning(problem, failure):
+def test_each_problem_of_a_write_is_classified(problem, failure):
     assert classify(error(problem)) == (failure, None)
 
 
-def test_no_problem_is_forgotten():
-    marked = test_each_problem_of_a_write_has_its_meaning.pytestmark[0].args[1]
+def test_every_problem_has_a_classification():
+    marked = test_each_problem_of_a_write_is_classified.pytestmark[0].args[1]
     assert {problem for problem, _ in marked} == set(Problem)
 
 
 @pytest.mark.parametrize("problem", [Problem.TIMEOUT, Problem.SERVER])
-def test_of_a_read_there_is_nothing_unknown(problem):
+def test_the_outcome_of_a_failed_read_is_never_unknown(problem):
     assert classify(error(problem, verb="get")) == (Failure.OTHER, None)
 
 
-def test_what_a_new_object_needs_is_not_found_by_planning_again():
+def test_not_found_in_response_to_a_create_is_not_planned_again():
     assert classify(error(Problem.NOT_FOUND, verb="create")) == (Failure.OTHER, None)
 
 
-def test_a_field_that_cannot_change_is_immutable():
+def test_an_immutable_field_error_is_classified_as_immutable():
     causes = [
         {"reason": "FieldValueInvalid", "field": "spec.selector", "message": "Invalid value: {}: field is immutable"}
     ]
     assert classify(status(422, "Invalid", causes=causes)) == (Failure.IMMUTABLE, None)
 
 
-def test_a_namespace_on_its_way_out_is_no_matter_of_rights():
+def test_a_terminating_namespace_is_not_a_missing_permission():
     causes = [
         {
             "reason": "NamespaceTerminating",
@@ -81,5 +81,5 @@ def test_retry_after_is_passed_on(problem):
     assert classify(error(problem, retry_after=7.0))[1] == 7.0
 
 
-def test_what_is_no_answer_of_the_server_is_tried_again():
+def test_an_error_that_is_not_from_the_server_is_retried():
     assert classify(RuleopError("something else")) == (Failure.OTHER, None)

@@ -102,7 +102,7 @@ def test_one_request_of_a_connection_is_answered(server, data, status, body):
 
 
 @pytest.mark.parametrize("data", [b"\x16\x03\x01\r\n\r\n", b"GET /hello HTTP/9.9\r\n\r\n", b"GET\r\n\r\n"])
-def test_what_is_not_http_is_an_error_of_that_connection(server, data):
+def test_a_request_that_is_not_http_is_an_error_of_its_connection_only(server, data):
     with connect(server) as connection:
         connection.sendall(data)
         assert re.search(rb"\b(400|505)\b", read_all(connection))
@@ -182,7 +182,7 @@ def test_a_connection_has_a_maximum_lifetime(server, monkeypatch, data):
         assert request(server, GET)[0] == "200 OK"
 
 
-def test_without_a_free_file_descriptor_it_pauses_before_it_accepts_again(server, monkeypatch):
+def test_the_server_pauses_when_no_file_descriptor_is_free(server, monkeypatch):
     pauses = []
 
     def no_descriptor(_server):
@@ -211,6 +211,6 @@ def test_an_empty_host_is_every_address_of_both_families():
             assert request(server, GET, "::1")[0] == "200 OK"
 
 
-def test_a_name_is_its_ipv4_address():
+def test_a_host_name_is_bound_to_its_ipv4_address():
     with serving("localhost") as server:
         assert server.server_name == "127.0.0.1"

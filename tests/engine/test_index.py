@@ -19,7 +19,7 @@ def obj(name="p", namespace="shop", kind="Pod", **labels):
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": namespace, "labels": labels}}
 
 
-def test_a_child_leads_to_its_cr():
+def test_a_child_is_mapped_to_its_cr_by_its_label():
     index = Index()
     index.update(WEB, "abc")
     assert index.owner_of({PART_OF: "abc"}) == WEB
@@ -38,7 +38,7 @@ def test_an_observed_name_is_one_object():
     assert index.observers_of(obj(kind="Node")) == set()
 
 
-def test_a_name_is_no_label_and_no_label_is_all():
+def test_targets_without_a_name_match_by_label_or_match_all_objects():
     index = Index()
     index.update(WEB, "abc", [Target(POD, None)])
     index.update(DB, "def", [Target(POD, "shop", labels=(("app", "db"),))])
@@ -47,7 +47,7 @@ def test_a_name_is_no_label_and_no_label_is_all():
     assert index.observers_of(obj(app="db")) == {WEB, DB}
 
 
-def test_what_is_cluster_scoped_has_no_namespace():
+def test_a_cluster_scoped_target_has_no_namespace():
     index = Index()
     index.update(WEB, "abc", [Target(NODE, "", "n")])
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
@@ -64,7 +64,7 @@ def test_targets_change_with_the_cr():
     assert index.owner_of({PART_OF: "def"}) == WEB
 
 
-def test_a_label_that_another_cr_has_now_is_not_taken_from_it():
+def test_a_label_that_belongs_to_another_cr_by_now_is_not_removed():
     index = Index()
     index.update(WEB, "abc")
     index.update(DB, "abc")
@@ -72,7 +72,7 @@ def test_a_label_that_another_cr_has_now_is_not_taken_from_it():
     assert index.owner_of({PART_OF: "abc"}) == DB
 
 
-def test_nothing_is_left_of_what_is_forgotten():
+def test_a_removed_cr_leaves_nothing_in_the_index():
     index = Index()
     for number in range(100):
         request = Request("shop", f"cr{number}")
@@ -87,7 +87,7 @@ def test_nothing_is_left_of_what_is_forgotten():
     assert not any(vars(index).values())
 
 
-def test_the_same_again_costs_nothing_and_changes_nothing():
+def test_a_repeated_update_changes_nothing():
     index = Index()
     for _ in range(2):
         index.update(WEB, "abc", iter([Target(POD, "shop", "p"), Target(POD, "shop", "p")]))

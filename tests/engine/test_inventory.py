@@ -46,7 +46,7 @@ def test_an_entry_is_written_once_and_before_ensure_returns(run):
     run(scenario())
 
 
-def test_a_restarted_operator_reads_it(run):
+def test_a_restarted_operator_reads_the_inventory(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         await (await loaded(inventory_store)).ensure(APP, entry(DEPLOYMENT, finalizer=True))
@@ -82,7 +82,7 @@ def test_concurrent_writers_keep_each_others_entries(run):
     run(scenario())
 
 
-def test_what_another_writer_recorded_is_not_written_again(run):
+def test_an_entry_recorded_by_another_writer_is_not_written_again(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         one, two = await loaded(inventory_store), await loaded(inventory_store)
@@ -93,7 +93,7 @@ def test_what_another_writer_recorded_is_not_written_again(run):
     run(scenario())
 
 
-def test_shrink_removes_what_does_not_remain(run):
+def test_shrink_removes_entries_that_do_not_remain(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
@@ -108,7 +108,7 @@ def test_shrink_removes_what_does_not_remain(run):
     run(scenario())
 
 
-def test_shrink_removes_nothing_that_another_writer_added(run):
+def test_shrink_keeps_entries_that_another_writer_added(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         one, two = await loaded(inventory_store), await loaded(inventory_store)
@@ -165,7 +165,7 @@ def test_after_a_write_without_an_answer_the_inventory_is_read_again(run, happen
     run(scenario())
 
 
-def test_what_remains_is_computed_while_nothing_else_is_written(run):
+def test_the_remaining_entry_is_computed_while_no_other_write_runs(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
@@ -179,7 +179,7 @@ def test_what_remains_is_computed_while_nothing_else_is_written(run):
     run(scenario())
 
 
-def test_an_edit_by_hand_removes_nothing_that_is_known(run):
+def test_a_manual_edit_removes_no_known_entry(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
@@ -191,7 +191,7 @@ def test_an_edit_by_hand_removes_nothing_that_is_known(run):
     run(scenario())
 
 
-def test_a_deleted_configmap_is_created_again_with_all_that_is_known(run):
+def test_a_deleted_configmap_is_recreated_with_all_known_entries(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
@@ -215,7 +215,7 @@ def test_a_configmap_that_does_not_keep_its_entries_is_an_error(run):
     run(scenario())
 
 
-def test_the_last_attempt_counts(run):
+def test_the_last_attempt_of_a_write_counts(run):
     async def scenario():
         inventory_store = FakeConfigMap()
         inventory = await loaded(inventory_store)
@@ -294,7 +294,7 @@ def test_decoding_reverses_encoding(entries):
 
 
 @given(_ENTRY, _ENTRY)
-def test_the_union_is_the_least_entry_that_covers_both(one, two):
+def test_the_union_of_two_entries_covers_both_and_nothing_more(one, two):
     union = one.union(two)
     assert union.covers(one)
     assert union.covers(two)

@@ -69,7 +69,7 @@ def test_a_removed_watch_that_is_added_again_during_the_pause_keeps_its_controll
     run_scenario(scenario, pause=0.05)
 
 
-def test_a_watch_that_was_removed_while_no_operator_ran_gets_a_controller_until_its_finalizers_are_gone(run_scenario):
+def test_a_watch_removed_while_no_operator_ran_has_a_controller_until_its_finalizers_are_removed(run_scenario):
     async def scenario(operator):
         await operator.inventory.ensure(APP, entry(CONFIG, finalizer=True))
         await operator.inventory.ensure(GroupKind("old.example.com", "Old"), entry(CONFIG))
@@ -151,7 +151,7 @@ def test_a_reload_during_the_write_before_postpones_the_decision(run_scenario, t
     run_scenario(scenario)
 
 
-def test_it_runs_once_a_leadership_and_once_a_reload_and_retries_a_failed_write():
+def test_the_inventory_is_collected_once_per_leadership_and_reload_and_failed_writes_are_retried():
     async def scenario():
         operator = ControllerSetHarness(pause=30.0)
         await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
@@ -239,7 +239,7 @@ def test_kinds_that_the_cluster_no_longer_has_are_removed(run_scenario):
     run_scenario(scenario)
 
 
-def test_a_kind_that_the_rules_dropped_is_watched_and_recorded_until_no_cr_has_a_child_of_it(run_scenario):
+def test_a_kind_dropped_from_the_rules_is_watched_and_recorded_while_children_of_it_exist(run_scenario):
     async def scenario(operator):
         await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
         operator.start(watch())
@@ -286,7 +286,7 @@ def test_a_dropped_condition_stays_recorded_while_a_status_shows_it(run_scenario
 # -- what is added -----------------------------------------------------------------------------------------------------
 
 
-def test_what_exists_and_is_missing_in_the_inventory_is_recorded_again(run_scenario):
+def test_existing_objects_missing_in_the_inventory_are_recorded_again(run_scenario):
     async def scenario(operator):
         operator.start(watch(children="ConfigMap Secret"))
         operator.resource("a", OURS)
@@ -297,7 +297,7 @@ def test_what_exists_and_is_missing_in_the_inventory_is_recorded_again(run_scena
     run_scenario(scenario)
 
 
-def test_a_kind_that_somebody_else_wrote_into_the_inventory_is_watched(run_scenario):
+def test_a_kind_that_others_wrote_into_the_inventory_is_watched(run_scenario):
     async def scenario(operator):
         await operator.inventory.ensure(APP, entry(CONFIG, SECRET))
         operator.start(watch())

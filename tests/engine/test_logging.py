@@ -89,7 +89,7 @@ def test_text_is_one_readable_line(stream):
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_without_a_form_a_terminal_gets_text(stream, monkeypatch, terminal):
+def test_the_default_format_is_text_on_a_terminal_and_json_elsewhere(stream, monkeypatch, terminal):
     monkeypatch.setattr(stream, "isatty", lambda: terminal)
     set_up()
     structlog.get_logger().info("hello")
@@ -224,7 +224,7 @@ def test_the_context_of_an_exception_is_logged_unless_it_is_suppressed(stream):
     assert "KeyError" not in second
 
 
-def test_without_an_exception_none_is_logged(stream):
+def test_an_error_without_an_exception_is_logged_without_one(stream):
     set_up(form="json")
     structlog.get_logger().error("it failed", exc_info=True)
     assert "exception" not in record(stream)
@@ -241,7 +241,7 @@ def test_warnings_of_libraries_are_logged_in_the_same_form(stream):
     assert (two["event"], two["level"]) == ("the end", "error")
 
 
-def test_a_failed_task_that_nobody_awaited_is_logged_without_its_message(stream):
+def test_a_failed_task_that_was_not_awaited_is_logged_without_its_message(stream):
     set_up(form="json")
 
     async def scenario():

@@ -59,7 +59,7 @@ def test_each_beat_reports_how_late_the_loop_was(run_with_sleeps, lags):
     assert lags == [0, 0.25, 3]
 
 
-def test_the_time_since_the_last_beat_starts_anew_with_each(run_with_sleeps, watchdog, clock):
+def test_each_beat_restarts_the_time_since_the_last_beat(run_with_sleeps, watchdog, clock):
     clock.now += 40
     assert watchdog.since_beat() == 40
     run_with_sleeps(BEAT_INTERVAL)
@@ -81,7 +81,7 @@ def test_a_call_from_another_thread_runs_on_the_loop(run):
     run(scenario())
 
 
-def test_a_call_that_the_loop_does_not_get_to_is_given_up(run, monkeypatch):
+def test_a_call_from_another_thread_times_out_when_the_loop_is_blocked(run, monkeypatch):
     monkeypatch.setattr(loop_watchdog, "CALL_TIMEOUT", 0.01)
 
     async def scenario():

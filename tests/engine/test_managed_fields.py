@@ -30,7 +30,7 @@ def test_updated_and_applied_fields_become_one_entry_and_entries_of_others_stay(
     assert found == [theirs, entry("Apply", listed("port", "name"), time="now")]
 
 
-def test_of_updated_fields_only_recorded_ones_are_kept():
+def test_only_recorded_fields_are_kept_of_an_update_entry():
     recorded = create_fields({"spec": {"ports": [{"name": "postgres", "port": 5432}]}}, SERVICE)
     updated = {**listed("name", "port", "nodePort", "appProtocol"), "f:metadata": {"f:labels": {"f:theirs": {}}}}
     applied = listed("targetPort")

@@ -314,7 +314,7 @@ def test_stores_and_watches_are_counted_by_kind(run):
     run(scenario())
 
 
-def test_relists_are_counted(run):
+def test_each_relist_is_counted(run):
     async def scenario():
         harness = WorkersHarness()
         watch = harness.watch("shop")

@@ -85,7 +85,7 @@ def keeps_what_others_put_there(harness):
 
 
 @pytest.mark.parametrize("strategy", ["merge", "server-side"])
-def test_what_its_owner_has_left_behind_is_taken_over_with_all_that_others_put_there(run, strategy):
+def test_an_object_left_behind_by_its_owner_is_adopted_with_all_fields_of_others(run, strategy):
     async def scenario():
         harness = in_the_way(rules("orphans", strategy=strategy), ownerReferences=[OLD])
         await harness.until_settled()
@@ -102,7 +102,7 @@ def test_what_its_owner_has_left_behind_is_taken_over_with_all_that_others_put_t
     run(scenario())
 
 
-def test_what_may_be_taken_over_by_an_edit_of_the_rules_is_taken_over_as_a_whole(run):
+def test_an_object_that_an_edit_of_the_rules_allows_to_adopt_is_read_in_full_and_adopted(run):
     async def scenario():
         harness = in_the_way(rules())
         await harness.until_settled()
@@ -116,7 +116,7 @@ def test_what_may_be_taken_over_by_an_edit_of_the_rules_is_taken_over_as_a_whole
     run(scenario())
 
 
-def test_what_is_ours_and_lost_its_label_is_put_right_as_a_whole_though_not_at_once(run):
+def test_a_child_that_lost_its_label_is_read_in_full_and_corrected(run):
     async def scenario():
         harness = ReconcilerHarness(rules(), {}, web=WEB_YAML)
         await harness.until_settled()
@@ -147,7 +147,7 @@ def test_only_the_metadata_of_a_conflicting_object_is_read(run):
     run(scenario())
 
 
-def test_what_cannot_be_read_as_a_whole_is_left_as_it_is_until_it_can(run):
+def test_a_conflicting_object_that_cannot_be_read_in_full_is_left_unchanged_until_it_can(run):
     async def scenario():
         harness = in_the_way(rules("orphans"), ownerReferences=[OLD])
         await harness.until_settled()
@@ -225,7 +225,7 @@ def test_an_object_that_cannot_be_read_still_conflicts_and_is_read_with_backoff_
     run(scenario())
 
 
-def test_one_whose_kind_is_not_served_any_more_is_not_in_the_way(run):
+def test_an_object_of_a_kind_that_is_no_longer_served_is_no_longer_conflicting(run):
     async def scenario():
         harness = await beside()
         metadata_cannot_be_read(harness, Problem.NOT_FOUND)
@@ -280,7 +280,7 @@ def test_an_adopted_object_is_not_read(run, strategy):
     run(scenario())
 
 
-def test_a_child_that_waits_may_still_want_its_name(run):
+def test_a_waiting_child_keeps_the_record_of_its_conflicting_object(run):
     async def scenario():
         body = "children: {a: {template: a.yaml, waitFor: spec.go | default(true)}}\n"
         harness = ReconcilerHarness(body, {"name": "taken"}, a=NAMED)
@@ -296,7 +296,7 @@ def test_a_child_that_waits_may_still_want_its_name(run):
     run(scenario())
 
 
-def test_what_the_server_makes_of_values_is_remembered_while_a_child_waits_or_the_cr_is_wrong(run):
+def test_learned_values_are_kept_while_a_child_waits_or_the_cr_is_invalid(run):
     async def scenario():
         body = "children: {a: {template: a.yaml, waitFor: spec.go | default(true)}}\n"
         service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {x: '{{ spec.x }}'}\n"

@@ -54,7 +54,7 @@ def settings(namespace, v):
 @pytest.mark.parametrize(
     ("spec", "namespace"), [({}, "default"), ({"elsewhere": "default"}, "default"), ({"elsewhere": "shop"}, "shop")]
 )
-def test_a_change_of_what_is_observed_wakes_the_resource(run, server, what, value, spec, namespace):
+def test_a_change_of_an_observed_object_queues_the_cr(run, server, what, value, spec, namespace):
     """Also where the namespace's template gives nothing, which means the custom resource's own."""
 
     async def scenario():

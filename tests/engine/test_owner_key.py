@@ -56,7 +56,7 @@ def test_the_first_start_makes_the_key_and_the_next_reads_it():
     assert lists == [1]
 
 
-def test_of_replicas_that_create_it_at_once_all_have_the_same_key():
+def test_replicas_that_create_the_key_at_once_share_one_key():
     async def scenario():
         secret = FakeConfigMap()
         keys = [OwnerKey(secret) for _ in range(8)]
@@ -142,14 +142,14 @@ class Forbidden(FakeConfigMap):
         raise ApiError(Problem.FORBIDDEN, verb="get", resource="secrets", text="no")
 
 
-def test_without_permission_nothing_is_believed():
+def test_without_permission_for_the_key_no_proof_is_accepted():
     key = OwnerKey(Forbidden())
     with pytest.raises(ApiError):
         run(key.ensure(rule(FAR, a=PLAIN)))
     assert key.proofs == KeyedProofs()
 
 
-def test_a_dry_run_makes_no_key_and_believes_as_offline_commands_do():
+def test_a_dry_run_creates_no_key_and_accepts_annotations_like_offline_commands():
     for secret in (FakeConfigMap(), Forbidden()):
         key = OwnerKey(secret, dry_run=True)
         run(key.load())
@@ -225,7 +225,7 @@ def test_children_of_earlier_versions_are_written_again_once(cluster: Callable[.
     run(scenario())
 
 
-def test_a_proof_that_is_lost_later_is_not_made_again_for_whoever_asks(cluster: Callable[..., ApiServer]):
+def test_a_proof_removed_after_the_migration_is_not_renewed(cluster: Callable[..., ApiServer]):
     async def scenario():
         server = cluster()
         await scenario_of_upgrade(server, paused=False, delete_key=False)
@@ -237,7 +237,7 @@ def test_a_proof_that_is_lost_later_is_not_made_again_for_whoever_asks(cluster: 
     assert "has no valid proof" in run(scenario())
 
 
-def test_what_is_only_forged_is_not_taken_over_beyond_the_reach_of_the_rule(cluster: Callable[..., ApiServer]):
+def test_a_forged_annotation_outside_of_the_reach_of_the_rule_gets_no_proof(cluster: Callable[..., ApiServer]):
     async def scenario():
         server = cluster("children: {a: {template: a.yaml, deletion: orphan}}")
         resource = server.cluster.objects[ObjectKey("example.com", "App", "shop", "web")]
@@ -261,7 +261,7 @@ def test_what_is_only_forged_is_not_taken_over_beyond_the_reach_of_the_rule(clus
     run(scenario())
 
 
-def test_the_task_waits_for_the_pause_at_the_start_and_tries_again(cluster: Callable[..., ApiServer], monkeypatch):
+def test_the_task_waits_for_the_initial_pause_and_retries(cluster: Callable[..., ApiServer], monkeypatch):
     monkeypatch.setattr(remarking, "CHECK_INTERVAL", 0.001)
     monkeypatch.setattr(remarking, "RETRY_INTERVAL", 0.001)
 
@@ -295,7 +295,7 @@ def test_the_task_waits_for_the_pause_at_the_start_and_tries_again(cluster: Call
     ]
 
 
-def test_a_kind_that_cannot_be_listed_keeps_annotations_believed(cluster: Callable[..., ApiServer]):
+def test_a_kind_that_cannot_be_listed_keeps_unproven_annotations_accepted(cluster: Callable[..., ApiServer]):
     async def scenario():
         server = cluster()
         await scenario_of_upgrade(server, paused=False, delete_key=True)

@@ -59,7 +59,7 @@ class Life:
 # -- what a write is called --------------------------------------------------------------------------------------------
 
 
-def test_a_first_creation_is_a_creation_whatever_it_had_to_wait_for(run):
+def test_a_child_created_after_a_wait_is_logged_as_created(run):
     async def scenario():
         life = Life(LATE)
         assert await life.writes() == []
@@ -107,7 +107,7 @@ def test_rules_that_set_one_field_more_do_not_take_its_value_for_drift(run):
     run(scenario())
 
 
-def test_a_change_of_what_a_child_reads_is_a_patch(run):
+def test_a_change_of_an_object_that_a_child_reads_is_a_patch(run):
     """Somebody edits one child, another one is rendered from it: the first has drifted, the second has not."""
 
     async def scenario():
@@ -120,7 +120,7 @@ def test_a_change_of_what_a_child_reads_is_a_patch(run):
     run(scenario())
 
 
-def test_a_change_by_somebody_else_is_drift(run):
+def test_a_change_by_another_client_is_drift(run):
     async def scenario():
         life = Life()
         await life.rest()
@@ -132,7 +132,7 @@ def test_a_change_by_somebody_else_is_drift(run):
     run(scenario())
 
 
-def test_a_child_that_somebody_deleted_is_recreated(run):
+def test_a_child_deleted_by_others_is_recreated(run):
     async def scenario():
         life = Life()
         await life.rest()
@@ -259,7 +259,7 @@ def test_a_new_process_that_found_all_in_step_knows_drift_from_then_on(run):
     run(scenario())
 
 
-def test_after_an_edit_what_it_did_not_touch_drifts_as_before(run):
+def test_a_child_that_an_edit_does_not_affect_drifts_as_before(run):
     async def scenario():
         life = Life(
             "children: {a: {template: a.yaml}, b: {template: b.yaml}}\n",
@@ -275,7 +275,7 @@ def test_after_an_edit_what_it_did_not_touch_drifts_as_before(run):
     run(scenario())
 
 
-def test_a_change_that_was_refused_and_succeeds_later_is_no_drift(run):
+def test_a_rejected_change_that_succeeds_later_is_not_drift(run):
     async def scenario():
         life = Life()
         await life.rest()
@@ -290,7 +290,7 @@ def test_a_change_that_was_refused_and_succeeds_later_is_no_drift(run):
     run(scenario())
 
 
-def test_another_cr_of_the_same_name_has_children_of_its_own(run):
+def test_a_new_cr_of_the_same_name_creates_its_own_children(run):
     async def scenario():
         life = Life()
         await life.rest()
@@ -302,7 +302,7 @@ def test_another_cr_of_the_same_name_has_children_of_its_own(run):
     run(scenario())
 
 
-def test_what_was_deleted_before_ruleop_came_to_it_is_not_claimed(run):
+def test_a_deletion_by_others_before_that_of_ruleop_is_not_logged(run):
     async def scenario():
         life = Life("children: {a: {template: a.yaml, when: spec.on}}\n", {"on": True})
         await life.rest()
@@ -330,7 +330,7 @@ def test_fields_are_paths_with_items_by_their_keys(run):
     run(scenario())
 
 
-def test_of_a_secret_only_the_names_are_logged_never_the_values(run):
+def test_the_log_of_a_changed_secret_has_field_names_and_no_values(run):
     async def scenario():
         life = Life("children: {s: {template: s.yaml}}\n", s=CREDENTIALS)
         with capture_logs() as lines:
@@ -395,7 +395,7 @@ def test_waits_are_logged_once(run):
     run(scenario())
 
 
-def test_another_wait_is_news_though_the_reason_is_the_same(run):
+def test_a_changed_wait_is_logged_although_the_reason_is_the_same(run):
     async def scenario():
         children = "a: {template: a.yaml, waitFor: spec.one}, b: {template: b.yaml, waitFor: spec.two}"
         life = Life(f"children: {{{children}}}\n", {"one": False, "two": False}, b=A.replace("name: a", "name: b"))
@@ -420,7 +420,7 @@ def test_waits_are_bounded_in_number_and_length(run):
     run(scenario())
 
 
-def test_the_same_refusal_at_every_retry_is_no_news(run):
+def test_a_repeated_rejection_is_logged_once(run):
     async def scenario():
         life = Life()
         life.harness.server.answer_with("create", "a", *[Answer.INVALID] * 3)
@@ -445,7 +445,7 @@ HAPPENINGS = st.lists(
 
 @given(steps=HAPPENINGS)
 @settings(max_examples=30, deadline=None)
-def test_drift_is_what_others_did_and_nobody_else(steps):
+def test_drift_is_logged_for_changes_by_others_only(steps):
     """Between two rests: an edit of the CR, one of the rules, a change or a deletion by somebody else, a new process. What the next pass
     writes is drift if others alone account for it and ruleop can know that."""
 

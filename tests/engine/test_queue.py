@@ -62,7 +62,7 @@ def test_failures_back_off_up_to_the_cap_and_success_resets_them():
     assert queue.statistics(now=now)["failing"] == 0
 
 
-def test_of_several_delays_the_earliest_counts():
+def test_the_earliest_of_several_delays_is_used():
     queue = WorkQueue[str]()
     queue.add_after("a", 10, now=0)
     queue.add_after("a", 5, now=0)
@@ -74,7 +74,7 @@ def test_of_several_delays_the_earliest_counts():
     assert queue.take(now=100) is None, "the other delays are dropped"
 
 
-def test_namespaces_take_turns():
+def test_namespaces_take_turns_in_the_queue():
     queue = WorkQueue[str](group=lambda key: key[0])
     for key in ("a1", "a2", "a3", "a4", "b1", "c1"):
         queue.add(key, now=0)
@@ -195,7 +195,7 @@ def test_statistics_count_the_keys_of_each_state():
     assert queue.statistics(now=5) == {"ready": 0, "delayed": 2, "active": 1, "failing": 1, "longest_wait": 0}
 
 
-def test_it_reports_how_long_each_key_waited_for_a_worker():
+def test_the_queue_reports_the_waiting_time_of_each_key():
     waits = []
     queue = WorkQueue[str](report_wait=waits.append)
     queue.add("a", now=0)
@@ -221,7 +221,7 @@ def test_a_key_that_becomes_more_urgent_keeps_its_waiting_time():
     assert queue.statistics(now=6)["ready"] == 1
 
 
-def test_of_several_changes_during_a_reconcile_the_most_urgent_counts():
+def test_the_most_urgent_of_several_changes_during_a_reconcile_is_used():
     queue = WorkQueue[str]()
     queue.add("a", now=0)
     queue.take(now=0)

@@ -30,7 +30,7 @@ def one(body=ONE, **files):
 # -- reading one's own writes ------------------------------------------------------------------------------------------
 
 
-def test_what_was_created_is_not_created_again_while_the_watch_is_silent(run):
+def test_a_created_child_is_not_created_again_while_the_watch_is_silent(run):
     async def scenario():
         harness = one(TWO, b=B)
         for _ in range(4):
@@ -45,7 +45,7 @@ def test_what_was_created_is_not_created_again_while_the_watch_is_silent(run):
     run(scenario())
 
 
-def test_a_store_that_is_list_again_and_older_than_what_was_written_is_waited_for(run):
+def test_a_relisted_store_older_than_the_last_write_is_waited_for(run):
     """No request, and no report of the old status."""
 
     async def scenario():
@@ -102,7 +102,7 @@ def test_a_child_that_was_deleted_on_the_server_is_created_again_before_the_watc
     run(scenario())
 
 
-def test_a_status_that_somebody_overtook_is_written_for_the_newer_cr_which_is_read_live(run):
+def test_a_status_conflict_is_resolved_with_a_live_read_of_the_newer_cr(run):
     async def scenario():
         harness = one()
         harness.server.before[("status", "web")] = lambda: harness.server.edit(
@@ -118,7 +118,7 @@ def test_a_status_that_somebody_overtook_is_written_for_the_newer_cr_which_is_re
     run(scenario())
 
 
-def test_a_conflict_without_a_newer_cr_is_tried_again_with_backoff(run):
+def test_a_conflict_without_a_newer_cr_is_retried_with_backoff(run):
     """A webhook may cause this response, too; waiting for that version would never end."""
 
     async def scenario():
@@ -132,7 +132,7 @@ def test_a_conflict_without_a_newer_cr_is_tried_again_with_backoff(run):
 
 
 @pytest.mark.parametrize("waits_for", [("metadata", "shop"), ("delete", "a")])
-def test_from_a_store_that_is_list_again_in_the_middle_of_a_pass_nothing_follows(run, waits_for):
+def test_a_store_that_is_relisted_during_a_pass_allows_no_conclusions(run, waits_for):
     """A child that is missing from it may exist, so ruleop's finalizer stays."""
 
     async def scenario():
@@ -192,7 +192,7 @@ class Reached:
         return max(self.seen, self.known) >= int(version)
 
 
-def test_nobody_waits_for_a_store_that_knows_and_what_is_confirmed_is_forgotten():
+def test_an_expectation_ends_when_the_watch_has_passed_the_written_version():
     awaited = Expectations()
     awaited.wrote({"a": "7", "b": "9"})
     assert awaited.wait(Reached(7, known=9), 0.0) is None
@@ -202,7 +202,7 @@ def test_nobody_waits_for_a_store_that_knows_and_what_is_confirmed_is_forgotten(
     assert not awaited
 
 
-def test_nobody_waits_for_ever():
+def test_an_expectation_that_is_never_met_expires():
     """A backup was restored, without the written object."""
     awaited, now, checks = Expectations(), 0.0, 0
     awaited.wrote({"a": "7"})
@@ -237,7 +237,7 @@ async def fighting(**files):
     return harness
 
 
-def test_a_change_by_hand_is_put_back_at_once_and_is_no_news(run):
+def test_a_change_by_hand_is_reverted_at_once_without_an_event(run):
     async def scenario():
         harness = one()
         await harness.until_settled()
@@ -310,7 +310,7 @@ def test_the_end_of_a_field_conflict_is_reported(run):
     run(scenario())
 
 
-def test_a_child_that_is_deleted_again_and_again_is_fought_over_too(run):
+def test_a_child_deleted_repeatedly_is_a_field_conflict(run):
     async def scenario():
         harness = one()
         await harness.until_settled()
@@ -331,7 +331,7 @@ def test_a_child_that_is_deleted_again_and_again_is_fought_over_too(run):
     run(scenario())
 
 
-def test_the_server_that_changes_what_is_written_is_named(run):
+def test_a_server_that_alters_each_write_is_named_in_the_field_conflict(run):
     """For example a webhook: the response always differs from the request, and each time in another way."""
 
     async def scenario():
@@ -352,7 +352,7 @@ def test_the_server_that_changes_what_is_written_is_named(run):
     run(scenario())
 
 
-def test_an_edit_costs_no_memory_of_field_conflicts(run):
+def test_an_edit_of_the_cr_leaves_no_record_of_drift(run):
     async def scenario():
         harness = one()
         await harness.until_settled()
@@ -413,7 +413,7 @@ WITH_TWO = (
 
 
 @pytest.mark.parametrize("strategy", ["merge", "replace", "server-side"])
-def test_a_field_that_is_no_longer_ignored_is_put_back_though_the_child_was_written_meanwhile(run, strategy):
+def test_a_field_no_longer_ignored_is_reverted_although_the_child_was_written_in_the_meantime(run, strategy):
     async def scenario():
         body = f"children: {{a: {{template: a.yaml, apply: {{strategy: {strategy}, ignore: [{{path: data.v, when: spec.theirs}}]}}}}}}\n"
         harness = ReconcilerHarness(body, {"v": "3", "other": "1", "theirs": True}, a=WITH_TWO)
@@ -436,7 +436,7 @@ def test_a_field_that_is_no_longer_ignored_is_put_back_though_the_child_was_writ
 # -- reports      ------------------------------------------------------------------------------------------------------
 
 
-def test_synced_is_reported_when_it_becomes_true_and_not_for_each_edit(run):
+def test_synced_is_reported_when_the_cr_becomes_ready_and_not_for_each_edit(run):
     async def scenario():
         harness = one()
         await harness.until_settled()
@@ -452,7 +452,7 @@ def test_synced_is_reported_when_it_becomes_true_and_not_for_each_edit(run):
     run(scenario())
 
 
-def test_a_restart_repeats_no_event_although_the_status_cannot_hold_it(run):
+def test_a_restart_repeats_no_event_although_there_is_no_managed_status(run):
     async def scenario():
         harness = one("manageStatus: false\n" + ONE)
         await harness.until_settled()
@@ -489,7 +489,7 @@ def test_an_adoption_is_reported(run):
     run(scenario())
 
 
-def test_what_conditions_there_are_is_remembered_before_the_first_is_written(run):
+def test_condition_types_are_recorded_before_the_first_condition_is_written(run):
     async def scenario():
         harness = one("children: {}\nconditions: [{type: Mine, status: 'true'}]\n")
         asked = []
@@ -506,7 +506,7 @@ def test_what_conditions_there_are_is_remembered_before_the_first_is_written(run
     run(scenario())
 
 
-def test_what_a_new_store_has_to_reach_is_known_from_the_answers(run):
+def test_responses_set_the_versions_that_a_new_store_must_reach(run):
     """Actions on children, on the CR's finalizer, and on its status."""
 
     async def scenario():
@@ -523,7 +523,7 @@ def test_what_a_new_store_has_to_reach_is_known_from_the_answers(run):
     run(scenario())
 
 
-def test_a_condition_that_was_dropped_from_the_rules_goes_and_others_stay(run):
+def test_a_condition_dropped_from_the_rules_is_removed_and_others_stay(run):
     async def scenario():
         harness = one(ONE + "conditions: [{type: Kept, status: 'true'}, {type: Dropped, status: 'true'}]\n")
         await harness.until_settled()
@@ -591,7 +591,7 @@ def test_a_finalizer_that_cannot_be_removed_is_reported(run):
     run(scenario())
 
 
-def test_what_a_status_cannot_report_is_reported_once_by_an_event(run):
+def test_a_result_that_the_status_cannot_report_is_reported_once_by_an_event(run):
     async def scenario():
         harness = one()
         harness.edit_app(spec={})
@@ -632,7 +632,7 @@ def test_a_status_that_the_server_rejects_is_reported_in_the_condition_and_retri
     run(scenario())
 
 
-def test_what_comes_sooner_than_the_refused_status_is_tried_again_comes_first(run):
+def test_a_resync_earlier_than_the_retry_of_a_rejected_status_is_used(run):
     async def scenario():
         harness = one("reconcilePeriod: 5s\n" + PROJECTED)
         harness.server.answer_with("status", "web", Answer.INVALID)
@@ -643,7 +643,7 @@ def test_what_comes_sooner_than_the_refused_status_is_tried_again_comes_first(ru
     run(scenario())
 
 
-def test_another_status_than_the_refused_one_is_tried_at_once_and_the_old_fields_stay_until_then(run):
+def test_a_status_other_than_the_rejected_one_is_written_at_once(run):
     async def scenario():
         harness = one(PROJECTED)
         await harness.until_settled()
@@ -673,7 +673,7 @@ def test_if_even_the_conditions_are_rejected_the_log_and_events_report_it(run):
     run(scenario())
 
 
-def test_a_missing_permission_is_reported_on_the_cr_with_all_verbs_and_without_the_values_that_the_server_quotes(run):
+def test_a_missing_permission_is_reported_with_all_verbs_and_without_quoted_values(run):
     async def scenario():
         harness = one("children: {s: {template: s.yaml}}\n", s="apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
         harness.server.answer_with("create", "s", *[Answer.NO_ROLE] * 2)
@@ -702,7 +702,7 @@ def test_a_status_that_no_role_grants_is_logged_with_the_permission_to_grant(run
     run(scenario())
 
 
-def test_a_child_that_reads_only_the_name_of_a_generated_secret_is_written_with_it_and_the_servers_message_is_reported(
+def test_a_child_that_reads_only_the_name_of_a_generated_secret_shows_server_messages(
     run,
 ):
     async def scenario():
@@ -720,7 +720,7 @@ def test_a_child_that_reads_only_the_name_of_a_generated_secret_is_written_with_
     run(scenario())
 
 
-def test_a_refusal_of_a_secret_names_what_was_asked_for(run):
+def test_a_rejected_secret_is_reported_with_the_request(run):
     async def scenario():
         harness = one("children: {s: {template: s.yaml}}\n", s="apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
         harness.server.answer_with("create", "s", *[Answer.FORBIDDEN] * 2)

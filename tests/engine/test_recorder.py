@@ -46,7 +46,7 @@ def test_each_plan_of_a_pass_is_recorded_for_its_owner_only(run, tmp_path):
     run(scenario())
 
 
-def test_of_each_resource_the_last_files_are_kept(tmp_path):
+def test_only_the_last_recordings_of_each_resource_are_kept(tmp_path):
     files = PassFiles(tmp_path)
     for number in range(recorder.KEPT + 3):
         files.write(KEY, {"number": number})

@@ -35,7 +35,7 @@ def annotated(body, **annotations):
         ("0s", None, None),
     ],
 )
-def test_the_period_is_the_rules_or_the_crs_own(run, rule, own, again):
+def test_the_reconcile_period_is_that_of_the_cr_or_of_the_rule(run, rule, own, again):
     async def scenario():
         harness = annotated(f"reconcilePeriod: {rule}\n{ONE}", **({} if own is None else {RECONCILE_PERIOD: own}))
         assert (await harness.until_settled()).requeue_after == again
@@ -56,7 +56,7 @@ def test_a_cr_at_rest_is_a_success_although_its_resync_lies_ahead(run):
     run(scenario())
 
 
-def test_what_is_awaited_before_the_resync_is_a_requeue_and_a_failure_an_error(run):
+def test_a_wait_shorter_than_the_resync_is_a_requeue_and_a_failure_is_an_error(run):
     async def scenario():
         harness = annotated(ONE)
         harness.server.make(child("a", owner=None, data={}))
@@ -176,7 +176,7 @@ def change_the_claim(harness, phase):
     return key
 
 
-def test_a_change_that_was_refused_for_good_passes_when_the_object_has_changed(run):
+def test_a_permanently_rejected_change_is_retried_when_the_object_has_changed(run):
     async def scenario():
         harness = await a_claim_that_is_not_bound()
         assert (await harness.reconcile()).requeue_after is None, "until then there is nothing to do"
@@ -192,7 +192,7 @@ def test_a_change_that_was_refused_for_good_passes_when_the_object_has_changed(r
     run(scenario())
 
 
-def test_it_is_tried_at_each_resync(run):
+def test_a_permanently_rejected_change_is_retried_at_each_resync(run):
     async def scenario():
         harness = await a_claim_that_is_not_bound("1h")
         for number in range(3):
@@ -203,7 +203,7 @@ def test_it_is_tried_at_each_resync(run):
     run(scenario())
 
 
-def test_an_object_that_changes_all_the_time_costs_few_tries_and_no_status(run):
+def test_an_object_that_changes_all_the_time_causes_few_retries_and_no_status_write(run):
     async def scenario():
         harness = await a_claim_that_is_not_bound()
         before = harness.condition(), harness.server.log.count(("status", "web"))

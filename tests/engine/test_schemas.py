@@ -79,7 +79,7 @@ def schemas(server, world):
     return PublishedSchemas(server, world)
 
 
-def test_nothing_is_asked_of_kinds_that_are_known_or_not_served(schemas, server, world, run):
+def test_schemas_of_known_and_unserved_kinds_are_not_fetched(schemas, server, world, run):
     world.definitions[TOOL.versionless] = object()
     assert schemas.is_known([BUILT_IN, GONE, TOOL])
     assert not schemas.fetch_needed.is_set()
@@ -87,7 +87,7 @@ def test_nothing_is_asked_of_kinds_that_are_known_or_not_served(schemas, server,
     assert server.asked == []
 
 
-def test_what_is_published_is_taken_over_once(schemas, server, world, run):
+def test_a_published_schema_is_fetched_and_used_once(schemas, server, world, run):
     server.documents["example.com", "v1"] = OpenApi(document(APP, ready={"type": "boolean"}))
     assert not schemas.is_known([APP])
     assert schemas.fetch_needed.is_set()
@@ -98,7 +98,7 @@ def test_what_is_published_is_taken_over_once(schemas, server, world, run):
     assert schemas.pause([APP]) is None
 
 
-def test_a_new_document_is_news(schemas, server, world, run):
+def test_a_changed_document_replaces_the_schema(schemas, server, world, run):
     for field in ("one", "two"):
         server.documents["example.com", "v1"] = OpenApi(document(APP, **{field: {"type": "string"}}))
         assert run(schemas.fetch(APP))
@@ -132,7 +132,7 @@ def test_a_kind_that_was_removed_during_its_fetches_is_fetched_again_when_it_ret
     assert schemas.is_known([APP])
 
 
-def test_it_holds_no_other_kind(schemas, server, run):
+def test_fetching_a_schema_delays_no_other_kind(schemas, server, run):
     """Neither during its fetch, nor if the server of an aggregated API does not respond."""
     server.documents["tools.example.com", "v1"] = OpenApi(document(TOOL))
     server.documents["example.com", "v1"] = hanging = asyncio.Event()
@@ -149,14 +149,14 @@ def test_it_holds_no_other_kind(schemas, server, run):
     run(fetch_both())
 
 
-def test_a_server_that_does_not_answer_is_not_waited_for(schemas, server, run, monkeypatch):
+def test_a_schema_of_a_server_that_does_not_answer_is_not_waited_for(schemas, server, run, monkeypatch):
     monkeypatch.setattr("ruleop.engine.cache.published_schemas.TIMEOUT", 0.01)
     server.documents["example.com", "v1"] = asyncio.Event()
     assert not run(schemas.fetch(APP))
     assert schemas.is_known([APP])
 
 
-def test_what_may_not_be_read_is_not_waited_for(schemas, server, run):
+def test_a_schema_without_permission_is_not_waited_for(schemas, server, run):
     server.documents["example.com", "v1"] = ApiError(
         Problem.FORBIDDEN, verb="discover", resource="/openapi/v3", text="no"
     )
@@ -167,7 +167,7 @@ def test_what_may_not_be_read_is_not_waited_for(schemas, server, run):
     assert [line["event"] for line in logs if line["log_level"] == "warning"] == ["no schema"]
 
 
-def test_a_schema_is_whole_although_it_refers_to_others():
+def test_a_schema_is_complete_although_it_refers_to_others():
     whole = OpenApi(document(APP)).schema(APP)
     inner = whole["properties"]["spec"]["properties"]
     assert inner["size"] == {"type": "integer"}
@@ -220,7 +220,7 @@ class Wire:
         return document(APP)
 
 
-def test_a_document_is_fetched_when_it_is_needed_and_again_only_when_its_hash_is_another(run):
+def test_a_document_is_fetched_when_needed_and_again_only_when_its_hash_has_changed(run):
     async def test() -> None:
         wire = Wire()
         discovery = Discovery(wire)
@@ -239,7 +239,7 @@ def test_a_document_is_fetched_when_it_is_needed_and_again_only_when_its_hash_is
     run(test())
 
 
-def test_a_document_that_is_slow_to_come_holds_no_other(run):
+def test_a_slow_document_delays_no_other(run):
     async def test() -> None:
         wire = Wire()
         wire.held = asyncio.Event()

@@ -132,7 +132,7 @@ def test_a_rule_that_is_added_while_the_operator_runs_changes_nothing_for_others
     run(scenario())
 
 
-def test_of_two_versions_of_a_kind_the_served_one_is_created(run, server):
+def test_the_child_in_the_served_one_of_two_versions_is_created(run, server):
     async def scenario():
         made = server(BUDGET)
         async with settled_operator(made):

@@ -46,7 +46,7 @@ def test_the_status_of_a_cr_that_is_alone_never_waits(bench):
     assert not bench.debounce.end(), "its own last write is long ago"
 
 
-def test_it_is_busy_while_others_write_and_a_moment_longer(bench):
+def test_statuses_are_delayed_while_others_write_and_shortly_after(bench):
     bench.debounce.begin()
     bench.debounce.begin()
     assert bench.debounce.end(), "the other is still at it"

@@ -86,7 +86,7 @@ def reconcile(run, *results):
     run(scenario())
 
 
-def test_retries_are_counted(run, lines):
+def test_each_retry_is_counted_in_the_trigger(run, lines):
     reconcile(run, Result(failed=True), Result(failed=True), Result())
     assert [line["because"] for line in lines()] == ["Deployment shop/web changed", "retry 1", "retry 2"]
 

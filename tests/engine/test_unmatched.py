@@ -56,7 +56,7 @@ class Play:
         return verdict, [log["event"] for log in logs]
 
 
-def test_it_loses_the_finalizer_and_nothing_else():
+def test_an_unmatched_cr_loses_only_ruleops_finalizer():
     play = Play("somebody.else/one", OURS)
     verdict, lines = play.reconcile()
     assert play.done == [RemoveFinalizer(OWNER, OURS)]
@@ -64,7 +64,7 @@ def test_it_loses_the_finalizer_and_nothing_else():
     assert not verdict.failed
 
 
-def test_a_pause_keeps_the_finalizer_as_long_as_there_is_somebody_to_take_it_off_afterwards():
+def test_a_paused_unmatched_cr_keeps_the_finalizer_while_its_kind_has_rules():
     play = Play(OURS)
     play.resource["metadata"]["annotations"] = {PAUSED: "true"}
     play.reconciler.rules = (SimpleNamespace(kind=APP, namespaces=("elsewhere",)),)
@@ -83,19 +83,19 @@ def test_a_pause_does_not_keep_the_finalizer_of_a_kind_without_rules():
     assert play.done == [RemoveFinalizer(OWNER, OURS)]
 
 
-def test_one_without_it_is_left_alone():
+def test_an_unmatched_cr_without_the_finalizer_is_left_alone():
     play = Play("somebody.else/one")
     play.reconcile()
     assert play.done == []
 
 
-def test_nothing_is_taken_off_in_a_dry_run():
+def test_a_dry_run_removes_no_finalizer():
     play = Play(OURS, dry_run=True)
     play.reconcile()
     assert play.done == []
 
 
-def test_in_the_first_seconds_after_a_reload_the_rule_may_be_yet_to_come():
+def test_the_finalizer_is_kept_shortly_after_a_reload():
     play = Play(OURS)
     play.reconciler.held_until = "2026-01-01T12:00:30Z"
     verdict, _ = play.reconcile()

@@ -81,14 +81,14 @@ def test_a_kind_is_watched_in_each_version_that_is_written(rule):
     assert needs == [child_need(V1), child_need(V2)]
 
 
-def test_only_what_is_read_as_metadata_is_watched_as_metadata(rule):
+def test_only_observes_read_as_metadata_are_watched_as_metadata(rule):
     assert {name: observe_need(each).metadata_only for name, each in rule.observe.items()} == {
         "seen": False,
         "counted": True,
     }
 
 
-def test_an_object_is_given_in_the_version_that_is_asked_for(world):
+def test_an_object_is_returned_in_the_requested_version(world):
     world.children_of[THING][0].store.apply(thing(V1, size=1))
     world.children_of[THING][1].store.apply(thing(V2, count=1))
     assert [world.get(KEY, version=version)["spec"] for version in ("v1", "v2")] == [{"size": 1}, {"count": 1}]
@@ -100,7 +100,7 @@ def test_an_answer_goes_only_to_the_store_of_its_version(world):
     assert held(world) == [[], [{"count": 1}]]
 
 
-def test_what_exists_is_seen_in_the_version_of_its_child(world, rule):
+def test_an_existing_child_is_read_in_the_version_of_its_rule(world, rule):
     """One object, although both watches have it."""
     for kind in (V1, V2):
         (store,) = (each.store for each in world.children_of[THING] if each.need.kind == kind)
@@ -109,7 +109,7 @@ def test_what_exists_is_seen_in_the_version_of_its_child(world, rule):
     assert existing.live["spec"] == {"of": "v1"}
 
 
-def test_what_is_known_by_its_metadata_is_nothing_to_who_needs_the_whole(world):
+def test_an_object_known_only_by_its_metadata_is_not_returned_in_full(world):
     partial = informer(V1, metadata_only=True)
     partial.store.apply(thing(V1, size=1))
     world.children_of, world.observed = {}, {THING: [partial]}
@@ -121,14 +121,14 @@ def test_what_is_known_by_its_metadata_is_nothing_to_who_needs_the_whole(world):
     assert b"size" not in partial.store.entry(KEY).body
 
 
-def test_the_whole_will_do_for_who_needs_the_metadata(world):
+def test_a_full_object_is_returned_when_only_metadata_is_requested(world):
     whole = informer(V1)
     whole.store.apply(thing(V1, size=1))
     world.observed = {THING: [whole]}
     assert world.get(KEY, version="v1", partial=True)["spec"] == {"size": 1}
 
 
-def test_an_answer_does_not_stay_in_a_store_that_is_about_another_name(world):
+def test_a_response_is_not_stored_where_another_name_is_watched(world):
     """No event would ever remove it."""
     other = informer(V1, fields="metadata.name=b")
     world.observed = {THING: [other]}

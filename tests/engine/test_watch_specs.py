@@ -76,7 +76,7 @@ CHILD = "children: {c: {template: c.yaml}}"
         ([CHILD, "observe: {it: {version: v1, kind: Pod, selector: {a: '{{ ASK }}'}}}"], "", True),
     ],
 )
-def test_it_is_known_wherever_a_rule_asks_which_kinds_there_are(keys, text, asks):
+def test_every_use_of_has_kind_in_a_rule_is_found(keys, text, asks):
     files = {
         "watches.yaml": "\n  ".join(["- group: example.com", "version: v1", "kind: App", *keys]),
         "templates/c.yaml": f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\ndata:\n  a: {text}\n",

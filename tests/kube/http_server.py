@@ -1,4 +1,4 @@
-"""A scripted HTTP server: each connection is handed to the test's own coroutine, so that a test can say every byte, and when."""
+"""A scripted HTTP server: each connection is handed to the test's own coroutine, so that a test decides every byte and its time."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncI
 
 @contextlib.contextmanager
 def serving_elsewhere(handler: Handler) -> Iterator[str]:
-    """In a thread of its own, so that it answers while the loop of whoever asks stands still. Gives its address."""
+    """In a thread of its own, so that it answers while the event loop of the client is blocked. Yields its address."""
     address: list[str] = []
     ready, stop = threading.Event(), threading.Event()
 

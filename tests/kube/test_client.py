@@ -1,4 +1,4 @@
-"""The sender and the driver of watches, against a server that says every byte itself."""
+"""The sender and the driver of watches, against a scripted HTTP server."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
-def test_lines_are_found_whatever_the_chunks(size: int) -> None:
+def test_lines_are_split_at_newlines_however_the_bytes_are_chunked(size: int) -> None:
     lines = ['{"a":"ä€😀"}', "", '{"b":' + '"x' * 20, "end"]
     data = "\n".join(lines).encode() + b"\nrest"
     splitter, found = LineSplitter(), []
@@ -74,7 +74,7 @@ def test_lines_are_found_whatever_the_chunks(size: int) -> None:
     assert [each.decode() for each in found] == [each for each in lines if each]
 
 
-def test_what_is_sent_and_what_is_counted() -> None:
+def test_a_patch_is_sent_with_manager_and_strict_validation_and_is_counted() -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.answer({"got": orjson.loads(exchange.body)})
 
@@ -91,7 +91,7 @@ def test_what_is_sent_and_what_is_counted() -> None:
     with_client(handler, test, observe=lambda *each: seen.append(each))
 
 
-def test_no_more_at_once_than_allowed() -> None:
+def test_concurrent_requests_stay_below_the_limit() -> None:
     at_once = most = 0
 
     async def handler(exchange: Exchange) -> None:
@@ -114,7 +114,7 @@ def test_no_more_at_once_than_allowed() -> None:
     ("request_", "unknown"), [(requests.get(WIDGETS, KEY), False), (requests.merge_patch(WIDGETS, KEY, {}), True)]
 )
 @pytest.mark.parametrize("how", ["reset", "silent"])
-def test_a_write_without_an_answer_may_have_happened(request_: requests.Request, unknown: bool, how: str) -> None:
+def test_a_write_without_an_answer_has_an_unknown_outcome(request_: requests.Request, unknown: bool, how: str) -> None:
     async def handler(exchange: Exchange) -> None:
         if how == "reset":
             exchange.reset()
@@ -131,7 +131,7 @@ def test_a_write_without_an_answer_may_have_happened(request_: requests.Request,
     with_client(handler, test)
 
 
-def test_what_was_not_sent_did_not_happen() -> None:
+def test_a_write_that_was_never_sent_has_a_known_outcome() -> None:
     async def run() -> None:
         session = await Session.open(Open("http://127.0.0.1:1"))
         with pytest.raises(ApiError, match="cannot be reached") as caught:
@@ -143,7 +143,7 @@ def test_what_was_not_sent_did_not_happen() -> None:
     asyncio.run(run())
 
 
-def test_refusals_are_typed_and_say_when_to_come_back() -> None:
+def test_a_refusal_has_its_type_and_its_retry_after() -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.answer({"kind": "Status", "reason": "TooManyRequests", "message": "busy"}, 429, Retry_After="3")
 
@@ -156,7 +156,7 @@ def test_refusals_are_typed_and_say_when_to_come_back() -> None:
     with_client(handler, test)
 
 
-def test_what_has_not_changed_is_not_sent_again() -> None:
+def test_a_document_with_a_known_etag_is_not_transferred_again() -> None:
     async def handler(exchange: Exchange) -> None:
         known = exchange.headers.get("if-none-match") == '"1"'
         await exchange.answer(b"" if known else b"{}", 304 if known else 200, ETag='"1"')
@@ -181,7 +181,7 @@ def watched(handler: Callable[[Exchange], Awaitable[None]], test: Callable[[Watc
     with_client(handler, inner)
 
 
-def test_chunks_end_anywhere_and_an_object_may_be_a_megabyte_and_a_half() -> None:
+def test_a_watch_reads_objects_of_over_a_megabyte_in_chunks_of_any_size() -> None:
     big = widget("a", 5, data="ä€😀" * 170_000)
 
     async def handler(exchange: Exchange) -> None:
@@ -201,7 +201,7 @@ def test_chunks_end_anywhere_and_an_object_may_be_a_megabyte_and_a_half() -> Non
     watched(handler, test)
 
 
-def test_the_driver_goes_on_after_every_kind_of_end() -> None:
+def test_the_driver_resumes_after_every_kind_of_end_of_a_watch() -> None:
     """429 with Retry-After 0, a reset, an ERROR of each sort, a clean end, half a line: at the end it watches, and nothing is lost."""
     scripts: list[tuple[str, Callable[[Exchange], Awaitable[None]]]] = []
     done = asyncio.Event()
@@ -249,7 +249,7 @@ def test_the_driver_goes_on_after_every_kind_of_end() -> None:
     watched(handler, test)
 
 
-def test_a_half_open_connection_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_half_open_watch_is_abandoned_after_the_silence_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a first bookmark nothing comes any more, not even an end."""
     monkeypatch.setattr("ruleop.kube.watch.reflector.SILENCE", 0.05)
 
@@ -268,7 +268,9 @@ def test_a_half_open_connection_is_left(monkeypatch: pytest.MonkeyPatch) -> None
     watched(handler, test)
 
 
-def test_a_bug_is_logged_and_counted_and_the_watch_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_of_the_watch_is_logged_and_counted_and_the_watch_resumes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("ruleop.kube.watch.watcher.CRASH_WAIT", 0.0)
     good = Reflector.opened
     calls = 0
@@ -294,7 +296,7 @@ def test_a_bug_is_logged_and_counted_and_the_watch_goes_on(monkeypatch: pytest.M
     watched(handler, test)
 
 
-def test_stopping_ends_the_connection() -> None:
+def test_stopping_the_watcher_closes_its_connection() -> None:
     ended = asyncio.Event()
 
     async def handler(exchange: Exchange) -> None:
@@ -316,7 +318,7 @@ def test_stopping_ends_the_connection() -> None:
     with_client(handler, test)
 
 
-def test_time_between_requests_when_a_rate_is_asked_for() -> None:
+def test_a_rate_limit_spaces_requests() -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.answer()
 

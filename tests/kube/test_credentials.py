@@ -1,4 +1,4 @@
-"""Each way of saying who we are is really said: a server of our own notes what arrives. (One release of `kubernetes` dropped tokens.)
+"""Each kind of credentials reaches the server: a scripted server records each request. (One release of `kubernetes` dropped tokens.)
 
 These are also the contract tests of what ruleop uses of `kubernetes.config` beyond its documented face.
 """
@@ -81,29 +81,29 @@ def arrives(
     return asyncio.run(run())
 
 
-def test_token(tmp_path: Path) -> None:
+def test_a_kubeconfig_token_is_sent_as_a_bearer_token(tmp_path: Path) -> None:
     seen = arrives(tmp_path, {"token": "secret"})
     assert seen.headers["authorization"] == "Bearer secret"
     assert seen.headers["accept-encoding"] == "identity"
     assert seen.headers["user-agent"].startswith("ruleop/")
 
 
-def test_another_context(tmp_path: Path) -> None:
+def test_a_named_context_replaces_the_current_one(tmp_path: Path) -> None:
     assert arrives(tmp_path, {"token": "secret"}, context="two").headers["authorization"] == "Bearer of-the-other"
     assert Kubeconfig(str(tmp_path / "config"), "", {}).namespace == "mine"
     assert Kubeconfig(str(tmp_path / "config"), "two", {}).namespace == "default"
 
 
-def test_user_and_password(tmp_path: Path) -> None:
+def test_user_and_password_are_sent_as_basic_authentication(tmp_path: Path) -> None:
     seen = arrives(tmp_path, {"username": "joe", "password": "secret"})
     assert seen.headers["authorization"] == "Basic " + base64.b64encode(b"joe:secret").decode()
 
 
-def test_nobody(tmp_path: Path) -> None:
+def test_a_user_without_credentials_sends_no_authorization_header(tmp_path: Path) -> None:
     assert "authorization" not in arrives(tmp_path, {}).headers
 
 
-def test_a_context_without_a_user_is_nobody(tmp_path: Path) -> None:
+def test_a_context_without_a_user_sends_no_authorization(tmp_path: Path) -> None:
     content = {"current-context": "one", "contexts": [{"name": "one", "context": {"cluster": "c"}}]}
     (tmp_path / "config").write_text(
         yaml.safe_dump({**content, "clusters": [{"name": "c", "cluster": {"server": "https://a"}}]})
@@ -112,7 +112,7 @@ def test_a_context_without_a_user_is_nobody(tmp_path: Path) -> None:
     assert (access.server, access.authorization) == ("https://a", "")
 
 
-def test_oidc(tmp_path: Path) -> None:
+def test_an_oidc_id_token_is_sent_as_a_bearer_token(tmp_path: Path) -> None:
     claims = base64.urlsafe_b64encode(json.dumps({"exp": 4102444800}).encode()).decode().rstrip("=")
     token = f"head.{claims}.signature"
     seen = arrives(tmp_path, {"auth-provider": {"name": "oidc", "config": {"id-token": token, "client-id": "x"}}})
@@ -137,7 +137,7 @@ def oidc_user(issuer: str, authority: bytes | None) -> dict[str, Any]:
     return {"auth-provider": {"name": "oidc", "config": config}}
 
 
-def test_an_oidc_token_that_has_ended_is_renewed(tmp_path: Path, certificates: Certificates) -> None:
+def test_an_expired_oidc_token_is_renewed(tmp_path: Path, certificates: Certificates) -> None:
     """Also by a provider that keeps its refresh token, as many do."""
     new = id_token(ends=4102444800)
 
@@ -161,7 +161,7 @@ def test_an_oidc_token_that_has_ended_is_renewed(tmp_path: Path, certificates: C
     assert b"refresh_token=r1" in issuer[1].body
 
 
-def test_a_refresh_token_is_not_given_to_whoever_answers(tmp_path: Path, certificates: Certificates) -> None:
+def test_a_refresh_token_is_not_sent_to_an_untrusted_issuer(tmp_path: Path, certificates: Certificates) -> None:
     async def run() -> list[Exchange]:
         async with serving(fine, certificates.server_context()) as issuer:
             config = write_config(tmp_path, "http://127.0.0.1:1", oidc_user(issuer.address, None))
@@ -213,14 +213,16 @@ def test_each_renewal_uses_the_refresh_token_of_the_last_one(tmp_path: Path, cer
         ({"idp-certificate-authority": "/none/ca.crt"}, "No such file"),
     ],
 )
-def test_a_login_that_cannot_be_renewed_says_why(tmp_path: Path, changes: dict[str, str], problem: str) -> None:
+def test_an_oidc_login_that_cannot_be_renewed_reports_the_reason(
+    tmp_path: Path, changes: dict[str, str], problem: str
+) -> None:
     user = oidc_user("https://127.0.0.1:1", None)
     user["auth-provider"]["config"].update(changes)
     assert problem in complaint(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", user), "", {}))
 
 
 @pytest.mark.parametrize("answer", [[], {"id_token": 5, "token_endpoint": None}, {"error": "no"}])
-def test_an_answer_of_a_provider_that_is_none_is_a_failed_login(
+def test_an_invalid_answer_of_an_oidc_provider_is_a_failed_login(
     tmp_path: Path, certificates: Certificates, answer: Any
 ) -> None:
     async def provider(exchange: Exchange) -> None:
@@ -236,7 +238,9 @@ def test_an_answer_of_a_provider_that_is_none_is_a_failed_login(
 
 
 @pytest.mark.parametrize("at", ["GET", "POST"])
-def test_a_provider_that_breaks_off_is_a_failed_login(tmp_path: Path, certificates: Certificates, at: str) -> None:
+def test_an_oidc_provider_that_closes_the_connection_is_a_failed_login(
+    tmp_path: Path, certificates: Certificates, at: str
+) -> None:
     async def provider(exchange: Exchange) -> None:
         if exchange.method == at:
             exchange.writer.close()
@@ -256,7 +260,7 @@ def test_a_provider_that_breaks_off_is_a_failed_login(tmp_path: Path, certificat
     asyncio.run(run())
 
 
-def test_a_token_file_that_changes_is_read_again_when_the_old_token_is_refused(tmp_path: Path) -> None:
+def test_a_changed_token_file_is_read_again_when_the_old_token_is_refused(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("old\n")
 
@@ -273,7 +277,7 @@ def test_a_token_file_that_changes_is_read_again_when_the_old_token_is_refused(t
     assert asyncio.run(run()) == ["Bearer old", "Bearer new", "Bearer new"]
 
 
-def test_credentials_that_stay_refused_are_an_error_and_no_loop(tmp_path: Path) -> None:
+def test_credentials_that_stay_refused_are_an_error_without_a_loop(tmp_path: Path) -> None:
     async def never(exchange: Exchange) -> None:
         await exchange.answer({"kind": "Status", "message": "who are you", "reason": "Unauthorized"}, 401)
 
@@ -307,7 +311,7 @@ def plugin(folder: Path, status: str, *, exit_code: int = 0, count: Path | None 
     }
 
 
-def test_exec_plugin(tmp_path: Path) -> None:
+def test_the_token_of_an_exec_plugin_is_sent_as_a_bearer_token(tmp_path: Path) -> None:
     assert (
         arrives(tmp_path, plugin(tmp_path, "{'token': 'of-' + os.environ['WHO']}")).headers["authorization"]
         == "Bearer of-me"
@@ -354,7 +358,9 @@ def test_many_refused_requests_run_the_plugin_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["files", "data", "plugin"])
-def test_client_certificates(tmp_path: Path, certificates: Certificates, way: str) -> None:
+def test_client_certificates_from_files_data_and_plugins_are_presented(
+    tmp_path: Path, certificates: Certificates, way: str
+) -> None:
     certificates.sign("joe")
     crt, key = certificates.path("joe.crt"), certificates.path("joe.key")
     if way == "files":
@@ -380,7 +386,7 @@ def test_client_certificates(tmp_path: Path, certificates: Certificates, way: st
     assert asyncio.run(run()).client_name == "joe"
 
 
-def test_a_key_of_the_kubeconfig_or_of_a_plugin_is_never_left_in_a_file(
+def test_a_private_key_from_a_kubeconfig_or_a_plugin_is_never_left_in_a_file(
     tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that is killed cleans nothing up."""
@@ -416,7 +422,7 @@ def test_a_key_of_the_kubeconfig_or_of_a_plugin_is_never_left_in_a_file(
     assert not list((tmp_path / "files").iterdir())
 
 
-def test_a_key_that_a_person_would_have_to_unlock_is_refused(tmp_path: Path, certificates: Certificates) -> None:
+def test_an_encrypted_private_key_is_refused(tmp_path: Path, certificates: Certificates) -> None:
     certificates.sign("joe")
     locked = tmp_path / "locked.key"
     arguments = [
@@ -436,7 +442,7 @@ def test_a_key_that_a_person_would_have_to_unlock_is_refused(tmp_path: Path, cer
     assert "the certificates cannot be read: the client's key is locked with a password" in said
 
 
-def test_an_authority_that_is_empty_is_not_everybody(tmp_path: Path) -> None:
+def test_an_empty_or_undecodable_ca_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("\n")
     cluster = {"certificate-authority": str(tmp_path / "ca.crt")}
     said = complaint(Kubeconfig(write_config(tmp_path, "https://127.0.0.1:1", {"token": "x"}, **cluster), "", {}))
@@ -447,7 +453,7 @@ def test_an_authority_that_is_empty_is_not_everybody(tmp_path: Path) -> None:
     )
 
 
-def test_acting_as_somebody_else(tmp_path: Path) -> None:
+def test_impersonation_headers_of_the_kubeconfig_are_sent(tmp_path: Path) -> None:
     """Who asks for less than may be done is not given more."""
     seen = arrives(
         tmp_path,
@@ -469,12 +475,12 @@ def test_acting_as_somebody_else(tmp_path: Path) -> None:
     assert seen.headers["authorization"] == "Bearer x"
 
 
-def test_a_token_file_goes_before_the_token_beside_it(tmp_path: Path) -> None:
+def test_a_token_file_takes_precedence_over_an_inline_token(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("of-the-file\n")
     assert arrives(tmp_path, {"token": "old", "tokenFile": "token"}).headers["authorization"] == "Bearer of-the-file"
 
 
-def test_a_new_certificate_gets_new_connections(tmp_path: Path, certificates: Certificates) -> None:
+def test_a_renewed_client_certificate_opens_new_connections(tmp_path: Path, certificates: Certificates) -> None:
     certificates.sign("joe")
     certificates.sign("jane")
     crt, key = tmp_path / "crt", tmp_path / "key"
@@ -500,7 +506,9 @@ def test_a_new_certificate_gets_new_connections(tmp_path: Path, certificates: Ce
     assert asyncio.run(run()) == ["joe", "jane", "jane"]
 
 
-def test_a_server_name_of_its_own(tmp_path: Path, certificates: Certificates) -> None:
+def test_tls_server_name_is_the_name_that_the_certificate_is_checked_against(
+    tmp_path: Path, certificates: Certificates
+) -> None:
     async def run(name: str) -> int:
         async with serving(fine, certificates.server_context()) as server:
             cluster = {"certificate-authority": str(certificates.authority), "tls-server-name": name}
@@ -512,7 +520,7 @@ def test_a_server_name_of_its_own(tmp_path: Path, certificates: Certificates) ->
         asyncio.run(run("other.example.com"))
 
 
-def test_a_server_that_is_not_to_be_verified(tmp_path: Path, certificates: Certificates) -> None:
+def test_insecure_skip_tls_verify_accepts_any_certificate(tmp_path: Path, certificates: Certificates) -> None:
     async def run() -> Exchange:
         async with serving(fine, certificates.server_context()) as server:
             config = write_config(tmp_path, server.address, {"token": "x"}, **{"insecure-skip-tls-verify": True})
@@ -522,7 +530,7 @@ def test_a_server_that_is_not_to_be_verified(tmp_path: Path, certificates: Certi
     assert asyncio.run(run()).headers["authorization"] == "Bearer x"
 
 
-def test_several_kubeconfigs_are_one(tmp_path: Path) -> None:
+def test_several_kubeconfigs_are_merged(tmp_path: Path) -> None:
     """As $KUBECONFIG has them: the first that says something counts, also for the current context."""
     (tmp_path / "contexts").write_text(
         yaml.safe_dump(
@@ -541,7 +549,9 @@ def test_several_kubeconfigs_are_one(tmp_path: Path) -> None:
     assert asyncio.run(run("one")) == "Bearer x"
 
 
-def test_service_account(tmp_path: Path, certificates: Certificates) -> None:
+def test_a_rotated_service_account_token_is_read_again_when_the_old_one_is_refused(
+    tmp_path: Path, certificates: Certificates
+) -> None:
     (tmp_path / "token").write_text("of-the-pod\n")
     (tmp_path / "namespace").write_text("operators")
     (tmp_path / "ca.crt").write_bytes(certificates.authority.read_bytes())
@@ -580,7 +590,7 @@ def test_service_account(tmp_path: Path, certificates: Certificates) -> None:
         ),
     ],
 )
-def test_a_service_account_that_cannot_be_used_says_why(
+def test_a_service_account_that_cannot_be_used_reports_the_reason(
     tmp_path: Path, certificates: Certificates, name: str, content: bytes | None, environ: dict[str, str], problem: str
 ) -> None:
     (tmp_path / "token").write_text("x")
@@ -592,7 +602,7 @@ def test_a_service_account_that_cannot_be_used_says_why(
     assert problem in said
 
 
-def test_the_address_of_a_pods_api_server(tmp_path: Path, certificates: Certificates) -> None:
+def test_the_server_address_in_a_pod_comes_from_its_environment(tmp_path: Path, certificates: Certificates) -> None:
     (tmp_path / "token").write_text("x")
     (tmp_path / "ca.crt").write_bytes(certificates.authority.read_bytes())
     for host, server in (("10.0.0.1", "https://10.0.0.1:443"), ("fd00::1", "https://[fd00::1]:443")):
@@ -600,7 +610,7 @@ def test_the_address_of_a_pods_api_server(tmp_path: Path, certificates: Certific
         assert asyncio.run(ServiceAccount(tmp_path, environ).load()).server == server
 
 
-def test_a_proxy_is_used(tmp_path: Path) -> None:
+def test_the_proxy_of_the_environment_is_used(tmp_path: Path) -> None:
     async def run() -> Exchange:
         async with serving(fine) as proxy:
             config = write_config(tmp_path, "http://kube.invalid:8080", {"token": "x"})
@@ -610,7 +620,7 @@ def test_a_proxy_is_used(tmp_path: Path) -> None:
     assert asyncio.run(run()).headers["host"] == "kube.invalid:8080"
 
 
-def test_a_proxy_of_the_kubeconfig_is_a_tunnel_for_tls(tmp_path: Path, certificates: Certificates) -> None:
+def test_the_proxy_of_the_kubeconfig_tunnels_tls(tmp_path: Path, certificates: Certificates) -> None:
     async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):
             writer.write(data)
@@ -657,7 +667,7 @@ def test_a_user_without_a_home_has_no_kubeconfig(monkeypatch: pytest.MonkeyPatch
         find_credentials(environ={})
 
 
-def test_bad_surroundings_are_sentences(tmp_path: Path, certificates: Certificates) -> None:
+def test_configuration_errors_of_the_kubeconfig_are_full_sentences(tmp_path: Path, certificates: Certificates) -> None:
     config = write_config(tmp_path, "http://127.0.0.1:1", {"token": "x"})
     with pytest.raises(
         CredentialsError, match=r"no cluster configured: .*/\.kube/config does not exist.*use --kubeconfig"
@@ -712,7 +722,7 @@ def test_bad_surroundings_are_sentences(tmp_path: Path, certificates: Certificat
     assert "certificates cannot be read" in said
 
 
-def test_a_certificate_that_is_not_trusted_is_said(tmp_path: Path, certificates: Certificates) -> None:
+def test_an_untrusted_server_certificate_is_reported(tmp_path: Path, certificates: Certificates) -> None:
     async def run() -> None:
         async with serving(fine, certificates.server_context()) as server:
             await ask(Kubeconfig(write_config(tmp_path, server.address, {"token": "x"}), "", {}))
@@ -722,6 +732,6 @@ def test_a_certificate_that_is_not_trusted_is_said(tmp_path: Path, certificates:
     assert caught.value.problem is Problem.UNTRUSTED
 
 
-def test_secrets_are_not_in_the_representation(tmp_path: Path) -> None:
+def test_secrets_are_not_in_the_repr_of_the_access(tmp_path: Path) -> None:
     access = asyncio.run(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", {"token": "hunter2"}), "", {}).load())
     assert "hunter2" not in repr(access)

@@ -1,4 +1,4 @@
-"""What is nested deeper than orjson goes is read and written all the same."""
+"""JSON that is nested deeper than orjson allows is read and written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JSON = st.recursive(
 
 
 @given(value=st.lists(JSON, min_size=1), levels=st.integers(255, 1000))
-def test_what_is_written_is_what_orjson_would_write(value: Any, levels: int) -> None:
+def test_deeply_nested_json_is_written_as_orjson_would_write_it(value: Any, levels: int) -> None:
     expected = b"[" * levels + orjson.dumps(value) + b"]" * levels
     for _ in range(levels):
         value = [value]
@@ -30,7 +30,7 @@ def test_what_is_written_is_what_orjson_would_write(value: Any, levels: int) -> 
 
 
 @given(value=JSON, depth=st.integers(0, 4))
-def test_what_is_folded_can_be_unfolded(value: Any, depth: int) -> None:
+def test_folding_deep_json_loses_no_byte(value: Any, depth: int) -> None:
     shell, inner = fold(orjson.dumps(value), depth)
     text = orjson.dumps(value)
     assert all(orjson.loads(each) is not None for each in inner)
@@ -39,7 +39,7 @@ def test_what_is_folded_can_be_unfolded(value: Any, depth: int) -> None:
 
 
 @pytest.mark.parametrize("broken", [b'{"a":"' + b'\\"' * 400_000, b'"' * 800_001, b'{"a":"' + b"\\" * 800_001])
-def test_a_string_that_does_not_end_is_read_once(broken: bytes) -> None:
+def test_an_unterminated_string_is_scanned_once(broken: bytes) -> None:
     """With a search for its end from each quote, this would take an hour."""
     shell, inner = fold(broken, 1)
     assert (shell, inner) == (broken, [])

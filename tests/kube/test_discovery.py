@@ -1,4 +1,4 @@
-"""What is made of discovery documents; the rest is in tests/cluster."""
+"""Discovery documents become a catalogue of kinds; the rest is in tests/cluster."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def version(name: str, *resources: dict[str, Any], freshness: str = "Current") -
     return {"version": name, "resources": list(resources), "freshness": freshness}
 
 
-def test_kinds_with_scope_verbs_and_subresources() -> None:
+def test_discovered_kinds_have_their_scope_verbs_and_subresources() -> None:
     found = read_catalogue([document(version("v1", resource("App", subresources=("status", "scale"))))], Catalogue())
     app = found.get(Kind("example.com", "v1", "App"))
     assert (app.info.plural, app.info.namespaced, app.info.status_subresource) == ("apps", True, True)
@@ -45,7 +45,7 @@ def test_kinds_with_scope_verbs_and_subresources() -> None:
     assert found.get(Kind("example.com", "v2", "App")) is None
 
 
-def test_without_a_version_the_server_chooses() -> None:
+def test_a_kind_without_a_version_resolves_to_the_version_preferred_by_the_server() -> None:
     found = read_catalogue(
         [document(version("v2", resource("App")), version("v1", resource("App"), resource("Old")))], Catalogue()
     )
@@ -54,7 +54,7 @@ def test_without_a_version_the_server_chooses() -> None:
     assert not found.get(Kind("example.com", "v1", "App")).preferred
 
 
-def test_a_server_that_does_not_answer_hides_neither_its_kinds_nor_others() -> None:
+def test_a_stale_aggregated_api_server_hides_neither_its_kinds_nor_others() -> None:
     metrics = document(version("v1beta1", resource("PodMetrics")), group="metrics.k8s.io")
     before = read_catalogue([metrics], Catalogue())
     stale = document(version("v1beta1", freshness="Stale"), group="metrics.k8s.io")
@@ -64,7 +64,7 @@ def test_a_server_that_does_not_answer_hides_neither_its_kinds_nor_others() -> N
     assert after.get(Kind("example.com", "v1", "App"))
 
 
-def test_differences() -> None:
+def test_the_difference_of_two_catalogues_is_appeared_changed_and_gone_kinds() -> None:
     before = read_catalogue(
         [document(version("v1", resource("Stays"), resource("Goes"), resource("Changes")))], Catalogue()
     )
@@ -80,12 +80,12 @@ def test_differences() -> None:
     assert not difference(after, after)
 
 
-def test_documents_of_nothing() -> None:
+def test_empty_discovery_documents_make_an_empty_catalogue() -> None:
     assert read_catalogue([{}, {"items": []}, document(version("v1", {"resource": "x"}))], Catalogue()) == Catalogue()
 
 
-def test_a_page_to_log_in_on_is_an_error_that_passes() -> None:
-    """A proxy that asks for a login says yes with a page, which may have an ETag, too."""
+def test_a_login_page_instead_of_a_discovery_document_is_a_transient_error() -> None:
+    """A proxy that asks for a login answers 200 with a page, which may have an ETag, too."""
     page = True
 
     async def handler(exchange: Exchange) -> None:

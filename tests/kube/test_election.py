@@ -96,7 +96,7 @@ async def answered(server: LeaseServer, release: Awaitable[None]) -> None:
     await released
 
 
-def test_it_leads_renews_and_hands_over() -> None:
+def test_the_elected_leader_renews_the_lease_and_hands_over() -> None:
     async def test(server: LeaseServer, serving_at: Any) -> None:
         lost = threading.Event()
         first = Election(Open(serving_at.address), KEY, "first", timing=TIMING, lost=lost.set)
@@ -130,7 +130,7 @@ def test_a_lease_that_cannot_be_renewed_ends_the_process() -> None:
     with_server(test)
 
 
-def test_a_loop_that_is_busy_does_not_cost_the_lease() -> None:
+def test_a_busy_event_loop_does_not_cost_the_lease() -> None:
     """The loop of the operator stands still while the lease is renewed; the server is in another thread, as it would be."""
     server = LeaseServer()
 
@@ -148,7 +148,7 @@ def test_a_loop_that_is_busy_does_not_cost_the_lease() -> None:
         asyncio.run(operator(address))
 
 
-def test_one_that_never_led_is_stopped_without_a_trace() -> None:
+def test_a_candidate_that_never_led_writes_no_lease_when_it_stops() -> None:
     async def test(server: LeaseServer, serving_at: Any) -> None:
         server.refuses = True
         election = Election(Open(serving_at.address), KEY, "me", timing=TIMING, lost=lambda: None)
@@ -159,8 +159,8 @@ def test_one_that_never_led_is_stopped_without_a_trace() -> None:
     with_server(test)
 
 
-def test_a_lease_that_is_not_handed_over_is_left_to_run_out() -> None:
-    """A write of the one that ends may still be on its way."""
+def test_a_lease_that_is_not_handed_over_is_left_to_expire() -> None:
+    """A write of the ending candidate may still be on its way."""
 
     async def test(server: LeaseServer, serving_at: Any) -> None:
         lost = threading.Event()
@@ -173,7 +173,7 @@ def test_a_lease_that_is_not_handed_over_is_left_to_run_out() -> None:
 
 
 class Slow(Open):
-    """Credentials of which only the first are to be had, until the gate is open."""
+    """Credentials of which only the first are available until the gate is open."""
 
     def __init__(self, address: str, *, fresh_for: float | None = None) -> None:
         super().__init__(address)
@@ -188,7 +188,7 @@ class Slow(Open):
         return Access(self.address, fresh_for=self.fresh_for)
 
 
-def test_credentials_that_take_their_time_do_not_cost_the_lease_as_long_as_the_old_ones_are_good(monkeypatch) -> None:
+def test_slow_credentials_do_not_cost_the_lease_while_the_old_ones_are_valid(monkeypatch) -> None:
     monkeypatch.setattr(session, "PATIENCE", 0.05)
 
     async def test(server: LeaseServer, serving_at: Any) -> None:
@@ -206,7 +206,7 @@ def test_credentials_that_take_their_time_do_not_cost_the_lease_as_long_as_the_o
     with_server(test)
 
 
-def test_credentials_that_are_refused_and_not_to_be_had_anew_do_not_put_off_the_end() -> None:
+def test_refused_credentials_that_cannot_be_renewed_do_not_delay_the_end_of_leadership() -> None:
     async def test(server: LeaseServer, serving_at: Any) -> None:
         lost = threading.Event()
         credentials = Slow(serving_at.address)
@@ -220,7 +220,7 @@ def test_credentials_that_are_refused_and_not_to_be_had_anew_do_not_put_off_the_
     with_server(test)
 
 
-def test_a_name_that_is_not_resolved_does_not_put_off_the_end(monkeypatch) -> None:
+def test_an_unresolved_host_name_does_not_delay_the_end_of_leadership(monkeypatch) -> None:
     """The thread that asks for it cannot be ended, and the loop would wait for it."""
     resolved, asked = threading.Event(), threading.Event()
     resolve = socket.getaddrinfo
@@ -246,7 +246,7 @@ def test_a_name_that_is_not_resolved_does_not_put_off_the_end(monkeypatch) -> No
     with_server(test)
 
 
-def test_a_lease_given_up_in_the_middle_of_a_renewal_is_not_renewed_again() -> None:
+def test_a_lease_abandoned_during_a_renewal_is_not_renewed_again() -> None:
     async def test(server: LeaseServer, serving_at: Any) -> None:
         lost = threading.Event()
         election = await in_the_middle_of_a_renewal(server, serving_at, lost)
@@ -259,7 +259,7 @@ def test_a_lease_given_up_in_the_middle_of_a_renewal_is_not_renewed_again() -> N
     with_server(test)
 
 
-def test_a_stop_in_the_middle_of_a_renewal_hands_over() -> None:
+def test_a_stop_during_a_renewal_hands_over_the_lease() -> None:
     async def test(server: LeaseServer, serving_at: Any) -> None:
         lost = threading.Event()
         election = await in_the_middle_of_a_renewal(server, serving_at, lost)

@@ -1,4 +1,4 @@
-"""Every refusal has one meaning, and says who wanted what."""
+"""Every refusal is classified once, and its message names the request."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def refused(
         (504, "Timeout", Problem.SERVER, True, True),
     ],
 )
-def test_classes(status: int, reason: str, problem: Problem, retryable: bool, unknown: bool) -> None:
+def test_each_status_and_reason_has_a_problem_and_is_retryable_or_not(
+    status: int, reason: str, problem: Problem, retryable: bool, unknown: bool
+) -> None:
     error = refused(status, reason)
     assert (error.problem, error.retryable, error.outcome_unknown) == (problem, retryable, unknown)
     assert not refused(status, reason, verb="get").outcome_unknown
@@ -61,7 +63,7 @@ def test_classes(status: int, reason: str, problem: Problem, retryable: bool, un
         'ingressClassName: Invalid value: "x": Value is immutable',
     ],
 )
-def test_what_may_not_change_is_recognised(message: str) -> None:
+def test_builtin_messages_about_immutable_fields_are_recognised(message: str) -> None:
     assert refused(
         422, "Invalid", causes=[{"field": "spec", "reason": "FieldValueForbidden", "message": message}]
     ).immutable
@@ -86,7 +88,7 @@ def cause(message: str, field: str = "spec", reason: str = "FieldValueInvalid") 
         'Invalid value: "object": cannot update an immutable field',
     ],
 )
-def test_what_kubernetes_and_definitions_say_of_it(message: str) -> None:
+def test_messages_of_validation_rules_and_crds_about_immutable_fields_are_recognised(message: str) -> None:
     assert refused(
         422, "Invalid", f'App.example.com "web" is invalid: spec.x: {message}', causes=[cause(message)]
     ).immutable
@@ -107,7 +109,7 @@ def test_what_kubernetes_and_definitions_say_of_it(message: str) -> None:
         "Forbidden: the field is immutable until the rollout is done",
     ],
 )
-def test_other_mistakes_are_not_taken_for_it(message: str) -> None:
+def test_other_validation_errors_are_not_taken_for_immutable_fields(message: str) -> None:
     """To delete a healthy object would not help."""
     assert not refused(
         422, "Invalid", f'Deployment.apps "field is immutable" is invalid: spec.immutable: {message}'
@@ -115,7 +117,7 @@ def test_other_mistakes_are_not_taken_for_it(message: str) -> None:
     assert not refused(422, "Invalid", "field is immutable", causes=[cause(message, "spec.immutable")]).immutable
 
 
-def test_what_is_wrong_beside_it_would_be_wrong_with_a_new_object_too() -> None:
+def test_an_error_beside_the_immutable_field_is_not_resolved_by_recreating_the_object() -> None:
     never, negative = (
         cause("field is immutable", "spec.selector"),
         cause("Invalid value: -1: must be positive", "spec.replicas"),
@@ -126,7 +128,7 @@ def test_what_is_wrong_beside_it_would_be_wrong_with_a_new_object_too() -> None:
     assert not refused(422, "Invalid", both).immutable
 
 
-def test_what_a_policy_or_a_webhook_denies_is_not_taken_for_it() -> None:
+def test_a_denial_by_a_policy_or_a_webhook_is_not_taken_for_an_immutable_field() -> None:
     policy = "ValidatingAdmissionPolicy 'keep' with binding 'keep' denied request: the class is immutable"
     assert not refused(
         422, "Invalid", f'apps.example.com "web" is forbidden: {policy}', causes=[cause(policy, "", "")]
@@ -136,7 +138,7 @@ def test_what_a_policy_or_a_webhook_denies_is_not_taken_for_it() -> None:
     ).immutable
 
 
-def test_messages_name_verb_resource_and_causes() -> None:
+def test_an_error_message_names_verb_resource_and_causes() -> None:
     error = refused(
         403, "Forbidden", 'deployments.apps "web" is forbidden: User "operator" cannot patch resource "deployments"'
     )
@@ -150,7 +152,7 @@ def test_messages_name_verb_resource_and_causes() -> None:
     assert [(cause.field, cause.reason) for cause in causes] == [("spec.x", "FieldValueInvalid")]
 
 
-def test_names_that_the_server_lists_as_mutable_are_part_of_the_cause() -> None:
+def test_the_fields_that_the_server_lists_as_mutable_are_part_of_the_cause() -> None:
     message = "Forbidden: updates to statefulset spec for fields other than 'replicas', 'template' and 'minReadySeconds' are forbidden"
     (found,) = refused(422, "Invalid", causes=[cause(message, reason="FieldValueForbidden")]).causes
     assert found.mutable == {"replicas", "template", "minReadySeconds"}
@@ -158,7 +160,7 @@ def test_names_that_the_server_lists_as_mutable_are_part_of_the_cause() -> None:
     assert found.mutable == frozenset()
 
 
-def test_when_to_come_back() -> None:
+def test_retry_after_is_read_from_the_status_and_the_header() -> None:
     assert refused(429, retryAfterSeconds=3).retry_after == 3.0
     assert answer_error(429, b"", verb="get", resource="x", retry_after="7").retry_after == 7.0
     assert (
@@ -167,13 +169,13 @@ def test_when_to_come_back() -> None:
     )
 
 
-def test_what_a_proxy_says_is_shown_and_cut() -> None:
+def test_the_text_of_a_proxy_error_is_truncated() -> None:
     error = answer_error(502, b"<html>" + b"x" * 1000, verb="get", resource="pods a/b")
     assert error.problem is Problem.SERVER
     assert len(str(error)) < 300
 
 
-def test_terminating_namespaces_and_objects_that_are_too_large() -> None:
+def test_terminating_namespaces_and_oversized_objects_are_recognised() -> None:
     assert refused(
         403, "Forbidden", causes=[{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]
     ).namespace_terminating
@@ -191,7 +193,7 @@ def test_terminating_namespaces_and_objects_that_are_too_large() -> None:
         (413, "Request entity too large: limit is 3145728"),
     ],
 )
-def test_an_object_that_is_too_large_is_refused_for_good(status: int, message: str) -> None:
+def test_an_oversized_object_is_a_permanent_error(status: int, message: str) -> None:
     """The first two look like the server's own trouble, and nobody would try them again in vain."""
     error = refused(status, "", message)
     assert error.problem is Problem.TOO_LARGE
@@ -225,6 +227,6 @@ def test_an_object_that_is_too_large_is_refused_for_good(status: int, message: s
         ('admission webhook "w" denied the request: User cannot create it', False),
     ],
 )
-def test_a_refusal_that_a_role_would_mend_is_told_from_that_of_a_policy(message: str, no_role: bool) -> None:
+def test_missing_permission_is_distinguished_from_denial_by_a_policy(message: str, no_role: bool) -> None:
     body = orjson.dumps({"kind": "Status", "reason": "Forbidden", "message": message, "code": 403})
     assert answer_error(403, body, verb="create", resource="services in shop").not_permitted is no_role

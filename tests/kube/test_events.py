@@ -1,4 +1,4 @@
-"""Events are few, fit, and never in the way."""
+"""Events are limited in number and size, and never delay other requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def book() -> EventCorrelator:
     return EventCorrelator("ruleop.dev/ruleop", "pod-1")
 
 
-def test_an_event_as_the_server_wants_it() -> None:
+def test_an_event_has_the_form_that_the_server_accepts() -> None:
     sent = book().correlate(happening(), 0.0, WALL)
     event = orjson.loads(sent.request.body)
     name = event["metadata"].pop("name")
@@ -51,14 +51,14 @@ def test_an_event_as_the_server_wants_it() -> None:
     assert sent.request.path == "/apis/events.k8s.io/v1/namespaces/prod/events"
 
 
-def test_events_about_what_has_no_namespace_are_in_default() -> None:
+def test_events_about_cluster_scoped_objects_are_in_namespace_default() -> None:
     sent = book().correlate(happening(regarding=ObjectKey("", "Node", "", "n1")), 0.0, WALL)
     event = orjson.loads(sent.request.body)
     assert event["metadata"]["namespace"] == "default"
     assert "namespace" not in event["regarding"]
 
 
-def test_the_same_again_is_counted_and_after_a_while_is_news() -> None:
+def test_a_repeated_event_is_counted_in_its_series_and_is_new_after_a_while() -> None:
     events = book()
     first = events.correlate(happening(), 0.0, WALL)
     name = orjson.loads(first.request.body)["metadata"]["name"]
@@ -69,7 +69,7 @@ def test_the_same_again_is_counted_and_after_a_while_is_news() -> None:
     assert events.correlate(happening(), 1000.0, WALL).request.method == "POST"
 
 
-def test_an_object_that_never_rests_is_heard_of_every_five_minutes() -> None:
+def test_events_about_one_object_are_limited_to_a_burst_and_one_every_five_minutes() -> None:
     events = book()
     said = [
         events.correlate(happening(note=f"failure {i}", warning=True), i * 1.0, WALL) is not None for i in range(900)
@@ -82,7 +82,7 @@ def test_an_object_that_never_rests_is_heard_of_every_five_minutes() -> None:
     )
 
 
-def test_long_notes_are_cut_between_characters() -> None:
+def test_long_notes_of_events_are_cut_between_characters() -> None:
     event = orjson.loads(book().correlate(happening(note="ä€" * 1000, reason="R" * 200), 0.0, WALL).request.body)
     assert len(event["note"].encode()) <= 1024
     assert event["note"].endswith("...")
@@ -108,7 +108,7 @@ def recorder(sender: Sender) -> EventRecorder:
     return EventRecorder(sender, reporter="ruleop", instance="me", clock=lambda: 0.0)  # type: ignore[arg-type]
 
 
-def test_what_waits_is_sent_in_the_background_or_at_the_stop() -> None:
+def test_recorded_events_are_sent_in_the_background_or_at_the_stop() -> None:
     async def run() -> None:
         sender = Sender()
         events = recorder(sender)
@@ -122,7 +122,7 @@ def test_what_waits_is_sent_in_the_background_or_at_the_stop() -> None:
     asyncio.run(run())
 
 
-def test_an_event_that_is_gone_is_said_anew() -> None:
+def test_an_event_that_was_deleted_on_the_server_is_created_again() -> None:
     async def run() -> None:
         sender = Sender(None, ApiError(Problem.NOT_FOUND, verb="patch", resource="events", text="gone"))
         events = recorder(sender)
@@ -135,7 +135,7 @@ def test_an_event_that_is_gone_is_said_anew() -> None:
     asyncio.run(run())
 
 
-def test_an_event_that_fails_as_nobody_thought_of_is_dropped_and_the_next_is_sent(
+def test_an_event_that_fails_unexpectedly_is_dropped_and_the_next_is_sent(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     async def run() -> None:
@@ -151,7 +151,7 @@ def test_an_event_that_fails_as_nobody_thought_of_is_dropped_and_the_next_is_sen
     assert "event dropped: internal error" in capsys.readouterr().out
 
 
-def test_a_server_that_takes_none_holds_up_nobody() -> None:
+def test_a_server_that_refuses_all_events_holds_nothing_up() -> None:
     async def run() -> None:
         sender = Sender(
             *[ApiError(Problem.FORBIDDEN, verb="create", resource="events", text="no") for _ in range(5000)]
@@ -168,7 +168,7 @@ def test_a_server_that_takes_none_holds_up_nobody() -> None:
     asyncio.run(run())
 
 
-def test_an_event_makes_way_for_what_is_more_urgent_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_yields_to_urgent_requests_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ruleop.kube.client.event_recorder.HOLD_INTERVAL", 0.001)
 
     async def run() -> None:
@@ -192,7 +192,7 @@ def test_an_event_makes_way_for_what_is_more_urgent_but_not_for_ever(monkeypatch
     asyncio.run(asyncio.wait_for(run(), 30))
 
 
-def test_of_many_that_are_refused_alike_the_first_is_told_and_again_after_one_that_was_not() -> None:
+def test_the_first_of_equal_event_refusals_is_logged_and_the_first_after_a_success() -> None:
     def forbidden() -> ApiError:
         return ApiError(Problem.FORBIDDEN, verb="create", resource="events", text="may not")
 

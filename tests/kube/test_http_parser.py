@@ -33,12 +33,12 @@ def answer(body: bytes = b"", status: bytes = b"200 OK", **headers: str) -> byte
     return b"\r\n".join(lines) + b"\r\n\r\n" + body
 
 
-def test_a_body_of_a_length() -> None:
+def test_a_body_with_a_content_length_is_read() -> None:
     said = read([answer(b"hello", Content_Length="5", ETag='"1"')])
     assert said == (200, {b"content-length": b"5", b"etag": b'"1"'}, b"hello", True, True)
 
 
-def test_a_body_in_chunks_with_extensions_and_trailers() -> None:
+def test_a_chunked_body_with_extensions_and_trailers_is_read() -> None:
     body = b'5;name="va;lue"\r\nhello\r\n001\r\n!\r\n0;last\r\nChecksum: 1\r\nOther: 2\r\n\r\n'
     assert read([answer(body, Transfer_Encoding="Chunked")]) == (
         200,
@@ -49,17 +49,17 @@ def test_a_body_in_chunks_with_extensions_and_trailers() -> None:
     )
 
 
-def test_a_body_that_ends_with_the_connection() -> None:
+def test_a_body_without_a_length_ends_with_the_connection() -> None:
     assert read([answer(b"hello")]) == (200, {}, b"hello", False, False)
     assert read([answer(b"hello")], ended=True) == (200, {}, b"hello", True, False)
 
 
 @pytest.mark.parametrize("status", [b"204 No Content", b"304 Not Modified"])
-def test_answers_that_never_have_a_body(status: bytes) -> None:
+def test_answers_with_status_204_and_304_have_no_body(status: bytes) -> None:
     assert read([answer(status=status)]) == (int(status[:3]), {}, b"", True, True)
 
 
-def test_a_body_where_there_may_be_none_is_not_taken_for_the_next_answer() -> None:
+def test_a_forbidden_body_is_not_taken_for_the_next_answer() -> None:
     for bad in ({"Content_Length": "5"}, {"Transfer_Encoding": "chunked"}):
         assert read([answer(b"", b"204 No Content", **bad)])[3:] == (True, False)
     assert read([answer(b"", b"304 Not Modified", Content_Length="5")])[3:] == (True, True), (
@@ -67,7 +67,7 @@ def test_a_body_where_there_may_be_none_is_not_taken_for_the_next_answer() -> No
     )
 
 
-def test_what_comes_before_the_answer_is_skipped() -> None:
+def test_informational_answers_before_the_final_one_are_skipped() -> None:
     early = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n"
     assert read([early + answer(b"hello", Content_Length="5")])[:3] == (200, {b"content-length": b"5"}, b"hello")
 
@@ -84,11 +84,11 @@ def test_what_comes_before_the_answer_is_skipped() -> None:
         (answer(b"0\r\n\r\nmore", Transfer_Encoding="chunked"), False),
     ],
 )
-def test_when_a_connection_may_be_used_again(said: bytes, reusable: bool) -> None:
+def test_a_connection_is_reusable_according_to_length_and_connection_header(said: bytes, reusable: bool) -> None:
     assert read([said])[2:] == (b"", True, reusable)
 
 
-def test_a_header_said_twice_is_a_list() -> None:
+def test_a_repeated_header_is_joined_with_commas() -> None:
     said = b"HTTP/1.1 200 OK\r\nVary: a\r\nvary: b\r\nContent-Length: 1\r\n\r\nx"
     assert read([said])[1:4] == ({b"vary": b"a, b", b"content-length": b"1"}, b"x", True)
 
@@ -176,7 +176,7 @@ def test_a_header_said_twice_is_a_list() -> None:
     ],
     ids=lambda said: repr(said[:70]),
 )
-def test_what_is_no_answer_is_an_error_at_once(said: bytes) -> None:
+def test_bytes_that_are_not_an_http_answer_are_an_error_at_once(said: bytes) -> None:
     """The connection has not ended, so nobody waits for what will not come."""
     assert read([said]) == "malformed"
     assert read([said[at : at + 1] for at in range(min(len(said), 3000))] + [said[3000:]]) == "malformed"
@@ -192,12 +192,12 @@ def test_a_connection_that_ends_at_any_byte_is_an_error_and_never_a_shorter_body
     assert read([said], ended=True)[2:] == (b"hello", True, True)
 
 
-def test_a_length_that_is_not_true_reserves_nothing() -> None:
+def test_a_false_content_length_allocates_nothing() -> None:
     assert read([answer(b"hello", Content_Length="9" * 15)])[2:4] == (b"hello", False)
     assert read([answer(b"f" * 15 + b"\r\nhello", Transfer_Encoding="chunked")])[2:4] == (b"hello", False)
 
 
-def test_a_tunnel_has_no_body_and_a_refused_one_has() -> None:
+def test_an_opened_tunnel_has_no_body_and_a_refused_one_has() -> None:
     opened = AnswerParser(tunnel=True)
     opened.feed(answer(status=b"200 Connection established", Content_Length="5"))
     assert opened.done
@@ -253,7 +253,7 @@ class Pretending:
 
 
 @given(st.data())
-def test_a_good_answer_is_read_as_the_standard_library_reads_it_whatever_the_pieces(data: st.DataObject) -> None:
+def test_an_answer_in_any_chunks_is_read_as_the_standard_library_reads_it(data: st.DataObject) -> None:
     said = data.draw(answers())
     status, headers, body, done, _ = read(data.draw(cut(said)), ended=True)
     theirs = http.client.HTTPResponse(Pretending(said))  # type: ignore[arg-type]
@@ -265,7 +265,7 @@ def test_a_good_answer_is_read_as_the_standard_library_reads_it_whatever_the_pie
 
 
 @given(st.data())
-def test_any_bytes_are_read_the_same_whatever_the_pieces(data: st.DataObject) -> None:
+def test_any_bytes_are_parsed_alike_however_they_are_chunked(data: st.DataObject) -> None:
     said = bytearray(data.draw(answers()) + data.draw(st.sampled_from([b"", b"more"])))
     for _ in range(data.draw(st.integers(0, 3))):
         at = data.draw(st.integers(0, len(said) - 1))

@@ -1,4 +1,4 @@
-"""What a lease promises. The last test lets two candidates live through any history of pauses, lost answers and lost requests."""
+"""The guarantees of the lease. The last test lets two candidates live through any history of pauses, lost answers and lost requests."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def candidate(name: str, chance: float = 0.5) -> Candidate:
     return Candidate(name, chance=lambda: chance)
 
 
-def test_the_first_one_leads_at_once_and_renews_in_time():
+def test_the_first_candidate_leads_at_once_and_renews_in_time():
     server, first = Server(), candidate("first")
     now: float | None = 0.0
     for _ in range(100):
@@ -62,7 +62,7 @@ def test_the_first_one_leads_at_once_and_renews_in_time():
     assert server.lease["spec"]["leaseTransitions"] == 0
 
 
-def test_a_second_one_waits_as_long_as_the_record_changes():
+def test_a_second_candidate_waits_while_the_record_changes():
     server, first, second = Server(), candidate("first"), candidate("second")
     due = {first: 0.0, second: 0.0}
     for _ in range(200):
@@ -73,7 +73,7 @@ def test_a_second_one_waits_as_long_as_the_record_changes():
     assert second.holder == "first"
 
 
-def test_a_lease_that_nobody_renews_is_taken_over_after_its_duration_and_no_sooner():
+def test_an_expired_lease_is_acquired_after_its_duration_and_not_earlier():
     server, first, second = Server(), candidate("first"), candidate("second")
     turn(first, server, 100.0)
     now = turn(second, server, 101.0)
@@ -86,7 +86,7 @@ def test_a_lease_that_nobody_renews_is_taken_over_after_its_duration_and_no_soon
     assert server.lease["spec"]["leaseTransitions"] == 1
 
 
-def test_the_clock_in_the_record_is_not_believed():
+def test_the_renew_time_in_the_record_is_not_trusted():
     server, second = Server(), candidate("second")
     spec = {
         "holderIdentity": "first",
@@ -99,7 +99,7 @@ def test_the_clock_in_the_record_is_not_believed():
     assert second.role is Role.WAITING
 
 
-def test_a_leader_that_hands_over_is_followed_within_the_retry_period():
+def test_a_lease_that_was_handed_over_is_acquired_within_the_retry_period():
     server, first, second = Server(), candidate("first"), candidate("second", chance=0.999)
     turn(first, server, 0.0)
     due = turn(second, server, 0.1)
@@ -126,7 +126,7 @@ def test_a_leader_that_cannot_renew_stops_at_the_deadline_and_never_leads_again(
     assert first.next(now + 100) is None
 
 
-def test_an_answer_that_comes_after_the_deadline_gives_nothing():
+def test_an_answer_after_the_deadline_does_not_acquire_the_lease():
     server, first = Server(), candidate("first")
     first.read(None, 0.0)
     step = first.next(0.0)
@@ -136,7 +136,7 @@ def test_an_answer_that_comes_after_the_deadline_gives_nothing():
     assert first.role is Role.WAITING
 
 
-def test_a_write_whose_answer_was_lost_is_found_by_reading():
+def test_a_lease_write_whose_answer_was_lost_is_found_by_reading():
     server, first = Server(), candidate("first")
     first.read(None, 0.0)
     server.write(first.next(0.0))
@@ -147,7 +147,7 @@ def test_a_write_whose_answer_was_lost_is_found_by_reading():
     assert first.leads(now)
 
 
-def test_a_lease_that_somebody_else_took_ends_the_leader():
+def test_a_lease_acquired_by_another_holder_ends_the_leadership():
     server, first = Server(), candidate("first")
     turn(first, server, 0.0)
     server.lease["spec"]["holderIdentity"] = "somebody"
@@ -158,7 +158,7 @@ def test_a_lease_that_somebody_else_took_ends_the_leader():
     assert first.role is Role.OVER
 
 
-def test_release_of_one_that_waits_writes_nothing():
+def test_releasing_a_waiting_candidate_writes_nothing():
     server, first, second = Server(), candidate("first"), candidate("second")
     turn(first, server, 0.0)
     turn(second, server, 0.0)
@@ -175,7 +175,7 @@ def renewing(first: Candidate, server: Server) -> tuple[Write, float]:
     return step, now
 
 
-def test_a_stop_in_the_middle_of_a_renewal_hands_over_after_it():
+def test_a_stop_during_a_renewal_hands_over_after_it():
     server, first = Server(), candidate("first")
     step, now = renewing(first, server)
     first.release()
@@ -184,7 +184,7 @@ def test_a_stop_in_the_middle_of_a_renewal_hands_over_after_it():
     assert server.lease["spec"]["holderIdentity"] == ""
 
 
-def test_a_stop_in_the_middle_of_a_renewal_that_fails_hands_over_nonetheless():
+def test_a_stop_during_a_failing_renewal_hands_over_nonetheless():
     server, first = Server(), candidate("first")
     step, now = renewing(first, server)
     first.release()
@@ -194,7 +194,7 @@ def test_a_stop_in_the_middle_of_a_renewal_that_fails_hands_over_nonetheless():
     assert server.lease["spec"]["holderIdentity"] == ""
 
 
-def test_a_hand_over_that_fails_is_not_tried_again():
+def test_a_failed_hand_over_is_not_retried():
     server, first = Server(), candidate("first")
     turn(first, server, 0.0)
     first.release()
@@ -204,7 +204,7 @@ def test_a_hand_over_that_fails_is_not_tried_again():
 
 
 @pytest.mark.parametrize("outcome", ["written", "failed", "read"])
-def test_the_end_is_final_whatever_a_request_under_way_still_brings(outcome):
+def test_the_end_of_leadership_is_final_whatever_a_pending_request_returns(outcome):
     server, first = Server(), candidate("first")
     step, now = renewing(first, server)
     first.end()
@@ -219,7 +219,7 @@ def test_the_end_is_final_whatever_a_request_under_way_still_brings(outcome):
     assert first.next(now + 0.1) is None
 
 
-def test_one_that_hands_over_does_not_lead_while_the_request_is_under_way():
+def test_a_leader_that_hands_over_does_not_lead_while_the_request_is_pending():
     server, first, second = Server(), candidate("first"), candidate("second")
     turn(first, server, 0.0)
     first.release()
@@ -307,6 +307,6 @@ TestTwoCandidates = TwoCandidates.TestCase
 TestTwoCandidates.settings = settings(max_examples=examples(150), stateful_step_count=60, deadline=None)
 
 
-def test_timing_without_room_is_refused() -> None:
+def test_a_renew_deadline_as_long_as_the_lease_duration_is_refused() -> None:
     with pytest.raises(AssertionError):
         Timing(duration=10, renew_deadline=10)

@@ -1,4 +1,4 @@
-"""Exec plugins: what they are told, and what may come back. That their credentials are sent is in test_credentials."""
+"""Exec plugins: their input and their output. Tests that their credentials are sent are in test_credentials."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def word(folder: Path, *lines: str, **options: Any) -> str:
     return called(folder, *lines, **options).token
 
 
-def test_it_is_told_who_asks_and_about_which_cluster(tmp_path: Path) -> None:
+def test_the_plugin_receives_the_cluster_and_its_exec_extension(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("the authority")
     cluster = {
         "server": "https://kube",
@@ -82,7 +82,7 @@ def test_it_is_told_who_asks_and_about_which_cluster(tmp_path: Path) -> None:
     assert told["spec"] == {"interactive": False}
 
 
-def test_its_arguments_and_its_environment(tmp_path: Path) -> None:
+def test_the_plugin_receives_its_arguments_and_environment(tmp_path: Path) -> None:
     said = word(
         tmp_path,
         answer("{'token': ' '.join([*sys.argv[1:], os.environ['WHO']])}"),
@@ -92,7 +92,7 @@ def test_its_arguments_and_its_environment(tmp_path: Path) -> None:
     assert said == "--port 1 me"
 
 
-def test_a_path_is_from_the_folder_of_the_kubeconfig_and_a_name_is_looked_up(
+def test_a_plugin_path_is_relative_to_the_kubeconfig_and_a_bare_name_is_found_on_the_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bin").mkdir()
@@ -108,7 +108,7 @@ def test_a_path_is_from_the_folder_of_the_kubeconfig_and_a_name_is_looked_up(
     assert asyncio.run(run("plugin")) == "x"
 
 
-def test_a_token_and_a_certificate(tmp_path: Path) -> None:
+def test_a_plugin_returns_a_token_and_a_certificate(tmp_path: Path) -> None:
     said = called(
         tmp_path,
         answer(
@@ -125,7 +125,9 @@ def test_a_token_and_a_certificate(tmp_path: Path) -> None:
     ("left", "fresh_for"),
     [(3600, 3600 - EXPIRY_MARGIN), (EXPIRY_MARGIN + 1, CALL_AGAIN), (-5, CALL_AGAIN)],
 )
-def test_it_is_called_again_before_its_credential_ends_but_not_all_the_time(left: float, fresh_for: float) -> None:
+def test_the_plugin_is_called_again_before_its_credential_expires_but_not_all_the_time(
+    left: float, fresh_for: float
+) -> None:
     ends = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=left)
     assert Credential("t", expires=ends).fresh_for == pytest.approx(fresh_for, abs=5)
     assert Credential("t").fresh_for is None
@@ -150,7 +152,7 @@ def test_it_is_called_again_before_its_credential_ends_but_not_all_the_time(left
         ("sys.exit(3)", "exit status 3: no message"),
     ],
 )
-def test_what_is_no_credential_is_said(tmp_path: Path, line: str, why: str) -> None:
+def test_invalid_output_of_the_plugin_is_reported_with_its_install_hint(tmp_path: Path, line: str, why: str) -> None:
     with pytest.raises(PluginError) as caught:
         called(tmp_path, line, installHint="get it anew\n")
     assert str(caught.value).startswith(f"exec plugin {tmp_path / 'plugin'}: ")
@@ -161,19 +163,21 @@ def test_what_is_no_credential_is_said(tmp_path: Path, line: str, why: str) -> N
 @pytest.mark.parametrize(
     "declared", [{"command": ""}, {"env": [{"name": "x"}]}, {"env": "x"}, {"args": 1}, {"command": "a\0b"}]
 )
-def test_a_declaration_that_makes_no_sense_is_an_error(tmp_path: Path, declared: dict[str, Any]) -> None:
+def test_an_invalid_exec_declaration_is_an_error(tmp_path: Path, declared: dict[str, Any]) -> None:
     with pytest.raises(PluginError, match="exec plugin"):
         called(tmp_path, answer("{'token': 't'}"), **declared)
 
 
-def test_it_asks_nobody_where_nobody_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_that_must_be_interactive_is_an_error_without_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(PluginError, match=r"it is interactive \(interactiveMode: Always\), and there is no terminal"):
         called(tmp_path, answer("{'token': 't'}"), interactiveMode="Always")
     assert word(tmp_path, answer("{'token': str(sys.stdin.read() == '')}"), interactiveMode="IfAvailable") == "True"
 
 
-def test_what_it_asks_at_a_terminal_is_seen_there(
+def test_the_prompt_of_an_interactive_plugin_is_shown_on_the_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ours, theirs = pty.openpty()
@@ -195,7 +199,7 @@ def test_what_it_asks_at_a_terminal_is_seen_there(
     os.close(ours)
 
 
-def test_one_that_hangs_is_ended_with_the_waiting(tmp_path: Path) -> None:
+def test_a_hanging_plugin_is_killed_when_its_caller_is_cancelled(tmp_path: Path) -> None:
     (tmp_path / "pid").touch()
     command = script(
         tmp_path, f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))", "import time; time.sleep(600)"
@@ -215,6 +219,6 @@ def test_one_that_hangs_is_ended_with_the_waiting(tmp_path: Path) -> None:
         os.kill(pid, 0)
 
 
-def test_leader_election_calls_it_in_a_thread_of_its_own(tmp_path: Path) -> None:
+def test_the_plugin_can_be_called_in_the_thread_of_leader_election(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as threads:
         assert threads.submit(word, tmp_path, answer("{'token': 'x'}")).result(60) == "x"

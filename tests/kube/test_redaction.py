@@ -1,4 +1,4 @@
-"""A value of a Secret never leaves in an error, whatever the API server, a webhook or a proxy says."""
+"""A value of a Secret never leaves in an error, whatever the API server, a webhook or a proxy answers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def cause(field, reason="FieldValueInvalid"):
         ([], ""),
     ],
 )
-def test_a_rejected_secret_is_described_by_field_and_mistake(causes, mistakes):
+def test_a_rejected_secret_is_described_by_field_and_kind_of_error(causes, mistakes):
     error = status(422, "Invalid", 'Secret "a" is invalid: "hunter2"', causes)
     assert str(error) == error.redacted == f"create secrets shop/a: rejected by the API server (422 Invalid){mistakes}"
 
@@ -71,22 +71,22 @@ def test_a_rejected_secret_is_described_by_field_and_mistake(causes, mistakes):
     ],
     ids=lambda error: str(error.status),
 )
-def test_whatever_is_said_of_a_secret_its_value_is_not(error):
+def test_no_error_about_a_secret_contains_its_value(error):
     assert "hunter2" not in str(error) + repr(error) + error.redacted + repr(error.causes)
     assert str(error).startswith(f"{error.verb} secrets shop/a: rejected by the API server ({error.status}")
 
 
-def test_words_of_our_own_are_kept():
+def test_the_text_of_ruleops_own_errors_is_kept():
     error = ApiError(Problem.TIMEOUT, verb="create", resource="secrets shop/a", text="no answer in 35 s")
     assert str(error) == error.redacted == "create secrets shop/a: no answer in 35 s"
 
 
-def test_a_read_of_a_secret_is_in_the_servers_words_and_not_in_those_of_a_proxy():
+def test_an_error_of_reading_a_secret_keeps_the_text_of_the_server_but_not_of_a_proxy():
     assert str(status(403, "Forbidden", "you may not", verb="get")) == "get secrets shop/a: you may not (403 Forbidden)"
     assert str(answer_error(502, b"hunter2", verb="list", resource="secrets")) == "list secrets: no explanation (502)"
 
 
-def test_other_resources_are_redacted_only_for_those_who_ask():
+def test_errors_about_other_resources_are_redacted_only_on_request():
     error = status(422, "Invalid", "hunter2", [cause("data[x]")], resource="secretstores.example.com shop/a")
     assert "hunter2" in str(error)
     assert (
@@ -178,19 +178,19 @@ def refusals(draw: st.DrawFn, value: str, resource: str) -> ApiError:
 
 
 @given(st.data(), values)
-def test_no_word_of_a_server_lets_a_value_of_a_secret_out(data: st.DataObject, value: str):
+def test_no_text_of_a_server_reveals_a_value_of_a_secret(data: st.DataObject, value: str):
     error = data.draw(refusals(value, "secrets shop/a"))
     assert "q7zx" not in f"{error} {error!r} {error.args} {error.redacted}".lower()
 
 
 @given(st.data(), values)
-def test_nor_does_the_redacted_message_of_any_other_object(data: st.DataObject, value: str):
+def test_the_redacted_message_of_any_other_object_reveals_no_value(data: st.DataObject, value: str):
     error = data.draw(refusals(value, "deployments.apps shop/a"))
     assert "q7zx" not in error.redacted.lower()
 
 
 @given(st.text(), st.text(), st.text())
-def test_the_form_is_fixed(reason: str, field: str, mistake: str):
+def test_a_redacted_message_is_one_line_with_a_fixed_beginning(reason: str, field: str, mistake: str):
     text = redacted(422, reason, [Cause(field, mistake, "x")])
     assert text.startswith("rejected by the API server (422")
     assert "\n" not in text

@@ -1,4 +1,4 @@
-"""What the reflector asks for, and when. The store's side, in any history, is in test_reflector_model."""
+"""The requests of the reflector and their times. The contents of the store, in any history, are in test_reflector_model."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def rested(reflector: Reflector, now: float) -> float:
     return step.until
 
 
-def test_it_begins_with_a_streaming_list_that_goes_on_as_a_watch(reflector: Reflector, store: Store) -> None:
+def test_the_reflector_starts_with_a_streaming_list_that_continues_as_a_watch(
+    reflector: Reflector, store: Store
+) -> None:
     step = reflector.next(0.0)
     assert query(step) == {
         "watch": "1",
@@ -66,7 +68,7 @@ def test_it_begins_with_a_streaming_list_that_goes_on_as_a_watch(reflector: Refl
     assert query(reflector.next(240.0))["resourceVersion"] == "11"
 
 
-def test_a_deletion_is_a_deletion_and_an_old_event_brings_nothing_back(reflector: Reflector, store: Store) -> None:
+def test_a_deleted_object_is_removed_and_an_older_event_does_not_restore_it(reflector: Reflector, store: Store) -> None:
     watching(reflector)
     reflector.lines(
         [line("ADDED", widget("a", 101)), line("DELETED", widget("a", 102)), line("ADDED", widget("a", 101))], 1.0
@@ -75,7 +77,7 @@ def test_a_deletion_is_a_deletion_and_an_old_event_brings_nothing_back(reflector
     assert store.version == 102
 
 
-def test_what_is_deleted_while_the_list_is_streamed_is_not_in_it(reflector: Reflector, store: Store) -> None:
+def test_an_object_deleted_during_the_streaming_list_is_not_in_the_list(reflector: Reflector, store: Store) -> None:
     reflector.next(0.0)
     reflector.opened(0.0)
     reflector.lines([line("ADDED", widget("a", 9)), line("DELETED", widget("a", 10)), bookmark(10, ends=True)], 0.1)
@@ -83,7 +85,7 @@ def test_what_is_deleted_while_the_list_is_streamed_is_not_in_it(reflector: Refl
 
 
 @pytest.mark.parametrize("status", [400, 405, 422])
-def test_a_server_without_streaming_lists_is_listed_by_pages(reflector: Reflector, store: Store, status: int) -> None:
+def test_a_server_without_streaming_lists_is_listed_in_pages(reflector: Reflector, store: Store, status: int) -> None:
     reflector.next(0.0)
     reflector.failed(refusal(status), 0.0)
     assert query(reflector.next(0.0)) == {"limit": "500"}, "at once"
@@ -109,7 +111,7 @@ def test_pages_that_are_too_large_are_followed_by_smaller_ones(reflector: Reflec
     assert "too large" in store.problem
 
 
-def test_one_list_in_a_piece_that_is_too_large_is_followed_by_pages(reflector: Reflector) -> None:
+def test_a_whole_list_that_is_too_large_is_followed_by_pages(reflector: Reflector) -> None:
     reflector.next(0.0)
     reflector.failed(refusal(422), 0.0)
     reflector.next(0.0)
@@ -124,9 +126,7 @@ def test_one_list_in_a_piece_that_is_too_large_is_followed_by_pages(reflector: R
     assert query(reflector.next(at)) == {"limit": "500"}
 
 
-def test_a_watch_that_the_server_does_not_end_is_reopened_although_events_arrive(
-    reflector: Reflector, store: Store
-) -> None:
+def test_a_watch_past_its_deadline_is_reopened_although_events_arrive(reflector: Reflector, store: Store) -> None:
     watching(reflector)
     reflector.lines([line("ADDED", widget("a", 101))], 241.0)
     assert reflector.reading
@@ -136,7 +136,9 @@ def test_a_watch_that_the_server_does_not_end_is_reopened_although_events_arrive
     assert store.problem == ""
 
 
-def test_a_streaming_list_without_progress_ends_although_bookmarks_arrive(reflector: Reflector, store: Store) -> None:
+def test_a_streaming_list_without_progress_is_ended_although_bookmarks_arrive(
+    reflector: Reflector, store: Store
+) -> None:
     reflector.next(0.0)
     reflector.opened(0.0)
     reflector.lines([bookmark(7)], 59.0)
@@ -156,7 +158,7 @@ def test_an_object_that_was_folded_is_taken_once(reflector: Reflector) -> None:
         reflector.page(b'{"metadata":{"resourceVersion":"5"},"items":[%s,0,0]}' % deep, 0.0)
 
 
-def test_pages_that_expire_are_followed_by_one_list_in_a_piece(reflector: Reflector) -> None:
+def test_expired_pages_are_followed_by_one_whole_list(reflector: Reflector) -> None:
     reflector.next(0.0)
     reflector.failed(refusal(422), 0.0)
     reflector.next(0.0)
@@ -168,7 +170,7 @@ def test_pages_that_expire_are_followed_by_one_list_in_a_piece(reflector: Reflec
     assert query(reflector.next(rested(reflector, 0.2))) == {}
 
 
-def test_a_page_that_fails_is_asked_for_again(reflector: Reflector) -> None:
+def test_a_failed_page_is_requested_again(reflector: Reflector) -> None:
     reflector.next(0.0)
     reflector.failed(refusal(422), 0.0)
     reflector.next(0.0)
@@ -179,7 +181,9 @@ def test_a_page_that_fails_is_asked_for_again(reflector: Reflector) -> None:
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_server_that_is_away_is_not_listed_again(reflector: Reflector, store: Store, status: int) -> None:
+def test_a_watch_of_an_unavailable_server_resumes_without_a_list(
+    reflector: Reflector, store: Store, status: int
+) -> None:
     watching(reflector)
     reflector.closed(10.0)
     reflector.next(10.0)
@@ -193,7 +197,7 @@ def test_a_server_that_is_away_is_not_listed_again(reflector: Reflector, store: 
     assert reflector.lists == 1
 
 
-def test_waits_grow_up_to_a_cap_and_shrink_after_health(reflector: Reflector) -> None:
+def test_the_backoff_grows_up_to_a_cap_and_shrinks_after_success(reflector: Reflector) -> None:
     watching(reflector)
     reflector.closed(10.0)
     now, waits = 10.0, []
@@ -212,13 +216,13 @@ def test_waits_grow_up_to_a_cap_and_shrink_after_health(reflector: Reflector) ->
     assert rested(reflector, now + 130) == pytest.approx(now + 130.8)
 
 
-def test_retry_after_is_kept(reflector: Reflector) -> None:
+def test_the_reflector_waits_for_the_retry_after_of_the_server(reflector: Reflector) -> None:
     reflector.next(0.0)
     reflector.failed(refusal(429, retry_after="17"), 0.0)
     assert rested(reflector, 0.0) == 17.0
 
 
-def test_a_server_that_is_back_and_asks_to_wait_is_waited_for_as_long_as_it_says(reflector: Reflector) -> None:
+def test_after_an_outage_the_reflector_waits_only_for_the_retry_after(reflector: Reflector) -> None:
     """After minutes without it, and not for as long as it had been away."""
     now = 0.0
     for _ in range(8):
@@ -230,7 +234,9 @@ def test_a_server_that_is_back_and_asks_to_wait_is_waited_for_as_long_as_it_says
     assert rested(reflector, now) == now + 1.0
 
 
-def test_a_version_that_the_server_forgot_makes_a_list(reflector: Reflector, store: Store) -> None:
+def test_an_expired_resource_version_causes_a_list_while_the_old_objects_stay(
+    reflector: Reflector, store: Store
+) -> None:
     watching(reflector)
     reflector.lines([line("ADDED", widget("a", 101))], 1.0)
     reflector.lines([line("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"})], 2.0)
@@ -239,13 +245,13 @@ def test_a_version_that_the_server_forgot_makes_a_list(reflector: Reflector, sto
     assert "sendInitialEvents" in query(reflector.next(rested(reflector, 2.0)))
 
 
-def test_errors_in_the_stream_that_time_heals_go_on_from_the_same_version(reflector: Reflector) -> None:
+def test_a_transient_error_in_the_stream_resumes_from_the_same_version(reflector: Reflector) -> None:
     watching(reflector)
     reflector.lines([line("ERROR", {"kind": "Status", "code": 500, "reason": "InternalError"})], 2.0)
     assert query(reflector.next(rested(reflector, 2.0)))["resourceVersion"] == "100"
 
 
-def test_a_server_that_does_not_know_our_version_yet_is_listed(reflector: Reflector) -> None:
+def test_a_server_that_does_not_know_the_resource_version_yet_is_listed_again(reflector: Reflector) -> None:
     watching(reflector)
     reflector.closed(5.0)
     reflector.next(5.0)
@@ -258,7 +264,7 @@ def test_a_server_that_does_not_know_our_version_yet_is_listed(reflector: Reflec
     assert "resourceVersion" not in query(reflector.next(rested(reflector, 5.0)))
 
 
-def test_a_list_older_than_what_was_seen_is_refused(reflector: Reflector, store: Store) -> None:
+def test_a_list_older_than_the_store_is_refused(reflector: Reflector, store: Store) -> None:
     watching(reflector, at=100)
     reflector.lines([line("ADDED", widget("a", 101)), line("ERROR", {"kind": "Status", "code": 410})], 1.0)
     now = rested(reflector, 1.0)
@@ -272,7 +278,7 @@ def test_a_list_older_than_what_was_seen_is_refused(reflector: Reflector, store:
     assert reflector.phase is Phase.STREAMING, "it ended its list as it should, and has the present next time"
 
 
-def test_missing_rights_are_a_state_and_are_looked_at_again(reflector: Reflector, store: Store) -> None:
+def test_missing_permission_is_a_state_and_is_checked_again(reflector: Reflector, store: Store) -> None:
     reflector.next(0.0)
     reflector.failed(refusal(403, "Forbidden"), 0.0)
     assert store.state is State.FORBIDDEN
@@ -282,7 +288,7 @@ def test_missing_rights_are_a_state_and_are_looked_at_again(reflector: Reflector
     assert store.state is State.SYNCED
 
 
-def test_a_right_that_comes_back_during_a_watch_makes_it_synced_without_a_list(
+def test_a_permission_restored_during_a_watch_makes_the_store_synced_without_a_list(
     reflector: Reflector, store: Store
 ) -> None:
     watching(reflector)
@@ -296,7 +302,7 @@ def test_a_right_that_comes_back_during_a_watch_makes_it_synced_without_a_list(
     assert reflector.lists == 1
 
 
-def test_a_kind_that_goes_is_a_state_and_waits_for_its_crd(reflector: Reflector, store: Store) -> None:
+def test_a_removed_kind_is_a_state_and_waits_for_its_crd(reflector: Reflector, store: Store) -> None:
     watching(reflector)
     reflector.lines([line("ADDED", widget("a", 101))], 1.0)
     reflector.closed(5.0)
@@ -312,7 +318,7 @@ def test_a_kind_that_goes_is_a_state_and_waits_for_its_crd(reflector: Reflector,
     assert "sendInitialEvents" in query(reflector.next(before + 1))
 
 
-def test_a_stream_that_ends_at_once_is_a_failure_and_one_that_lasted_is_none(reflector: Reflector) -> None:
+def test_a_stream_that_ends_at_once_is_a_failure_and_one_that_lasted_is_not(reflector: Reflector) -> None:
     watching(reflector)
     reflector.closed(240.0)
     assert isinstance(reflector.next(240.0), Follow)
@@ -321,7 +327,7 @@ def test_a_stream_that_ends_at_once_is_a_failure_and_one_that_lasted_is_none(ref
     assert isinstance(reflector.next(240.2), Rest)
 
 
-def test_a_close_that_never_arrives_is_noticed(reflector: Reflector) -> None:
+def test_a_watch_that_is_never_closed_ends_at_its_deadline(reflector: Reflector) -> None:
     watching(reflector)
     assert reflector.deadline == 232 + 10
     reflector.silent(200.0)
@@ -331,7 +337,7 @@ def test_a_close_that_never_arrives_is_noticed(reflector: Reflector) -> None:
     assert query(reflector.next(rested(reflector, 242.0)))["resourceVersion"] == "100"
 
 
-def test_once_bookmarks_came_silence_is_noticed_sooner(reflector: Reflector) -> None:
+def test_silence_is_detected_earlier_once_bookmarks_arrived(reflector: Reflector) -> None:
     watching(reflector)
     reflector.lines([bookmark(120)], 60.0)
     assert reflector.deadline == 150.0
@@ -341,7 +347,7 @@ def test_once_bookmarks_came_silence_is_noticed_sooner(reflector: Reflector) -> 
     assert reflector.deadline == 242.0, "the end of the watch, which comes first"
 
 
-def test_a_streaming_list_that_stalls_is_noticed(reflector: Reflector) -> None:
+def test_a_stalled_streaming_list_is_detected(reflector: Reflector) -> None:
     reflector.next(0.0)
     reflector.opened(0.0)
     reflector.lines([line("ADDED", widget("a", 9))], 30.0)
@@ -351,7 +357,7 @@ def test_a_streaming_list_that_stalls_is_noticed(reflector: Reflector) -> None:
 
 
 def unmarked_end(reflector: Reflector, how: str) -> float:
-    """A streaming list that ends without the bookmark that says so."""
+    """A streaming list that ends without its final bookmark."""
     reflector.opened(0.0)
     reflector.lines([line("ADDED", widget("a", 9))], 1.0)
     reflector.lines([bookmark(10)], 50.0)
@@ -367,7 +373,9 @@ def unmarked_end(reflector: Reflector, how: str) -> float:
 
 
 @pytest.mark.parametrize("how", ["closed", "silent", "broken"])
-def test_a_streaming_list_that_is_never_ended_is_listed_by_pages(reflector: Reflector, store: Store, how: str) -> None:
+def test_a_streaming_list_without_its_end_bookmark_is_replaced_by_pages(
+    reflector: Reflector, store: Store, how: str
+) -> None:
     """As aggregated API servers were seen to do that know the parameter and not the bookmark."""
     reflector.next(0.0)
     end = unmarked_end(reflector, how)
@@ -382,7 +390,7 @@ def test_a_streaming_list_that_is_never_ended_is_listed_by_pages(reflector: Refl
 @pytest.mark.parametrize(
     ("status", "pages"), [(500, True), (501, True), (429, False), (502, False), (503, False), (504, False)]
 )
-def test_a_server_that_stumbles_over_a_streaming_list_is_listed_by_pages(
+def test_a_server_that_fails_at_streaming_lists_is_listed_in_pages(
     reflector: Reflector, status: int, pages: bool
 ) -> None:
     """One that is away or busy is none of those."""
@@ -394,14 +402,14 @@ def test_a_server_that_stumbles_over_a_streaming_list_is_listed_by_pages(
     assert (query(reflector.next(now)) == {"limit": "500"}) == pages
 
 
-def test_events_of_a_newer_server_are_passed_over(reflector: Reflector, store: Store) -> None:
+def test_unknown_types_of_watch_events_are_skipped(reflector: Reflector, store: Store) -> None:
     watching(reflector)
     reflector.lines([line("SPARKLED", widget("a", 101)), line("ADDED", widget("b", 102))], 1.0)
     assert [key.name for key in store.select_keys()] == ["b"]
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"metadata":{"resourceVersion":"5"},"items":[{}]}'])
-def test_an_answer_that_is_no_list_is_a_failure(reflector: Reflector, store: Store, body: bytes) -> None:
+def test_an_answer_that_is_not_a_list_is_a_failure(reflector: Reflector, store: Store, body: bytes) -> None:
     reflector.next(0.0)
     reflector.failed(refusal(422), 0.0)
     reflector.next(0.0)
@@ -425,7 +433,7 @@ def test_an_open_stream_may_be_silent_until_its_deadline(reflector: Reflector) -
     assert reflector.overdue(50.0 + SILENCE + 1)
 
 
-def test_a_stream_that_ended_as_it_should_is_no_silence(reflector: Reflector) -> None:
+def test_a_stream_that_ended_regularly_is_not_overdue(reflector: Reflector) -> None:
     watching(reflector)
     reflector.closed(232.0)
     assert not reflector.overdue(232.0)
@@ -433,7 +441,7 @@ def test_a_stream_that_ended_as_it_should_is_no_silence(reflector: Reflector) ->
     assert not reflector.overdue(232.0 + SILENCE), "it is being opened"
 
 
-def test_a_server_that_is_away_is_overdue_after_the_time_between_two_bookmarks(reflector: Reflector) -> None:
+def test_an_unavailable_server_is_overdue_after_the_time_between_two_bookmarks(reflector: Reflector) -> None:
     watching(reflector)
     reflector.lines([bookmark(101)], 10.0)
     reflector.failed(refusal(503), 20.0)
@@ -451,7 +459,7 @@ def test_a_server_that_is_away_is_overdue_after_the_time_between_two_bookmarks(r
     assert not reflector.overdue(now)
 
 
-def test_before_the_first_answer_there_is_nothing_to_be_late(reflector: Reflector) -> None:
+def test_nothing_is_overdue_before_the_first_answer(reflector: Reflector) -> None:
     reflector.next(0.0)
     assert not reflector.overdue(10_000.0)
 
@@ -485,7 +493,7 @@ def listed(reflector: Reflector, *objects: bytes, pages: bool) -> None:
 
 @pytest.mark.parametrize("pages", [False, True])
 @pytest.mark.parametrize("levels", [252, 260, 900, 1022, 1023])
-def test_an_object_that_is_nested_deeply_is_read_like_another(
+def test_a_deeply_nested_object_is_read_like_any_other(
     reflector: Reflector, store: Store, levels: int, pages: bool
 ) -> None:
     listed(reflector, deep("a", 3, 1), deep("deep", 4, levels), deep("z", 5, 1), pages=pages)
@@ -499,7 +507,7 @@ def test_an_object_that_is_nested_deeply_is_read_like_another(
 
 @pytest.mark.parametrize("pages", [False, True])
 @pytest.mark.parametrize("levels", [1024, 3000, 100_000])
-def test_an_object_that_cannot_be_read_is_left_out_alone(
+def test_an_object_that_cannot_be_read_is_omitted_alone(
     reflector: Reflector, store: Store, levels: int, pages: bool
 ) -> None:
     with capture_logs() as lines:
@@ -510,7 +518,7 @@ def test_an_object_that_cannot_be_read_is_left_out_alone(
     assert [(each["log_level"], each["object"]) for each in lines] == [("warning", "Widget/ns/deep")]
 
 
-def test_the_watch_goes_on_past_what_cannot_be_read_and_says_so_once(reflector: Reflector, store: Store) -> None:
+def test_the_watch_continues_after_an_unreadable_object_and_logs_it_once(reflector: Reflector, store: Store) -> None:
     watching(reflector)
     with capture_logs() as lines:
         reflector.lines(
@@ -530,7 +538,7 @@ def test_the_watch_goes_on_past_what_cannot_be_read_and_says_so_once(reflector: 
     assert query(reflector.next(200.0))["resourceVersion"] == "105"
 
 
-def test_a_list_takes_nothing_away_that_is_there_and_cannot_be_read(reflector: Reflector, store: Store) -> None:
+def test_a_list_keeps_the_stored_version_of_an_object_that_cannot_be_read(reflector: Reflector, store: Store) -> None:
     watching(reflector)
     reflector.lines([line("ADDED", widget("a", 101)), line("ADDED", widget("b", 102))], 1.0)
     with capture_logs() as lines:
@@ -544,22 +552,20 @@ def test_a_list_takes_nothing_away_that_is_there_and_cannot_be_read(reflector: R
     assert len(lines) == 1
 
 
-def test_the_end_of_what_cannot_be_read_is_understood(reflector: Reflector, store: Store) -> None:
+def test_the_deletion_of_an_unreadable_object_is_understood(reflector: Reflector, store: Store) -> None:
     watching(reflector)
     reflector.lines([line("ADDED", widget("a", 101)), event("DELETED", deep("a", 103, 3000))], 1.0)
     assert names(store) == []
 
 
-def test_a_new_object_that_cannot_be_read_is_not_taken_for_the_one_before_it(
-    reflector: Reflector, store: Store
-) -> None:
+def test_an_unreadable_object_with_a_new_uid_replaces_its_predecessor(reflector: Reflector, store: Store) -> None:
     watching(reflector)
     other = deep("a", 103, 3000).replace(b'"uid":"a"', b'"uid":"other"')
     reflector.lines([line("ADDED", widget("a", 101)), event("ADDED", other)], 1.0)
     assert names(store) == []
 
 
-def test_what_can_be_read_again_is_told_again_when_it_cannot(reflector: Reflector) -> None:
+def test_an_object_that_becomes_unreadable_again_is_logged_again(reflector: Reflector) -> None:
     watching(reflector)
     with capture_logs() as lines:
         reflector.lines(

@@ -43,7 +43,7 @@ class World(RuleBasedStateMachine):
         return Reflector(SOURCE, self.store, chance=lambda: 0.5, highest=self.store.version)
 
     def hear(self, change: Change) -> None:
-        """Whoever follows the changes knows what the store knows: nothing is told twice, out of order, or not at all."""
+        """A listener that follows the changes has the contents of the store: no change is reported twice, out of order, or not at all."""
         known = self.mirror.get(change.key)
         assert known == (None if change.old is None else (change.old.uid, change.old.version))
         if change.new is None:
@@ -88,7 +88,7 @@ class World(RuleBasedStateMachine):
         self.look_for(name)
 
     def look_for(self, name):
-        """Whoever reads looks for the object that the store has."""
+        """A live read is about the object that the store has."""
         key = ObjectKey("example.com", "Widget", f"ns-{name}", name)
         entry, live = self.store.entry(key), self.server.objects.get(name)
         if entry is not None and (live is None or live["metadata"]["uid"] != entry.uid):
@@ -98,7 +98,7 @@ class World(RuleBasedStateMachine):
 
     @rule(name=NAMES, again=st.booleans())
     def we_write_what_somebody_deletes(self, name, again):
-        """And read that it is gone, before the watch has told of either."""
+        """A live read finds it gone before the watch has reported either change."""
         self.store.put(self.server.write(name, spec={"size": 4}))
         self.delete(name, again)
         self.look_for(name)

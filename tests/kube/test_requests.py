@@ -1,4 +1,4 @@
-"""What goes over the wire, byte for byte."""
+"""Requests as they are sent, byte for byte."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROLES = ResourceInfo("clusterroles", False, False, Kind("rbac.authorization.k8s.
 WEB = ObjectKey("apps", "Deployment", "prod", "web")
 
 
-def test_paths() -> None:
+def test_request_paths_follow_group_scope_and_subresource() -> None:
     assert requests.get(DEPLOYMENTS, WEB).path == "/apis/apps/v1/namespaces/prod/deployments/web"
     assert requests.get(NODES, ObjectKey("", "Node", "", "n1")).path == "/api/v1/nodes/n1"
     assert requests.get(ROLES, ObjectKey("", "ClusterRole", "", "system:x")).path.endswith("/clusterroles/system:x")
@@ -32,7 +32,7 @@ def test_paths() -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", ".."])
-def test_no_name_can_make_a_request_for_everything(name: str) -> None:
+def test_an_empty_or_dotted_name_never_becomes_a_request_for_a_collection(name: str) -> None:
     with pytest.raises(ApiError, match="not the name"):
         requests.delete(DEPLOYMENTS, WEB._replace(name=name), uid="u")
     with pytest.raises(ApiError, match="not the name"):
@@ -40,7 +40,7 @@ def test_no_name_can_make_a_request_for_everything(name: str) -> None:
 
 
 @pytest.mark.parametrize("namespace", [".", "..", "a/b", "%2e%2e", "A", "x" * 64])
-def test_a_namespace_is_one_segment_of_a_path(namespace: str) -> None:
+def test_a_namespace_is_a_single_segment_of_the_path(namespace: str) -> None:
     for make in (
         lambda: requests.get(DEPLOYMENTS, WEB._replace(namespace=namespace)),
         lambda: requests.list_page(Source(DEPLOYMENTS, namespace), limit=1),
@@ -50,13 +50,13 @@ def test_a_namespace_is_one_segment_of_a_path(namespace: str) -> None:
             make()
 
 
-def test_a_name_cannot_leave_its_place() -> None:
+def test_a_name_is_escaped_in_the_path() -> None:
     assert requests.get(DEPLOYMENTS, WEB._replace(name="../secrets?x#y")).path.endswith(
         "/deployments/..%2Fsecrets%3Fx%23y"
     )
 
 
-def test_writes_are_strict_and_carry_their_manager() -> None:
+def test_writes_have_strict_validation_and_a_field_manager() -> None:
     for request in (
         requests.create(DEPLOYMENTS, {"metadata": {"name": "web", "namespace": "prod"}}),
         requests.replace(DEPLOYMENTS, WEB, {}),
@@ -71,13 +71,13 @@ def test_writes_are_strict_and_carry_their_manager() -> None:
     )
 
 
-def test_a_deletion_is_of_this_very_object() -> None:
+def test_a_deletion_has_preconditions_of_uid_and_version() -> None:
     body = orjson.loads(requests.delete(DEPLOYMENTS, WEB, uid="u1", version="5", propagation="Foreground").body or b"")
     assert body["preconditions"] == {"uid": "u1", "resourceVersion": "5"}
     assert body["propagationPolicy"] == "Foreground"
 
 
-def test_selectors_go_to_the_server() -> None:
+def test_selectors_are_sent_to_the_server() -> None:
     source = Source(DEPLOYMENTS, labels="a=b,c", fields="metadata.name=x", metadata_only=True)
     request = requests.watch(source, version="7", seconds=200)
     assert request.query == (
@@ -113,14 +113,14 @@ def test_proxies_are_chosen_as_kubectl_chooses_them(no_proxy: str, server: str, 
     assert proxy_for(server, environ) == ("http://proxy.corp:3128" if used else "")
 
 
-def test_what_others_nested_deeply_in_an_object_is_written_with_it() -> None:
+def test_deeply_nested_values_of_others_are_written_with_the_object() -> None:
     levels = 900
     value = orjson.loads("[" * levels + "]" * levels)
     body = requests.merge_patch(DEPLOYMENTS, WEB, {"status": value}).body
     assert body == b'{"status":' + b"[" * levels + b"]" * levels + b"}"
 
 
-def test_what_is_no_text_is_an_error_of_the_request_and_is_not_quoted() -> None:
+def test_a_body_that_is_not_valid_unicode_is_an_error_of_the_request_and_is_not_quoted() -> None:
     obj = {"metadata": {"name": "web", "namespace": "prod"}, "data": "secret\ud800"}
     made = [
         lambda: requests.create(DEPLOYMENTS, obj),

@@ -1,4 +1,4 @@
-"""Credentials that end, are refused, and take their time to be had: what the requests see of it."""
+"""Credentials that expire, are refused or load slowly, and their effect on requests."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def refusal(sent: Awaitable[Any]) -> ApiError:
     return caught.value
 
 
-def test_credentials_that_end_soon_are_used_until_there_are_others(play):
+def test_expiring_credentials_are_used_until_new_ones_are_loaded(play):
     async def story(world: World) -> None:
         world.due()
         for _ in range(3):
@@ -109,7 +109,7 @@ def test_credentials_that_end_soon_are_used_until_there_are_others(play):
     play(story)
 
 
-def test_new_credentials_that_come_at_once_are_used_at_once(play, monkeypatch):
+def test_new_credentials_that_load_quickly_are_used_at_once(play, monkeypatch):
     monkeypatch.setattr(session, "PATIENCE", 30.0)
 
     async def story(world: World) -> None:
@@ -122,7 +122,7 @@ def test_new_credentials_that_come_at_once_are_used_at_once(play, monkeypatch):
     play(story)
 
 
-def test_a_failed_look_is_one_for_all_who_asked_and_is_repeated_later(play, monkeypatch):
+def test_a_failed_load_of_credentials_serves_all_requests_and_is_retried_later(play, monkeypatch):
     monkeypatch.setattr(session, "PATIENCE", 30.0)
 
     async def story(world: World) -> None:
@@ -137,7 +137,7 @@ def test_a_failed_look_is_one_for_all_who_asked_and_is_repeated_later(play, monk
     play(story)
 
 
-def test_all_who_were_refused_wait_for_one_look(play):
+def test_all_refused_requests_wait_for_a_single_load_of_credentials(play):
     async def story(world: World) -> None:
         world.refused.add("t1")
         sent = [asyncio.ensure_future(world.client.send(READ)) for _ in range(8)]
@@ -150,7 +150,7 @@ def test_all_who_were_refused_wait_for_one_look(play):
     play(story)
 
 
-def test_all_who_were_refused_are_told_of_one_failure(play):
+def test_all_refused_requests_fail_with_the_same_error_of_the_load(play):
     async def story(world: World) -> None:
         world.refused.add("t1")
         world.source.fails = True
@@ -164,12 +164,12 @@ def test_all_who_were_refused_are_told_of_one_failure(play):
     play(story)
 
 
-def test_who_was_refused_waits_no_longer_than_for_an_answer(play):
+def test_a_refused_request_waits_for_new_credentials_no_longer_than_its_timeout(play):
     async def story(world: World) -> None:
         world.refused.add("t1")
         error = await refusal(world.client.send(replace(READ, timeout=0.3)))
         assert "none came within 0.3 s" in str(error)
-        world.source.gate.set()  # the look went on
+        world.source.gate.set()  # the load continued
         await world.client.send(READ)
         assert world.tokens[-1] == "t2"
         assert world.source.loads == [False, True]
@@ -177,7 +177,7 @@ def test_who_was_refused_waits_no_longer_than_for_an_answer(play):
     play(story)
 
 
-def test_a_refusal_while_a_look_goes_on_that_brings_nothing_forces_another(play):
+def test_a_refusal_during_a_load_that_fails_forces_another_load(play):
     async def story(world: World) -> None:
         world.due()
         await world.client.send(READ)
@@ -196,7 +196,7 @@ def test_a_refusal_while_a_look_goes_on_that_brings_nothing_forces_another(play)
     play(story)
 
 
-def test_a_session_that_is_closed_ends_the_look(play):
+def test_closing_the_session_cancels_the_load_of_credentials(play):
     async def story(world: World) -> None:
         world.due()
         await world.client.send(READ)

@@ -1,4 +1,4 @@
-"""What the engine relies on when it reads a store."""
+"""The guarantees of a store to the engine."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def changes(store: Store) -> list[Change]:
     return heard
 
 
-def test_an_object_comes_back_whole_but_for_the_managed_fields(store: Store) -> None:
+def test_an_object_is_stored_whole_except_for_its_managed_fields(store: Store) -> None:
     store.apply(widget(spec={"n": 1}, status={"ready": True}))
     read = store.get(key())
     assert read == {
@@ -67,7 +67,7 @@ def test_large_objects_are_not_kept_parsed(store: Store) -> None:
     assert store.get(key()) is not store.get(key())
 
 
-def test_a_change_of_status_is_told_from_a_change_of_anything_else(store: Store, changes: list[Change]) -> None:
+def test_a_change_of_status_is_distinguished_from_other_changes(store: Store, changes: list[Change]) -> None:
     store.apply(widget(version=5, spec={"n": 1}))
     store.apply(widget(version=6, spec={"n": 1}, status={"ready": True}))
     store.apply(widget(version=7, spec={"n": 1}, status={"ready": True}, metadata={"managedFields": []}))
@@ -77,7 +77,7 @@ def test_a_change_of_status_is_told_from_a_change_of_anything_else(store: Store,
     assert [change.outside_status for change in changes] == [True, False, False, True, True, True]
 
 
-def test_without_the_status_subresource_a_status_write_is_still_only_one_of_status(
+def test_a_status_write_without_the_subresource_still_counts_as_a_change_of_status(
     store: Store, changes: list[Change]
 ) -> None:
     """There it raises the generation."""
@@ -87,7 +87,7 @@ def test_without_the_status_subresource_a_status_write_is_still_only_one_of_stat
     assert store.get(key())["metadata"]["generation"] == 2
 
 
-def test_a_listener_that_fails_takes_nothing_from_the_others(store: Store) -> None:
+def test_a_failing_listener_does_not_stop_the_others(store: Store) -> None:
     heard: list[Change] = []
 
     def bad(change: Change) -> None:
@@ -111,7 +111,7 @@ def test_items_of_a_list_equal_objects_of_a_watch(store: Store, changes: list[Ch
     assert not changes[-1].outside_status
 
 
-def test_a_list_replaces_everything_at_once(store: Store, changes: list[Change]) -> None:
+def test_a_list_replaces_the_contents_of_the_store_when_it_is_complete(store: Store, changes: list[Change]) -> None:
     store.apply(widget("gone", 5))
     store.apply(widget("stays", 6))
     store.begin_list()
@@ -126,7 +126,7 @@ def test_a_list_replaces_everything_at_once(store: Store, changes: list[Change])
     ]
 
 
-def test_another_uid_is_another_object(store: Store, changes: list[Change]) -> None:
+def test_a_changed_uid_is_a_deletion_and_a_creation(store: Store, changes: list[Change]) -> None:
     store.apply(widget(uid="u1", version=5))
     store.apply(widget(uid="u2", version=9))
     assert [(change.old and change.old.uid, change.new and change.new.uid) for change in changes] == [
@@ -136,7 +136,7 @@ def test_another_uid_is_another_object(store: Store, changes: list[Change]) -> N
     ]
 
 
-def test_our_own_write_is_there_before_the_watch_tells_and_its_echo_is_no_change(
+def test_an_own_write_is_visible_before_its_watch_event_which_is_then_ignored(
     store: Store, changes: list[Change]
 ) -> None:
     assert store.put(widget(version=7, spec={"n": 1}))
@@ -149,7 +149,7 @@ def test_our_own_write_is_there_before_the_watch_tells_and_its_echo_is_no_change
     assert store.is_at_least("7")
 
 
-def test_an_answer_that_comes_late_changes_nothing(store: Store, changes: list[Change]) -> None:
+def test_a_late_answer_to_a_write_changes_nothing(store: Store, changes: list[Change]) -> None:
     store.apply(widget(version=7))
     assert not store.put(widget(version=6, spec={"old": True}))
     store.delete(widget(version=9))
@@ -157,7 +157,7 @@ def test_an_answer_that_comes_late_changes_nothing(store: Store, changes: list[C
     assert key() not in store
 
 
-def test_an_answer_survives_a_list_that_is_older(store: Store) -> None:
+def test_an_own_write_survives_an_older_list(store: Store) -> None:
     store.begin_list()
     store.put(widget("ours", 20))
     store.end_list(19)
@@ -167,7 +167,9 @@ def test_an_answer_survives_a_list_that_is_older(store: Store) -> None:
     assert key("ours") not in store
 
 
-def test_what_a_live_read_did_not_find_is_gone_at_once_and_stays_gone(store: Store, changes: list[Change]) -> None:
+def test_an_object_that_a_live_read_did_not_find_is_removed_and_stays_removed(
+    store: Store, changes: list[Change]
+) -> None:
     """The watch may be behind: it still tells how the object changed before it went."""
     store.put(widget(version=7))
     store.remove(key(), "another")
@@ -186,7 +188,7 @@ def test_what_a_live_read_did_not_find_is_gone_at_once_and_stays_gone(store: Sto
     assert len(changes) == 2
 
 
-def test_a_list_from_before_it_was_made_does_not_bring_back_what_is_gone(store: Store) -> None:
+def test_an_older_list_does_not_restore_a_removed_object(store: Store) -> None:
     store.begin_list()
     store.put(widget(version=7))
     store.remove(key(), "u1")
@@ -195,7 +197,7 @@ def test_a_list_from_before_it_was_made_does_not_bring_back_what_is_gone(store: 
     assert key() not in store, "the watch that follows the list tells of its life from the beginning"
 
 
-def test_another_object_of_the_name_comes_after_what_is_gone(store: Store) -> None:
+def test_a_new_object_of_the_same_name_replaces_a_removed_one(store: Store) -> None:
     store.put(widget(version=7, uid="u2"))
     store.remove(key(), "u2")
     store.apply(widget(version=5, uid="u1"))
@@ -207,8 +209,8 @@ def test_another_object_of_the_name_comes_after_what_is_gone(store: Store) -> No
     assert key() not in store
 
 
-def test_what_lost_our_label_may_get_it_back(store: Store) -> None:
-    """There the object goes on, and only its versions up to the one that was read are of no interest."""
+def test_an_object_that_lost_its_label_is_restored_when_it_regains_it(store: Store) -> None:
+    """The object still exists, and only its versions up to the live read are ignored."""
     store.put(widget(version=7))
     store.remove(key(), "u1", "9")
     store.apply(widget(version=8))
@@ -219,7 +221,7 @@ def test_what_lost_our_label_may_get_it_back(store: Store) -> None:
     assert key() in store, "the watch knows better by now"
 
 
-def test_what_is_gone_is_not_remembered_for_ever(store: Store) -> None:
+def test_removed_objects_are_not_remembered_for_ever(store: Store) -> None:
     for version, name in enumerate("abc", start=5):
         store.put(widget(name, version))
         store.remove(key(name), "u1")
@@ -230,14 +232,14 @@ def test_what_is_gone_is_not_remembered_for_ever(store: Store) -> None:
     assert store._ended == {}
 
 
-def test_a_put_leaves_what_it_was_given_as_it_was(store: Store) -> None:
+def test_a_put_does_not_modify_its_argument(store: Store) -> None:
     given = widget(version=7)
     before = orjson.dumps(given)
     store.put(given)
     assert orjson.dumps(given) == before
 
 
-def test_children_are_found_by_label_and_follow_it(store: Store) -> None:
+def test_children_are_indexed_by_their_part_of_label(store: Store) -> None:
     def labelled(name: str, version: int, part_of: str | None) -> dict[str, Any]:
         return widget(name, version, uid=name, metadata={"labels": {"ruleop.dev/part-of": part_of} if part_of else {}})
 
@@ -260,7 +262,7 @@ def test_objects_are_selected_by_namespace_and_sorted(store: Store) -> None:
     assert store.select("z") == []
 
 
-def test_a_kind_that_is_no_longer_served_takes_its_objects_along(store: Store, changes: list[Change]) -> None:
+def test_a_kind_that_is_no_longer_served_removes_its_objects(store: Store, changes: list[Change]) -> None:
     store.apply(widget())
     states: list[State] = []
     store.subscribe_state(lambda each: states.append(each.state))
@@ -273,7 +275,7 @@ def test_a_kind_that_is_no_longer_served_takes_its_objects_along(store: Store, c
     assert states == [State.FORBIDDEN, State.UNSERVED]
 
 
-def test_a_store_of_metadata_keeps_metadata(changes: list[Change]) -> None:
+def test_a_metadata_only_store_keeps_only_metadata(changes: list[Change]) -> None:
     store = Store(replace(SOURCE, metadata_only=True))
     store.apply(widget(version=5, spec={"big": "x" * 1000}))
     assert store.get(key()) == {
@@ -283,12 +285,12 @@ def test_a_store_of_metadata_keeps_metadata(changes: list[Change]) -> None:
     }
 
 
-def test_versions_are_numbers() -> None:
+def test_resource_versions_are_compared_as_numbers() -> None:
     assert parse_version("10") > parse_version("9")
     assert [parse_version(text) for text in ("", None, "abc", "-1", "٣x")] == [0, 0, 0, 0, 0]
 
 
-def test_who_unsubscribes_hears_nothing(store: Store) -> None:
+def test_an_unsubscribed_listener_receives_nothing(store: Store) -> None:
     heard: list[Change] = []
     end = store.subscribe(heard.append)
     end()
@@ -297,7 +299,7 @@ def test_who_unsubscribes_hears_nothing(store: Store) -> None:
     assert store.statistics().objects == 1
 
 
-def test_memory_is_about_the_json() -> None:
+def test_an_object_takes_about_as_much_memory_as_its_json() -> None:
     """Objects of 4 KB, as the server sends them; measured as what Python allocates."""
     containers = [
         {"name": f"c{i}", "image": "example.com/image:1", "env": [{"name": "A", "value": "b" * 100}]} for i in range(18)
@@ -325,7 +327,7 @@ def test_memory_is_about_the_json() -> None:
     assert held / 300 / size < 1.3
 
 
-def test_what_a_store_does_not_select_is_not_kept(changes: list[Change]) -> None:
+def test_objects_that_the_store_does_not_select_are_not_kept(changes: list[Change]) -> None:
     store = Store(SOURCE, lambda key, metadata: key.name.startswith("a") and "owner" in (metadata.get("labels") or {}))
     store.subscribe(changes.append)
     ours: dict[str, Any] = {"metadata": {"labels": {"owner": "x"}}}
@@ -347,7 +349,7 @@ def test_what_a_store_does_not_select_is_not_kept(changes: list[Change]) -> None
     assert not len(store)
 
 
-def test_children_are_added_and_removed_in_any_order_and_number() -> None:
+def test_children_stay_sorted_when_added_and_removed_in_any_order() -> None:
     store = Store(SOURCE)
     names = [f"w{number:03}" for number in range(100)]
     for version, name in enumerate((names[number * 37 % 100] for number in range(100)), start=1):

@@ -1,4 +1,4 @@
-"""Connections: kept, broken, given up, refused. The server says every byte; plain and over TLS."""
+"""Connections: reused, broken, abandoned, refused; plain and over TLS, against a scripted server."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def play(request: pytest.FixtureRequest, certificates: Certificates) -> Callable
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             asyncio.run(main())
-            gc.collect()  # a socket that is still open would say so now
+            gc.collect()  # a socket that is still open would warn now
 
     return run
 
@@ -117,7 +117,7 @@ async def fine(exchange: Exchange) -> None:
 # Kept connections
 
 
-def test_one_connection_serves_one_request_after_the_other(play: Callable[..., None]) -> None:
+def test_requests_in_sequence_share_one_connection(play: Callable[..., None]) -> None:
     async def story(world: World) -> None:
         for _ in range(3):
             assert await world.client.send(READ) == {"fine": True}
@@ -130,7 +130,7 @@ def test_one_connection_serves_one_request_after_the_other(play: Callable[..., N
     play(fine, story)
 
 
-def test_a_connection_that_the_server_ends_with_its_answer_is_not_used_again(play: Callable[..., None]) -> None:
+def test_a_connection_closed_by_the_server_after_its_answer_is_not_reused(play: Callable[..., None]) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.answer(b"{}", Connection="close")
 
@@ -143,7 +143,9 @@ def test_a_connection_that_the_server_ends_with_its_answer_is_not_used_again(pla
 
 
 @pytest.mark.parametrize("how", ["closes", "says something"])
-def test_a_idle_connection_on_which_the_server_moves_is_thrown_away(play: Callable[..., None], how: str) -> None:
+def test_an_idle_connection_on_which_the_server_sends_or_closes_is_discarded(
+    play: Callable[..., None], how: str
+) -> None:
     async def story(world: World) -> None:
         await world.client.send(READ)
         writer = world.connections[0]
@@ -159,7 +161,7 @@ def test_a_idle_connection_on_which_the_server_moves_is_thrown_away(play: Callab
     play(fine, story)
 
 
-def test_a_goodbye_that_the_loop_has_not_read_yet_counts_too(play: Callable[..., None]) -> None:
+def test_a_close_that_the_event_loop_has_not_read_yet_is_detected(play: Callable[..., None]) -> None:
     """A write on that connection would be one of which nobody knows whether it was done."""
 
     async def story(world: World) -> None:
@@ -178,9 +180,7 @@ def test_a_goodbye_that_the_loop_has_not_read_yet_counts_too(play: Callable[...,
     play(fine, story)
 
 
-def test_a_connection_rests_for_a_while_and_is_closed_then(
-    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_idle_connection_is_closed_after_a_while(play: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "IDLE", 0.1)
 
     async def story(world: World) -> None:
@@ -190,7 +190,7 @@ def test_a_connection_rests_for_a_while_and_is_closed_then(
     play(fine, story)
 
 
-def test_a_connection_that_is_over_its_time_is_not_used_by_a_loop_that_is_late(
+def test_an_idle_connection_past_its_time_is_not_reused_by_a_late_event_loop(
     play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "IDLE", 0.1)
@@ -220,7 +220,7 @@ def closing_the_second(*, after: bytes = b"") -> Callable[[Exchange], Awaitable[
     return handler
 
 
-def test_a_read_on_a_kept_connection_that_breaks_is_sent_once_more_on_a_new_one(play: Callable[..., None]) -> None:
+def test_a_read_that_fails_on_a_reused_connection_is_sent_again_on_a_new_one(play: Callable[..., None]) -> None:
     async def story(world: World) -> None:
         await world.client.send(READ)
         assert await world.client.send(READ) == {"fine": True}
@@ -230,7 +230,7 @@ def test_a_read_on_a_kept_connection_that_breaks_is_sent_once_more_on_a_new_one(
     play(closing_the_second(), story)
 
 
-def test_a_write_on_a_kept_connection_that_breaks_is_not_sent_again(play: Callable[..., None]) -> None:
+def test_a_write_that_fails_on_a_reused_connection_is_not_sent_again(play: Callable[..., None]) -> None:
     async def story(world: World) -> None:
         await world.client.send(READ)
         error = await problem_of(world.client.send(WRITE))
@@ -241,7 +241,7 @@ def test_a_write_on_a_kept_connection_that_breaks_is_not_sent_again(play: Callab
     play(closing_the_second(), story)
 
 
-def test_a_read_that_was_answered_in_part_is_not_sent_again(play: Callable[..., None]) -> None:
+def test_a_read_with_a_partial_answer_is_not_sent_again(play: Callable[..., None]) -> None:
     async def story(world: World) -> None:
         await world.client.send(READ)
         error = await problem_of(world.client.send(READ))
@@ -251,7 +251,7 @@ def test_a_read_that_was_answered_in_part_is_not_sent_again(play: Callable[..., 
     play(closing_the_second(after=b"HTTP/1.1 200"), story)
 
 
-def test_a_read_on_a_new_connection_that_breaks_is_not_sent_again(play: Callable[..., None]) -> None:
+def test_a_read_that_fails_on_a_new_connection_is_not_sent_again(play: Callable[..., None]) -> None:
     async def handler(exchange: Exchange) -> None:
         exchange.reset()
 
@@ -274,7 +274,7 @@ def test_a_read_on_a_new_connection_that_breaks_is_not_sent_again(play: Callable
     ],
 )
 @pytest.mark.parametrize("asked", [READ, WRITE])
-def test_garbage_is_told_at_once_and_ends_the_connection(
+def test_malformed_answers_are_reported_at_once_and_close_the_connection(
     play: Callable[..., None], said: bytes, told: str, asked: requests.Request
 ) -> None:
     async def handler(exchange: Exchange) -> None:
@@ -310,7 +310,7 @@ def test_a_connection_that_is_closed_at_any_byte_of_the_answer_is_an_error(play:
     play(handler, story)
 
 
-def test_an_answer_that_drips_is_read(play: Callable[..., None]) -> None:
+def test_an_answer_that_arrives_byte_by_byte_is_read(play: Callable[..., None]) -> None:
     async def handler(exchange: Exchange) -> None:
         for byte in WHOLE:
             await exchange.raw(bytes([byte]))
@@ -322,7 +322,7 @@ def test_an_answer_that_drips_is_read(play: Callable[..., None]) -> None:
     play(handler, story)
 
 
-def test_a_head_that_never_ends_is_given_up_when_the_time_is_over(play: Callable[..., None]) -> None:
+def test_an_endless_header_ends_at_the_timeout(play: Callable[..., None]) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.raw(b"HTTP/1.1 200 OK\r\n")
         while True:
@@ -337,7 +337,7 @@ def test_a_head_that_never_ends_is_given_up_when_the_time_is_over(play: Callable
     play(handler, story)
 
 
-def test_an_answer_that_is_not_json_is_an_error_like_any_other(play: Callable[..., None]) -> None:
+def test_an_answer_that_is_not_json_is_a_server_error(play: Callable[..., None]) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.answer(b"<html>please log in</html>")
 
@@ -349,7 +349,7 @@ def test_an_answer_that_is_not_json_is_an_error_like_any_other(play: Callable[..
     play(handler, story)
 
 
-def test_an_answer_larger_than_any_is_not_read_to_its_end(
+def test_an_answer_above_the_maximum_size_is_not_read_to_its_end(
     play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http, "LARGEST", 104_857)
@@ -377,7 +377,7 @@ def test_answers_and_lines_have_a_maximum_size() -> None:
 # Time and cancellation
 
 
-def test_a_cancelled_request_ends_its_connection_whatever_it_waits_for(play: Callable[..., None]) -> None:
+def test_cancelling_a_request_closes_its_connection_at_any_stage(play: Callable[..., None]) -> None:
     async def handler(exchange: Exchange) -> None:
         if exchange.path == "/head":
             await exchange.raw(WHOLE[:20])
@@ -405,7 +405,7 @@ def test_a_cancelled_request_ends_its_connection_whatever_it_waits_for(play: Cal
     play(handler, story)
 
 
-def test_a_request_that_is_cancelled_when_its_answer_has_just_come_ends_its_connection(
+def test_cancelling_a_request_as_its_answer_arrives_closes_its_connection(
     play: Callable[..., None],
 ) -> None:
     task: asyncio.Future[Any]
@@ -432,7 +432,7 @@ def test_a_request_that_is_cancelled_when_its_answer_has_just_come_ends_its_conn
     play(fine, story)
 
 
-def test_a_request_that_is_cancelled_while_it_connects_leaves_nothing_open(certificates: Certificates) -> None:
+def test_cancelling_a_request_while_it_connects_leaves_nothing_open(certificates: Certificates) -> None:
     """A server that takes the connection, and says nothing in the handshake."""
 
     async def main() -> None:
@@ -461,7 +461,7 @@ def test_a_request_that_is_cancelled_while_it_connects_leaves_nothing_open(certi
         gc.collect()
 
 
-def test_a_handshake_that_does_not_end_was_no_connection(
+def test_a_tls_handshake_timeout_means_that_nothing_was_sent(
     certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing was sent, so a write did not happen."""
@@ -482,7 +482,7 @@ def test_a_handshake_that_does_not_end_was_no_connection(
     asyncio.run(main())
 
 
-def test_a_server_that_speaks_no_tls_was_no_connection(certificates: Certificates) -> None:
+def test_a_server_without_tls_means_that_nothing_was_sent(certificates: Certificates) -> None:
     async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent something else\n")
@@ -509,7 +509,7 @@ def test_a_server_that_speaks_no_tls_was_no_connection(certificates: Certificate
         ("subjectAltName=DNS:named.example.com", ""),
     ],
 )
-def test_a_common_name_is_not_a_host_name(certificates: Certificates, names: str, why: str) -> None:
+def test_the_common_name_of_a_certificate_is_not_a_host_name(certificates: Certificates, names: str, why: str) -> None:
     certificates.sign("named.example.com", names)
     server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server_tls.load_cert_chain(certificates.path("named.example.com.crt"), certificates.path("named.example.com.key"))
@@ -555,7 +555,7 @@ def over_tls(
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_both_versions_of_tls_carry_much_in_both_directions(
+def test_large_bodies_pass_in_both_directions_with_tls_1_2_and_1_3(
     certificates: Certificates, version: ssl.TLSVersion
 ) -> None:
     async def handler(exchange: Exchange) -> None:
@@ -575,7 +575,7 @@ def under_tls(exchange: Exchange) -> asyncio.Transport:
     return transport._ssl_protocol._transport
 
 
-def test_an_answer_that_ends_without_the_goodbye_of_tls_is_a_cut_one(certificates: Certificates) -> None:
+def test_an_answer_that_ends_without_a_tls_close_notify_is_truncated(certificates: Certificates) -> None:
     """It has no length, so its end is the connection's; and anybody on the way can end that."""
 
     async def handler(exchange: Exchange) -> None:
@@ -595,7 +595,7 @@ def test_an_answer_that_ends_without_the_goodbye_of_tls_is_a_cut_one(certificate
     over_tls(handler, story, certificates)
 
 
-def test_what_somebody_else_puts_into_a_connection_breaks_it(certificates: Certificates) -> None:
+def test_injected_bytes_break_a_tls_connection(certificates: Certificates) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.open()
         under_tls(exchange).write(b"\x17\x03\x03\x00\x20" + b"x" * 32)
@@ -608,7 +608,7 @@ def test_what_somebody_else_puts_into_a_connection_breaks_it(certificates: Certi
     over_tls(handler, story, certificates)
 
 
-def test_closing_the_session_ends_what_is_on_its_way(play: Callable[..., None]) -> None:
+def test_closing_the_session_ends_pending_requests(play: Callable[..., None]) -> None:
     async def handler(exchange: Exchange) -> None:
         await asyncio.Event().wait()
 
@@ -622,7 +622,7 @@ def test_closing_the_session_ends_what_is_on_its_way(play: Callable[..., None]) 
     play(handler, story)
 
 
-def test_closing_the_session_ends_what_still_connects(certificates: Certificates) -> None:
+def test_closing_the_session_ends_a_pending_handshake(certificates: Certificates) -> None:
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             access = Access(
@@ -640,7 +640,7 @@ def test_closing_the_session_ends_what_still_connects(certificates: Certificates
     asyncio.run(main())
 
 
-def test_closing_the_session_ends_what_is_connected_at_that_moment(
+def test_closing_the_session_ends_a_connection_that_was_just_established(
     certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other side has the connection, and the loop does not know yet that it has one."""
@@ -673,7 +673,7 @@ def test_closing_the_session_ends_what_is_connected_at_that_moment(
     asyncio.run(main())
 
 
-def test_other_certificates_leave_a_watch_its_connection_until_it_ends(play: Callable[..., None]) -> None:
+def test_a_renewed_certificate_leaves_a_running_watch_its_connection(play: Callable[..., None]) -> None:
     go_on = asyncio.Event()
 
     async def handler(exchange: Exchange) -> None:
@@ -716,7 +716,7 @@ async def open_watch(world: World, seconds: float = 30.0) -> AsyncIterator[list[
                 return
 
 
-def test_a_watch_that_ends_properly_gives_its_connection_back(play: Callable[..., None]) -> None:
+def test_a_watch_that_ends_properly_returns_its_connection_to_the_pool(play: Callable[..., None]) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.open()
         await exchange.chunk(b"one\ntw")
@@ -731,7 +731,7 @@ def test_a_watch_that_ends_properly_gives_its_connection_back(play: Callable[...
     play(handler, story)
 
 
-def test_a_watch_that_breaks_tells_what_came_before(play: Callable[..., None]) -> None:
+def test_a_broken_watch_delivers_the_lines_before_the_error(play: Callable[..., None]) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.open()
         await exchange.chunk(b"one\n")
@@ -747,7 +747,7 @@ def test_a_watch_that_breaks_tells_what_came_before(play: Callable[..., None]) -
     play(handler, story)
 
 
-def test_a_watch_on_which_nothing_comes_says_so_and_lives_on(play: Callable[..., None]) -> None:
+def test_a_silent_watch_returns_no_lines_and_stays_open(play: Callable[..., None]) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.open()
         await asyncio.sleep(0.1)
@@ -766,7 +766,7 @@ def test_a_watch_on_which_nothing_comes_says_so_and_lives_on(play: Callable[...,
     play(handler, story)
 
 
-def test_a_line_that_does_not_end_is_over_with_the_deadline() -> None:
+def test_an_endless_line_ends_at_the_deadline() -> None:
     class Endless:
         reads = 0
 
@@ -785,7 +785,7 @@ def test_a_line_that_does_not_end_is_over_with_the_deadline() -> None:
 
 
 @pytest.mark.parametrize("end", [b"", b"\n"])
-def test_a_line_longer_than_any_object_ends_the_watch(
+def test_a_line_above_the_maximum_length_ends_the_watch(
     play: Callable[..., None], monkeypatch: pytest.MonkeyPatch, end: bytes
 ) -> None:
     monkeypatch.setattr("ruleop.kube.client.client.LONGEST_LINE", 1 << 20)
@@ -806,7 +806,7 @@ def test_a_line_longer_than_any_object_ends_the_watch(
     play(handler, story)
 
 
-def test_a_watch_that_nobody_reads_stops_its_sender(play: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watch_that_is_not_read_stops_its_sender(play: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "UNREAD", 100_000)
     line, sent, stopped = b"x" * 9_999 + b"\n", 0, False
 
@@ -836,7 +836,7 @@ def test_a_watch_that_nobody_reads_stops_its_sender(play: Callable[..., None], m
     play(handler, story)
 
 
-def test_a_watch_that_has_ended_and_was_not_read_leaves_a_good_connection(
+def test_a_finished_watch_that_was_not_read_leaves_a_reusable_connection(
     play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http, "UNREAD", 10)
@@ -857,7 +857,9 @@ def test_a_watch_that_has_ended_and_was_not_read_leaves_a_good_connection(
     play(handler, story)
 
 
-def test_a_refused_watch_is_read_to_its_end_in_time(play: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_body_of_a_refused_watch_is_read_with_a_timeout(
+    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("ruleop.kube.client.client.OPEN_TIMEOUT", 0.5)
 
     async def handler(exchange: Exchange) -> None:
@@ -911,13 +913,13 @@ def refused(access: Access, request: requests.Request = READ) -> ApiError:
     return asyncio.run(main())
 
 
-def test_a_server_below_a_path() -> None:
+def test_a_base_path_of_the_server_precedes_every_path() -> None:
     for end in ("", "/"):
         exchange = seen(lambda server, end=end: Access(f"{server.address}/k8s/clusters/c-abc{end}"))
         assert exchange.path == "/k8s/clusters/c-abc/apis/example.com/v1/namespaces/ns/widgets/a"
 
 
-def test_a_user_in_the_address_and_one_beside_it() -> None:
+def test_credentials_in_the_server_url_are_sent_unless_others_are_given() -> None:
     def address(server: Recorder) -> str:
         return server.address.replace("://", "://joe:p%40ss@")
 
@@ -928,20 +930,20 @@ def test_a_user_in_the_address_and_one_beside_it() -> None:
     assert seen(lambda server: Access(address(server), "Bearer x")).headers["authorization"] == "Bearer x"
 
 
-def test_a_write_without_a_body_has_a_length() -> None:
+def test_a_write_without_a_body_has_a_content_length_of_zero() -> None:
     exchange = seen(lambda server: Access(server.address), requests.Request("POST", "/x", "create", "x"))
     assert exchange.headers["content-length"] == "0"
 
 
 @pytest.mark.parametrize("token", ["two\r\nX-Evil: 1", "two\nlines", "nul\0", "ä"])
-def test_a_token_that_would_be_more_than_a_header_is_not_sent_and_not_told(token: str) -> None:
+def test_a_token_that_is_not_a_valid_header_is_neither_sent_nor_quoted(token: str) -> None:
     error = refused(Access("http://127.0.0.1:1", f"Bearer {token}"))
     assert "characters that no header can carry" in error.text
     assert token not in error.text
 
 
 @pytest.mark.parametrize("path", ["/a b", "/a\r\nX-Evil: 1", "/ä", "/a?b c"])
-def test_a_path_that_would_be_more_than_a_path_is_not_sent(path: str) -> None:
+def test_an_invalid_request_path_is_not_sent(path: str) -> None:
     assert "is not a valid request path" in refused(Access("http://127.0.0.1:1"), requests.document(path)).text
 
 
@@ -949,7 +951,7 @@ def test_a_path_that_would_be_more_than_a_path_is_not_sent(path: str) -> None:
     "server",
     ["htp://x", "https://", "https://h:99999", "https://h:x", "https://a b", "https://[::1", "x", "http://h/a b"],
 )
-def test_what_is_no_server_is_told(server: str) -> None:
+def test_an_invalid_server_url_is_reported(server: str) -> None:
     error = refused(Access(server))
     shown = "http://h" if server == "http://h/a b" else server
     assert error.text == f"{shown} is not a valid server URL"
@@ -972,7 +974,7 @@ def test_what_is_no_server_is_told(server: str) -> None:
         ("https://joe:s3cret://s3cret@h", "https://h"),
     ],
 )
-def test_of_a_server_only_host_and_port_are_shown(server: str, shown: str) -> None:
+def test_only_scheme_host_and_port_of_the_server_url_are_shown(server: str, shown: str) -> None:
     assert Access(server).address == shown
 
 
@@ -980,7 +982,7 @@ def test_of_a_server_only_host_and_port_are_shown(server: str, shown: str) -> No
     "server", ["http://joe:s3cret@127.0.0.1:1/s3cret", "http://joe:s3cret@h:99999", "https://joe:s3cret/s3cret@h"]
 )
 @pytest.mark.parametrize("authorization", ["", "Bearer \r\n"])
-def test_a_password_in_the_servers_address_is_in_no_error(server: str, authorization: str) -> None:
+def test_a_password_in_the_server_url_is_in_no_error(server: str, authorization: str) -> None:
     assert "s3cret" not in str(refused(Access(server, authorization)))
 
 
@@ -995,11 +997,11 @@ def test_the_session_shows_only_host_and_port() -> None:
     assert asyncio.run(main()) == "https://h:6443"
 
 
-def test_a_name_that_nobody_knows_is_told() -> None:
+def test_an_unresolvable_host_name_is_reported() -> None:
     assert "http://nobody.invalid cannot be reached: " in refused(Access("http://nobody.invalid")).text
 
 
-def test_a_name_with_several_addresses_is_tried_at_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_address_of_a_host_name_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     known = socket.getaddrinfo
 
     def addresses(host: str, port: int, *rest: Any, **options: Any) -> list[Any]:
@@ -1023,7 +1025,7 @@ def has_ipv6() -> bool:
     return False
 
 
-def test_an_address_of_ipv6_has_brackets() -> None:
+def test_an_ipv6_address_is_written_in_brackets() -> None:
     """Where there is no IPv6, at least the error names the address without them."""
 
     async def main() -> None:
@@ -1049,7 +1051,7 @@ def test_an_address_of_ipv6_has_brackets() -> None:
 
 
 class Proxy:
-    """Answers CONNECT with what it is told to say, and pipes then."""
+    """Answers CONNECT with a given answer, and pipes then."""
 
     def __init__(self, says: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n") -> None:
         self.says = says
@@ -1098,7 +1100,7 @@ def through(
 
 @pytest.mark.parametrize("secure", [False, True])
 @pytest.mark.parametrize("says", [b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.0 200 Connection established\r\nX: y\r\n\r\n"])
-def test_a_tunnel_is_asked_for_once_and_kept(certificates: Certificates, secure: bool, says: bytes) -> None:
+def test_a_proxy_tunnel_is_opened_once_and_reused(certificates: Certificates, secure: bool, says: bytes) -> None:
     proxy = Proxy(says)
     arrived = through(proxy, certificates, times=3, tls=certificates.server_context() if secure else None)
     assert [each.headers["authorization"] for each in arrived] == ["Bearer x"] * 3
@@ -1107,7 +1109,7 @@ def test_a_tunnel_is_asked_for_once_and_kept(certificates: Certificates, secure:
     assert "Bearer" not in proxy.asked[0], "the proxy has no business with it"
 
 
-def test_a_proxy_with_a_password(certificates: Certificates) -> None:
+def test_the_password_of_the_proxy_is_sent_to_the_proxy_alone(certificates: Certificates) -> None:
     proxy = Proxy()
     arrived = through(proxy, certificates, login="joe:p%40ss@")
     assert "\r\nProxy-Authorization: Basic " + base64.b64encode(b"joe:p@ss").decode() + "\r\n" in proxy.asked[0]
@@ -1126,7 +1128,9 @@ def test_a_proxy_with_a_password(certificates: Certificates) -> None:
         (b"", "the connection ended without an answer"),
     ],
 )
-def test_a_proxy_that_refuses_is_told_and_nothing_was_sent(certificates: Certificates, says: bytes, told: str) -> None:
+def test_a_tunnel_refused_by_the_proxy_is_reported_and_nothing_was_sent(
+    certificates: Certificates, says: bytes, told: str
+) -> None:
     with pytest.raises(
         ApiError, match=rf"the proxy rejected the connection to https://127.0.0.1:[0-9]+: {told}"
     ) as caught:
@@ -1134,7 +1138,7 @@ def test_a_proxy_that_refuses_is_told_and_nothing_was_sent(certificates: Certifi
     assert caught.value.problem is Problem.UNREACHABLE
 
 
-def test_a_plain_server_through_a_proxy_is_asked_for_by_its_whole_address() -> None:
+def test_a_plain_http_server_behind_a_proxy_is_requested_by_its_absolute_url() -> None:
     lines: list[str] = []
 
     async def main() -> None:
@@ -1155,20 +1159,20 @@ def test_a_plain_server_through_a_proxy_is_asked_for_by_its_whole_address() -> N
 
 
 @pytest.mark.parametrize("proxy", ["socks5://joe:secret@127.0.0.1:1", "http://", "foo", "http://joe:secret@h:99999"])
-def test_a_proxy_that_is_none_is_told_without_its_password(proxy: str) -> None:
+def test_an_invalid_proxy_url_is_reported_without_its_password(proxy: str) -> None:
     error = refused(Access("https://127.0.0.1:1", proxy=proxy))
     assert "the proxy cannot be used" in error.text
     assert "secret" not in error.text
 
 
-def test_a_proxy_that_is_not_there_is_told() -> None:
+def test_an_unreachable_proxy_is_reported() -> None:
     assert (
         "the proxy cannot be reached: "
         in refused(Access("https://127.0.0.1:1", proxy="http://joe:secret@127.0.0.1:1")).text
     )
 
 
-def test_a_proxy_that_is_not_trusted_is_told(certificates: Certificates) -> None:
+def test_an_untrusted_proxy_certificate_is_reported(certificates: Certificates) -> None:
     proxy = Proxy()
 
     async def main() -> ApiError:

@@ -1,4 +1,4 @@
-"""What a watcher says when it does not go on: once, in words that tell what to do, and a warning only where somebody has to know."""
+"""The log of an interrupted watch: one line that says what to do, and a warning only where someone has to act."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def refused(status: int, times: int) -> list[dict[str, Any]]:
     return list(lines)
 
 
-def test_a_server_that_asks_to_wait_is_no_warning() -> None:
+def test_a_throttled_watch_is_logged_as_information() -> None:
     """A kind that was defined a moment ago is like that."""
     lines = refused(429, 1)
     assert [(line["log_level"], line["event"]) for line in lines] == [
@@ -75,7 +75,7 @@ def test_a_server_that_asks_to_wait_is_no_warning() -> None:
     ]
 
 
-def test_a_missing_right_is_told_once_and_which() -> None:
+def test_a_missing_permission_is_logged_once_with_what_to_grant() -> None:
     first, *others = refused(403, 3)
     assert (first["log_level"], first["event"]) == ("warning", "not permitted to watch; will retry")
     assert first["grant"] == "get, list, watch on configmaps in all namespaces"
@@ -83,17 +83,17 @@ def test_a_missing_right_is_told_once_and_which() -> None:
     assert [line["event"] for line in others] == ["watch resumed"]
 
 
-def test_of_a_kind_that_is_not_served_the_engine_speaks_and_not_each_watch() -> None:
+def test_the_watch_of_an_unserved_kind_is_logged_at_debug_level_only() -> None:
     assert {line["log_level"] for line in refused(404, 3)} == {"debug"}
 
 
 @pytest.mark.parametrize("status", [500, 503])
-def test_trouble_of_the_server_is_a_warning_once_and_its_end_is_told(status: int) -> None:
+def test_a_server_error_is_a_single_warning_and_the_resumed_watch_is_logged(status: int) -> None:
     lines = refused(status, 3)
     assert [line["event"] for line in lines] == ["watch interrupted", "watch resumed"]
 
 
-def test_a_stream_of_something_else_is_a_warning_once() -> None:
+def test_a_stream_of_html_is_a_single_warning() -> None:
     """Each time it is opened as if all were well."""
 
     async def handle(exchange: Exchange) -> None:
@@ -124,13 +124,13 @@ def test_a_stream_of_something_else_is_a_warning_once() -> None:
 
 
 @pytest.mark.parametrize(("status", "times"), [(500, 1), (503, 1), (403, 0), (429, 0)])
-def test_a_server_that_was_away_and_answers_again_is_told_once(status: int, times: int) -> None:
+def test_a_server_that_answers_again_is_reported_once(status: int, times: int) -> None:
     """A refusal is an answer, too."""
     refused(status, 3)
     assert len(regained) == times
 
 
-def test_when_one_watch_goes_on_those_that_were_cut_off_do_not_wait_for_their_turn() -> None:
+def test_when_a_watch_resumes_other_interrupted_watches_retry_at_once() -> None:
     informers = Informers(None, lambda _kind: None, (), changed=lambda *_: None, state_changed=lambda *_: None)  # type: ignore[arg-type]
     watchers = [SimpleNamespace(cut_off=cut_off, wake=mock.Mock()) for cut_off in (True, False, True)]
     informer = informers.informers[WatchSpec(MAPS.kind)] = Informer(WatchSpec(MAPS.kind))

@@ -35,6 +35,7 @@ class Shape:
     files: dict[str, str] = field(default_factory=dict)
     prepare: Callable[[Harness], History] = lambda _: History.NONE
     reported_only: bool = False  # the limit is exceeded by the status, which does not stop the children
+    slow: bool = False  # left to `make test-all`
 
     def harness(self) -> Harness:
         return Harness.of(self.body, self.spec(), **self.files)
@@ -399,6 +400,7 @@ SHAPES = [
         "",
         {},
         created,
+        slow=True,
     ),
     Shape(
         "256 patterns",
@@ -477,6 +479,7 @@ SHAPES = [
         WORK,
         of_each("  a: '{{ item }}'\n"),
         with_other_items,
+        slow=True,
     ),
     Shape(
         "an edit of 3,000 small children",
@@ -485,6 +488,7 @@ SHAPES = [
         "",
         of_each("  a: '{{ item }}'\n"),
         with_other_items,
+        slow=True,
     ),
     Shape(
         "an edit of 1,000 Deployments",
@@ -507,6 +511,7 @@ SHAPES = [
         lambda: {"items": dict.fromkeys(texts(2000), "v")},
         WORK,
         template("  a:\n  {% for x in spec['items'] %}\n  - {{ spec['items'].items() }}\n  {% endfor %}\n"),
+        slow=True,
     ),
     Shape(
         "dict2items of a mapping, kept by a loop",
@@ -572,6 +577,7 @@ SHAPES = [
         lambda: {"items": {f"a{number}": deep(80) for number in range(1000)}},
         MEMORY,
         template("  a: {{ spec['items'] }}\n"),
+        slow=True,
     ),
     Shape(
         "deep mappings in a child that the resource changes",

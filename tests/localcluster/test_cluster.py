@@ -1,4 +1,4 @@
-"""The cluster as its users get it: the fixture, the kubeconfig, the state file, the faults, the official client."""
+"""The cluster as tests use it: the fixture, the kubeconfig, the state file, the faults, the official client."""
 
 import json
 import threading
@@ -35,17 +35,17 @@ def names(cluster):
     return [each["metadata"]["name"] for each in found["items"] if each["metadata"]["name"] != "kube-root-ca.crt"]
 
 
-def test_the_fixture_is_a_new_cluster_for_each_test(kube_cluster):
+def test_the_fixture_starts_with_an_empty_cluster(kube_cluster):
     assert names(kube_cluster) == []
     assert call(kube_cluster, "POST", MAPS, config_map("a"))[0] == 201
     assert names(kube_cluster) == ["a"]
 
 
-def test_the_fixture_is_a_new_cluster_for_each_test_as_the_next_one_sees(kube_cluster):
+def test_the_fixture_does_not_share_objects_with_the_previous_test(kube_cluster):
     assert names(kube_cluster) == []
 
 
-def test_the_address_without_its_token_is_refused(kube_cluster):
+def test_a_request_without_the_token_is_refused(kube_cluster):
     address = f"http://127.0.0.1:{kube_cluster.port}"
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(address + MAPS, timeout=10)  # noqa: S310
@@ -108,7 +108,7 @@ def test_a_damaged_state_file_is_refused_and_left_as_it_is(tmp_path, text):
 # -- faults ------------------------------------------------------------------------------------------------------------
 
 
-def test_an_error_happens_as_often_as_asked(kube_cluster):
+def test_an_error_fault_happens_the_given_number_of_times(kube_cluster):
     kube_cluster.faults.add(
         Fault(Effect.ERROR, verbs=("create",), resources=("configmaps",), times=2, status=429, retry_after=3)
     )
@@ -121,7 +121,7 @@ def test_an_error_happens_as_often_as_asked(kube_cluster):
 
 
 @pytest.mark.parametrize(("effect", "exists"), [(Effect.LOSE_REQUEST, False), (Effect.LOSE_ANSWER, True)])
-def test_a_lost_request_is_not_carried_out_and_one_whose_answer_is_lost_is(kube_cluster, effect, exists):
+def test_a_lost_request_is_not_executed_and_one_with_a_lost_answer_is(kube_cluster, effect, exists):
     kube_cluster.faults.add(Fault(effect, verbs=("create",), times=1))
     with pytest.raises(OSError):
         call(kube_cluster, "POST", MAPS, config_map("a"))
@@ -150,7 +150,7 @@ def watched(cluster, count, *, query="", timeout=5):
     return found, done
 
 
-def test_events_of_a_watch_arrive_twice(kube_cluster):
+def test_events_of_a_watch_can_arrive_twice(kube_cluster):
     kube_cluster.faults.add(Fault(Effect.DUPLICATE_EVENTS, times=None))
     found, done = watched(kube_cluster, 2)
     call(kube_cluster, "POST", MAPS, config_map("a"))
@@ -158,7 +158,7 @@ def test_events_of_a_watch_arrive_twice(kube_cluster):
     assert [each["object"]["metadata"]["name"] for each in found] == ["a", "a"]
 
 
-def test_after_a_compaction_a_watch_from_an_old_version_is_told_so(kube_cluster):
+def test_a_watch_from_a_compacted_version_ends_with_an_expired_error(kube_cluster):
     _, made = call(kube_cluster, "POST", MAPS, config_map("a"))
     call(kube_cluster, "POST", MAPS, config_map("b"))
     kube_cluster.compact()
@@ -168,7 +168,7 @@ def test_after_a_compaction_a_watch_from_an_old_version_is_told_so(kube_cluster)
     assert (found[0]["type"], found[0]["object"]["code"]) == ("ERROR", 410)
 
 
-def test_a_stale_read_shows_the_past(kube_cluster):
+def test_a_stale_read_returns_old_objects(kube_cluster):
     for number in range(12):
         call(kube_cluster, "POST", MAPS, config_map(f"m{number}"))
     kube_cluster.faults.add(Fault(Effect.STALE, verbs=("list",), times=1))
@@ -185,8 +185,58 @@ def test_a_stale_read_shows_the_past(kube_cluster):
         ({"effect": "eror"}, "must be one of error"),
     ],
 )
-def test_a_fault_in_a_file_that_cannot_be_meant_is_refused(document, message):
+def test_an_invalid_fault_in_a_file_is_refused(document, message):
     with pytest.raises(RuleopError, match=message):
         Fault.parse(document)
     fault = Fault.parse({"effect": "error", "verbs": ["get"], "retry-after": 1})
     assert fault == Fault(Effect.ERROR, verbs=("get",), retry_after=1)
+
+
+def test_the_audit_log_has_each_request_with_its_user(kube_cluster):
+    kube_cluster.audit.enabled = True
+    url = kube_cluster.kubeconfig("shop")["clusters"][0]["cluster"]["server"]
+    for method, path, body in (("POST", MAPS, config_map("a")), ("GET", f"{MAPS}?limit=5", None)):
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", "User-Agent": "test/1"}
+        request = urllib.request.Request(url + path, data, headers, method=method)  # noqa: S310
+        urllib.request.urlopen(request, timeout=10).close()  # noqa: S310
+    call(kube_cluster, "GET", "/version")
+    created, listed, version = kube_cluster.audit.entries
+    assert (created.verb, created.resource, created.namespace, created.name) == ("create", "configmaps", "default", "a")
+    assert (created.user, created.user_agent, created.status) == ("shop", "test/1", 201)
+    assert (listed.verb, listed.uri) == ("list", f"{MAPS}?limit=5")
+    assert (version.verb, version.resource, version.user) == ("get", "", "local-admin")
+
+
+def test_a_token_of_a_service_account_is_its_user(kube_cluster):
+    path = "/api/v1/namespaces/default/serviceaccounts/default/token"
+    status, found = call(kube_cluster, "POST", path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"})
+    assert status == 201
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{kube_cluster.port}/apis/authentication.k8s.io/v1/selfsubjectreviews",
+        json.dumps(review).encode(),
+        {"Authorization": f"Bearer {found['status']['token']}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+        user = json.loads(answer.read())["status"]["userInfo"]["username"]
+    assert user == "system:serviceaccount:default:default"
+
+
+def test_an_object_is_applied_as_kubectl_does_on_the_server(kube_cluster):
+    """A field that is left out is removed, and fields of other managers stay. A copy from a cluster can be applied."""
+    made = kube_cluster.call(lambda: kube_cluster.apply(config_map("a", mine="1", old="1")))
+    call(kube_cluster, "PATCH", f"{MAPS}/a", {"data": {"other": "1"}}, Content_Type="application/merge-patch+json")
+    again = {**made.obj, "data": {"mine": "2"}}
+    assert kube_cluster.call(lambda: kube_cluster.apply(again)).obj["data"] == {"mine": "2", "other": "1"}
+
+
+def test_applying_an_invalid_object_is_an_error(kube_cluster):
+    for wrong, message in (
+        ({**config_map("a"), "kind": "Strange"}, "does not serve v1 Strange"),
+        (config_map("A"), "metadata.name: Invalid value"),
+        ({**config_map("a"), "metadata": {}}, "name or generateName is required"),
+        (config_map("a", field=[]), "expected string"),
+    ):
+        with pytest.raises(RuleopError, match=message):
+            kube_cluster.call(lambda wrong=wrong: kube_cluster.apply(wrong))

@@ -1,4 +1,4 @@
-"""The controllers of the cluster in memory, without HTTP: what becomes of objects when nothing is left to do."""
+"""The controllers of the cluster in memory, without HTTP: the objects when nothing is left to do."""
 
 import itertools
 
@@ -107,7 +107,7 @@ def test_a_rollout_that_never_becomes_ready_keeps_the_old_pods(play):
     assert {each["type"]: each["status"] for each in status["conditions"]}["Available"] == "True"
 
 
-def test_the_old_template_again_uses_its_replica_set_again(play):
+def test_a_rollback_reuses_the_old_replica_set(play):
     play.apply(workload("Deployment"))
     (first,) = play.names(SETS)
     play.edit(DEPLOYMENTS, "web", template=yaml.safe_load(pod("nginx:2")))
@@ -116,7 +116,7 @@ def test_the_old_template_again_uses_its_replica_set_again(play):
     assert play.get(DEPLOYMENTS, "web")["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "3"
 
 
-def test_recreate_removes_all_pods_first(play):
+def test_the_recreate_strategy_removes_all_pods_first(play):
     play.apply(workload("Deployment", strategy={"type": "Recreate"}))
     seen = []
     play.store.listen(PODS, lambda _: seen.append({each["spec"]["containers"][0]["image"] for each in play.all(PODS)}))
@@ -158,7 +158,7 @@ def test_a_stateful_set_does_not_start_the_second_pod_before_the_first_is_ready(
     assert play.names(PODS) == ["web-0"]
 
 
-def test_parallel_stateful_sets_do_not_wait(play):
+def test_a_parallel_stateful_set_starts_all_pods_at_once(play):
     template = pod(annotations="{local.ruleop.dev/pod: not-ready}")
     play.apply(workload("StatefulSet", serviceName="web", template=template, podManagementPolicy="Parallel"))
     assert play.names(PODS) == ["web-0", "web-1", "web-2"]
@@ -171,7 +171,7 @@ def test_a_stateful_set_updates_from_the_last_pod_and_stops_at_the_partition(pla
     assert [each["spec"]["containers"][0]["image"] for each in play.all(PODS)] == ["nginx", "nginx:2", "nginx:2"]
 
 
-def test_a_stateful_set_has_a_claim_for_each_pod_and_keeps_them_when_it_is_scaled_down(play):
+def test_a_stateful_set_creates_a_claim_per_pod_and_keeps_it_when_scaled_down(play):
     claim = {
         "metadata": {"name": "data"},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
@@ -209,7 +209,7 @@ def test_a_job_completes(play):
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
-def test_a_job_whose_pods_fail_gives_up_after_its_limit(play, policy):
+def test_a_job_whose_pods_fail_stops_at_its_backoff_limit(play, policy):
     template = pod(annotations="{local.ruleop.dev/pod: fail}", restartPolicy=policy)
     play.apply(workload("Job", "batch", template=template, backoffLimit=2 if policy == "Never" else 0))
     job = play.get(JOBS, "web")
@@ -232,7 +232,7 @@ spec:
 """
 
 
-def test_a_cron_job_waits_for_its_time_or_runs_at_once_if_asked(play):
+def test_a_cron_job_runs_on_schedule_or_at_once_with_an_annotation(play):
     play.apply(CRON % "")
     assert play.names(JOBS) == []
     again = Play()
@@ -255,7 +255,7 @@ def test_a_cron_job_waits_for_its_time_or_runs_at_once_if_asked(play):
         ("60 * * * *", None),
     ],
 )
-def test_the_next_time_of_a_schedule(schedule, found):
+def test_the_next_time_of_a_cron_schedule_is_computed(schedule, found):
     import datetime as dt  # noqa: PLC0415 - for the expectation only
 
     expected = None if found is None else dt.datetime.fromisoformat(found + "+00:00").timestamp()
@@ -265,7 +265,7 @@ def test_the_next_time_of_a_schedule(schedule, found):
 # -- pods, volumes, services, garbage ----------------------------------------------------------------------------------
 
 
-def test_a_pod_that_is_told_to_stay_pending_does(play):
+def test_a_pod_annotated_as_pending_stays_pending(play):
     play.apply(workload("Deployment", replicas=1, template=pod(annotations="{local.ruleop.dev/pod: pending}")))
     (found,) = play.all(PODS)
     assert found["status"]["phase"] == "Pending"
@@ -283,7 +283,7 @@ def test_a_pod_waits_for_its_claim(play):
     assert [each["status"]["phase"] for each in play.all(PODS)] == ["Running"]
 
 
-def test_a_volume_grows_with_its_claim_and_goes_with_it(play):
+def test_a_volume_grows_and_is_deleted_with_its_claim(play):
     play.apply(
         "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, "
         "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}"
@@ -310,7 +310,7 @@ def test_a_service_has_the_endpoints_of_its_ready_pods(play):
     assert play.all(SLICES) == []
 
 
-def test_a_service_whose_selector_changes_has_other_pods(play):
+def test_a_changed_selector_changes_the_endpoints_of_a_service(play):
     play.apply(workload("Deployment", replicas=1))
     play.apply(SERVICE % "selector: {app: other}, ports: [{port: 80}]")
     assert not play.all(SLICES)[0].get("endpoints")
@@ -324,7 +324,7 @@ def test_a_load_balancer_gets_an_address(play):
 
 
 @pytest.mark.parametrize(("propagation", "remains"), [("Background", False), ("Foreground", False), ("Orphan", True)])
-def test_the_dependents_of_a_deleted_owner_go_or_are_orphaned(play, propagation, remains):
+def test_dependents_of_a_deleted_owner_are_deleted_or_orphaned(play, propagation, remains):
     play.apply(workload("Deployment", replicas=2))
     play.delete(DEPLOYMENTS, "web", propagation)
     assert bool(play.names(SETS)) == remains
@@ -348,7 +348,7 @@ def test_an_object_with_two_owners_stays_until_both_are_gone(play):
     assert play.get(secrets, "s") is None
 
 
-def test_an_object_whose_owner_never_was_is_deleted(play):
+def test_an_object_whose_owner_never_existed_is_deleted(play):
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "not-there"}
     play.apply(
         yaml.safe_dump({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "ownerReferences": [owner]}})
@@ -356,7 +356,7 @@ def test_an_object_whose_owner_never_was_is_deleted(play):
     assert play.get(Resource("", "secrets"), "s") is None
 
 
-def test_versions_rise_and_are_unique(play):
+def test_resource_versions_increase_and_are_unique(play):
     play.apply(workload("Deployment", replicas=2))
     versions = [each.version for resource in play.store.resources() for each in play.store.all(resource)]
     assert len(versions) == len(set(versions))

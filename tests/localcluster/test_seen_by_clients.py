@@ -1,4 +1,4 @@
-"""What foreign clients showed to be other than on the real server (tests/cluster/clients): the answers are the real server's."""
+"""Differences from the real server that other clients showed (tests/cluster/clients): the expected answers are the real server's."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def rolled_out(kube_cluster: LocalCluster) -> LocalCluster:
     return kube_cluster
 
 
-def test_a_replica_set_is_created_with_its_replicas(rolled_out: LocalCluster) -> None:
+def test_a_replica_set_is_created_with_its_replicas_and_annotations(rolled_out: LocalCluster) -> None:
     (made,) = get(rolled_out, SETS)["items"]
     assert made["metadata"]["generation"] == 1
     assert made["metadata"]["annotations"] == {
@@ -89,14 +89,14 @@ def test_the_controller_writes_the_revision_with_the_status(rolled_out: LocalClu
     assert len(metadata["managedFields"]) == 2
 
 
-def test_an_annotation_of_a_deployment_is_a_new_generation_and_its_replica_set_has_it(rolled_out: LocalCluster) -> None:
+def test_an_annotation_of_a_deployment_is_copied_to_its_replica_set(rolled_out: LocalCluster) -> None:
     cause = {"kubernetes.io/change-cause": "a reason"}
     _, changed, _ = ask(rolled_out, "PATCH", f"{DEPLOYMENTS}/web", {"metadata": {"annotations": cause}}, MERGE)
     assert changed["metadata"]["generation"] == 2
     eventually(lambda: cause.items() <= get(rolled_out, SETS)["items"][0]["metadata"]["annotations"].items())
 
 
-def test_a_paused_deployment_says_so(rolled_out: LocalCluster) -> None:
+def test_a_paused_deployment_has_the_reason_deployment_paused(rolled_out: LocalCluster) -> None:
     ask(rolled_out, "PATCH", f"{DEPLOYMENTS}/web", {"spec": {"paused": True}}, MERGE)
 
     def says_so() -> bool:
@@ -107,12 +107,12 @@ def test_a_paused_deployment_says_so(rolled_out: LocalCluster) -> None:
     eventually(says_so)
 
 
-def test_a_pod_that_is_scheduled_has_no_new_generation(rolled_out: LocalCluster) -> None:
+def test_scheduling_a_pod_does_not_change_its_generation(rolled_out: LocalCluster) -> None:
     pods = get(rolled_out, PODS)["items"]
     assert all(each["spec"]["nodeName"] and each["metadata"]["generation"] == 1 for each in pods)
 
 
-def test_events_are_named_in_their_order(rolled_out: LocalCluster) -> None:
+def test_events_are_listed_in_their_order(rolled_out: LocalCluster) -> None:
     ask(rolled_out, "PATCH", f"{DEPLOYMENTS}/web", {"spec": {"replicas": 5}}, MERGE)
 
     def messages() -> list[str]:
@@ -134,14 +134,14 @@ def test_a_disruption_budget_counts_its_pods(rolled_out: LocalCluster, wanted: d
     assert status["conditions"][0]["reason"] == "SufficientPods"
 
 
-def test_a_pod_is_evicted(rolled_out: LocalCluster) -> None:
+def test_an_evicted_pod_is_deleted(rolled_out: LocalCluster) -> None:
     name = get(rolled_out, PODS)["items"][0]["metadata"]["name"]
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
     assert ask(rolled_out, "POST", f"{PODS}/{name}/eviction", eviction)[0] == 201
     eventually(lambda: ask(rolled_out, "GET", f"{PODS}/{name}")[0] == 404)
 
 
-def test_a_service_account_gets_a_token(kube_cluster: LocalCluster) -> None:
+def test_a_token_is_issued_for_a_service_account(kube_cluster: LocalCluster) -> None:
     path = "/api/v1/namespaces/default/serviceaccounts/default/token"
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
     status, found, _ = ask(kube_cluster, "POST", path, asked)
@@ -149,12 +149,12 @@ def test_a_service_account_gets_a_token(kube_cluster: LocalCluster) -> None:
     assert found["status"].keys() == {"token", "expirationTimestamp"}
 
 
-def test_endpoints_have_a_warning(kube_cluster: LocalCluster) -> None:
+def test_requests_for_endpoints_have_a_deprecation_warning(kube_cluster: LocalCluster) -> None:
     _, _, headers = ask(kube_cluster, "GET", "/api/v1/namespaces/default/endpoints")
     assert headers["Warning"] == ('299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"')
 
 
-def test_there_is_an_empty_document_of_openapi_v2_in_protobuf(kube_cluster: LocalCluster) -> None:
+def test_the_openapi_v2_document_is_empty_and_only_in_protobuf(kube_cluster: LocalCluster) -> None:
     accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
     assert ask(kube_cluster, "GET", "/openapi/v2", accept=accept)[:2] == (200, None)
     connection = http.client.HTTPConnection("127.0.0.1", kube_cluster.port, timeout=10)
@@ -167,7 +167,9 @@ def test_there_is_an_empty_document_of_openapi_v2_in_protobuf(kube_cluster: Loca
     ("config", "type_"),
     [({"data": {}}, "/, Kind="), ({"kind": "ConfigMap"}, "/, Kind=ConfigMap"), ({"apiVersion": "v1"}, "/v1, Kind=")],
 )
-def test_an_apply_needs_a_type(kube_cluster: LocalCluster, config: dict[str, Any], type_: str) -> None:
+def test_an_apply_configuration_without_a_type_is_refused(
+    kube_cluster: LocalCluster, config: dict[str, Any], type_: str
+) -> None:
     status, found, _ = ask(kube_cluster, "PATCH", f"{MAPS}/a?fieldManager=test", config, APPLY)
     assert (status, found["message"]) == (400, f"invalid object type: {type_}")
 

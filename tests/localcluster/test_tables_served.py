@@ -57,7 +57,7 @@ def test_a_custom_kind_has_the_columns_of_its_crd(kube_cluster):
     assert call(kube_cluster, "GET", f"{path}/a")["rows"][0]["cells"] == ["a", 3]
 
 
-def test_a_pod_that_has_ended_has_a_condition_in_its_row(kube_cluster):
+def test_the_row_of_a_finished_pod_has_a_condition(kube_cluster):
     path = "/api/v1/namespaces/default/pods"
     pod = {
         "apiVersion": "v1",

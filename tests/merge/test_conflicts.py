@@ -19,14 +19,14 @@ def ports(*items):
 A, B = {"name": "a", "port": 1}, {"name": "b", "port": 2}
 
 
-def test_two_ports_with_one_name():
+def test_two_ports_of_the_same_name_conflict():
     other = {"name": "a", "port": 6}
     assert told(ports(other, A, B), ports(A, B)) == [
         ("spec.ports", "[port=1,protocol=TCP]", "[port=6,protocol=TCP]", "name", False)
     ]
 
 
-def test_two_ports_of_which_one_has_no_name():
+def test_a_port_without_a_name_conflicts_with_a_named_one():
     assert told(ports(A, {"port": 6}), ports(A)) == [
         ("spec.ports", "[port=1,protocol=TCP]", "[port=6,protocol=TCP]", "name", True)
     ]
@@ -38,7 +38,7 @@ def test_conflicts_among_items_of_others_and_among_desired_items_are_not_reporte
     assert told(ports(A, B), ports(A)) == []
 
 
-def test_the_ports_of_one_container():
+def test_container_ports_of_the_same_host_port_conflict():
     def app(*items):
         return {"spec": {"template": {"spec": {"containers": [{"name": "app", "ports": list(items)}]}}}}
 

@@ -260,23 +260,23 @@ def test_a_value_set_by_others_is_kept(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
-def test_nothing_is_written_while_the_source_stays(case: Case) -> None:
+def test_a_derived_field_is_not_written_while_its_source_stays(case: Case) -> None:
     assert merged(case.kind, case.applied, case.live, case.applied) is case.live
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
-def test_the_result_is_not_written_twice(case: Case) -> None:
+def test_a_second_merge_does_not_write_a_derived_field_again(case: Case) -> None:
     shape = shape_of(case.kind)
     first = three_way(case.live, case.wanted, create_fields(case.applied, shape), shape)
     assert three_way(first.object, case.wanted, first.fields, shape).object is first.object
 
 
-def test_each_row_is_tried() -> None:
+def test_each_derived_field_has_a_case() -> None:
     rows = {(name.rpartition(".")[2], row.field) for name, rows in DERIVED.items() for row in rows}
     assert rows == {case.row for case in CASES.values()}
 
 
-def test_each_row_is_documented() -> None:
+def test_each_derived_field_is_documented() -> None:
     text = (Path(__file__).parents[2] / "docs" / "merge.md").read_text(encoding="utf-8")
     table = text.partition("## Fields that the server derives from others")[2].partition("\n\nA derived field")[0]
     assert [row.field for rows in DERIVED.values() for row in rows if f"`{row.field}`" not in table] == []
@@ -311,14 +311,14 @@ def test_an_ignored_field_is_left_alone() -> None:
     assert merged(DEPLOYMENT, pod(serviceAccountName="one"), live, pod(), ignore=ignore) == pod(serviceAccount="one")
 
 
-def test_nothing_follows_in_containers_of_others() -> None:
+def test_containers_of_others_keep_their_derived_fields() -> None:
     side = {"name": "side", "image": "side", "imagePullPolicy": "Always"}
     live = pod(containers=[{"name": "app", "image": "app:1", "imagePullPolicy": "IfNotPresent"}, side])
     result = merged(DEPLOYMENT, container(image="app:1"), live, container(image="app:2"))
     assert result == pod(containers=[{"name": "app", "image": "app:2", "imagePullPolicy": "IfNotPresent"}, side])
 
 
-def test_a_pod_keeps_its_pull_policy_which_may_not_change() -> None:
+def test_a_pod_keeps_its_immutable_pull_policy() -> None:
     live = {"spec": {"containers": [{"name": "app", "image": "app", "imagePullPolicy": "Always"}]}}
     result = merged(
         POD, live, live, {"spec": {"containers": [{"name": "app", "image": "app:1", "imagePullPolicy": "Always"}]}}
@@ -340,7 +340,7 @@ def test_a_pod_keeps_its_pull_policy_which_may_not_change() -> None:
         (f"app@sha256:{'0' * 64}", "IfNotPresent"),
     ],
 )
-def test_the_tag_decides_whether_an_image_is_pulled(image: str, policy: str) -> None:
+def test_the_tag_of_an_image_decides_its_derived_pull_policy(image: str, policy: str) -> None:
     other = {"Always": "app:0", "IfNotPresent": "app"}[policy]
     derived = {"Always": "IfNotPresent", "IfNotPresent": "Always"}[policy]
     result = merged(
@@ -349,7 +349,7 @@ def test_the_tag_decides_whether_an_image_is_pulled(image: str, policy: str) -> 
     assert result == container(image=image, imagePullPolicy=policy)
 
 
-def test_settings_that_the_server_filled_in_before_the_rule_set_them_go_too() -> None:
+def test_defaulted_settings_that_the_rule_set_later_are_removed_with_their_source() -> None:
     shape = shape_of(STATEFUL_SET)
     first = three_way(rolling(partition=0), rolling(partition=2), create_fields(ROLLING, shape), shape)
     assert three_way(first.object, ON_DELETE, first.fields, shape).object == ON_DELETE
@@ -374,7 +374,7 @@ def test_a_value_of_the_wrong_type_is_left_to_the_server_to_reject(kind: Kind, w
         assert three_way(result.object, wanted, result.fields, shape).object == result.object
 
 
-def test_without_a_record_nothing_is_removed() -> None:
+def test_a_merge_without_a_record_removes_no_derived_field() -> None:
     live = pod(serviceAccountName="one", serviceAccount="one")
     assert three_way(live, pod(), None, shape_of(DEPLOYMENT)).object is live
 
@@ -398,7 +398,7 @@ def test_an_empty_desired_value_counts_as_missing() -> None:
     assert merged(CONTROLLER, applied, live, wanted, learned=learned) == controller("2", selector={"a": "2"})
 
 
-def test_an_empty_struct_of_the_rule_is_one() -> None:
+def test_an_empty_struct_in_the_rule_is_not_missing() -> None:
     wanted = {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": {}}}}
     assert _found(merged(DAEMON_SET, ROLLING, rolling(maxSurge=0, maxUnavailable=1), wanted), "rollingUpdate") != []
 

@@ -25,14 +25,14 @@ def as_served(item, **changed):
     return {"protocol": "TCP", **item, **changed}
 
 
-def test_a_port_whose_number_was_changed_by_hand_is_put_right_and_keeps_what_the_server_gave_it():
+def test_a_hand_edited_port_number_is_corrected_and_server_fields_are_kept():
     live = ports(as_served(POSTGRES, port=6000, nodePort=30123, appProtocol="sql"))
     assert merge(live, ports(POSTGRES), ports(POSTGRES)) == ports(
         as_served(POSTGRES, nodePort=30123, appProtocol="sql")
     )
 
 
-def test_afterwards_nothing_differs():
+def test_after_an_edited_key_is_corrected_nothing_differs():
     applied = create_fields(ports(POSTGRES), SERVICE)
     first = three_way(ports(as_served(POSTGRES, port=6000)), ports(POSTGRES), applied, SERVICE)
     again = three_way(first.object, ports(POSTGRES), first.fields, SERVICE)
@@ -40,7 +40,7 @@ def test_afterwards_nothing_differs():
     assert first.fields == again.fields == applied
 
 
-def test_a_protocol_that_was_changed_by_hand_is_put_right_where_the_rule_leaves_it_to_the_default():
+def test_a_hand_edited_protocol_is_corrected_to_the_default():
     live = ports(as_served(POSTGRES, protocol="UDP"))
     assert merge(live, ports(POSTGRES), ports(POSTGRES)) == ports(as_served(POSTGRES))
 
@@ -52,13 +52,13 @@ def test_the_edited_item_is_restored_in_place_and_items_of_others_are_kept():
     assert merge(live, wanted, wanted) == ports(as_served(METRICS), mesh, as_served(POSTGRES))
 
 
-def test_a_port_known_by_its_node_port():
+def test_an_edited_port_is_recognised_by_its_node_port():
     wanted = ports({**POSTGRES, "nodePort": 30001})
     live = ports(as_served(POSTGRES, port=6000, name="other", nodePort=30001))
     assert merge(live, wanted, wanted) == ports(as_served(POSTGRES, nodePort=30001))
 
 
-def test_one_number_may_have_one_node_port_for_two_protocols():
+def test_tcp_and_udp_ports_of_one_node_port_are_two_ports():
     tcp, udp = (
         {"name": protocol.lower(), "port": 53, "protocol": protocol, "nodePort": 30053} for protocol in ("TCP", "UDP")
     )
@@ -66,7 +66,7 @@ def test_one_number_may_have_one_node_port_for_two_protocols():
     assert merge(ports({**udp, "port": 54}), ports(tcp), ports(tcp)) == ports(tcp)
 
 
-def test_the_name_tells_more_than_the_node_port():
+def test_a_port_is_recognised_by_its_name_before_its_node_port():
     wanted = ports({**POSTGRES, "nodePort": 30001})
     taken, edited = (
         as_served({"name": "x", "port": 1, "nodePort": 30001}),
@@ -77,8 +77,8 @@ def test_the_name_tells_more_than_the_node_port():
 
 @pytest.mark.parametrize("live_name", [{}, {"name": ""}, {"name": "postgres"}])
 @pytest.mark.parametrize("wanted_name", [{}, {"name": "postgres"}])
-def test_the_only_port_of_a_service_may_be_without_a_name(live_name, wanted_name):
-    """Two ports both need names, so one without cannot stand beside another: it is ours, edited."""
+def test_the_only_port_of_a_service_is_recognised_without_a_name(live_name, wanted_name):
+    """Two ports both need names, so the only one without a name is the recorded one, edited."""
     wanted = ports({"port": 5432, **wanted_name})
     live = ports({"port": 6000, "protocol": "TCP", **live_name})
     assert merge(live, wanted, wanted) == ports({"port": 5432, "protocol": "TCP", **live_name, **wanted_name})
@@ -90,14 +90,14 @@ def test_a_port_without_a_name_among_several_is_not_matched():
     assert merge(ports(a, b), wanted, wanted) == ports(a, b, {"port": 5432})
 
 
-def test_several_edits_at_once():
+def test_several_hand_edited_ports_are_corrected_at_once():
     wanted = ports(POSTGRES, METRICS)
     live = ports(as_served(POSTGRES, port=6000), as_served(METRICS, port=6001))
     assert merge(live, wanted, wanted) == ports(as_served(POSTGRES), as_served(METRICS))
 
 
-def test_an_edit_together_with_a_change_of_the_rule():
-    """The operator was away: the port that we recorded is gone, and the one that we want now has its name."""
+def test_a_hand_edited_port_follows_a_change_of_the_rule():
+    """The operator was down: the recorded port is gone, and the desired port has its name."""
     live = ports(as_served(POSTGRES, port=6000))
     merged = three_way(live, ports({**POSTGRES, "port": 7000}), create_fields(ports(POSTGRES), SERVICE), SERVICE)
     assert merged.object == ports(as_served(POSTGRES, port=7000))
@@ -123,8 +123,8 @@ def test_while_the_desired_item_is_live_no_item_of_others_counts_as_edited():
     assert merge(live, ports(POSTGRES), ports(POSTGRES)) == ports(as_served(POSTGRES), as_served(POSTGRES, port=6000))
 
 
-def test_an_item_that_we_recorded_is_not_taken_for_another():
-    """9187 was ours and is given up; that it has the name of another port of ours by now does not make it that port."""
+def test_a_recorded_item_is_not_taken_for_an_edited_one():
+    """9187 is recorded and no longer desired; having the name of another recorded port by now does not make it that port."""
     live = ports(as_served(METRICS, name="postgres"))
     assert merge(live, ports(POSTGRES), ports(POSTGRES, METRICS)) == ports(POSTGRES)
 
@@ -151,14 +151,14 @@ def test_an_ignored_field_of_the_item_keeps_the_value_it_has():
     )
 
 
-def test_a_server_that_always_writes_another_key_is_not_fought():
-    """A webhook that turns 5432 into 6000 in every write has been learned; to undo it each time would never end."""
+def test_a_key_rewritten_by_a_webhook_on_every_write_is_not_corrected():
+    """A webhook that turns 5432 into 6000 in every write has been learned; reverting it each time would never end."""
     answer = ports(as_served(POSTGRES, port=6000))
     learned = Learned.NOTHING.learn(ports(POSTGRES), answer, SERVICE)
     assert merge(answer, ports(POSTGRES), ports(POSTGRES), learned=learned) is answer
 
 
-def test_the_port_of_a_container_by_its_name():
+def test_an_edited_container_port_is_recognised_by_its_name():
     def app(*items):
         return {"spec": {"template": {"spec": {"containers": [{"name": "app", "ports": list(items)}]}}}}
 
@@ -176,7 +176,7 @@ def test_the_patch_contains_only_the_list():
 
 
 def test_fields_of_others_are_kept_when_the_item_is_removed_later():
-    """An item that was there before us was recorded as such, and is after the repair."""
+    """An adopted item is recorded as such, also after the correction."""
     existing = three_way(ports(as_served(POSTGRES)), ports(POSTGRES), None, SERVICE)
     repaired = three_way(ports(as_served(POSTGRES, port=6000)), ports(POSTGRES), existing.fields, SERVICE)
     assert repaired.fields == existing.fields

@@ -1,4 +1,4 @@
-"""What holds for every edit of the keys of our items, and for every list in which two items may not have one value."""
+"""Properties of edited keys of recorded items, and of lists in which two items may not share a value."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from ruleop.merge import FieldSet, Learned, Record, create_fields, decode, encode, merge_patch, same, three_way
 from ruleop.merge.conflicts import conflicting_field
 from ruleop.merge.lists import item_key
+from tests.exploration import examples
 from tests.merge.shapes import SERVICE, SERVICE_PORTS
 
 if TYPE_CHECKING:
     from ruleop.schema.shape import Shape
 
-MANY = settings(max_examples=100, deadline=None)
+MANY = settings(max_examples=examples(100), deadline=None)
 PROTOCOLS = ["TCP", "UDP"]
 
 
@@ -82,7 +83,7 @@ def edits(draw) -> Edit:
 
 @MANY
 @given(edits().filter(lambda edit: valid(edit.live["spec"]["ports"])))
-def test_whatever_keys_were_edited_all_is_as_it_was(edit):
+def test_a_merge_restores_all_hand_edited_keys(edit):
     merged = three_way(edit.live, ports(edit.desired), edit.applied, SERVICE)
     assert same(merged.object, edit.before)
     assert merged.fields == edit.applied
@@ -120,7 +121,7 @@ def test_a_second_merge_finds_nothing_to_do(t):
 
 @MANY
 @given(states())
-def test_all_that_is_desired_is_there_once(t):
+def test_each_desired_item_is_in_the_result_once(t):
     found = [key_of(item) for item in merged(t).object["spec"]["ports"]]
     assert len(set(found)) == len(found)
     by_key = {key_of(item): item for item in merged(t).object["spec"]["ports"]}
@@ -143,7 +144,7 @@ def test_items_of_others_are_kept_unless_they_conflict_with_a_missing_recorded_i
 
 @MANY
 @given(states())
-def test_an_edit_is_put_right_at_most_once_for_each_item_that_is_missing(t):
+def test_at_most_one_item_is_corrected_for_each_missing_recorded_item(t):
     live, result = t.live["spec"]["ports"], merged(t).object["spec"]["ports"]
     recorded = set() if t.applied is None else set(items_of(t.applied))
     desired = {key_of(item) for item in t.desired}

@@ -1,4 +1,4 @@
-"""Single values: when two are the same, what is sent, and what the server makes of whole kinds."""
+"""Single values: equality, patches, and the normal form of whole kinds."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_values_of_different_kinds_are_never_the_same(a):
         assert (fingerprint(DIFFERENT[a]) == fingerprint(other)) is (a == b)
 
 
-def test_the_order_of_names_is_of_no_interest():
+def test_the_order_of_fields_is_not_a_difference():
     assert same({"a": 1, "b": [{"c": 1, "d": 2}]}, {"b": [{"d": 2, "c": 1}], "a": 1})
     assert not same([1, 2], [2, 1])
     assert canonical({"b": 1, "a": {"d": 1, "c": 2}}) == b'{"a":{"c":2,"d":1},"b":1}'
 
 
-def test_integers_beyond_64_bits_and_odd_texts_are_values_too():
+def test_integers_beyond_64_bits_and_surrogates_are_compared():
     assert canonical({"b": 2**70, "a": 1}) == b'{"a":1,"b":1180591620717411303424}'
     assert fingerprint(2**70) != fingerprint(2**70 + 1)
     assert fingerprint("\ud800") != fingerprint("\ud801")
@@ -102,7 +102,7 @@ def test_string_data_of_a_secret_is_encoded_over_its_data():
         ("metadata.labels.stringData", ["metadata.labels.stringData"]),
     ],
 )
-def test_an_ignored_place_of_string_data_is_one_of_data(path, places):
+def test_an_ignored_path_of_string_data_becomes_one_of_data(path, places):
     wanted = {"stringData": {"a": "x", "a.b": "x"}, "data": {"c": ""}}
     assert normalise_ignored(parse_path(path), wanted, SECRET) == tuple(map(parse_path, places))
     assert normalise_ignored(parse_path(path), wanted, WIDGET) == (parse_path(path),)
@@ -112,12 +112,12 @@ def test_an_ignored_place_of_string_data_is_one_of_data(path, places):
 @pytest.mark.parametrize(
     "wrong", [{"stringData": {"a": 5}}, {"stringData": "x"}, {"stringData": {"a": "x"}, "data": []}]
 )
-def test_a_secret_that_the_server_will_refuse_is_left_to_the_server(wrong):
+def test_an_invalid_secret_is_left_to_the_server_to_reject(wrong):
     assert normalise_desired(wrong, SECRET) is wrong
 
 
 @pytest.mark.parametrize("kind", [Kind("", "v1", "ConfigMap"), Kind("example.com", "v1", "Secret")])
-def test_string_data_means_nothing_elsewhere(kind):
+def test_string_data_of_other_kinds_is_not_encoded(kind):
     wanted = {"stringData": {"a": "x"}}
     assert normalise_desired(wanted, kind) == wanted
 
@@ -133,7 +133,7 @@ def test_the_rules_of_an_aggregated_cluster_role_are_left_to_the_server():
         assert normalise_desired(plain, other) is plain
 
 
-def test_nulls_are_dropped_at_any_depth_and_nothing_is_copied_without_need():
+def test_nulls_are_dropped_at_any_depth_without_needless_copies():
     kind = Kind("", "v1", "ConfigMap")
     wanted = {"a": None, "b": {"c": None}, "l": [None, {"d": None, "e": 1}, [{"f": None}]], "t": "null"}
     assert normalise_desired(wanted, kind) == {"b": {}, "l": [None, {"e": 1}, [{}]], "t": "null"}
@@ -157,15 +157,15 @@ def test_nulls_are_dropped_at_any_depth_and_nothing_is_copied_without_need():
         ("2.0", "2.0"),
     ],
 )
-def test_a_custom_resource_has_whole_numbers_as_integers(number, stored):
-    """Go writes the float 2 as `2`, and that is an integer to whoever reads it."""
+def test_whole_floats_in_a_custom_resource_become_integers(number, stored):
+    """Go writes the float 2 as `2`, and every client reads that as an integer."""
     wanted = {"spec": {"n": number, "l": [number, {"n": number}]}}
     assert same(normalise_desired(wanted, WIDGET), {"spec": {"n": stored, "l": [stored, {"n": stored}]}})
     assert same(wanted["spec"]["n"], number)
 
 
-def test_a_float_is_left_to_the_server_where_kubernetes_has_a_type_of_its_own():
-    """`replicas: 2.0` is a mistake that the server tells."""
+def test_floats_in_builtin_kinds_are_left_to_the_server():
+    """`replicas: 2.0` is an error that the server reports."""
     wanted = {"spec": {"replicas": 2.0}}
     assert normalise_desired(wanted, Kind("apps", "v1", "Deployment")) is wanted
     assert normalise_desired(wanted, Kind("apps", "v1beta1", "Deployment")) is wanted

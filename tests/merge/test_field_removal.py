@@ -1,4 +1,4 @@
-"""What goes with a container that we no longer want, and what stays. The rules are in docs/merge.md; here is what they do."""
+"""Which fields are removed with a container that is no longer desired. The rules are in docs/merge.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def created_then(live, wanted, *, created, shape, **options):
 
 
 def adopted_then(live, wanted, *, adopted, shape, existing):
-    """`adopted` was laid over `existing`, which others had made; then `live` is found and `wanted` is wanted."""
+    """`adopted` was merged into `existing` of others; now `live` is merged with `wanted`."""
     first = three_way(existing, adopted, None, shape)
     return three_way(live, wanted, first.fields, shape).object
 
@@ -64,7 +64,7 @@ def test_a_created_item_is_removed_with_everything_in_it():
     )
 
 
-def test_a_struct_that_was_there_before_us_loses_our_fields_and_stays():
+def test_an_adopted_struct_loses_the_applied_fields_and_stays():
     for existing, left in (({}, {}), ({"fsGroup": 5}, {"fsGroup": 5})):
         result = adopted_then(
             pod(securityContext={**existing, "runAsUser": 7}),
@@ -76,7 +76,7 @@ def test_a_struct_that_was_there_before_us_loses_our_fields_and_stays():
         assert result == pod(securityContext=left)
 
 
-def test_an_item_that_was_there_before_us_loses_our_fields_and_keeps_its_keys():
+def test_an_adopted_item_loses_the_applied_fields_and_keeps_its_keys():
     adopted = pod(containers=[{"name": "app", "image": "ours"}])
     existing = pod(containers=[{"name": "app", "image": "theirs", "args": ["x"]}])
     live = pod(containers=[{"name": "app", "image": "ours", "args": ["x"]}])
@@ -113,28 +113,28 @@ def test_a_created_list_loses_applied_items_and_is_removed_when_empty(shape, min
     assert created_then({"l": [theirs]}, {}, created={"l": [mine]}, shape=shape) == {"l": [theirs]}
 
 
-def test_a_list_that_was_there_before_us_stays_when_it_is_empty():
+def test_an_adopted_list_stays_when_it_is_empty():
     shape = struct(s=SET, e=ENV)
     live = {"s": ["a"], "e": [{"name": "a"}]}
     adopted = adopted_then(live, {}, adopted=live, existing={"s": [], "e": []}, shape=shape)
     assert adopted == {"s": [], "e": []}
 
 
-def test_marks_are_kept_while_the_container_is_desired_and_live():
+def test_a_created_container_stays_marked_while_it_is_desired_and_live():
     wanted, fewer = pod(securityContext={"runAsUser": 1, "fsGroup": 2}), pod(securityContext={"runAsUser": 1})
     first = three_way(wanted, fewer, create_fields(wanted, DEPLOYMENT), DEPLOYMENT)
     assert first.object == fewer
     assert three_way(first.object, pod(), first.fields, DEPLOYMENT).object == pod()
 
 
-def test_a_container_that_was_removed_and_created_again_is_marked():
+def test_a_container_that_was_removed_and_recreated_is_marked_as_created():
     existing = pod(securityContext={})
     first = three_way(existing, pod(securityContext={"runAsUser": 1}), None, DEPLOYMENT)
     again = three_way(pod(), pod(securityContext={"runAsUser": 1}), first.fields, DEPLOYMENT)
     assert three_way(again.object, pod(), again.fields, DEPLOYMENT).object == pod()
 
 
-def test_something_else_in_the_place_of_our_container_is_theirs():
+def test_another_type_of_value_in_place_of_an_applied_container_is_kept():
     shape = struct(m=TEXTS, l=ENV, s=SET)
     created = {"m": {"a": "1"}, "l": [{"name": "A"}], "s": ["a"]}
     for theirs in (
@@ -150,7 +150,7 @@ def test_an_applied_field_is_removed_whatever_its_value():
     assert created_then({"a": {"b": 1}, "l": "text"}, {}, created=created, shape=UNKNOWN) == {}
 
 
-def test_fields_inside_values_of_an_open_map():
+def test_applied_fields_inside_values_of_an_open_map_are_removed():
     pools = struct(pools=Shape(type="object", values=struct(size=TEXT, zone=TEXT)))
     created = {"pools": {"a": {"size": 1}, "b": {"size": 2}}}
     live = {"pools": {"a": {"size": 1, "zone": "x"}, "b": {"size": 2}, "theirs": {"size": 3}}}
@@ -159,7 +159,7 @@ def test_fields_inside_values_of_an_open_map():
     }
 
 
-def test_containers_within_containers_that_others_made():
+def test_nested_containers_of_others_stay_when_the_applied_fields_are_removed():
     shape = struct(outer=struct(open=TEXTS, list=keyed(struct(k=TEXT, v=TEXT, open=TEXTS), "k")))
     existing = {"outer": {"open": {}, "list": [{"k": "1", "open": {}}]}}
     adopted = {"outer": {"open": {"a": "1"}, "list": [{"k": "1", "v": "2", "open": {"a": "1"}}, {"k": "2"}]}}
@@ -176,7 +176,7 @@ def test_removed_fields_leave_the_record():
     assert merged.fields == FieldSet()
 
 
-def test_an_ignored_place_in_what_we_give_up_stays_where_the_container_stays():
+def test_an_ignored_field_stays_in_an_adopted_container_that_is_no_longer_desired():
     existing = pod(containers=[{"name": "app"}], securityContext={})
     adopted = pod(
         containers=[{"name": "app", "image": "x", "args": ["a"]}], securityContext={"runAsUser": 1, "fsGroup": 2}

@@ -32,7 +32,7 @@ def test_an_ignored_field_is_set_on_creation_and_not_recorded():
     assert created.fields == create_fields(scaled(3, paused=True), DEPLOYMENT, ignore=paths("spec.replicas"))
 
 
-def test_afterwards_the_live_value_stays_whatever_it_is():
+def test_after_creation_the_live_value_of_an_ignored_field_stays():
     for live in (scaled(7), {"spec": {}}):
         merged = merge(live, scaled(3), scaled(3), DEPLOYMENT, "spec.replicas")
         assert merged.object is live
@@ -42,7 +42,7 @@ def test_afterwards_the_live_value_stays_whatever_it_is():
         assert again.fields == merged.fields
 
 
-def test_a_field_that_becomes_ignored_leaves_our_fields_also_when_it_is_as_we_left_it():
+def test_a_field_that_becomes_ignored_leaves_the_record():
     wanted = containers({"name": "app", "image": "v1", "env": [{"name": "A", "value": "1"}]})
     for path, ours in {
         "spec": {},
@@ -71,7 +71,7 @@ def test_a_field_that_is_no_longer_ignored_is_recorded_again():
     assert three_way(scaled(7), scaled(3), left.fields, DEPLOYMENT).object == scaled(3)
 
 
-def test_a_field_of_a_list_item():
+def test_a_field_of_a_list_item_can_be_ignored():
     ours = {"name": "app", "image": "v1", "args": ["a"]}
     image = "spec.template.spec.containers[name=app].image"
     live = containers({"name": "app", "image": "v9", "args": ["b"]}, {"name": "other", "image": "v9"})
@@ -93,7 +93,7 @@ def image_is_ours(fields, wanted):
     return "image" not in left["spec"]["template"]["spec"]["containers"][0]
 
 
-def test_a_whole_item_and_a_whole_subtree_are_left_alone():
+def test_a_whole_item_or_subtree_can_be_ignored():
     wanted = containers({"name": "app", "image": "v1"}, {"name": "b"})
     live = containers({"name": "app", "image": "v9"}, {"name": "b"})
     assert merge(live, wanted, wanted, DEPLOYMENT, "spec.template.spec.containers[name=app]").object is live
@@ -113,7 +113,7 @@ def test_a_whole_item_and_a_whole_subtree_are_left_alone():
     assert created == create_fields(containers({"name": "b"}), DEPLOYMENT)
 
 
-def test_a_selector_sees_defaulted_keys_numbers_and_booleans_as_text():
+def test_selectors_compare_defaulted_keys_numbers_and_booleans_as_text():
     live = {"spec": {"ports": [{"port": 53, "nodePort": 1}, {"port": 53, "protocol": "UDP", "nodePort": 2}]}}
     wanted = {"spec": {"ports": [{"port": 53, "nodePort": 7}, {"port": 53, "protocol": "UDP", "nodePort": 8}]}}
 
@@ -132,7 +132,7 @@ def test_a_selector_sees_defaulted_keys_numbers_and_booleans_as_text():
     }
 
 
-def test_overlapping_selectors_count_together():
+def test_overlapping_selectors_are_combined():
     shape = struct(l=keyed(struct(k=TEXT, inner=keyed(struct(n=TEXT, v=TEXT), "n")), "k"))
     live, wanted = (
         {"l": [{"k": "1", "x": "a", "inner": [{"n": "1", "v": value}, {"n": "2", "v": value}]}]}
@@ -143,7 +143,7 @@ def test_overlapping_selectors_count_together():
     assert merge(live, {"l": []}, wanted, shape, "l[k=1]", "l[x=a].inner").object is live
 
 
-def test_quoted_names():
+def test_a_quoted_name_in_a_path_can_be_ignored():
     def notes(**notes):
         return {"metadata": {"annotations": {f"a/{name}": value for name, value in notes.items()}}}
 
@@ -163,7 +163,7 @@ def test_an_ignored_member_of_a_union_is_not_cleared():
     }
 
 
-def test_a_place_inside_an_atomic_list_or_map():
+def test_a_field_inside_an_atomic_list_or_map_can_be_ignored():
     shape = struct(l=Shape(type="list", items=struct(k=TEXT, v=TEXT)), m=Shape(type="object", atomic=True, values=TEXT))
 
     def list_of(*items):
@@ -213,7 +213,7 @@ def test_a_place_inside_an_atomic_list_or_map():
 @pytest.mark.parametrize(
     "path", ["nothing.here", "spec.replicas.further", "spec[a=b]", "l.x", "l[name=A].value.further"]
 )
-def test_a_path_that_leads_nowhere_changes_nothing(path):
+def test_an_ignored_path_that_does_not_exist_changes_nothing(path):
     shape = struct(spec=struct(replicas=TEXT), l=ENV)
     live, wanted = (
         {"spec": {"replicas": 7}, "l": [{"name": "A"}]},
@@ -249,7 +249,7 @@ def item(value, cpu="1"):
     ],
 )
 def test_a_field_that_was_ignored_during_a_write_is_recorded_afterwards(path, theirs, ours):
-    """What others had set there has never been an answer to a value of ours."""
+    """Values that others set there are never learned as an answer of the server."""
     before, wanted = {**theirs, "other": 1}, {**ours, "other": 2}
     written = three_way(before, wanted, create_fields(wanted, LISTS, ignore=paths(path)), LISTS, ignore=paths(path))
     assert written.object == {**theirs, "other": 2}
@@ -262,7 +262,7 @@ def test_a_field_that_was_ignored_during_a_write_is_recorded_afterwards(path, th
     assert three_way(written.object, wanted, written.fields, LISTS, learned=learned).object == wanted
 
 
-def test_what_the_server_makes_of_a_value_beside_an_ignored_one_is_learned():
+def test_a_learned_answer_beside_an_ignored_field_applies():
     before, wanted, answered = {"plain": [item(7)]}, {"plain": [item(3, "1000m")]}, {"plain": [item(7, "1")]}
     ignore = paths("plain[k=a].v")
     learned = Learned.NOTHING.learn(as_sent(wanted, before, ignore, LISTS), answered, LISTS)

@@ -1,4 +1,4 @@
-"""What the server makes of a value is learned from its answer, and never hides a change that somebody made."""
+"""Values that the server rewrites are learned from its answer, and never hide a change by others."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_learned_answer_is_not_a_difference(name):
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_wanting_something_else_is_a_difference_again(name):
+def test_a_changed_desired_value_is_a_difference_despite_a_learned_answer(name):
     sent, answered = ANSWERS[name]
     wanted = {
         "text": "2",
@@ -99,21 +99,21 @@ def test_wanting_something_else_is_a_difference_again(name):
         ("items in another order", {"env": [{"name": "X"}, {"name": "A"}, {"name": "B"}]}),
     ],
 )
-def test_finding_something_else_is_a_difference_again(name, live):
+def test_a_changed_live_value_is_a_difference_despite_a_learned_answer(name, live):
     sent, answered = ANSWERS[name]
     merged, _ = after(sent, answered, live=live)
     assert merge_patch(live, merged.object)
     assert merged.object == three_way(live, sent, create_fields(sent, SHAPE), SHAPE).object
 
 
-def test_a_change_beside_what_was_learned_keeps_what_was_learned():
+def test_a_change_beside_a_learned_answer_keeps_the_answer():
     sent, answered = {"text": "1000m", "inner": {"text": "x"}}, {"text": "1", "inner": {"text": "x"}}
     merged, live = after(sent, answered, wanted={"text": "1000m", "inner": {"text": "y"}})
     assert merged.object == {"text": "1", "inner": {"text": "y"}}
     assert merge_patch(live, merged.object) == {"inner": {"text": "y"}}
 
 
-def test_a_union_changes_beside_what_was_learned():
+def test_a_member_of_a_union_changes_beside_a_learned_answer():
     shape = struct(volume=Shape(type="object", retain_keys=True, fields={"name": TEXT, "a": TEXT, "b": TEXT}))
     learned = Learned.NOTHING.learn({"volume": {"name": "X", "a": 1}}, {"volume": {"name": "x", "a": 1}}, shape)
     merged = three_way(
@@ -122,14 +122,14 @@ def test_a_union_changes_beside_what_was_learned():
     assert merged.object == {"volume": {"name": "x", "b": 2}}
 
 
-def test_an_order_that_the_server_chose_stays_when_an_item_changes():
+def test_the_order_of_items_chosen_by_the_server_stays_when_an_item_changes():
     sent = {"env": [{"name": "B"}, {"name": "A", "value": "1"}]}
     answered = {"env": [{"name": "A", "value": "1"}, {"name": "B"}]}
     merged, _ = after(sent, answered, wanted={"env": [{"name": "B"}, {"name": "A", "value": "2"}]})
     assert merged.object == {"env": [{"name": "A", "value": "2"}, {"name": "B"}]}
 
 
-def test_an_item_that_the_server_dropped_is_sent_again_when_it_changes_whatever_the_order():
+def test_an_item_dropped_by_the_server_is_sent_again_when_it_changes():
     sent = {"env": [{"name": "B"}, {"name": "A"}, {"name": "D", "value": "1"}]}
     answered = {"env": [{"name": "A"}, {"name": "B"}]}
     wanted = {"env": [{"name": "B"}, {"name": "A"}, {"name": "D", "value": "2"}]}
@@ -146,7 +146,7 @@ def test_an_answer_does_not_apply_after_the_server_accepts_the_value():
     assert three_way({"text": "X"}, {"text": "x"}, None, SHAPE, learned=learned).object == {"text": "x"}
 
 
-def test_what_the_server_adds_is_nothing_to_learn():
+def test_additions_of_the_server_are_not_learned():
     assert (
         Learned.NOTHING.learn(
             {"env": [{"name": "A"}]}, {"env": [{"name": "A", "value": ""}, {"name": "B"}], "text": "x"}, SHAPE
@@ -158,7 +158,7 @@ def test_what_the_server_adds_is_nothing_to_learn():
     )
 
 
-def test_learning_is_bounded_and_never_changes_what_was_learned_before():
+def test_learning_is_bounded_and_does_not_modify_earlier_answers():
     sent = {f"n{number}": 1 for number in range(MAX_DIFFERENCES * 2)}
     many = Learned.NOTHING.learn(sent, {}, UNKNOWN)
     assert len(many) == MAX_DIFFERENCES
@@ -167,7 +167,7 @@ def test_learning_is_bounded_and_never_changes_what_was_learned_before():
     assert len(many) == MAX_DIFFERENCES
 
 
-def test_nothing_of_a_value_is_kept():
+def test_no_learned_value_is_stored_in_clear_text():
     learned = Learned.NOTHING.learn({"text": "hunter2"}, {"text": "hunter3"}, SHAPE)
     assert "hunter" not in repr(learned) + repr(learned.answers)
 
@@ -180,7 +180,7 @@ def test_a_duplicate_key_in_the_answer_counts_once():
     assert len(Learned.NOTHING.learn(sent, answered, SHAPE)) == 1, "the order: A stands there twice"
 
 
-def test_items_of_others_that_were_sent_as_they_are_may_stand_twice_or_have_no_key():
+def test_duplicate_or_keyless_items_of_others_are_tolerated_in_an_answer():
     """An ignored item is sent as it is live when the whole object is replaced."""
     sent = {
         "env": [
@@ -194,7 +194,7 @@ def test_items_of_others_that_were_sent_as_they_are_may_stand_twice_or_have_no_k
     assert len(Learned.NOTHING.learn(sent, answered, SHAPE)) == 2, "a value, and the order: A stands there twice"
 
 
-def test_an_emptied_map_that_the_server_drops_stays_in_the_record_as_it_was():
+def test_an_emptied_map_that_the_server_drops_stays_in_the_record():
     """The second pass changed only the record, in a write of its own."""
     shape = Shape(type="object", fields={"labels": Shape(type="object", values=Shape(type="scalar"))})
     adopted = three_way({"labels": {"a": "x"}}, {"labels": {"a": "x"}}, None, shape)

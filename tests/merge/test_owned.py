@@ -1,4 +1,4 @@
-"""`apply.own`: a list that is this child's as a whole, so that items of others go."""
+"""`apply.own`: a list owned as a whole, so that items of others are removed."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def merge(live, wanted, before, shape=SERVICE, *, own=OWN, **options):
 @pytest.mark.parametrize(
     "before", [None, ports([POSTGRES]), ports([POSTGRES, METRICS])], ids=["no record", "recorded", "given up"]
 )
-def test_items_of_others_go(before):
+def test_items_of_others_are_removed_from_an_owned_list(before):
     assert merge(ports([METRICS, POSTGRES, {"name": "x", "port": 1}]), ports([POSTGRES]), before) == ports([POSTGRES])
 
 
-def test_without_it_they_stay():
+def test_items_of_others_stay_in_a_list_that_is_not_owned():
     assert merge(ports([METRICS, POSTGRES]), ports([POSTGRES]), None, own=[]) == ports([METRICS, POSTGRES])
 
 
-def test_what_others_set_in_our_items_stays():
+def test_fields_that_others_set_in_desired_items_of_an_owned_list_stay():
     live = ports([{**POSTGRES, "protocol": "TCP", "nodePort": 30001}, METRICS])
     assert merge(live, ports([POSTGRES]), ports([POSTGRES])) == ports(
         [{**POSTGRES, "protocol": "TCP", "nodePort": 30001}]
@@ -42,7 +42,7 @@ def test_an_unrecorded_item_that_conflicts_with_a_desired_one_is_removed():
     assert merge(ports([{**POSTGRES, "port": 6000}]), ports([POSTGRES]), None) == ports([POSTGRES])
 
 
-def test_an_edited_item_is_put_right_and_keeps_its_node_port():
+def test_an_edited_item_of_an_owned_list_is_corrected_and_keeps_its_node_port():
     live = ports([{**POSTGRES, "port": 6000, "nodePort": 30001}, METRICS])
     assert merge(live, ports([POSTGRES]), ports([POSTGRES])) == ports(
         [{**POSTGRES, "nodePort": 30001, "protocol": "TCP"}]
@@ -57,12 +57,12 @@ def test_an_owned_list_in_the_desired_state_is_not_a_difference():
     assert merged.fields is applied
 
 
-def test_one_of_two_copies_is_removed():
+def test_a_duplicate_item_of_an_owned_list_is_removed():
     live = ports([{**POSTGRES, "targetPort": 1}, {**POSTGRES, "targetPort": 2}])
     assert merge(live, ports([POSTGRES]), ports([POSTGRES])) == ports([{**POSTGRES, "targetPort": 1}])
 
 
-def test_a_list_that_is_left_out_is_empty():
+def test_an_omitted_owned_list_is_emptied():
     assert merge({"spec": {"ports": [METRICS], "clusterIP": "None"}}, {"spec": {}}, None) == {
         "spec": {"clusterIP": "None"}
     }
@@ -70,12 +70,12 @@ def test_a_list_that_is_left_out_is_empty():
     assert merge(live, {"spec": {}}, None) is live
 
 
-def test_without_the_parent_of_the_list_in_the_rule_nothing_is_removed():
+def test_an_owned_list_whose_parent_is_missing_in_the_rule_is_kept():
     live = {"metadata": {}, **ports([METRICS])}
     assert merge(live, {"metadata": {}}, None) is live
 
 
-def test_the_list_of_one_item_of_another_list():
+def test_a_list_inside_an_item_of_another_list_can_be_owned():
     def app(*containers):
         return {"spec": {"template": {"spec": {"containers": list(containers)}}}}
 
@@ -90,7 +90,7 @@ def test_the_list_of_one_item_of_another_list():
     )
 
 
-def test_what_is_ignored_stays():
+def test_ignored_items_of_an_owned_list_stay():
     live = ports([METRICS, {"name": "x", "port": 1}, POSTGRES])
     assert merge(live, ports([POSTGRES]), None, ignore=[parse_path("spec.ports[name=metrics]")]) == ports(
         [METRICS, POSTGRES]
@@ -102,7 +102,7 @@ def test_what_is_ignored_stays():
     assert merge(kept, {"spec": {}}, None, ignore=[parse_path("spec.ports[name=metrics]")]) is kept
 
 
-def test_members_of_a_set():
+def test_members_of_others_are_removed_from_an_owned_set():
     shape = struct(hosts=SET, other=SET)
     merged = three_way(
         {"hosts": ["c", "a"], "other": ["c"]}, {"hosts": ["a", "b"]}, None, shape, own=[parse_path("hosts")]
@@ -111,7 +111,7 @@ def test_members_of_a_set():
 
 
 def test_existing_items_of_others_are_removed_with_their_keys():
-    """Without `own` an item that was there before us keeps its keys when it is given up."""
+    """Without `own` an adopted item keeps its keys when it is no longer desired."""
     shape = struct(list=keyed(struct(k=TEXT, v=TEXT), "k"))
     existing = three_way({"list": [{"k": 1, "v": 1}]}, {"list": [{"k": 1, "v": 1}]}, None, shape)
     for own, left in ((), [{"k": 1}]), ([parse_path("list")], []):
@@ -120,7 +120,7 @@ def test_existing_items_of_others_are_removed_with_their_keys():
 
 @MANY
 @given(states())
-def test_the_list_is_what_we_want_and_a_second_merge_finds_nothing_to_do(t):
+def test_an_owned_list_equals_the_desired_list_and_a_second_merge_changes_nothing(t):
     desired = ports(t.desired)
     first = three_way(t.live, desired, t.applied, t.shape, own=OWN)
     listed = first.object["spec"]["ports"]
@@ -135,7 +135,7 @@ def test_the_list_is_what_we_want_and_a_second_merge_finds_nothing_to_do(t):
 
 @MANY
 @given(any_ports, desired_ports, desired_ports)
-def test_what_we_record_is_the_same_with_and_without(live, before, desired):
+def test_the_record_is_the_same_for_owned_and_shared_lists(live, before, desired):
     def fields(own) -> FieldSet:
         return three_way(ports(live), ports(desired), create_fields(ports(before), SERVICE), SERVICE, own=own).fields
 

@@ -60,7 +60,7 @@ def test_a_path_is_read_and_prints_as_it_was_written(text, segments):
         ("[a=b].c", 0, "a path must start with the name of a field"),
     ],
 )
-def test_a_mistake_is_named_with_its_place(text, offset, message):
+def test_an_invalid_path_is_reported_with_its_position(text, offset, message):
     with pytest.raises(PathError) as caught:
         parse_path(text)
     assert (caught.value.offset, caught.value.message[: len(message)]) == (offset, message)
@@ -68,14 +68,14 @@ def test_a_mistake_is_named_with_its_place(text, offset, message):
     assert isinstance(caught.value, RuleopError)
 
 
-def test_two_paths_are_equal_when_they_mean_the_same():
+def test_equivalent_paths_are_equal():
     one, other = parse_path("a['b'].c"), parse_path('a.b["c"]')
     assert one == other
     assert len({one, other, parse_path("a.b.d")}) == 2
 
 
 @given(st.text(alphabet="ab.[]='\", \\0", max_size=12))
-def test_any_text_is_a_path_or_an_error_within_it(text):
+def test_any_text_is_a_valid_path_or_an_error_at_a_position_within_it(text):
     offset = 0
     try:
         assert str(parse_path(text)) == text
@@ -85,6 +85,6 @@ def test_any_text_is_a_path_or_an_error_within_it(text):
 
 
 @given(st.lists(st.text(min_size=1), min_size=1))
-def test_every_name_can_be_written_in_quotes(names):
+def test_any_name_can_be_written_in_quotes(names):
     quoted = "".join("['" + name.replace("\\", "\\\\").replace("'", "\\'") + "']" for name in names)
     assert parse_path(quoted).segments == tuple(names)

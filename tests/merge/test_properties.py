@@ -137,7 +137,7 @@ def member(shape, name) -> Shape:
 
 
 def fields_in(value, shape, path=()):
-    """Every single field of a value by its path: what the fields of a merge are, told independently of FieldSet."""
+    """Every single field of a value by its path: the fields of a merge, computed independently of FieldSet."""
     if type(value) is dict and not shape.atomic:
         yield (*path, ".")
         for name, inner in value.items():
@@ -206,7 +206,7 @@ def test_fields_of_others_survive(t):
 
 @MANY
 @given(triples())
-def test_without_a_record_nothing_is_lost(t):
+def test_a_merge_without_a_record_removes_nothing(t):
     result = set(fields_in(three_way(t.live, t.wanted, None, t.shape).object, t.shape))
     assert all(in_a_union(path, t.shape) for path in set(fields_in(t.live, t.shape)) - result)
 
@@ -222,7 +222,7 @@ def test_fields_that_are_no_longer_desired_are_removed(t):
 
 @MANY
 @given(triples())
-def test_a_second_look_finds_nothing_to_do(t):
+def test_a_second_merge_changes_nothing(t):
     first = merged(t)
     second = three_way(first.object, t.wanted, first.fields, t.shape)
     assert second.object is first.object
@@ -233,7 +233,7 @@ def test_a_second_look_finds_nothing_to_do(t):
 
 @MANY
 @given(triples())
-def test_the_fields_are_those_of_what_we_want(t):
+def test_the_record_lists_the_desired_fields(t):
     def unmarked(fields):
         return FieldSet.from_json(strip(fields.to_json()))
 
@@ -254,7 +254,7 @@ def test_the_fields_are_those_of_what_we_want(t):
 
 @MANY
 @given(triples(), st.randoms())
-def test_the_order_of_items_never_changes_which_there_are(t, random):
+def test_the_order_of_items_does_not_change_the_merged_items(t, random):
     def shuffled(value, shape):
         if type(value) is dict and not shape.atomic:
             return {name: shuffled(inner, member(shape, name)) for name, inner in value.items()}
@@ -273,7 +273,7 @@ def test_the_order_of_items_never_changes_which_there_are(t, random):
 
 @MANY
 @given(triples())
-def test_nothing_given_is_changed_and_no_type_is(t):
+def test_arguments_of_a_merge_are_not_modified_and_types_are_kept(t):
     copies = copy.deepcopy((t.live, t.wanted))
     record = encode(Record("x", t.applied))
     result = merged(t).object
@@ -300,7 +300,7 @@ def leaves_of(value):
 
 @MANY
 @given(triples())
-def test_the_patch_makes_of_live_what_was_merged(t):
+def test_the_patch_turns_the_live_object_into_the_merged_one(t):
     result = merged(t).object
     patch = merge_patch(t.live, result)
     assert (patch is None) == same(t.live, result)
@@ -318,8 +318,8 @@ def test_a_record_survives_writing_and_reading(t):
 
 @MANY
 @given(triples())
-def test_a_glance_sees_what_a_closer_look_finds(t):
-    """With a note beside it every part is looked at closely; a path that leads nowhere leaves the result the same."""
+def test_the_quick_comparison_agrees_with_the_thorough_one(t):
+    """An ignored path forces the thorough comparison; one that does not exist leaves the result the same."""
     for live, applied in (
         (t.live, t.applied),
         (merged(t).object, merged(t).fields),
@@ -342,7 +342,7 @@ def test_a_glance_sees_what_a_closer_look_finds(t):
 
 @MANY
 @given(triples(), roots, st.data())
-def test_a_glance_is_right_also_about_a_record_that_was_made_by_another_shape(t, other, data):
+def test_the_quick_comparison_is_correct_for_a_record_of_another_schema(t, other, data):
     notes = [parse_path(f"{name}.nowhere.at.all") for name in NAMES]
     applied = create_fields(data.draw(values_of(other)), other)
     for live in (t.wanted, t.live):
@@ -356,8 +356,8 @@ def test_a_glance_is_right_also_about_a_record_that_was_made_by_another_shape(t,
 
 @MANY
 @given(triples())
-def test_after_an_answer_there_is_nothing_to_do(t):
-    """Whatever the server answers, wanting the same again is no difference."""
+def test_after_any_learned_answer_the_same_desired_state_is_not_a_difference(t):
+    """Whatever the server answers, the same desired state is not a difference."""
     learned = Learned.NOTHING.learn(t.wanted, t.live, t.shape)
     merged = three_way(t.live, t.wanted, create_fields(t.wanted, t.shape), t.shape, learned=learned)
     assert merged.object is t.live
@@ -380,7 +380,7 @@ def parts_of(value, shape, path=()):
 
 @MANY
 @given(triples(), st.data())
-def test_what_was_learned_excuses_nothing_but_the_same_wish_and_the_same_answer(t, data):
+def test_a_learned_answer_applies_only_to_the_same_sent_and_answered_values(t, data):
     objects = values_of(t.shape)
     sent, answered = data.draw(st.just(t.wanted) | objects), data.draw(st.just(t.live) | objects)
     learned = Learned.NOTHING.learn(sent, answered, t.shape)
@@ -397,7 +397,7 @@ def test_what_was_learned_excuses_nothing_but_the_same_wish_and_the_same_answer(
 
 @MANY
 @given(triples(), st.sampled_from(NAMES))
-def test_an_ignored_field_stays_as_it_is(t, name):
+def test_an_ignored_field_keeps_its_live_value_and_is_not_recorded(t, name):
     result = merged(t, ignore=[parse_path(name)])
     assert same(result.object.get(name), t.live.get(name))
     assert name not in result.fields.root.members
@@ -410,7 +410,7 @@ def test_an_ignored_field_stays_as_it_is(t, name):
     triples(),
     st.lists(st.sampled_from(["a", "b", "a.b", "b.a.c", "c[k=1]", "c[k=1].a", "a[k=x].b", "b[a=1].c"]), min_size=1),
 )
-def test_a_server_that_takes_all_as_it_is_teaches_nothing_about_ignored_fields(t, texts):
+def test_a_server_that_keeps_all_values_teaches_nothing_about_ignored_fields(t, texts):
     ignore = [parse_path(text) for text in texts]
     first = merged(t, ignore=ignore)
     learned = Learned.NOTHING.learn(as_sent(t.wanted, t.live, ignore, t.shape), first.object, t.shape)

@@ -1,4 +1,4 @@
-"""The annotation that remembers what we applied: small, the same bytes for the same fields, and never a value."""
+"""The annotation with the applied fields: small, the same bytes for the same fields, and never a value."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_equal_records_share_their_memory():
     assert decode(text) is decode("".join(list(text)))
 
 
-def test_the_form_of_a_record_is_fixed():
+def test_the_encoded_form_of_a_record_is_fixed():
     """Records outlive a release of ruleop: a new form needs a new version, and this one must still be read."""
     assert encode(Record("web", create_fields(WANTED, DEPLOYMENT))) == (
         '{"fields":{"metadata":[{"finalizers":["s",1,"2adc656efaf148ef"],"labels":[{"app":1}],"name":1}],'
@@ -64,7 +64,7 @@ def test_the_same_fields_make_the_same_bytes():
     assert encode(Record("x", create_fields(one, shape))) == encode(Record("x", create_fields(other, shape)))
 
 
-def test_keys_of_every_kind_are_kept_apart():
+def test_keys_of_different_types_stay_distinct_in_a_record():
     items = [{"k": "1"}, {"k": 1}, {"k": True}, {"k": 1.0}, {"k": "true"}, {"k": "1.0"}]
     shape = struct(l=keyed(struct(k=TEXT), "k"))
     fields = create_fields({"l": items}, shape)
@@ -90,7 +90,7 @@ def test_a_large_record_is_compressed_and_a_huge_one_is_refused():
         encode(Record("x", create_fields({"data": random_names}, UNKNOWN)))
 
 
-def test_what_is_32_kib_is_not_compressed_yet():
+def test_a_record_of_32_kib_is_not_compressed():
     def of_length(name):
         return encode(Record("x", create_fields({"n" * name: 1}, UNKNOWN)))
 
@@ -166,6 +166,6 @@ def test_an_unreadable_annotation_is_not_a_record(text):
     assert decode(text) is None
 
 
-def test_what_we_write_compressed_by_another_library_is_read():
+def test_a_record_compressed_by_another_library_is_read():
     assert decode(packed(json.dumps(GOOD).encode())) == Record("x", FieldSet())
     assert decode(json.dumps(GOOD, indent=2)) == Record("x", FieldSet())

@@ -1,4 +1,4 @@
-"""When a merge removes what server-side apply would leave: items that are not ours by the record."""
+"""Merges that remove items which server-side apply would keep: those that are not recorded."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def removes(live, desired, before, shape=SERVICE, own=()):
     return removes_items_of_others(live, three_way(live, desired, applied, shape, own=own).object, applied.root, shape)
 
 
-def test_an_edited_key_that_is_put_right():
+def test_correcting_an_edited_key_removes_an_item_of_others():
     assert removes(ports([{**POSTGRES, "port": 6000}]), ports([POSTGRES]), ports([POSTGRES]))
 
 
-def test_items_of_others_in_a_list_of_our_own():
+def test_an_owned_list_removes_items_of_others():
     live, own = ports([POSTGRES, METRICS]), [parse_path("spec.ports")]
     assert removes(live, ports([POSTGRES]), ports([POSTGRES]), own=own)
     assert not removes(live, ports([POSTGRES]), ports([POSTGRES, METRICS]), own=own), "which we gave up"
@@ -30,7 +30,7 @@ def test_items_of_others_in_a_list_of_our_own():
     assert removes(live, {"spec": {"clusterIP": "None"}}, {"spec": {}}, own=own)
 
 
-def test_items_deep_inside():
+def test_a_nested_owned_list_removes_items_of_others():
     def app(*env):
         return {"spec": {"template": {"spec": {"containers": [{"name": "app", "env": list(env)}]}}}}
 
@@ -39,7 +39,7 @@ def test_items_deep_inside():
     assert removes(app(a, b), app(a), app(a), DEPLOYMENT, own)
 
 
-def test_members_of_a_set():
+def test_an_owned_set_removes_members_of_others():
     shape, own = struct(hosts=SET), [parse_path("hosts")]
     assert removes({"hosts": ["a", "b"]}, {"hosts": ["a"]}, {"hosts": ["a"]}, shape, own)
     assert not removes({"hosts": ["a", "b"]}, {"hosts": ["a"]}, {"hosts": ["a", "b"]}, shape, own)
@@ -47,20 +47,20 @@ def test_members_of_a_set():
 
 @MANY
 @given(edits().filter(lambda edit: edit.live != edit.before))
-def test_every_edit_that_is_put_right(edit):
+def test_every_corrected_edit_counts_as_a_removal_from_others(edit):
     merged = three_way(edit.live, ports(edit.desired), edit.applied, SERVICE)
     assert removes_items_of_others(edit.live, merged.object, edit.applied.root, SERVICE)
 
 
 @MANY
 @given(triples())
-def test_a_merge_without_edits_and_own_lists_removes_nothing_of_others(t):
+def test_a_merge_without_edits_and_owned_lists_removes_nothing_of_others(t):
     merged = three_way(t.live, t.wanted, t.applied, t.shape)
     assert not removes_items_of_others(t.live, merged.object, t.applied.root, t.shape)
 
 
 @MANY
 @given(states())
-def test_nothing_is_removed_where_nothing_changes(t):
+def test_a_merge_without_changes_removes_nothing(t):
     first = three_way(t.live, ports(t.desired), t.applied, t.shape)
     assert not removes_items_of_others(first.object, first.object, first.fields.root, t.shape)

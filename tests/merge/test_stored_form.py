@@ -1,5 +1,5 @@
-"""What the server writes in another way, by the kind's schema alone, is no difference: nothing has to be learned, and a restart writes
-nothing."""
+"""Values that the server stores in another form, by the schema of the kind, are equal: nothing has to be learned, and a restart
+writes nothing."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_field_of_others_in_a_claim_template_is_a_difference(extra):
     assert three_way(live, wanted, create_fields(wanted, STATEFUL_SET), STATEFUL_SET).object["spec"] == wanted["spec"]
 
 
-def test_the_version_of_a_reference_to_a_field():
+def test_the_defaulted_api_version_of_a_field_reference_is_not_a_difference():
     wanted, live = (
         {"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "x", **more}}}]}
         for more in ({}, {"apiVersion": "v1"})
@@ -73,7 +73,7 @@ def test_the_version_of_a_reference_to_a_field():
     assert at_rest(pod(**wanted), pod(**live), STATEFUL_SET)
 
 
-def test_the_groups_of_a_bindings_subjects():
+def test_defaulted_api_groups_in_a_role_binding_are_not_a_difference():
     group = {"apiGroup": "rbac.authorization.k8s.io"}
     wanted = {"roleRef": {"kind": "Role", "name": "r"}, "subjects": [{"kind": "User", "name": "u"}]}
     live = {"roleRef": {**wanted["roleRef"], **group}, "subjects": [{**wanted["subjects"][0], **group}]}
@@ -81,7 +81,7 @@ def test_the_groups_of_a_bindings_subjects():
 
 
 @pytest.mark.parametrize(("type_", "default"), [("boolean", False), ("integer", 0), ("string", "")])
-def test_a_default_of_a_custom_kind_may_be_that_of_a_required_field_and_mean_nothing(type_, default):
+def test_a_zero_value_default_of_a_required_field_is_not_a_difference(type_, default):
     item = {
         "type": "object",
         "required": ["name", "x"],
@@ -98,7 +98,7 @@ def test_a_default_of_a_custom_kind_may_be_that_of_a_required_field_and_mean_not
     assert at_rest(wanted, live, shape)
 
 
-def test_defaults_of_a_custom_kind_inside_a_list_that_is_replaced_as_a_whole():
+def test_schema_defaults_inside_an_atomic_list_are_not_a_difference():
     wanted = {"spec": {"rules": [{"port": 1}, {"port": 2, "protocol": "UDP"}]}}
     filled = {"protocol": "TCP", "match": {"any": True}}
     live = {"spec": {"rules": [{"port": 1, **filled}, {**filled, "port": 2, "protocol": "UDP"}]}}
@@ -116,12 +116,12 @@ def test_empty_and_missing_are_equal_where_the_server_does_not_distinguish_them(
     assert at_rest(pod(**empty), pod(**({"resources": {}} if "resources" in empty else {})), STATEFUL_SET)
 
 
-def test_an_empty_value_of_an_item():
+def test_an_empty_value_of_an_environment_variable_equals_a_missing_one():
     assert at_rest(pod(env=[{"name": "A", "value": ""}]), pod(env=[{"name": "A"}]), STATEFUL_SET)
 
 
 def test_where_empty_and_missing_differ_a_removed_empty_value_is_restored():
-    """`privileged: false` is not the same as saying nothing, nor is an empty map of a custom kind."""
+    """`privileged: false` differs from a missing field, and so does an empty map of a custom kind."""
     wanted = pod(securityContext={"privileged": False})
     live = pod(securityContext={})
     assert three_way(live, wanted, create_fields(wanted, STATEFUL_SET), STATEFUL_SET).object == wanted
@@ -134,7 +134,7 @@ def test_an_empty_desired_value_that_others_filled_is_emptied_again():
 
 
 def test_a_default_that_others_changed_is_left_alone():
-    """Only in what is replaced as a whole is a field more any of our business."""
+    """Only in values that are replaced as a whole an additional field counts."""
     assert at_rest(
         {"spec": {"serviceName": "s"}}, {"spec": {"serviceName": "s", "podManagementPolicy": "Parallel"}}, STATEFUL_SET
     )

@@ -25,7 +25,7 @@ def containers(*items):
     return pod(containers=list(items))
 
 
-def test_what_we_want_is_set_and_what_others_set_stays():
+def test_desired_fields_are_set_and_fields_of_others_stay():
     assert merge({"a": 1, "theirs": 2}, {"a": 3, "b": 4}, {"a": 1}) == {"a": 3, "theirs": 2, "b": 4}
 
 
@@ -33,17 +33,17 @@ def test_a_field_that_is_no_longer_desired_is_removed_even_if_others_changed_it(
     assert merge({"a": 9, "theirs": 2}, {}, {"a": 1}) == {"theirs": 2}
 
 
-def test_without_a_record_nothing_is_removed():
+def test_a_merge_without_a_record_removes_nothing():
     assert merge({"a": 1, "b": 2}, {"a": 5}) == {"a": 5, "b": 2}
 
 
-def test_an_object_that_does_not_exist_becomes_what_we_want():
+def test_a_missing_object_becomes_the_desired_one():
     merged = three_way(None, {"a": 1, "b": None}, None, UNKNOWN)
     assert merged.object == {"a": 1}
     assert merged.fields == create_fields({"a": 1}, UNKNOWN)
 
 
-def test_when_nothing_differs_the_answer_is_the_live_object_and_the_record_itself():
+def test_a_merge_without_differences_returns_the_live_object_and_the_record():
     wanted = containers({"name": "app", "image": "x", "ports": [{"containerPort": 80}]})
     live = containers(
         {"name": "app", "image": "x", "ports": [{"containerPort": 80, "protocol": "TCP"}], "imagePullPolicy": "Always"}
@@ -65,7 +65,7 @@ def test_an_injected_sidecar_stays():
     )
 
 
-def test_two_ports_of_one_number_are_two_ports():
+def test_tcp_and_udp_ports_of_one_number_are_two_ports():
     udp, tcp = {"containerPort": 53, "protocol": "UDP"}, {"containerPort": 53, "protocol": "TCP"}
 
     def dns(*ports):
@@ -91,7 +91,7 @@ def test_a_port_of_another_protocol_is_another_item():
     assert merge(live, wanted, wanted, SERVICE) == {"spec": {"ports": [theirs, ours]}}
 
 
-def test_a_union_that_is_an_item_keeps_its_keys():
+def test_a_union_in_a_keyed_list_keeps_its_keys():
     shape = struct(
         l=keyed(
             Shape(type="object", retain_keys=True, fields={"k": TEXT, "p": TEXT, "a": TEXT, "b": TEXT}), "k", "p", p="x"
@@ -110,7 +110,7 @@ def test_only_the_removed_environment_variable_is_removed():
     assert merge(app(a, injected, b), app(a), app(a, b), DEPLOYMENT) == app(a, injected)
 
 
-def test_a_variable_that_turns_from_a_value_into_a_reference_loses_the_value():
+def test_an_environment_variable_that_becomes_a_reference_loses_its_value():
     def app(**env):
         return containers({"name": "app", "env": [{"name": "A", **env}]})
 
@@ -118,7 +118,7 @@ def test_a_variable_that_turns_from_a_value_into_a_reference_loses_the_value():
     assert merge(app(value="1"), app(**reference), app(value="1"), DEPLOYMENT) == app(**reference)
 
 
-def test_labels_are_shared_by_name():
+def test_labels_of_others_are_kept():
     def labels(**labels):
         return {"metadata": {"labels": labels}}
 
@@ -137,7 +137,7 @@ def test_atomic_lists_and_maps_are_replaced_as_a_whole():
     assert merge(before, pod(), before, DEPLOYMENT) == pod()
 
 
-def test_a_set_is_the_union_without_what_we_gave_up():
+def test_a_set_keeps_members_of_others_and_loses_those_no_longer_desired():
     def finalizers(*names):
         return {"metadata": {"finalizers": list(names)}}
 
@@ -150,7 +150,7 @@ def test_a_set_is_the_union_without_what_we_gave_up():
     assert merge_patch(finalizers("theirs", "a"), merged.object) is None
 
 
-def test_integers_floats_and_booleans_are_three_things():
+def test_integers_floats_and_booleans_are_different_values():
     for live, wanted in ((1, True), (1, 1.0), (True, 1), (0, False), (0.0, 0)):
         merged = merge({"a": live}, {"a": wanted}, {"a": wanted})["a"]
         assert merged == wanted
@@ -162,7 +162,7 @@ def test_integers_floats_and_booleans_are_three_things():
 
 @pytest.mark.parametrize("live", ["text", 5, None, [1], {"x": 1}])
 @pytest.mark.parametrize("wanted", ["other", 7, [2], {"y": 2}])
-def test_a_value_of_another_kind_is_replaced(live, wanted):
+def test_a_value_of_another_type_is_replaced(live, wanted):
     merged = merge({"a": live}, {"a": wanted}, {"a": "text"})
     assert merged == {"a": {"x": 1, "y": 2} if type(live) is type(wanted) is dict else wanted}
     shape = struct(a=Shape(list_type="map", keys=("k",), items=UNKNOWN))
@@ -184,7 +184,7 @@ def test_nulls_in_the_desired_state_mean_missing():
     assert merge({"a": 1}, {"a": None}, {"a": 1}) == {}, "wanting null is giving up"
 
 
-def test_nulls_that_are_live_stay():
+def test_live_nulls_are_kept():
     assert merge({"theirs": None, "a": 1}, {"a": 2}, {"a": 1}) == {"theirs": None, "a": 2}
 
 
@@ -219,7 +219,7 @@ def test_quantities_compare_by_amount_where_the_schema_declares_them():
     assert merge({"a": "1"}, {"a": "1000m"}) == {"a": "1000m"}, "text that is no quantity by the schema is text"
 
 
-def test_a_volume_changes_its_source():
+def test_a_volume_that_changes_its_source_loses_the_old_one():
     def volume(**source):
         return pod(volumes=[{"name": "data", **source}])
 
@@ -231,7 +231,7 @@ def test_a_volume_changes_its_source():
     assert merge(volume(emptyDir={}), volume(), volume(emptyDir={}), DEPLOYMENT) == volume()
 
 
-def test_a_strategy_changes_together_with_what_the_server_filled_in():
+def test_a_changed_strategy_loses_the_defaults_of_the_old_one():
     def strategy(**strategy):
         return {"spec": {"strategy": strategy}}
 
@@ -247,7 +247,7 @@ def test_a_strategy_changes_together_with_what_the_server_filled_in():
     )
 
 
-def test_a_mistake_in_a_list_is_refused_by_path_and_key():
+def test_an_invalid_desired_list_is_refused_with_its_path_and_key():
     def refusal(wanted, shape, live=None):
         with pytest.raises(MergeError) as caught:
             three_way(live, wanted, None, shape)
@@ -291,7 +291,7 @@ def test_a_mistake_in_a_list_is_refused_by_path_and_key():
     assert (error.within("a").path, error.within("a").message) == ("a", "wrong")
 
 
-def test_a_mistake_is_refused_also_where_live_has_the_same_mistake():
+def test_an_invalid_desired_list_is_refused_although_the_live_one_has_the_same_error():
     twice = {"env": [{"name": "X"}, {"name": "X"}]}
     for recorded in ([{"name": "X"}], [{"name": "X"}, {"name": "Y"}]):
         with pytest.raises(MergeError):
@@ -303,7 +303,7 @@ def test_a_mistake_is_refused_also_where_live_has_the_same_mistake():
             )
 
 
-def test_a_refusal_never_shows_a_member_of_a_set():
+def test_an_error_never_shows_a_member_of_a_set():
     with pytest.raises(MergeError) as caught:
         create_fields({"s": ["hunter2", "hunter2"]}, struct(s=SET))
     assert "hunter2" not in str(caught.value)
@@ -324,7 +324,7 @@ def test_duplicate_live_keys_are_tolerated():
     assert merge(members, {"s": ["b", "a"]}, None, struct(s=SET)) == {"s": ["b", "a", "a"]}
 
 
-def test_items_without_keys_that_are_live_are_left_alone():
+def test_live_items_without_keys_are_left_alone():
     live = {"env": [{"value": "?"}, "text", {"name": "A"}]}
     assert merge(live, {"env": [{"name": "A", "value": "1"}]}, None, struct(env=ENV)) == {
         "env": [{"value": "?"}, "text", {"name": "A", "value": "1"}]
@@ -343,7 +343,7 @@ def test_atomic_items_of_a_list_are_replaced_as_a_whole():
     assert merge(owners(mine, theirs), owners(mine), owners(mine), DEPLOYMENT) == owners(mine, theirs)
 
 
-def test_our_items_keep_our_order_among_those_of_others():
+def test_desired_items_keep_their_order_among_those_of_others():
     def order(live, wanted, before=""):
         env = {"env": [{"name": name} for name in live]}
         result = merge(
@@ -366,7 +366,7 @@ def test_our_items_keep_our_order_among_those_of_others():
     assert order("axbcydz", "bdnac") == "xbydzna" + "c"
 
 
-def test_a_list_that_became_another_kind_of_list_loses_nothing_in_that_pass():
+def test_a_list_whose_type_changed_loses_nothing_in_that_pass():
     by_name, by_both = struct(l=ENV), struct(l=keyed(UNKNOWN, "name", "value"))
     as_set, atomic = struct(l=Shape(type="list", list_type="set")), struct(l=Shape(type="list"))
     items = [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]
@@ -392,7 +392,7 @@ def test_a_list_that_became_another_kind_of_list_loses_nothing_in_that_pass():
                 assert next_pass == ({} if new is atomic else {"l": [*left_of_a[id(new)], *live["l"][1:]]})
 
 
-def test_the_record_follows_the_kind_of_a_value():
+def test_the_record_follows_a_changed_type_of_a_value():
     kinds = {
         "scalar": ("text", TEXT),
         "map": ({"a": 1}, UNKNOWN),
@@ -415,14 +415,14 @@ def test_the_record_follows_the_kind_of_a_value():
             assert fields == (applied.to_json()["x"] if was == now else expected)
 
 
-def test_a_map_that_became_granular_or_atomic_loses_nothing_that_others_may_have_put_there():
+def test_a_map_that_became_granular_or_atomic_keeps_the_fields_of_others():
     granular, atomic = struct(m=Shape(type="object", values=UNKNOWN)), struct(m=Shape(type="object", atomic=True))
     live = {"m": {"a": 1, "theirs": 2}}
     assert three_way(live, {}, create_fields({"m": {"a": 1}}, atomic), granular).object is live
     assert three_way(live, {}, create_fields({"m": {"a": 1}}, granular), atomic).object == {"m": {"theirs": 2}}
 
 
-def test_what_a_merge_was_given_is_never_changed():
+def test_arguments_of_a_merge_are_not_modified():
     live = containers({"name": "b"}, {"name": "a", "env": [{"name": "X"}]}, {"name": "gone"})
     wanted = containers({"name": "a", "image": "i", "env": [{"name": "Y", "value": None}]}, {"name": "b"})
     before = create_fields(containers({"name": "gone"}), DEPLOYMENT)
@@ -431,7 +431,7 @@ def test_what_a_merge_was_given_is_never_changed():
     assert (live, wanted, before) == copies
 
 
-def test_data_of_a_config_map_is_shared_by_key():
+def test_keys_of_others_in_the_data_of_a_config_map_are_kept():
     live = {"data": {"a": "1", "b": "2", "theirs": "3"}}
     assert merge(live, {"data": {"a": "x"}}, {"data": {"a": "1", "b": "2"}}, CONFIG_MAP) == {
         "data": {"a": "x", "theirs": "3"}

@@ -67,7 +67,7 @@ def order_of_ours(result, desired):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_case_of_the_table_has_its_outcome(name):
+def test_each_case_of_the_kubernetes_merge_table_has_its_outcome(name):
     """The table does not say who created what; all of `last_applied` counts as created by us, as kubectl has it."""
     case = CASES[name]
     expected = DEVIATIONS[name][1] if name in DEVIATIONS else case["expect"]
@@ -80,5 +80,5 @@ def test_a_case_of_the_table_has_its_outcome(name):
 
 
 @pytest.mark.parametrize("name", DEVIATIONS)
-def test_a_deviation_is_one(name):
+def test_each_deviation_differs_from_the_kubernetes_merge_table(name):
     assert not same(in_table_form(DEVIATIONS[name][1]), in_table_form(CASES[name]["expect"]))

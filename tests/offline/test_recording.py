@@ -1,4 +1,4 @@
-"""A recorded pass: what it holds, what it must not hold, and that it is planned again as it was."""
+"""A recorded pass: its contents, the secrets it must not contain, and its replay."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def test_no_value_of_a_conflicting_secret_is_recorded():
     assert base64.b64encode(CANARY.encode()).decode() not in json.dumps(document)
 
 
-def test_a_seed_is_not_recorded():
+def test_the_seed_is_not_recorded():
     assert "seed" not in recorded(Harness.of(BODY, {"password": CANARY}, s=CREDENTIALS, web=WEB))["observed"]
 
 
-def test_a_recorded_pass_has_its_proofs_and_no_key():
+def test_a_recorded_pass_contains_its_proofs_and_no_key():
     body = "reach: cluster\nchildren: {a: {template: a.yaml, namespace: far}}"
     harness = Harness.of(body, a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
     proofs = KeyedProofs((CANARY.encode(),))
@@ -94,7 +94,7 @@ def test_a_recorded_pass_has_its_proofs_and_no_key():
     assert replayed(harness.rule, harness.resource, observed, History.NONE, planned).problems == planned.problems
 
 
-def test_a_recorded_pass_is_planned_as_it_was():
+def test_a_recorded_pass_has_the_same_plan_when_replayed():
     harness = secretive()
     assert replayed(harness.rule, harness.resource, harness.observed(), harness.history, harness.plan()).quiet
     harness.change(key("web"), {"data": {"url": "theirs"}})
@@ -115,14 +115,14 @@ def test_a_recorded_pass_is_planned_as_it_was():
         History(writes=Writes({key("web"): Failed(Failure.FORBIDDEN, "no")}, frozenset({key("s", "Secret")}))),
     ],
 )
-def test_a_history_is_read_as_it_was_written(history):
+def test_a_recorded_history_is_read_back_unchanged(history):
     harness = Harness.of("children: {}")
     document = document_of(harness.rule, harness.resource, Observed(FixedObjects(), harness), history)
     found = read_document(orjson.loads(orjson.dumps(document))).history
     assert found == history
 
 
-def test_what_was_learned_is_kept_but_for_secrets():
+def test_learned_answers_are_recorded_except_those_about_secrets():
     harness = Harness.of(
         "children: {a: {template: a.yaml}}", {"v": "1000m"}, a="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
     )
@@ -142,7 +142,7 @@ def test_what_was_learned_is_kept_but_for_secrets():
         ({"format": 2, "observed": []}, "not a recorded pass: TypeError"),
     ],
 )
-def test_what_is_no_recording_is_refused(document, message):
+def test_an_invalid_recording_is_refused(document, message):
     with pytest.raises(RuleopError, match=message):
         read_document(document)
 
@@ -163,7 +163,7 @@ def b64(text):
     return base64.b64encode(text.encode()).decode()
 
 
-def test_a_value_is_the_same_word_wherever_it_stands():
+def test_a_secret_value_has_the_same_placeholder_everywhere():
     redaction = Redaction([secret(p="hunter22")])
     word = redaction.of("hunter22")
     assert word != "hunter22"
@@ -172,7 +172,7 @@ def test_a_value_is_the_same_word_wherever_it_stands():
     assert Redaction([secret(p="hunter22")]).of("hunter22") != word, "no two recordings can be compared"
 
 
-def test_short_values_stay_in_other_texts():
+def test_short_secret_values_stay_in_other_texts():
     redaction = Redaction([secret(a="1", b="cert", c="web", d="true"), {"kind": "App", "metadata": {"name": "web"}}])
     assert redaction.of("cert-manager.io") == "cert-manager.io"
     assert redaction.of("cert") != "cert"
@@ -182,7 +182,7 @@ def test_short_values_stay_in_other_texts():
     assert hidden["c"] == b64("web"), "the name of an object is no secret"
 
 
-def test_binary_values_are_hidden_too():
+def test_binary_secret_values_are_redacted():
     binary = base64.b64encode(bytes(range(256))).decode()
     obj = {
         "kind": "Secret",
@@ -198,7 +198,7 @@ def test_binary_values_are_hidden_too():
 
 @settings(max_examples=examples(100))
 @given(st.text(min_size=4, max_size=30), st.text(max_size=5), st.text(max_size=5))
-def test_no_long_value_survives_anywhere(value, before, after):
+def test_no_long_secret_value_remains_anywhere(value, before, after):
     hidden = Redaction([secret(p=value)]).of({"a": [value, {"b": before + value + after}], "s": secret(p=value)})
     found = [hidden["a"][0], base64.b64decode(hidden["s"]["data"]["p"]).decode()]
     if value not in {"true", "false", "Secret", "s"}:
@@ -207,7 +207,7 @@ def test_no_long_value_survives_anywhere(value, before, after):
             assert value not in hidden["a"][1]["b"]
 
 
-def test_the_names_of_what_is_done_are_in_the_summary():
+def test_the_summary_names_the_actions_of_the_pass():
     harness = Harness.of(BODY, {"password": CANARY}, s=CREDENTIALS, web=WEB)
     assert recorded(harness)["summary"] == {
         "actions": ["Create Secret/shop/s", "Create ConfigMap/shop/web"],
@@ -244,7 +244,7 @@ def reading() -> Harness:
     return harness
 
 
-def test_nothing_is_recorded_of_objects_that_are_computed_from_a_secret():
+def test_details_of_objects_computed_from_a_secret_are_not_recorded():
     harness = reading()
     learned = Learned.NOTHING.learn({"data": {"v": "1000m"}}, {"data": {"v": "1"}}, UNKNOWN)
     failed = Failed(Failure.IMMUTABLE, "PL4NT3D is invalid", redacted="invalid", causes=(Cause("a", "b", "PL4NT3D"),))
@@ -261,7 +261,7 @@ def test_nothing_is_recorded_of_objects_that_are_computed_from_a_secret():
     assert found.refusals[key("a")].failed.causes == (Cause("a", "b"),)
 
 
-def test_a_value_that_is_computed_from_a_secret_is_not_recorded():
+def test_a_value_computed_from_a_secret_is_not_recorded():
     harness = reading()
     assert harness.objects[key("a")]["data"]["v"] == "PL4NT3DV4LU3"
     document = document_of(harness.rule, harness.resource, harness.observed(), History.NONE)

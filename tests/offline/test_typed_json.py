@@ -1,4 +1,4 @@
-"""What a history holds comes back from JSON as it was."""
+"""Parts of a history are read back from JSON unchanged."""
 
 import json
 
@@ -7,7 +7,7 @@ from ruleop.offline.typed_json import decode, encode
 from ruleop.planning import Failed, Failure
 
 
-def test_a_failed_write_keeps_its_causes():
+def test_a_failed_write_is_read_back_from_json_with_its_causes():
     causes = (Cause("spec", "FieldValueForbidden", "no", frozenset({"replicas", "template"})), Cause("data[p]"))
     failed = Failed(Failure.IMMUTABLE, "no", redacted="rejected", causes=causes)
     assert decode(json.loads(json.dumps(encode(failed)))) == failed

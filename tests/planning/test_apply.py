@@ -64,7 +64,7 @@ def test_fields_no_longer_desired_are_removed_and_fields_of_others_stay():
     assert harness.objects[key("a")]["data"] == {"x": "1", "theirs": "3"}
 
 
-def test_a_normalised_value_is_learned_and_not_written_again():
+def test_a_value_normalised_by_the_server_is_learned_and_not_written_again():
     harness = one()
     harness.settle()
     harness.change(key("a"), {"data": {"v": "one"}})
@@ -171,7 +171,7 @@ def test_a_child_that_reads_only_the_name_of_a_generated_secret_does_not_wait():
         "a.items() | list | length", "(a.metadata.name ~ a.metadata.uid)",
     ],
 )  # fmt: skip
-def test_other_fields_and_the_whole_of_it_are_not_there_yet(value: str):
+def test_other_values_of_a_child_that_was_not_created_yet_are_waited_for(value: str):
     reader = f'apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: b}}\ndata: {{v: "{{{{ {value} }}}}"}}\n'
     harness = Harness.of(DRAWN_AND_READ, {"which": "data"}, a=DRAWN, b=reader)
     planned = harness.plan()
@@ -191,7 +191,7 @@ def test_a_create_only_child_is_undefined_before_it_exists():
     assert fields == {"there": False, "named": True, "data": False}
 
 
-def test_the_name_of_a_conflicting_object_is_not_used():
+def test_children_that_read_the_name_of_a_conflicting_object_wait():
     harness = Harness.of(DRAWN_AND_READ, a=DRAWN, b=NAMED)
     harness.add({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "shop"}})
     assert [(wait.child, wait.for_what) for wait in harness.plan().waits] == [("b", "a.metadata.name")]
@@ -511,7 +511,7 @@ def test_a_change_of_an_immutable_field_fails_with_a_remedy():
     assert harness.plan().actions == ()
 
 
-def test_a_changed_desired_state_is_tried_again():
+def test_a_changed_desired_state_is_retried_after_a_rejection():
     harness = immutable(one())
     harness.step()
     harness.refuse.clear()
@@ -548,7 +548,7 @@ def world_digest(harness: Harness) -> str:
     return create.desired_digest
 
 
-def test_a_crash_between_the_delete_and_the_create_loses_nothing():
+def test_a_crash_between_the_deletion_and_the_recreation_loses_nothing():
     harness = immutable(one("{onImmutable: recreate}"))
     harness.refuse.clear()
     harness.step(crash_after=1)
@@ -702,7 +702,7 @@ def test_a_child_with_a_pending_write_is_not_ready():
     assert harness.plan().children[0].state is State.PROGRESSING
 
 
-def test_a_settled_plan_has_no_actions_and_an_earlier_failure_is_not_its_own():
+def test_a_settled_plan_has_no_actions_and_does_not_report_an_earlier_failure():
     harness = one()
     assert harness.plan_status().actions == ()
     assert harness.plan().problems == ()

@@ -77,7 +77,7 @@ def fits(cert: str, private_key: str) -> bool:
     return loaded.public_key() == x509.load_pem_x509_certificate(cert.encode()).public_key()
 
 
-def test_a_client_trusts_the_example_of_a_ca_and_a_tls_secret() -> None:
+def test_the_certificate_of_the_tls_example_is_trusted_by_a_client() -> None:
     harness = Harness.of(ONE, x=TLS)
     harness.settle()
     (found,) = harness.objects.values()
@@ -173,7 +173,7 @@ def test_a_ca_in_its_own_secret_signs_later_certificates() -> None:
         assert trusted(after["x"]["tls.crt"], after[name]["crt"], name)
 
 
-def test_a_recorded_pass_gives_the_same_certificate_again() -> None:
+def test_a_recorded_pass_generates_the_same_certificate_again() -> None:
     slots = f"{AUTHORITY}\n{{% set cert = genSignedCert('web', dns=['web'], ca=authority) %}}\nc: {{{{ cert.Cert }}}}\nh: {{{{ htpasswd('me', 'secret', rounds=5) }}}}"
     one, two = Harness.of(ONE, x=secret(slots)), Harness.of(ONE, x=secret(slots))
     assert as_bytes(one.plan()) == as_bytes(two.plan())
@@ -182,7 +182,7 @@ def test_a_recorded_pass_gives_the_same_certificate_again() -> None:
     assert not set(made(slots).values()) & set(other.values())
 
 
-def test_passwords_are_uniform_and_stable() -> None:
+def test_generated_passwords_have_any_length_and_extend_shorter_ones() -> None:
     assert random_password(b"seed", "a", 256).startswith(random_password(b"seed", "a", 24))
     assert len(random_password(b"seed", "a", 256)) == 256
     assert draw(b"seed", "a", 70).startswith(draw(b"seed", "a", 32))
@@ -258,7 +258,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("slot", WRONG)
-def test_mistakes_in_calls_are_reported(slot: str) -> None:
+def test_invalid_arguments_of_certificate_functions_are_reported(slot: str) -> None:
     message = refused(f"{CA}a: {{{{ ({slot}) | to_json }}}}")
     assert WRONG[slot] in message
 
@@ -271,7 +271,7 @@ def test_hostile_names_are_escaped_in_a_certificate_or_rejected() -> None:
 
 
 @pytest.mark.parametrize("call", ["htpasswd(item ~ '', 'x', rounds=12)", "genCA('x', key_type='rsa')"])
-def test_the_work_of_one_pass_is_limited(call: str) -> None:
+def test_the_certificate_work_of_one_pass_is_limited(call: str) -> None:
     body = "children: {x: {template: x.yaml, forEach: range(40), apply: {strategy: create-only}}}"
     harness = Harness.of(
         body,
@@ -285,7 +285,7 @@ def test_the_work_of_one_pass_is_limited(call: str) -> None:
     )
 
 
-def test_without_the_extra_the_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_optional_dependency_is_reported_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ProjectErrors) as caught:
         project(ONE, x=secret(f"{AUTHORITY}\nh: {{{{ htpasswd('a', 'b') }}}}"))

@@ -39,7 +39,7 @@ def test_a_child_whose_when_is_false_is_not_created_and_is_pruned():
     assert harness.ready() == ("True", "Ready", "")
 
 
-def test_a_when_with_missing_values_changes_nothing():
+def test_a_when_with_unavailable_values_changes_nothing():
     body = """
     children: {a: {template: a.yaml, when: other.data.go == "1"}}
     observe: {other: {version: v1, kind: ConfigMap, name: other}}
@@ -56,7 +56,7 @@ def test_a_when_with_missing_values_changes_nothing():
     assert harness.condition("Stalled")["status"] == "False"
 
 
-def test_a_child_waits_while_waitfor_is_false_and_what_exists_stays_as_it_is():
+def test_a_child_whose_waitfor_is_false_waits_and_an_existing_object_is_kept():
     harness = Harness.of(
         "children: {a: {template: a.yaml, waitFor: spec.go}}",
         {"go": False, "v": "1"},
@@ -72,7 +72,7 @@ def test_a_child_waits_while_waitfor_is_false_and_what_exists_stays_as_it_is():
     assert harness.objects[key("a")]["data"] == {"v": "1"}
 
 
-def test_an_error_in_when_or_waitfor_has_its_place():
+def test_an_error_in_when_or_waitfor_has_its_position():
     for body in (
         "children: {a: {template: a.yaml, when: spec.nope}}",
         "children: {a: {template: a.yaml, waitFor: spec.nope}}",
@@ -96,7 +96,7 @@ spec: {replicas: 1, selector: {matchLabels: {a: b}}, template: {metadata: {label
 """
 
 
-def test_a_dependency_has_to_be_ready_before_the_create_and_not_for_later_changes():
+def test_a_dependency_must_be_ready_for_the_creation_but_not_for_later_changes():
     harness = Harness.of(DEPENDS, {"v": "1"}, db=DB, web=plain("web", "{v: '{{ spec.v }}'}"))
     harness.settle(controllers=False)
     assert harness.names() == ["Deployment/db"]
@@ -116,7 +116,7 @@ def test_an_undesired_dependency_is_satisfied():
     assert harness.names() == ["ConfigMap/web"]
 
 
-def test_a_child_waits_for_the_values_that_it_uses_and_names_them():
+def test_a_child_waits_for_unavailable_values_and_reports_their_paths():
     body = "children: {db: {template: db.yaml}, web: {template: web.yaml}, free: {template: free.yaml}}"
     web = plain("web", "{k: '{{ db.status.availableReplicas }}'}")
     harness = Harness.of(body, db=DB, web=web, free=plain("free"))
@@ -257,7 +257,7 @@ def test_a_waiting_child_delays_only_readers_of_its_values():
     assert harness.objects[key("b")]["data"] == {"k": "a", "w": "2"}
 
 
-def test_values_of_a_rejected_child_are_not_there_yet():
+def test_values_of_a_rejected_child_are_waited_for():
     harness = Harness.of(
         "children: {a: {template: a.yaml}, b: {template: b.yaml}}",
         a=plain("a"),
@@ -309,7 +309,7 @@ def test_each_item_of_a_list_has_an_object_and_a_removed_item_is_pruned():
 @pytest.mark.parametrize(
     "entries", ["spec.items", "spec.items | dictsort", "spec.items | dict2items | sort(attribute='key')"]
 )
-def test_foreach_over_a_mapping_has_key_and_value_sorted_by_key(entries: str):
+def test_foreach_over_a_mapping_yields_keys_and_values_sorted_by_key(entries: str):
     harness = Harness.of(
         EACH.replace("spec.items", f'"{entries}"') % "",
         {"items": {"b": {"v": "2"}, "a": {"v": "1"}}},
@@ -320,7 +320,7 @@ def test_foreach_over_a_mapping_has_key_and_value_sorted_by_key(entries: str):
 
 
 @pytest.mark.parametrize("count", [0, 3])
-def test_foreach_over_a_range_has_its_numbers(count: int):
+def test_foreach_over_a_range_yields_its_numbers(count: int):
     harness = Harness.of(
         "children: {x: {template: x.yaml, forEach: range(spec.n), as: number}}", {"n": count}, x=plain("n-{{ number }}")
     )
@@ -339,7 +339,7 @@ def test_an_empty_foreach_creates_nothing():
     assert harness.names() == []
 
 
-def test_an_item_may_be_left_out_of_a_list_that_waits_elsewhere_and_a_failed_item_keeps_its_state():
+def test_a_list_with_failed_and_waiting_items_is_failed_and_reports_the_waits():
     body = "children: {x: {template: x.yaml, forEach: spec.items, waitFor: item.go}}"
     harness = Harness.of(
         body,
@@ -406,7 +406,7 @@ def test_every_key_is_evaluated_for_each_item():
     assert not harness.claim(key("d", namespace="two")).orphan
 
 
-def test_a_list_with_a_waiting_item_is_not_there_yet():
+def test_readers_of_a_list_with_a_waiting_item_wait():
     body = (
         "children: {x: {template: x.yaml, forEach: spec.items, waitFor: item != 'b' or spec.go}, w: {template: w.yaml}}"
     )
@@ -420,7 +420,7 @@ def test_a_list_with_a_waiting_item_is_not_there_yet():
     assert harness.objects[key("w")]["data"] == {"k": "a,b"}
 
 
-def test_an_item_that_fails_fails_its_child_and_nothing_of_it_is_pruned():
+def test_a_failed_item_fails_its_child_and_nothing_of_the_child_is_pruned():
     harness = Harness.of(EACH % "", {"items": [{"name": "a"}, {"name": "b"}]}, x=plain("{{ item.name }}"))
     harness.settle()
     harness.edit({"items": [{"name": "a"}, {"other": "c"}]})
@@ -442,7 +442,7 @@ def each_and_db(items, **spec):
     )
 
 
-def test_a_name_of_two_items_fails_only_its_child():
+def test_duplicate_names_of_two_items_fail_only_their_child():
     harness = each_and_db([{"name": "a"}], old=True)
     harness.settle()
     harness.edit({"items": [{"name": "a"}, {"name": "b"}, {"name": "b"}, {"name": "c"}], "v": "2"})
@@ -461,7 +461,7 @@ def test_a_name_of_two_items_fails_only_its_child():
     assert harness.ready()[0] == "True"
 
 
-def test_an_item_with_the_name_of_another_child_stops_only_these_two():
+def test_an_item_with_the_name_of_another_child_fails_only_these_two_children():
     body = EACH_AND_DB.replace("children: {", "children: {w: {template: w.yaml}, ")
     texts = {
         "db": plain("db", "{v: '{{ spec.v }}'}"),
@@ -478,7 +478,7 @@ def test_an_item_with_the_name_of_another_child_stops_only_these_two():
     assert states(harness)["db"] is State.FAILED
 
 
-def test_an_item_that_cannot_be_rendered_fails_its_child_and_the_other_items_and_children_are_written():
+def test_an_item_that_cannot_be_rendered_fails_its_child_and_the_other_items_are_written():
     harness = each_and_db([{"name": "a"}], old=True)
     harness.settle()
     harness.edit({"items": [{"nam": "x"}, {"name": "b"}, {"name": "No Name"}], "v": "2"})
@@ -508,7 +508,7 @@ def test_an_error_in_foreach_itself_fails_the_whole_cr():
     assert harness.ready()[:2] == ("False", "RenderFailed")
 
 
-def test_an_item_that_exceeds_a_limit_stops_the_cr_and_no_other_item_is_tried():
+def test_an_item_that_exceeds_a_limit_stops_the_cr_and_later_items_are_not_rendered():
     body = "children: {db: {template: db.yaml}, x: {template: x.yaml, forEach: spec.items}}"
     much = "{v: \"{{ 'x' * item }}\"}"
     harness = Harness.of(body, {"items": [1, 10**9, 10**9]}, db=plain("db"), x=plain("n-{{ index }}", much))
@@ -657,7 +657,7 @@ def test_a_forbidden_kind_fails_its_children_and_prunes_nothing():
     assert harness.condition("Stalled")["status"] == "True"
 
 
-def test_observed_resources_are_not_there_yet_before_their_kind_is_listed():
+def test_observed_objects_are_selected_and_waited_for_until_their_kind_is_listed():
     body = """
     children: {a: {template: a.yaml}}
     observe:
@@ -714,7 +714,7 @@ def test_observed_resources_are_not_there_yet_before_their_kind_is_listed():
     assert "pods" not in harness.status
 
 
-def test_an_observed_name_that_fails_fails_its_readers():
+def test_an_error_in_the_name_of_an_observe_fails_its_readers():
     body = """
     children: {a: {template: a.yaml}}
     observe: {one: {version: v1, kind: ConfigMap, name: "{{ spec.nope }}"}}
@@ -772,7 +772,7 @@ def test_a_failed_ready_when_is_reported_and_not_ready():
     assert states(harness) == {"a": State.PROGRESSING}
 
 
-def test_a_child_that_failed_for_good_stalls_the_cr_and_still_lets_others_be_pruned():
+def test_a_permanently_failed_child_stalls_the_cr_and_others_are_still_pruned():
     job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {}\n"
     harness = Harness.of(
         "children: {j: {template: j.yaml}, a: {template: a.yaml, when: spec.on}}", {"on": True}, j=job, a=plain("a")
@@ -789,7 +789,7 @@ def test_a_child_that_failed_for_good_stalls_the_cr_and_still_lets_others_be_pru
 # -- a Namespace that is a child ---------------------------------------------------------------------------------------------------------
 
 
-def test_objects_in_a_namespace_that_is_a_child_wait_for_it():
+def test_objects_in_a_namespace_that_is_a_child_wait_for_the_namespace():
     body = """
     reach: cluster
     children:
@@ -820,7 +820,7 @@ def test_the_order_in_the_file_does_not_matter_without_dependencies():
     assert ends[0] == ends[1] == ends[2]
 
 
-def test_a_rule_of_another_version_of_the_kind_and_a_selector_choose_the_first_match():
+def test_the_first_matching_watch_is_chosen_by_selector_namespace_and_any_version():
     text = """
     - {group: example.com, version: v1, kind: App, name: gold, selector: {tier: gold}, children: {a: {template: a.yaml}}}
     - {group: example.com, version: v1, kind: App, name: shop, namespaces: [shop], children: {a: {template: a.yaml}}}
@@ -833,6 +833,6 @@ def test_a_rule_of_another_version_of_the_kind_and_a_selector_choose_the_first_m
     assert choose_rule(rules, {**app(), "kind": "Other"}) is None
 
 
-def test_an_existing_object_knows_whether_it_is_being_deleted():
+def test_an_existing_object_with_a_deletion_timestamp_is_terminating():
     live = config("a", deletionTimestamp="2026-01-01T00:00:00Z")
     assert Existing(key("a"), live, None, "a").terminating  # type: ignore[arg-type]

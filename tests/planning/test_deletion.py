@@ -51,7 +51,7 @@ def test_finalize_children_run_and_are_removed_before_the_finalizer():
 
 @pytest.mark.parametrize("crash", range(6))
 @pytest.mark.parametrize("remembers", [True, False])
-def test_a_crash_after_any_step_of_a_deletion_ends_the_same_and_runs_nothing_twice(crash: int, remembers: bool):
+def test_a_crash_after_any_step_of_a_deletion_has_the_same_result_and_runs_nothing_twice(crash: int, remembers: bool):
     harness = finalizing("children: {a: {template: a.yaml, deletion: orphan}}\nfinalize: {last: {template: last.yaml}}")
     harness.remembers = remembers
     harness.end()
@@ -70,7 +70,7 @@ def test_a_crash_after_any_step_of_a_deletion_ends_the_same_and_runs_nothing_twi
     assert harness.writes.count("Create Job/web-last") == 1
 
 
-def test_without_a_status_the_engine_remembers_that_finalize_is_done():
+def test_finalize_is_not_repeated_although_there_is_no_status():
     harness = finalizing(FINALIZE.replace("status: {name: '{{ a.metadata.name }}'}", "manageStatus: false"))
     harness.end()
     harness.settle()
@@ -79,7 +79,7 @@ def test_without_a_status_the_engine_remembers_that_finalize_is_done():
     assert harness.writes.count("Create Job/web-last") == 1
 
 
-def test_the_memory_outlives_a_pause():
+def test_completed_finalization_is_remembered_through_a_pause():
     harness = finalizing()
     harness.end()
     while harness.condition()["reason"] != "Finalized":
@@ -96,7 +96,7 @@ def test_the_memory_outlives_a_pause():
     assert harness.writes.count("Create Job/web-last") == 1
 
 
-def test_a_pause_before_stops_the_deletion():
+def test_a_paused_cr_is_not_finalized():
     harness = finalizing()
     harness.patch_resource({"annotations": {PAUSED: "true"}})
     harness.end()
@@ -132,7 +132,7 @@ def test_skip_finalize_is_reported_once_and_cleans_up():
     assert [event.reason for event in harness.events] == ["FinalizeSkipped"]
 
 
-def test_in_a_terminating_namespace_finalize_is_skipped():
+def test_finalize_is_skipped_in_a_terminating_namespace():
     harness = finalizing()
     harness.end()
     harness.namespace_terminating = True
@@ -183,7 +183,7 @@ def test_children_are_not_rendered_while_the_cr_is_being_deleted():
     assert harness.condition()["reason"] == "Finalizing"
 
 
-def test_status_and_conditions_still_show_what_exists():
+def test_status_and_conditions_are_updated_during_finalization():
     body = FINALIZE + "\nconditions: [{type: Here, status: ready.a and ready.last is defined}]"
     harness = finalizing(body)
     harness.end()
@@ -257,7 +257,7 @@ def gone_to_the_garbage_collector(harness: Harness) -> None:
     harness.patch_resource({"finalizers": [each for each in harness.finalizers if each != "orphan"]})
 
 
-def test_with_the_orphan_finalizer_every_child_stays_also_when_finalize_outlasts_it():
+def test_the_orphan_finalizer_keeps_every_child_although_finalize_takes_longer():
     harness = Harness.of(BOTH % "", {"v": "1"}, a=A, far=A.replace("name: a", "name: far"), last=JOB)
     harness.settle()
     harness.patch_resource({"finalizers": [FINALIZER, "orphan"]})
@@ -274,7 +274,7 @@ def test_with_the_orphan_finalizer_every_child_stays_also_when_finalize_outlasts
 
 
 @pytest.mark.parametrize("finalize", [True, False])
-def test_a_child_that_has_just_become_an_orphan_stays(finalize: bool):
+def test_a_child_whose_policy_just_became_orphan_is_kept(finalize: bool):
     """The CR was edited and deleted before the child's annotation was written."""
     body = BOTH % ", deletion: \"{{ 'orphan' if spec.keep | default(false) else 'delete' }}\""
     body = body if finalize else body.partition("\nfinalize")[0]
@@ -292,7 +292,7 @@ def test_a_child_that_has_just_become_an_orphan_stays(finalize: bool):
     assert harness.names() == ["ConfigMap/a"]
 
 
-def test_shortly_after_a_reload_nothing_is_removed():
+def test_nothing_is_deleted_shortly_after_a_reload():
     """If only half of an edit is loaded, `finalize` may be missing."""
     harness = Harness.of(FAR % "", {"v": "1"}, a=A)
     harness.settle()
@@ -321,7 +321,7 @@ def test_a_cr_without_ruleops_finalizer_is_left_to_the_garbage_collector():
     assert harness.objects == {}
 
 
-def test_forbidden_kinds_keep_the_finalizer_until_a_person_skips_them():
+def test_forbidden_kinds_keep_the_finalizer_until_finalization_is_skipped():
     harness = Harness.of(FAR % "", {"v": "1"}, a=A)
     harness.settle()
     harness.served["ConfigMap"] = Served.FORBIDDEN

@@ -27,7 +27,7 @@ def found(before: Any, after: Any, shape: Shape | None = None) -> list[tuple[str
     return [(each.path, flow(each.before), flow(each.after)) for each in differences(before, after, shape or Shape())]
 
 
-def test_fields_by_their_paths_in_order() -> None:
+def test_differences_are_listed_by_path_in_order() -> None:
     assert found({"b": {"y": 1, "x": 1}, "c": 1}, {"a": 2, "b": {"y": 2, "x": 1}}) == [
         ("a", "", "2"),
         ("b.y", "1", "2"),
@@ -35,13 +35,13 @@ def test_fields_by_their_paths_in_order() -> None:
     ]
 
 
-def test_unusual_names_are_quoted() -> None:
+def test_unusual_field_names_are_quoted_in_paths() -> None:
     assert found({"metadata": {"labels": {}}}, {"metadata": {"labels": {"a/b": "c"}}}) == [
         ("metadata.labels['a/b']", "", "c")
     ]
 
 
-def test_items_are_known_by_the_keys_that_the_api_declares() -> None:
+def test_list_items_are_matched_by_the_keys_of_the_schema() -> None:
     shape = builtin_shape(Kind("", "v1", "Service"))
     ports = [{"port": 53, "protocol": "UDP"}, {"port": 53}]
     changed = [{"port": 80}, {"port": 53, "targetPort": 5353}, {"port": 53, "protocol": "UDP"}]
@@ -56,14 +56,14 @@ def test_items_are_known_by_the_keys_that_the_api_declares() -> None:
     ]
 
 
-def test_items_of_undeclared_lists_are_known_by_their_names() -> None:
+def test_items_of_undeclared_lists_are_matched_by_name() -> None:
     assert found({"a": [{"name": "x", "v": 1}, {"name": "z"}]}, {"a": [{"name": "x", "v": 2}]}) == [
         ("a[name=x].v", "1", "2"),
         ("a[name=z]", "{name: z}", ""),
     ]
 
 
-def test_claim_templates_are_known_by_the_names_in_their_metadata() -> None:
+def test_claim_templates_are_matched_by_the_names_in_their_metadata() -> None:
     def claims(size: str) -> dict[str, Any]:
         return {"a": [{"metadata": {"name": "data"}, "size": size}, {"metadata": {"name": "wal"}, "size": "1Gi"}]}
 
@@ -75,13 +75,13 @@ def test_a_default_of_the_server_is_not_a_difference() -> None:
     assert found({"mode": "plain", "other": "z"}, {}, shape) == [("other", "z", "")]
 
 
-def test_two_items_of_one_name_are_known_by_position() -> None:
+def test_items_of_the_same_name_are_matched_by_position() -> None:
     assert found(
         {"a": [{"name": "x", "v": 1}, {"name": "x", "v": 1}]}, {"a": [{"name": "x", "v": 1}, {"name": "x", "v": 2}]}
     ) == [("a[1].v", "1", "2")]
 
 
-def test_a_set_gains_and_loses_members() -> None:
+def test_added_and_removed_members_of_a_set_are_differences() -> None:
     shape = Shape(type="object", fields={"f": Shape(type="list", list_type="set")})
     assert found({"f": ["a", "b"]}, {"f": ["b", "c"]}, shape) == [("f", "a", ""), ("f", "", "c")]
 
@@ -99,7 +99,7 @@ def test_strings_and_numbers_are_distinguished() -> None:
     ]
 
 
-def test_a_long_new_value_is_written_out_by_field() -> None:
+def test_a_long_added_value_is_split_by_field() -> None:
     new = {"probe": {"path": "/" * 60, "port": 8080, "list": ["a" * 80]}}
     (difference,) = differences({}, new, Shape())
     assert [(leaf.path, flow(leaf.after)) for leaf in leaves(difference)] == [
@@ -117,7 +117,7 @@ def test_an_added_value_is_split_only_if_it_is_too_long_for_a_line(value: Any, m
     assert (first.after == value) == (len(flow(value)) <= MAX_VALUE)
 
 
-def test_a_deep_value_is_not_printed_at_each_level(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deeply_nested_value_is_not_printed_at_each_level(monkeypatch: pytest.MonkeyPatch) -> None:
     value: Any = "x" * 100
     for _ in range(100):
         value = {"a": value}
@@ -169,14 +169,16 @@ def test_plain_strings_are_quoted_only_inside_a_flow_value(text: str) -> None:
 
 
 @given(JSON)
-def test_a_value_on_one_line_is_yaml_for_itself(value: Any) -> None:
+def test_a_value_on_one_line_is_yaml_that_reads_back_unchanged(value: Any) -> None:
     documents, mistakes = read_yaml(f"a: {flow(value)}", "x")
     assert not mistakes
     assert documents[0].data() == {"a": value}
 
 
 @given(st.dictionaries(st.text(max_size=2), JSON, max_size=3), st.dictionaries(st.text(max_size=2), JSON, max_size=3))
-def test_equal_objects_have_no_differences_and_others_have_some(before: dict[str, Any], after: dict[str, Any]) -> None:
+def test_equal_objects_have_no_differences_and_different_ones_have_some(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
     assert differences(before, before, Shape()) == []
     both = differences(before, after, Shape()), differences(after, before, Shape())
     assert bool(both[0]) == bool(both[1])

@@ -1,4 +1,4 @@
-"""When drift becomes a field conflict, how ruleop backs off, and when it is over. No clock but the test's."""
+"""When drift becomes a field conflict, how ruleop backs off, and when it ends. The test sets the clock."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class DriftingChild:
         return self.drift.next_check(self.now, held=False)
 
 
-def test_changes_by_a_person_are_reverted_at_once():
+def test_a_few_changes_by_hand_are_reverted_at_once():
     child = DriftingChild()
     assert child.rounds(ENOUGH) is Decision.REVERT
     child.now += WINDOW + 1
@@ -73,7 +73,7 @@ def test_changes_by_a_person_are_reverted_at_once():
     assert child.drift.message == ""
 
 
-def test_the_same_fields_changed_repeatedly_are_a_conflict():
+def test_repeated_changes_of_the_same_fields_are_a_conflict():
     child = DriftingChild()
     assert child.rounds(100) is Decision.REPORT
     assert child.now == 1000.0 + ENOUGH
@@ -83,7 +83,7 @@ def test_slow_changes_are_not_a_conflict():
     assert DriftingChild().rounds(100, apart=WINDOW / (ENOUGH - 1)) is Decision.REVERT
 
 
-def test_changes_of_other_fields_do_not_add_up():
+def test_changes_of_different_fields_are_counted_separately():
     """A person may change one field after the other."""
     child = DriftingChild()
     assert child.rounds(ENOUGH - 1) is Decision.REVERT
@@ -95,7 +95,7 @@ def test_changes_of_other_fields_do_not_add_up():
     assert both.changed() is Decision.REPORT, "what they have in common counts"
 
 
-def test_another_desired_object_is_written_at_once():
+def test_a_changed_desired_object_is_written_at_once_during_a_conflict():
     child = DriftingChild().noticed()
     assert child.changed(desired="b") is Decision.REVERT
     child.revert(desired="b")
@@ -114,7 +114,7 @@ def test_reverts_in_a_conflict_back_off():
     assert pauses == [FIRST, 20, 40, 80, 160, CAP, CAP, CAP]
 
 
-def test_it_is_held_only_while_its_fields_differ_and_the_pause_lasts():
+def test_a_field_is_drifted_only_while_it_differs_and_the_backoff_lasts():
     child = DriftingChild().noticed()
     assert child.drift.drifted
     child.now += FIRST
@@ -125,7 +125,7 @@ def test_it_is_held_only_while_its_fields_differ_and_the_pause_lasts():
     assert child.drift.drifted
 
 
-def test_it_is_over_when_a_revert_has_lasted():
+def test_a_conflict_ends_when_a_revert_lasts():
     child = DriftingChild().noticed()
     child.now += FIRST
     assert child.changed() is Decision.REVERT
@@ -137,7 +137,7 @@ def test_it_is_over_when_a_revert_has_lasted():
     assert child.drift.is_over(child.now)
 
 
-def test_it_is_over_when_the_other_side_gives_in():
+def test_a_conflict_ends_when_the_fields_return_to_the_desired_values():
     """A conflict whose fields are as desired before the next revert."""
     child = DriftingChild().noticed()
     child.now += FIRST
@@ -147,7 +147,7 @@ def test_it_is_over_when_the_other_side_gives_in():
     assert child.drift.is_over(child.now)
 
 
-def test_it_lasts_through_the_longest_pause():
+def test_a_conflict_outlasts_the_longest_backoff():
     child = DriftingChild().noticed()
     for _ in range(6):
         while child.changed() is Decision.HOLD:
@@ -163,7 +163,7 @@ def test_drift_without_a_conflict_expires():
     assert child.drift.is_over(child.now + WINDOW + 1)
 
 
-def test_the_server_itself_may_be_the_other_side():
+def test_a_value_altered_by_the_server_on_each_write_is_a_conflict():
     child = DriftingChild()
     for _ in range(ENOUGH):
         assert child.changed() is Decision.REVERT
@@ -176,7 +176,7 @@ def test_the_server_itself_may_be_the_other_side():
     assert not child.drift.altered, "once it took the value as it was"
 
 
-def test_a_new_conflict_is_noticed_once():
+def test_a_new_conflict_is_reported_once():
     child = DriftingChild().noticed()
     noticed = child.drift
     assert noticed.noticed(REPLICAS, "in other words", child.now + 5) is noticed
@@ -195,7 +195,7 @@ PATCH = Patch(
 )
 
 
-def test_fields_of_corrections():
+def test_corrected_fields_are_computed_for_each_kind_of_action():
     assert corrected_fields(PATCH) == REPLICAS, "guards are no fields"
     assert corrected_fields(Replace(KEY, "web", WANTED, LIVE, "a")) == REPLICAS
     sent = {"kind": "Deployment", "metadata": {"name": "web", "uid": "u"}, "spec": {"replicas": 2}}
@@ -210,7 +210,7 @@ def test_fields_of_corrections():
     }
 
 
-def test_an_answer_that_is_not_what_was_sent():
+def test_an_answer_that_differs_in_the_corrected_fields_is_altered():
     assert not is_altered(PATCH, WANTED, REPLICAS)
     assert is_altered(PATCH, {**WANTED, "spec": {"replicas": 3, "theirs": 1}}, REPLICAS)
     assert not is_altered(PATCH, {**WANTED, "spec": {"replicas": 2, "theirs": 9}}, REPLICAS), (
@@ -218,7 +218,7 @@ def test_an_answer_that_is_not_what_was_sent():
     )
 
 
-def test_messages():
+def test_conflict_messages_name_fields_and_managers():
     create = Create(KEY, "web", LIVE, "a")
     assert (
         conflict_message(create, [], [], by_server=False)
@@ -273,7 +273,7 @@ CONTAINER = {"f:spec": {"f:containers": {'k:{"name":"app"}': {".": {}, "f:name":
         ([], []),
     ],
 )
-def test_who_owns_what_differs(entries, found):
+def test_the_managers_of_differing_fields_are_found(entries, found):
     live = {"spec": {"replicas": 5, "paused": True, "containers": [{"name": "app", "image": "theirs"}]}}
     desired = {
         "spec": {"replicas": 2, "containers": [{"name": "app", "image": "ours"}, {"name": "side"}], "removed": 1}

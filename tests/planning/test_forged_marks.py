@@ -1,4 +1,4 @@
-"""Marks that somebody else wrote: labels, annotations, records and ownerReferences that name another tenant's CR."""
+"""Forged marks: labels, annotations, records and ownerReferences that name another tenant's CR."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def forged(
 @pytest.mark.parametrize(
     "wrong", [{"kind": "Deployment"}, {"apiVersion": "apps/v1"}, {"apiVersion": "v1"}, {"name": "other"}], ids=str
 )
-def test_a_reference_with_the_uid_alone_is_not_believed(wrong: dict):
+def test_an_owner_reference_that_matches_only_by_uid_is_not_trusted(wrong: dict):
     harness = Harness.of(COPIES, a=READS_LIVE)
     harness.add(forged(**wrong))
     harness.settle()
@@ -74,7 +74,7 @@ def test_a_reference_with_the_uid_alone_is_not_believed(wrong: dict):
     assert harness.ready()[1] == "ErrResourceExists"
 
 
-def test_a_reference_in_another_namespace_is_not_believed_whatever_the_reach():
+def test_an_owner_reference_from_another_namespace_is_never_trusted():
     for reach in ("", "reach: cluster\n"):
         harness = Harness.of(reach + COPIES, a=READS_LIVE)
         harness.add(forged(namespace="attack"))
@@ -83,7 +83,7 @@ def test_a_reference_in_another_namespace_is_not_believed_whatever_the_reach():
         assert harness.objects[key("a", namespace="attack")]["data"] == {"v": "forged"}
 
 
-def test_any_served_version_of_the_group_is_believed():
+def test_an_owner_reference_in_any_version_of_the_group_is_trusted():
     harness = Harness.of(COPIES, a=READS_LIVE)
     harness.add(forged(apiVersion="example.com/v7"))
     harness.settle()
@@ -93,7 +93,7 @@ def test_any_served_version_of_the_group_is_believed():
 # -- live --------------------------------------------------------------------------------------------------------------
 
 
-def test_live_shows_the_object_with_the_rendered_name_not_one_that_claims_to_be_it():
+def test_live_contains_the_object_with_the_rendered_name_not_a_forged_one():
     harness = Harness.of(COPIES, a=READS_LIVE)
     harness.add(forged("0"))
     harness.settle()
@@ -104,7 +104,7 @@ def test_live_shows_the_object_with_the_rendered_name_not_one_that_claims_to_be_
     assert set(harness.objects) == {key("a")}, "what only claims to be a child is pruned"
 
 
-def test_live_shows_no_object_of_a_kind_that_the_child_cannot_be():
+def test_live_contains_no_object_of_an_undeclared_kind():
     harness = Harness.of(COPIES, a=READS_LIVE)
     secret = {**forged("a"), "kind": "Secret", "data": {"v": "Zm9yZ2Vk"}}
     harness.add(secret)
@@ -112,7 +112,7 @@ def test_live_shows_no_object_of_a_kind_that_the_child_cannot_be():
     assert harness.objects[key("a")]["data"] == {"v": "first"}
 
 
-def test_while_no_name_is_known_the_older_object_is_shown():
+def test_live_contains_the_older_object_while_the_name_is_unknown():
     body = """
     children:
       z: {template: z.yaml, waitFor: spec.go}
@@ -149,7 +149,7 @@ def test_finalize_reads_the_object_with_the_rendered_name():
 
 @pytest.mark.parametrize("proofs", [None, OTHER_KEY], ids=["no proof", "another key's"])
 @pytest.mark.parametrize("reach", ["", "reach: cluster\n"])
-def test_a_forged_annotation_gives_no_finalizer_and_its_object_is_neither_read_nor_deleted(reach: str, proofs: Any):
+def test_a_forged_annotation_adds_no_finalizer_and_its_object_is_neither_read_nor_deleted(reach: str, proofs: Any):
     harness = Secured.of(reach + COPIES, a=READS_LIVE)
     victim = forged("a", "attack", annotated=True, proofs=proofs)
     harness.add(victim)
@@ -159,7 +159,7 @@ def test_a_forged_annotation_gives_no_finalizer_and_its_object_is_neither_read_n
     assert harness.objects[key("a", namespace="attack")]["data"] == {"v": "forged"}
 
 
-def test_a_forged_annotation_holds_up_no_deletion():
+def test_a_forged_annotation_does_not_delay_a_deletion():
     harness = Secured.of(FAR, a=PLAIN)
     harness.settle()
     harness.add(forged("other", "attack", annotated=True))
@@ -169,7 +169,7 @@ def test_a_forged_annotation_holds_up_no_deletion():
     assert set(harness.objects) == {key("other", namespace="attack")}
 
 
-def test_a_proof_is_of_one_object_and_of_the_whole_annotation():
+def test_a_proof_is_valid_for_one_object_and_the_whole_annotation():
     harness = Secured.of(FAR, a=PLAIN)
     harness.settle()
     mine = harness.objects[key("a", namespace="far")]
@@ -183,7 +183,7 @@ def test_a_proof_is_of_one_object_and_of_the_whole_annotation():
         assert not claim_on(altered, key(name, namespace="far"), Owner.of(app(), PROOFS)).owned
 
 
-def test_an_unproven_annotation_on_a_wanted_name_is_a_name_conflict_that_says_why():
+def test_an_unproven_annotation_on_a_desired_object_is_a_name_conflict_with_its_reason():
     harness = Secured.of(FAR.replace("namespace: far", "namespace: far, adopt: orphans"), a=PLAIN)
     harness.add(forged("a", "far", annotated=True))
     harness.settle()
@@ -194,7 +194,7 @@ def test_an_unproven_annotation_on_a_wanted_name_is_a_name_conflict_that_says_wh
 
 
 @pytest.mark.parametrize("before", [None, OTHER_KEY], ids=["no proof", "a lost key's"])
-def test_children_of_earlier_versions_and_of_a_lost_key_are_taken_over(before: Any):
+def test_children_of_earlier_versions_and_of_a_lost_key_are_adopted(before: Any):
     old = Secured.of(FAR, a=PLAIN)
     old.proofs = before
     old.settle()
@@ -206,7 +206,7 @@ def test_children_of_earlier_versions_and_of_a_lost_key_are_taken_over(before: A
     assert new.claim(key("a", namespace="far")).proven
 
 
-def test_proofs_of_the_previous_key_hold_and_are_renewed():
+def test_proofs_of_the_previous_key_are_valid_and_renewed():
     harness = Secured.of(FAR, a=PLAIN)
     harness.settle()
     harness.proofs = KeyedProofs((b"n" * 32, *PROOFS.keys))
@@ -225,7 +225,7 @@ def test_a_plan_without_the_key_shows_no_difference(apply: str):
     assert harness.plan().quiet
 
 
-def test_a_shorter_reach_prunes_what_was_proven_elsewhere():
+def test_a_narrower_reach_prunes_only_proven_children_elsewhere():
     harness = Secured.of(FAR, a=PLAIN)
     harness.settle()
     harness.project = Harness.of("children: {a: {template: a.yaml}}", a=PLAIN).project
@@ -236,7 +236,7 @@ def test_a_shorter_reach_prunes_what_was_proven_elsewhere():
 
 
 @pytest.mark.parametrize("text", ["[" * 2000 + "]" * 2000, '{"of":' + "[" * 300 + "]" * 300 + "}", "{}", " " * 5000])
-def test_an_annotation_of_any_shape_is_read(text: str):
+def test_malformed_owner_annotations_name_no_owner(text: str):
     live = config("a", annotations={OWNER: text})
     assert not claim_on(live, key("a"), Owner.of(app(), PROOFS)).owned
     assert not names_an_owner(live["metadata"], key("a"), PROOFS)
@@ -245,7 +245,7 @@ def test_an_annotation_of_any_shape_is_read(text: str):
 # -- which objects are kept --------------------------------------------------------------------------------------------
 
 
-def test_the_label_alone_names_no_owner():
+def test_the_part_of_label_alone_names_no_owner():
     child = forged()
     assert names_an_owner(child["metadata"], key("a"), PROOFS)
     for without in ("ownerReferences", "labels"):
@@ -255,7 +255,7 @@ def test_the_label_alone_names_no_owner():
         assert not names_an_owner(forged(**wrong)["metadata"], key("a"), PROOFS)
 
 
-def test_an_annotation_names_an_owner_with_a_proof_only():
+def test_an_owner_annotation_counts_only_with_a_proof():
     there = key("a", namespace="far")
     assert names_an_owner(forged("a", "far", annotated=True, proofs=PROOFS)["metadata"], there, PROOFS)
     unproven = forged("a", "far", annotated=True)["metadata"]
@@ -268,7 +268,7 @@ def test_an_annotation_names_an_owner_with_a_proof_only():
 
 
 @pytest.mark.parametrize("adopt", ["never", "orphans"])
-def test_no_rule_writes_the_operators_own_objects(adopt: str):
+def test_no_rule_can_write_the_objects_of_the_operator(adopt: str):
     own = key("a", namespace="far")
     harness = Harness.of(FAR.replace("namespace: far", f"namespace: far, adopt: {adopt}"), a=PLAIN)
     for exists in (False, True):
@@ -282,7 +282,7 @@ def test_no_rule_writes_the_operators_own_objects(adopt: str):
         )
 
 
-def test_an_object_of_the_operator_is_not_pruned_whatever_its_marks():
+def test_objects_of_the_operator_are_never_pruned():
     harness = Harness.of(COPIES, a=PLAIN)
     harness.settle()
     harness.add(forged("inventory"))

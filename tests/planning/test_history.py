@@ -1,4 +1,4 @@
-"""What a history records of a pass, and for how long."""
+"""The records of a history: what a pass adds to it, and how long it is kept."""
 
 from __future__ import annotations
 
@@ -58,26 +58,26 @@ def concluded(history, *desired, now=100.0, **plan):
     return history.after(replace(PLAN, children=(report,), complete=True, **plan), None, KINDS, now)
 
 
-def test_what_the_server_makes_of_a_value_is_learned_and_unlearned():
+def test_an_answer_of_the_server_is_learned_and_unlearned():
     history = after(History.NONE, patch(A), patch(B), written={A: (obj("1000m"), obj("1")), B: (obj("1"), obj("1"))})
     assert set(history.learned) == {A}
     history = after(history, patch(A), written={A: (obj("1"), obj("1"))})
     assert not history.learned, "an old answer would hide somebody's change"
 
 
-def test_a_refusal_for_good_stands_while_other_objects_are_written():
+def test_a_permanent_rejection_is_kept_while_other_objects_are_written():
     history = after(History.NONE, patch(A), failed={A: IMMUTABLE})
     history = after(history, patch(B))
     assert history.refusals == {A: Refusal(IMMUTABLE, "7", 100.0)}
 
 
-def test_a_refusal_for_good_ends_when_the_object_is_written():
+def test_a_permanent_rejection_ends_when_the_object_is_written():
     history = after(History.NONE, patch(A), failed={A: IMMUTABLE})
     history = after(history, patch(A), patch(B), failed={B: IMMUTABLE})
     assert history.refusals == {B: Refusal(IMMUTABLE, "7", 100.0)}
 
 
-def test_a_refusal_for_good_stands_for_a_minute_and_until_the_object_is_another_or_the_period_is_over():
+def test_a_permanent_rejection_lasts_a_minute_and_until_the_object_changes_or_the_period_ends():
     refusal = Refusal(IMMUTABLE, "7", 100.0)
     assert refusal.is_active("8", 159.0, 0.0)
     assert not refusal.is_active("8", 160.0, 0.0)
@@ -87,7 +87,7 @@ def test_a_refusal_for_good_stands_for_a_minute_and_until_the_object_is_another_
     assert refusal.is_active("7", 101.0, 1.0), "a short period does not hurry"
 
 
-def test_the_same_refused_object_backs_off_and_another_one_starts_anew():
+def test_an_object_rejected_repeatedly_backs_off_and_a_changed_one_starts_again():
     history, waits = History.NONE, []
     for _ in range(8):
         history = after(history, patch(A), failed={A: IMMUTABLE})
@@ -98,14 +98,14 @@ def test_the_same_refused_object_backs_off_and_another_one_starts_anew():
 
 
 @pytest.mark.parametrize("failure", [failure for failure in Failure if failure is not Failure.IMMUTABLE])
-def test_any_other_failure_is_simply_tried_again(failure):
+def test_other_failures_are_retried_without_a_memory(failure):
     history = after(History.NONE, patch(A), failed={A: Failed(failure, "no", "digest")})
     assert not history.refusals
     assert history.failure(A).failure is failure, "but it is reported in this pass"
     assert history.before_writes().failure(A) is None
 
 
-def test_an_object_that_was_recreated_is_remembered_with_what_was_refused():
+def test_a_recreated_object_is_recorded_with_the_rejected_digest():
     history = after(History.NONE, patch(A), failed={A: IMMUTABLE})
     history = after(history, Delete(A, "a", obj("1"), "recreate", after_writes=False))
     assert history.recreated == {A: "digest"}
@@ -128,13 +128,13 @@ def test_a_conflicting_object_is_read_less_and_less_often():
     )
 
 
-def test_what_could_be_written_or_is_in_the_cache_conflicts_with_nothing():
+def test_written_and_cached_objects_are_no_longer_conflicting():
     history = after(History.NONE, conflicting={A: obj("theirs"), B: obj("theirs", B)})
     assert set(after(history, patch(A), written={A: (obj("1"), obj("1"))}).conflicting) == {B}
     assert set(history.at_pass_start(FixedObjects([obj("known", B)]), 100.0).conflicting) == {A}
 
 
-def test_nothing_is_kept_of_objects_that_are_no_longer_desired():
+def test_records_of_undesired_objects_are_dropped():
     history = after(History.NONE, written={A: (obj("1000m"), obj("1")), B: (obj("1000m", B), obj("1", B))})
     history = after(
         history, patch(A), patch(B), failed={A: IMMUTABLE, B: IMMUTABLE}, conflicting={A: obj("x"), B: obj("x", B)}
@@ -146,14 +146,14 @@ def test_nothing_is_kept_of_objects_that_are_no_longer_desired():
     assert set(unknown.recreated) == {A, B}, "where not all is known, nothing is forgotten"
 
 
-def test_a_pass_that_concludes_the_same_costs_no_new_history():
+def test_a_pass_with_the_same_conclusions_keeps_the_history_object():
     history = concluded(History.NONE, A, conditions=Conditions.of("Ready", ready=True))
     assert history.reason == "Ready"
     assert concluded(history, A, conditions=Conditions.of("Ready", ready=True)) is history
     assert history.at_pass_start(FixedObjects(), 1e9) is history
 
 
-def test_the_plan_after_the_writes_knows_what_became_of_them():
+def test_the_plan_after_the_writes_has_their_results():
     history = after(History.NONE, patch(A), patch(B), failed={B: IMMUTABLE}, written={A: (obj("1"), obj("1"))})
     assert history.writes == Writes({B: IMMUTABLE}, frozenset({A}))
     assert history.written == 1
@@ -164,12 +164,12 @@ def test_the_plan_after_the_writes_knows_what_became_of_them():
 # -- drift -----------------------------------------------------------------------------------------------------------------
 
 
-def test_a_difference_is_drift_only_where_all_was_written_before():
+def test_a_difference_is_drift_only_after_a_pass_without_pending_writes():
     assert not after(History.NONE, patch(A), steady=False).drift
     assert set(after(History.NONE, patch(A), steady=True).drift) == {A}
 
 
-def test_what_ruleop_takes_away_itself_is_nobodys_doing():
+def test_deletions_and_releases_by_ruleop_are_not_drift():
     history = after(History.NONE, patch(A), patch(B), steady=True)
     assert set(after(history, Delete(A, "a", obj("1"), "pruned")).drift) == {B}
     assert set(after(history, patch(A, why="released")).drift) == {B}
@@ -196,7 +196,7 @@ def test_drift_is_distinguished_from_an_edit_by_the_last_rendered_object():
     assert History.NONE.synced.verb(Create(A, "a", obj("1"), "digest"), uid, KINDS) is Verb.CREATE
 
 
-def test_the_reason_of_ready_is_kept_where_no_status_can_hold_it():
+def test_the_reason_of_ready_is_kept_in_the_history():
     ready = Condition("Ready", "False", "Waiting")
     conditions = replace(Conditions.of("Waiting", reconciling=True), ready=ready)
     assert concluded(History.NONE, conditions=conditions).reason == "Waiting"

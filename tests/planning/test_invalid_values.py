@@ -74,7 +74,7 @@ def test_a_too_deeply_nested_status_field_is_left_out_and_reported(levels: int, 
     assert "z cannot be written as JSON (Recursion limit reached)" in message
 
 
-def test_half_of_a_surrogate_pair_fails_its_child_only() -> None:
+def test_an_unpaired_surrogate_fails_its_child_only() -> None:
     harness = Harness.of("children: {a: {template: a.yaml}}", {"v": 0xD800}, a=MAP.replace("spec.v", "'%c' % spec.v"))
     harness.step()
     _, reason, message = harness.ready()
@@ -82,7 +82,7 @@ def test_half_of_a_surrogate_pair_fails_its_child_only() -> None:
     assert "the ConfigMap 'a' cannot be written as JSON (str is not valid UTF-8: surrogates not allowed)" in message
 
 
-def test_a_resource_deeper_than_the_stack_is_a_described_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resource_nested_too_deeply_for_the_stack_is_a_described_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """In any part of planning."""
     harness = edited("children: {a: {template: a.yaml}}", 1)
     monkeypatch.setattr(planner, "overall_conditions", lambda *_, **__: nested(100_000) == nested(100_000))

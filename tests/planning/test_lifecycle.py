@@ -45,7 +45,7 @@ def test_children_are_created_then_the_status_then_nothing_is_written():
     assert harness.plan().quiet
 
 
-def test_creating_costs_one_write_a_child():
+def test_creating_a_child_takes_one_write():
     harness = two()
     harness.settle()
     assert [write for write in harness.writes if write != "status"] == [
@@ -72,7 +72,7 @@ def test_a_deleted_child_is_recreated():
     assert "ConfigMap/web-config" in harness.names()
 
 
-def test_a_field_that_somebody_else_sets_stays():
+def test_a_field_set_by_others_is_kept():
     harness = two()
     harness.settle()
     harness.change(key("web", "Deployment", group="apps"), {"metadata": {"labels": {"theirs": "1"}}})
@@ -104,7 +104,7 @@ def test_a_changed_value_is_written_before_children_that_read_it_in_one_pass():
     assert harness.writes[:2] == ["Patch ConfigMap/web-config", "Patch Deployment/web"]
 
 
-def test_children_made_possible_by_the_responses_of_a_pass_are_planned_at_once():
+def test_children_unblocked_by_the_responses_of_a_pass_are_planned_at_once():
     """The cache has the responses before the watch delivers them, so no event triggers a pass. Written objects alone do not requeue."""
     harness = Harness.of(WAITS, config=READY_AT_ONCE, web=WEB, spec={"replicas": 1})
     assert harness.plan().requeue_after == RESYNCED

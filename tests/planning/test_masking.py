@@ -18,20 +18,20 @@ def secret(**fields: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, **fields}
 
 
-def test_values_are_masked_and_names_are_not() -> None:
+def test_values_of_a_secret_are_masked_and_keys_are_not() -> None:
     assert NO_MASKS.object(secret(data={"a": "eA=="}, stringData={"b": "x"}, type="Opaque")) == secret(
         data={"a": "***"}, stringData={"b": "***"}, type="Opaque"
     )
 
 
-def test_another_object_is_left_as_it_is() -> None:
+def test_objects_of_other_kinds_are_not_masked() -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "x"}}
     assert NO_MASKS.object(config) is config
     sealed = {"apiVersion": "bitnami.com/v1", "kind": "Secret", "data": {"a": "x"}}
     assert NO_MASKS.object(sealed) is sealed
 
 
-def test_what_differs_still_differs_and_what_is_the_same_still_is() -> None:
+def test_masked_values_still_show_whether_they_differ() -> None:
     before, after = masked_pair(
         secret(data={"a": "1", "b": "1", "c": "1"}), secret(data={"a": "1", "b": "2", "d": "1"})
     )
@@ -53,7 +53,7 @@ def test_kubectls_last_applied_annotation_is_masked() -> None:
 
 
 @given(VALUES, VALUES)
-def test_no_value_is_in_a_patch_and_its_operations_are_those_of_the_real_one(
+def test_a_masked_patch_contains_no_value_and_has_the_same_operations(
     before: dict[str, str], after: dict[str, str]
 ) -> None:
     patch = json_patch(secret(data=before), secret(data=after))

@@ -1,4 +1,4 @@
-"""What a template computes from a Secret is masked in a plan, wherever it goes and whatever is done to it.
+"""Values that a template computes from a Secret are masked in a plan, in any field and after any operation.
 
 A Secret holds a marked value. Generated templates copy it, cut it, join it, encode it and put it into variables, macros,
 loops and files; the result goes into fields, names of fields, list items and longer texts of other kinds. Then the plans
@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from ruleop.planning import History, plan
 from ruleop.report.plan_text import as_json, show, text_of
 from ruleop.rules import ProjectErrors
+from tests.exploration import examples
 from tests.planning.harness import Harness, key
 
 MARK, OLD = "Pl4nt3dV4lu3", "0ldS3cr3tTxt"
@@ -163,10 +164,10 @@ def body(value: str, before: str, text: str) -> str:
     return before.replace("VALUE", f"({value})") + text.replace("{PRINTED}", printed)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(60))
 @given(values(), st.sampled_from(sorted(BEFORE)), BODIES)
 @example("own.data.v", "", HEAD + "data:\n  a: {PRINTED}\n")
-def test_nothing_that_is_computed_from_a_secret_is_shown(value: str, before: str, text: str) -> None:
+def test_no_value_computed_from_a_secret_is_shown(value: str, before: str, text: str) -> None:
     try:
         found = harness(body(value, before, text), OLD)
     except ProjectErrors:
@@ -219,7 +220,7 @@ def test_a_checksum_is_shown() -> None:
     assert "***" not in text.replace("*** (before) -> *** (after)", "", 1)
 
 
-def test_a_copy_that_an_earlier_rule_made_is_masked() -> None:
+def test_a_copy_made_by_an_earlier_rule_is_masked() -> None:
     found = harness(HEAD + "data:\n  a: 'x{{ source.data.v | b64decode }}'\n")
     found.settle()
     other = harness(HEAD + "data:\n  a: 'y'\n")
@@ -244,7 +245,7 @@ def test_generated_values_are_masked_in_other_kinds_too() -> None:
     assert action["object"]["data"] == {"p": "***", "app": "x"}
 
 
-def test_the_operator_does_not_look_for_masks() -> None:
+def test_plans_of_the_operator_compute_no_masks() -> None:
     found = harness(HEAD + "data:\n  a: '{{ outer }}'\n")
     assert found.resource is not None
     assert plan(found.rule, found.resource, found.observed(), History.NONE, masks=False).masks is None

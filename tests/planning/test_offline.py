@@ -44,7 +44,7 @@ def site(**spec: object) -> dict[str, object]:
 # -- kinds -------------------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_defined_kind_is_served_by_its_definition(project: Project) -> None:
+def test_a_kind_of_a_project_crd_is_served(project: Project) -> None:
     info = OfflineKinds(project).info(SITE)
     assert (info.namespaced, info.state, info.known, info.status_subresource) == (True, Served.SYNCED, True, True)
     assert info.shape.fields["spec"].fields["ports"].keys == ("name",)
@@ -54,11 +54,11 @@ def test_a_defined_kind_is_served_by_its_definition(project: Project) -> None:
 
 
 @pytest.mark.parametrize("version", ["v2", "v3"])
-def test_a_version_that_is_not_served_or_not_there_is_unserved(project: Project, version: str) -> None:
+def test_a_crd_version_that_is_missing_or_not_served_is_unserved(project: Project, version: str) -> None:
     assert OfflineKinds(project).info(Kind("example.com", version, "Site")).state is Served.UNSERVED
 
 
-def test_kubernetes_own_kinds_are_known(project: Project) -> None:
+def test_builtin_kinds_are_known(project: Project) -> None:
     kinds = OfflineKinds(project)
     deployment = kinds.info(Kind("apps", "v1", "Deployment"))
     assert (deployment.namespaced, deployment.state, deployment.known) == (True, Served.SYNCED, True)
@@ -115,7 +115,7 @@ def test_server_metadata_in_the_file_is_kept(project: Project) -> None:
     assert resource["metadata"] == {**given["metadata"], "creationTimestamp": "1970-01-01T00:00:00Z"}  # type: ignore[dict-item]
 
 
-def test_uids_are_the_same_each_time_and_differ_between_objects(project: Project) -> None:
+def test_generated_uids_are_stable_and_differ_between_objects(project: Project) -> None:
     def uid(name: str, namespace: str) -> str:
         resource, _ = prepare(project, {**site(), "metadata": {"name": name, "namespace": namespace}})
         return str(resource["metadata"]["uid"])
@@ -191,7 +191,7 @@ def test_a_status_without_a_generation_counts_as_current(project: Project) -> No
     assert "generation" not in obj["metadata"]
 
 
-def test_a_resource_gets_uid_and_status_of_the_live_one(project: Project) -> None:
+def test_a_resource_gets_the_uid_and_status_of_the_live_one(project: Project) -> None:
     kinds = OfflineKinds(project)
     theirs = {
         **site(page="old"),

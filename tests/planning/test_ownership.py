@@ -29,7 +29,7 @@ def owned(harness: Harness, name: str = "a", namespace: str = "shop") -> dict:
 # -- metadata ----------------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_child_carries_its_owner_labels_and_record_and_no_value_in_the_record():
+def test_a_child_has_owner_labels_and_a_record_without_values():
     harness = one(v="canary")
     harness.settle()
     metadata = owned(harness)
@@ -109,7 +109,7 @@ def test_a_child_in_another_namespace_has_an_owner_annotation_and_the_cr_a_final
     assert harness.finalizers == [FINALIZER]
 
 
-def test_nothing_is_created_when_the_finalizer_could_not_be_written():
+def test_creating_children_elsewhere_depends_on_the_write_of_the_finalizer():
     harness = Harness.of(FAR, {"v": "1"}, a=A)
     create = harness.plan().actions[1]
     assert create.needs == {""}
@@ -283,7 +283,7 @@ def test_an_object_with_an_owner_is_never_adopted(title: str):
     assert harness.condition()["reason"] == "ErrResourceExists"
 
 
-def test_a_terminating_object_is_not_adopted_but_waited_for():
+def test_a_terminating_object_is_waited_for_and_not_adopted():
     harness = one(", adopt: orphans")
     harness.add(config("a", {}, deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["x/y"]))
     planned = harness.plan()
@@ -304,7 +304,7 @@ def test_a_cr_without_uid_owns_nothing():
     assert harness.plan().problems[0].reason == "ErrResourceExists"
 
 
-def test_other_owners_stay_also_for_unknown_kinds():
+def test_references_to_other_owners_are_kept_also_for_unknown_kinds():
     for text in (A, "apiVersion: x.io/v1\nkind: Thing\nmetadata: {name: a}\nspec: {v: '{{ spec.v }}'}\n"):
         harness = Harness.of(ONE % "", {"v": "1"}, a=text)
         harness.settle()

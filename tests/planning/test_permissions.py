@@ -63,7 +63,7 @@ def test_a_forbidden_deletion_is_reported_and_retried(known: bool):
     assert harness.ready()[0] == "True"
 
 
-def test_the_reason_is_the_same_before_and_after_a_restart():
+def test_a_missing_permission_has_the_same_reason_before_and_after_a_restart():
     harness = Harness.of(ONE, {"v": "1"}, a=A)
     harness.refuse[key("a")] = denied("create")
     harness.step()
@@ -83,7 +83,7 @@ def test_the_message_of_an_admission_policy_is_shown():
     assert harness.ready()[1:] == ("Forbidden", "a: templates/a.yaml:1: create configmaps: exceeded quota: shop")
 
 
-def test_replacing_needs_update_and_observing_needs_to_read():
+def test_replace_needs_update_and_observe_needs_read_permissions():
     body = """
     children: {a: {template: a.yaml, apply: {strategy: replace}}, d: {template: d.yaml}}
     observe: {d2: {group: apps, version: v1, kind: Deployment, name: x}, pods: {version: v1, kind: Pod, selector: {a: b}}}
@@ -95,7 +95,7 @@ def test_replacing_needs_update_and_observing_needs_to_read():
     assert verbs(rules, GroupKind("example.com", "App")) == {"get", "list", "watch", "patch"}
 
 
-def test_resources_are_named_with_their_group_and_cluster_scoped_ones_without_a_namespace():
+def test_messages_name_resources_with_group_and_namespaced_ones_with_a_namespace():
     harness = Harness.of("children: {d: {template: d.yaml}}", d=D)
     harness.served["Deployment"] = Served.FORBIDDEN
     assert harness.plan().problems[0].message == f"cannot list deployments.apps in all namespaces: needs {ALL}"

@@ -96,7 +96,7 @@ def test_children_are_a_tree_with_states_and_messages() -> None:
     )
 
 
-def test_a_child_of_many_objects_shows_those_first_that_are_not_ready() -> None:
+def test_a_child_of_many_objects_lists_unready_objects_first() -> None:
     reports = [ObjectReport(ObjectKey("", "ConfigMap", "shop", f"c{number}"), State.READY) for number in range(20)]
     reports[17] = replace(reports[17], state=State.PROGRESSING, message="is about to be changed")
     text = shown(replace(PLAN, children=(ChildReport("all", State.PROGRESSING, "t", objects=tuple(reports)),)))
@@ -121,7 +121,7 @@ def test_objects_in_other_namespaces_are_shown_with_their_namespace() -> None:
     assert shown(replace(PLAN, actions=actions)).startswith("+ create ConfigMap/other/a\n+ create Namespace/n\n")
 
 
-def test_a_patch_is_followed_by_what_changes_field_by_field() -> None:
+def test_a_patch_is_followed_by_its_changes_field_by_field() -> None:
     before = deployment(
         replicas=2,
         template={"spec": {"containers": [{"name": "web", "image": "nginx:1", "env": [{"name": "A", "value": "1"}]}]}},
@@ -141,7 +141,7 @@ def test_a_patch_is_followed_by_what_changes_field_by_field() -> None:
     )
 
 
-def test_texts_of_several_lines_show_the_lines_that_changed() -> None:
+def test_changes_of_multiline_text_are_shown_by_line() -> None:
     key = ObjectKey("", "ConfigMap", "shop", "c")
     lines = [f"line {number}" for number in range(40)]
     before = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a.conf": "\n".join(lines)}}
@@ -228,7 +228,7 @@ def test_each_action_is_shown_in_its_form(action: Any, expected: str) -> None:
     assert shown(replace(PLAN, actions=(action,))) == expected
 
 
-def test_waits_and_problems_are_shown_with_their_place() -> None:
+def test_waits_and_problems_are_shown_with_their_position() -> None:
     plan = replace(
         PLAN,
         children=(
@@ -290,7 +290,7 @@ def test_status_conditions_and_events_are_shown() -> None:
     )
 
 
-def test_spans_have_tones() -> None:
+def test_spans_of_plan_text_have_tones() -> None:
     lines = show(replace(PLAN, actions=(patch(deployment(a=1), deployment(a=2)),)), APP, BuiltIn())
     tones = {span.text.strip(): span.tone for line in lines for span in line}
     assert tones["~ patch"] is Tone.CHANGE
@@ -301,7 +301,7 @@ def test_spans_have_tones() -> None:
 # -- JSON --------------------------------------------------------------------------------------------------------------------------------
 
 
-def test_json_of_a_patch_is_rfc_6902_and_leads_from_live_to_merged() -> None:
+def test_the_json_patch_turns_the_live_object_into_the_merged_one() -> None:
     before, after = (
         deployment(replicas=2, args=["a", "b"], gone={"x": 1}),
         deployment(args=["b", "c"], replicas=3, new={"z": 1, "a": 2}),
@@ -320,7 +320,7 @@ def test_json_patches_do_not_depend_on_the_order_of_fields() -> None:
     assert orjson.dumps(one) == orjson.dumps(other)
 
 
-def test_json_holds_everything_and_nothing_but_json() -> None:
+def test_the_json_of_a_plan_contains_every_action_and_only_json_types() -> None:
     plan = replace(
         PLAN,
         actions=(

@@ -119,9 +119,7 @@ def touched(planned: Plan) -> set[Any]:
 
 @SETTINGS
 @given(WORLDS, SPECS, st.integers(0, 3), st.integers(0, 3))
-def test_a_plan_is_the_same_each_time_and_its_arguments_stay_as_they_are(
-    start: Any, spec: Any, foreign: int, passes: int
-):
+def test_planning_is_deterministic_and_does_not_modify_its_arguments(start: Any, spec: Any, foreign: int, passes: int):
     harness = world_of(*start, foreign)
     for _ in range(passes):
         harness.controllers()

@@ -31,7 +31,7 @@ def deletes(found: Harness) -> list[str]:
     return [action.key.name for action in found.plan().actions if isinstance(action, Delete)]
 
 
-def test_what_is_no_longer_rendered_is_deleted_after_the_writes_by_uid_and_version():
+def test_an_object_no_longer_rendered_is_deleted_after_the_writes_by_uid_and_version():
     found = renamed(harness())
     (create, delete) = found.plan().actions
     assert create.key.name == "other"
@@ -43,7 +43,7 @@ def test_what_is_no_longer_rendered_is_deleted_after_the_writes_by_uid_and_versi
     assert found.names() == ["ConfigMap/b", "ConfigMap/other"]
 
 
-def test_the_child_sets_the_propagation_of_its_deletes():
+def test_the_propagation_of_a_child_applies_to_its_deletions():
     assert (
         next(
             each for each in renamed(harness(", propagation: foreground")).plan().actions if isinstance(each, Delete)
@@ -52,7 +52,7 @@ def test_the_child_sets_the_propagation_of_its_deletes():
     )
 
 
-def test_nothing_is_pruned_in_a_pass_with_an_error_in_rendering():
+def test_nothing_is_pruned_in_a_pass_with_a_rendering_error():
     found = renamed(harness())
     del found.resource["spec"]["v"]
     assert deletes(found) == []
@@ -67,7 +67,7 @@ def test_nothing_is_pruned_in_a_pass_with_an_error_in_rendering():
         "conditions: [{type: X, status: 'true', message: '{{ spec.nope }}'}]",
     ],
 )
-def test_nothing_is_pruned_in_a_pass_with_a_mistake_in_status_or_conditions_though_children_are_written(broken: str):
+def test_an_error_in_status_or_conditions_stops_pruning_but_not_the_writes_of_children(broken: str):
     found = Harness.of(
         BODY % ("", "") + "\n" + broken,
         {"name": "a", "v": "1", "go": True, "nope": "1"},
@@ -86,7 +86,7 @@ def test_nothing_is_pruned_in_a_pass_with_a_mistake_in_status_or_conditions_thou
     assert found.names() == ["ConfigMap/b", "ConfigMap/other"]
 
 
-def test_a_status_that_only_waits_holds_no_pruning_up():
+def test_a_waiting_status_does_not_delay_pruning():
     found = Harness.of(
         BODY % ("", "") + "\nstatus: {x: '{{ b.data.later }}'}", {"name": "a", "v": "1", "go": True}, a=A, b=B
     )
@@ -94,7 +94,7 @@ def test_a_status_that_only_waits_holds_no_pruning_up():
     assert deletes(renamed(found)) == ["a"]
 
 
-def test_nothing_is_pruned_in_a_pass_with_a_name_that_is_taken():
+def test_nothing_is_pruned_in_a_pass_with_a_name_conflict():
     found = harness()
     found.add(config("other"))
     assert deletes(renamed(found)) == []
@@ -116,13 +116,13 @@ def test_an_old_rejection_does_not_delay_pruning():
     assert deletes(found) == ["a"]
 
 
-def test_nothing_is_pruned_while_the_rules_are_new():
+def test_nothing_is_pruned_shortly_after_a_reload():
     found = renamed(harness())
     found.held_until = "2026-01-01T12:00:30Z"
     assert deletes(found) == []
 
 
-def test_while_pruning_is_held_back_the_cr_reports_what_and_until_when():
+def test_held_back_pruning_is_reported_with_its_objects_and_time():
     found = harness()
     left_behind(found, {**config("dropped"), "kind": "Secret"}, "dropped")
     renamed(found)

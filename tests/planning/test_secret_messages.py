@@ -1,6 +1,6 @@
 """Messages about children that read Secrets: none quotes a value, whatever fails.
 
-A marked value stands in a Secret: as a value, inside a mapping in YAML, and as a key of that mapping. Templates put it, or
+A Secret contains a marked value: as a value, inside a mapping in YAML, and as a key of that mapping. Templates put it, or
 parts of it, everywhere; then everything that a plan says is searched.
 """
 
@@ -83,20 +83,20 @@ def searched(planned: Plan) -> str:
 
 
 @pytest.mark.parametrize("what", FAILING)
-def test_no_failure_quotes_a_value(what: str) -> None:
+def test_no_failure_quotes_a_value_of_a_secret(what: str) -> None:
     planned = harness(FAILING[what]).plan()
     assert planned.problems
     searched(planned)
 
 
-def test_a_child_without_secrets_is_described_in_full() -> None:
+def test_a_failure_of_a_child_without_secrets_is_described_in_full() -> None:
     found = Harness.of("children: {c: {template: c.yaml}}", {"n": "Not Valid"}, c=CONFIG.replace("x", "'{{ spec.n }}'"))
     assert "the ConfigMap 'Not Valid': a name has" in found.plan().problems[0].message
     found = Harness.of("children: {c: {template: c.yaml}}", c=FAILING["a list item twice"].replace("VALUE", "'K'"))
     assert "spec.containers[name=a].env[1]: an item with name=K is already" in found.plan().problems[0].message
 
 
-def test_a_secret_that_reads_no_other_is_described_in_full() -> None:
+def test_a_failure_of_a_secret_that_reads_no_other_is_described_in_full() -> None:
     text = CONFIG.replace("ConfigMap", "Secret").replace("x", "'{{ spec.n }}'") + "stringData: {a: '{{ spec.n }}'}\n"
     found = Harness.of("children: {c: {template: c.yaml}}", {"n": "Not Valid"}, c=text)
     assert "the Secret 'Not Valid': a name has" in found.plan().problems[0].message
@@ -109,7 +109,7 @@ def test_words_of_the_template_stay_in_paths() -> None:
 
 
 @pytest.mark.parametrize("part", ["when", "waitFor", "readyWhen", "forEach"])
-def test_no_expression_of_a_child_quotes_a_value(part: str) -> None:
+def test_no_expression_of_a_child_quotes_a_value_of_a_secret(part: str) -> None:
     for expression in ("(spec.no | required(VALUE)) == 1", "(MAPPING).Pl4mted_key == 1"):
         text = expression.replace("VALUE", VALUE).replace("MAPPING", MAPPING).replace("PLANTED", MARK)
         found = harness(CONFIG, f'children: {{c: {{template: c.yaml, {part}: "{text}"}}}}\n')
@@ -128,7 +128,7 @@ def test_no_expression_of_a_child_quotes_a_value(part: str) -> None:
         "let: {b: '{{ EXPRESSION }}'}\nchildren: {c: {template: d.yaml}}",
     ],
 )
-def test_no_expression_of_a_rule_quotes_a_value(watch: str) -> None:
+def test_no_expression_of_a_rule_quotes_a_value_of_a_secret(watch: str) -> None:
     for expression in ("(spec.no | required(VALUE))", "(MAPPING).Pl4mted_key"):
         text = watch.replace("EXPRESSION", expression).replace("VALUE", VALUE).replace("MAPPING", MAPPING)
         try:
@@ -186,5 +186,5 @@ def test_a_rejection_names_only_words_of_the_template() -> None:
         ("metadata.annotations['x.y/z']", "metadata.annotations['***']"),
     ],
 )
-def test_public_paths(path: str, shown: str) -> None:
+def test_a_public_path_shows_only_known_names(path: str, shown: str) -> None:
     assert public_path(path, {"known"}) == shown

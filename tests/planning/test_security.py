@@ -36,7 +36,7 @@ MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{ spec.metadata }}\n"
 # -- namespaces and cluster scope ---------------------------------------------------------------------------------------------------------
 
 
-def test_another_namespace_needs_reach():
+def test_a_child_in_another_namespace_needs_reach_cluster():
     message = problem(MAP, metadata={"name": "a", "namespace": "kube-system"})
     assert (
         message
@@ -51,7 +51,7 @@ def test_another_namespace_needs_reach():
 
 
 @pytest.mark.parametrize("namespace", ["..", ".", "a..b", "a.b", "A", "-a", "../x", "x" * 64])
-def test_the_name_of_a_namespace_is_checked_before_anything_is_written(namespace: str):
+def test_the_name_of_a_namespace_is_validated_before_anything_is_written(namespace: str):
     message = problem(MAP, "reach: cluster", metadata={"name": "a", "namespace": namespace})
     assert (
         message
@@ -59,7 +59,7 @@ def test_the_name_of_a_namespace_is_checked_before_anything_is_written(namespace
     )
 
 
-def test_a_cluster_scoped_object_needs_reach():
+def test_a_cluster_scoped_child_needs_reach_cluster():
     # The loader rejects kinds that it knows. Only the cluster knows that this kind is cluster-scoped.
     text = "apiVersion: x.io/v1\nkind: Zone\nmetadata: {name: a, namespace: '{{ metadata.namespace }}'}\n"
     for more, message in (("", "is cluster-scoped: set `reach: cluster`"), ("reach: cluster", "")):
@@ -173,7 +173,7 @@ def test_a_kind_that_the_template_does_not_declare_is_rejected():
     assert "declares only: v1 Secret" in harness.plan().problems[0].message
 
 
-def test_the_kind_is_declared_by_the_branch_that_is_rendered():
+def test_the_rendered_kind_is_that_of_the_rendered_branch():
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
     harness = only(
         "{% if spec.x %}\n" + text + "{% else %}\n" + text.replace("ConfigMap", "Secret") + "{% endif %}\n", x=False
@@ -307,7 +307,7 @@ def test_every_way_of_reading_a_secret_is_recognised(way: str):
     assert redacted in harness.ready()[2]
 
 
-def test_a_rejection_of_an_unknown_form_is_still_reported():
+def test_a_rejection_in_an_unknown_form_is_still_reported():
     harness = secretive()
     harness.settle()
     where = key("copy", "Secret")
@@ -318,7 +318,7 @@ def test_a_rejection_of_an_unknown_form_is_still_reported():
 
 
 @pytest.mark.parametrize("failure", [Failure.INVALID, Failure.FORBIDDEN, Failure.OTHER])
-def test_of_an_object_whose_rule_is_gone_nobody_knows_what_it_holds(failure: Failure):
+def test_server_messages_about_an_object_of_a_removed_rule_are_redacted(failure: Failure):
     harness = secretive()
     harness.settle()
     harness.project = Harness.of("children: {plain: {template: plain.yaml}}", plain=reading("plain", "x")).project

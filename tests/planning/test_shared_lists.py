@@ -53,7 +53,7 @@ def test_a_port_changed_by_hand_is_reverted_in_one_write(strategy: str) -> None:
     assert harness.plan().quiet
 
 
-def test_replace_puts_the_desired_list_in_place_of_the_live_one() -> None:
+def test_replace_writes_the_desired_list_in_place_of_the_live_one() -> None:
     harness = service("replace")
     by_hand(harness, {**POSTGRES, "port": 6000})
     assert [type(action) for action in harness.plan().actions] == [Replace]
@@ -61,7 +61,7 @@ def test_replace_puts_the_desired_list_in_place_of_the_live_one() -> None:
     assert ports(harness) == [POSTGRES]
 
 
-def test_after_the_patch_server_side_apply_is_used_again() -> None:
+def test_server_side_apply_is_used_again_after_a_correcting_patch() -> None:
     harness = service("server-side")
     by_hand(harness, {**POSTGRES, "port": 6000})
     harness.settle()
@@ -79,7 +79,7 @@ def test_an_owned_list_keeps_no_items_of_others(strategy: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["merge", "server-side"])
-def test_without_own_the_items_of_others_stay(strategy: str) -> None:
+def test_items_of_others_stay_in_a_list_that_is_not_owned(strategy: str) -> None:
     harness = service(strategy)
     by_hand(harness, POSTGRES, METRICS)
     harness.edit({"ports": [{**POSTGRES, "targetPort": 1}]})
@@ -142,7 +142,7 @@ def test_two_ports_without_names_are_reported() -> None:
 
 
 @pytest.mark.parametrize("way", ["own", "by hand"])
-def test_both_remedies_work(way: str) -> None:
+def test_each_suggested_remedy_for_a_duplicate_works(way: str) -> None:
     harness = refused(service(), {**POSTGRES, "port": 6000})
     harness.refuse.clear()
     if way == "own":

@@ -10,8 +10,10 @@ import orjson
 import pytest
 
 from ruleop.merge import same
-from ruleop.planning import Failed, Failure, KindInfo, Served
+from ruleop.planning import Failed, Failure, KindInfo, Planning, Served
+from ruleop.planning import status as module
 from ruleop.planning.model.marks import PAUSED, RECONCILE_PERIOD
+from ruleop.report.plan_text import show, text_of
 from tests.planning.harness import Harness, config, key
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
@@ -105,6 +107,37 @@ def test_other_fields_and_conditions_of_the_status_are_not_touched():
     assert harness.status["conditions"][0] == theirs
 
 
+@pytest.mark.parametrize("type_", [["Ready"], {"a": "b"}, 1, ""], ids=repr)
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_condition_whose_type_is_not_text_is_kept_as_it_is(type_, paused):
+    harness = with_status("{x: '{{ spec.v }}'}")
+    theirs = {"type": type_, "status": {"long": ["x"] * 100}}
+    harness.resource["status"] = {"conditions": [theirs]}
+    if paused:
+        pause(harness)
+    harness.settle()
+    assert harness.status["conditions"][0] == theirs
+    assert harness.plan(retired=frozenset({"Old"})).status.patch is None
+    harness.resource["status"]["x"] = "other"
+    shown = text_of(show(harness.plan(), harness.resource, harness))
+    assert max(map(len, shown.splitlines())) < 200
+
+
+def test_fields_and_conditions_of_others_are_neither_pruned_nor_defaulted_but_charged(monkeypatch):
+    """The server has done that, and they may be many."""
+    harness = with_schema(with_status("{x: '{{ spec.v }}'}"), status={"type": "object", "properties": {"x": {}}})
+    harness.resource["status"] = {"theirs": {"a": None}, "conditions": [{"type": f"T{n}"} for n in range(1000)]}
+    pruned = []
+    original = module.drop_unknown
+    monkeypatch.setattr(module, "drop_unknown", lambda value, schema: pruned.append(value) or original(value, schema))
+    planning = Planning(harness.rule, harness.resource, harness.observed())
+    planned = planning.finish()
+    assert planned.status.status["theirs"] == {"a": None}
+    assert pruned[0]["status"].keys() == {"x", "conditions", "observedGeneration"}
+    assert [each["type"] for each in pruned[0]["status"]["conditions"]] == ["Ready", "Reconciling", "Stalled"]
+    assert planning.account.units > 2000
+
+
 def test_an_error_in_a_status_field_is_reported_and_stops_no_child():
     harness = with_status("{x: '{{ spec.nope }}', z: '{{ spec.v }}', w: '{{ spec.nope }}'}")
     harness.settle()
@@ -192,7 +225,7 @@ def test_no_status_is_written_if_the_schema_has_none():
     assert harness.plan().quiet
 
 
-def test_without_conditions_in_the_schema_fields_and_events_are_still_written():
+def test_a_schema_without_conditions_gets_fields_of_the_status_and_events():
     harness = with_schema(
         with_status("{x: '{{ spec.v }}'}"), status={"type": "object", "properties": {"x": {"type": "string"}}}
     )
@@ -204,7 +237,7 @@ def test_without_conditions_in_the_schema_fields_and_events_are_still_written():
     assert [event.reason for event in harness.events] == ["Synced", "RenderFailed"]
 
 
-def test_without_the_subresource_the_status_is_written_through_the_resource():
+def test_a_cr_without_the_status_subresource_is_written_through_the_resource():
     harness = with_status("{x: '{{ spec.v }}'}")
     harness.infos["App"] = replace(harness.info(harness.rule.kind), status_subresource=False)
     harness.settle()
@@ -248,14 +281,14 @@ def test_the_time_of_a_transition_moves_only_when_the_status_flips():
     assert harness.condition("Stalled")["lastTransitionTime"] == "2026-02-02T00:00:00Z"
 
 
-def test_time_alone_writes_nothing():
+def test_the_passage_of_time_alone_writes_nothing():
     harness = Harness.of(CHILD, {"v": "1"}, a=A)
     harness.settle()
     harness.now = "2027-01-01T00:00:00Z"
     assert harness.plan().quiet
 
 
-def test_the_status_has_uid_version_and_observed_generation():
+def test_a_status_write_has_uid_version_and_observed_generation():
     harness = Harness.of(CHILD, {"v": "1"}, a=A)
     harness.step()
     patch = harness.plan().status.patch
@@ -299,7 +332,7 @@ def test_custom_conditions_follow_their_expressions():
     assert all(REASON.match(each["reason"]) for each in harness.status["conditions"])
 
 
-def test_messages_are_bounded():
+def test_messages_of_conditions_and_events_are_bounded():
     harness = Harness.of(
         "children: {a: {template: a.yaml, forEach: range(30)}}",
         {"v": "1"},
@@ -320,7 +353,7 @@ def test_messages_are_bounded():
     assert harness.ready()[2].count("is not ready") == 8
 
 
-def test_messages_contain_no_counters():
+def test_messages_of_conditions_contain_no_counters():
     text = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {}}\n"
     harness = Harness.of(CHILD, a=text)
     harness.settle(controllers=False)
@@ -367,7 +400,7 @@ def test_an_invalid_cr_keeps_its_children_and_shows_their_status():
     assert harness.status["ready"] is False
 
 
-def test_a_validation_with_missing_values_waits_and_a_failed_one_has_its_place():
+def test_a_validation_with_unavailable_values_waits_and_a_failed_one_has_its_position():
     harness = Harness.of(CHILD + OTHER + VALIDATE, {"v": "1", "look": True}, a=A)
     harness.settle()
     assert harness.names() == []
@@ -387,7 +420,7 @@ def test_a_validation_with_missing_values_waits_and_a_failed_one_has_its_place()
     assert "spec.v is not set" in harness.ready()[2]
 
 
-def test_ready_when_that_fails_while_the_cr_is_invalid_is_not_ready():
+def test_a_child_whose_readywhen_fails_while_the_cr_is_invalid_is_not_ready():
     harness = Harness.of(
         CHILD.replace("a.yaml}", "a.yaml, readyWhen: spec.nope == 1}") + OTHER + VALIDATE,
         {"v": "1", "look": False},
@@ -466,7 +499,7 @@ def test_edits_during_a_pause_are_observed_after_it():
     assert (harness.status["observedGeneration"], harness.condition("Ready")["observedGeneration"]) == (2, 2)
 
 
-def test_in_a_pause_reconciling_is_false_and_stalled_is_kept():
+def test_a_paused_cr_has_reconciling_false_and_keeps_stalled():
     deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 1}\n"
     harness = Harness.of("children: {d: {template: d.yaml}}\n", d=deployment)
     harness.settle(controllers=False)
@@ -558,7 +591,7 @@ def test_becoming_ready_sends_no_event_if_nothing_was_written():
     assert [event.reason for event in harness.events] == ["Synced"]
 
 
-def test_another_error_is_another_event():
+def test_a_different_error_sends_another_event():
     harness = Harness.of(CHILD, {"v": "1"}, a=A)
     harness.refuse[key("a")] = Failed(Failure.INVALID, "first")
     harness.step()

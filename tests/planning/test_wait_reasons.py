@@ -51,7 +51,7 @@ def test_a_wait_has_a_category(body, text, state, expected):
     assert why(harness) == [("web", expected)]
 
 
-def test_an_object_that_is_being_deleted_is_waited_for():
+def test_an_object_being_deleted_is_waited_for():
     harness = Harness.of("children: {web: {template: web.yaml}}", web=web())
     harness.settle()
     harness.change(key("web"), {"metadata": {"finalizers": ["x/y"]}})
@@ -59,7 +59,7 @@ def test_an_object_that_is_being_deleted_is_waited_for():
     assert why(harness) == [("web", "deletion")]
 
 
-def test_a_write_that_will_be_retried_is_a_wait():
+def test_a_write_that_will_be_retried_is_waited_for():
     harness = Harness.of("children: {web: {template: web.yaml}}", web=web())
     found = harness.plan_status({key("web"): Failed(Failure.OTHER, "the server is busy", "")})
     assert [(wait.child, wait.why) for wait in found.waits] == [("web", "write")]

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from hypothesis import settings
+
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.planning import (
     Action,
@@ -34,6 +36,7 @@ from ruleop.planning import (
     plan,
 )
 from ruleop.planning.model.marks import APPLIED
+from tests.exploration import ALL
 from tests.offline.replays import replayed
 from tests.patching import patched
 from tests.projects.cluster import Cluster, Refused
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
 
 FINALIZER = "ruleop.dev/ruleop"
 MOST_PASSES = 12
-REPLAYED_EACH = 3  # every third pass is recorded and replayed
+REPLAYED_EACH = 3 * ALL // settings().max_examples  # every third pass is recorded and replayed in `make test-all`
 
 
 class Simulation(Cluster):

@@ -28,7 +28,9 @@ def warnings(body: str, **files: str) -> list[str]:
         (FROM_CR, '"{{ vars.place }}"', False),
     ],
 )
-def test_a_template(text: str, name: str, namespace: str, warns: bool):
+def test_a_template_whose_name_and_namespace_come_from_the_cr_is_warned_of(
+    text: str, name: str, namespace: str, warns: bool
+):
     a = text % ("ConfigMap", name, namespace)
     body = "vars: {place: far}\nreach: cluster\nchildren: {a: {template: a.yaml, adopt: orphans}}"
     assert bool(warnings(body, a=a)) == warns
@@ -36,7 +38,7 @@ def test_a_template(text: str, name: str, namespace: str, warns: bool):
 
 
 @pytest.mark.parametrize(("namespace", "warns"), [("far", False), ("'{{ spec.place }}'", True)])
-def test_an_object_and_the_namespace_of_the_child(namespace: str, warns: bool):
+def test_an_inline_object_whose_name_and_namespace_come_from_the_cr_is_warned_of(namespace: str, warns: bool):
     (message, *_), expected = (
         (
             warnings(
@@ -50,12 +52,12 @@ def test_an_object_and_the_namespace_of_the_child(namespace: str, warns: bool):
     assert message == (expected if warns else "none")
 
 
-def test_of_a_cluster_scoped_object_the_name_is_enough():
+def test_a_cluster_scoped_object_whose_name_comes_from_the_cr_is_warned_of():
     a = "apiVersion: v1\nkind: Namespace\nmetadata: {name: '{{ spec.name }}'}\n"
     assert len(warnings("reach: cluster\nchildren: {a: {template: a.yaml, adopt: orphans}}", a=a)) == 1
     assert not warnings("reach: cluster\nchildren: {a: {template: a.yaml}}", a=a)
 
 
-def test_without_reach_the_namespace_is_the_crs():
+def test_a_name_from_the_cr_without_reach_is_not_warned_of():
     a = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ spec.name }}'}\n"
     assert not warnings("children: {a: {template: a.yaml, adopt: orphans}}", a=a)

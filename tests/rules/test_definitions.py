@@ -183,7 +183,7 @@ metadata: {name: a}
 
 
 @table(*ROWS)
-def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
+def test_errors_in_definitions_are_reported_with_their_positions(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
 
 
@@ -199,7 +199,7 @@ def with_anchors() -> str:
     return text
 
 
-def test_definitions_may_hold_anchors_and_be_json():
+def test_definitions_may_use_anchors_or_json():
     for name, text in {"apps.yaml": with_anchors(), "apps.json": json.dumps(yaml.safe_load(definition()))}.items():
         project = load(watch("status: {a: b}"), {"crds/apps.yaml": "", f"crds/{name}": text})
         assert [crd.kind for crd in project.crds] == ["App"]

@@ -1,4 +1,4 @@
-"""An edit touches the rules whose plans it may change, and no others."""
+"""An edit changes the digests of the rules whose plans it may change, and no others."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def edited(path, old, new):
     return {path: FILES[path].replace(old, new)}
 
 
-def test_the_same_files_touch_nothing():
+def test_unchanged_files_change_no_digest():
     assert touched() == set()
 
 
@@ -93,12 +93,12 @@ def test_the_same_files_touch_nothing():
         ("    status:", "    finalize: {end: {template: third.yaml}}\n    status:"),
     ],
 )
-def test_an_edit_of_a_watch_touches_it_alone(old, new):
+def test_an_edit_of_a_watch_changes_only_its_own_digest(old, new):
     assert touched(edited("watches.yaml", old, new)) == {"App"}
 
 
 @pytest.mark.parametrize("path", ["first.yaml", "macros/names.j2", "texts/plain.txt", "texts/deep.txt"])
-def test_what_a_watch_reaches_touches_it_alone(path):
+def test_an_edit_of_a_used_template_or_file_changes_only_the_digest_of_its_rule(path):
     name = f"templates/{path}"
     assert touched({name: FILES[name] + "\n"}) == {"App"}
 
@@ -112,11 +112,11 @@ def test_what_a_watch_reaches_touches_it_alone(path):
         ("[spec.clusterIP]", "[spec.clusterIP], own: [spec.ports]"),
     ],
 )
-def test_what_all_share_touches_all(old, new):
+def test_an_edit_of_shared_settings_changes_every_digest(old, new):
     assert touched(edited("watches.yaml", old, new)) == {"App", "Other"}
 
 
-def test_a_variable_of_the_environment_touches_who_reads_it():
+def test_a_changed_environment_variable_changes_the_digests_of_its_readers():
     assert touched(OWN="another") == {"App"}
     assert touched(SHARED="another") == {"App", "Other"}
     assert touched(NOBODYS="another") == set()
@@ -130,17 +130,17 @@ def test_a_variable_of_the_environment_touches_who_reads_it():
         {"templates/new.txt": "new"},
     ],
 )
-def test_what_no_plan_depends_on_touches_nothing(files):
+def test_unrelated_files_change_no_digest(files):
     assert touched(files) == set()
 
 
-def test_a_computed_file_name_may_mean_any_file():
+def test_a_rule_with_a_computed_file_name_depends_on_every_file():
     computed = edited("watches.yaml", "file('texts/plain.txt')", "file('texts/' ~ spec.text)")
     one, two = digests(computed), digests({**computed, "templates/new.txt": "new"})
     assert (one["App"] != two["App"], one["Other"] == two["Other"]) == (True, True)
 
 
-def test_children_in_another_order_are_another_rule():
+def test_the_order_of_children_is_part_of_the_digest():
     one = 'a: {template: third.yaml, when: "true"}'
     two = 'b: {template: third.yaml, when: "true", optional: true}'
     more = {"more.yaml": MORE.replace("third: {template: third.yaml}", f"{one}\n    {two}")}
@@ -148,7 +148,7 @@ def test_children_in_another_order_are_another_rule():
     assert digests(more)["Other"] != digests(swapped)["Other"]
 
 
-def test_each_field_of_a_rule_counts():
+def test_every_field_of_a_rule_is_part_of_the_digest():
     (rule, _) = build_project(FILES, root="rules", environ={}).rules
     for field in dataclasses.fields(rule):
         if field.name not in {"site", "digest"}:

@@ -44,7 +44,7 @@ children:
 
 
 @table(*ROWS)
-def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
+def test_errors_in_environment_variables_are_reported_with_their_positions(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
 
 
@@ -94,7 +94,7 @@ def test_a_value_is_text_unless_its_default_is_a_bare_number_or_boolean(
     assert type(found) is type(expected)
 
 
-def test_values_deep_inside_are_read_and_other_types_left_alone() -> None:
+def test_environment_variables_are_replaced_in_nested_values_and_other_types_are_kept() -> None:
     assert rule("vars: {a: [1, {b: '${A}', c: null}], d: 2.5}", environ={"A": "x"}).vars == {
         "a": [1, {"b": "x", "c": None}],
         "d": 2.5,
@@ -108,7 +108,7 @@ def test_the_value_of_a_variable_is_never_shown() -> None:
 
 
 def test_a_value_that_is_not_valid_utf8_is_an_error() -> None:
-    """An environment holds bytes; what of them is no UTF-8 would be no text of an object."""
+    """An environment consists of bytes; those that are not UTF-8 cannot be part of an object."""
     assert said(watch("vars: {a: '${A}', b: 'x${A:-y}'}"), environ={"A": os.fsdecode(b"\xff")}) == [
         "watches.yaml:4:13: the variable A is not valid UTF-8",
         "watches.yaml:4:24: the variable A is not valid UTF-8",
@@ -116,6 +116,6 @@ def test_a_value_that_is_not_valid_utf8_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("value", ["9" * 5000, "9" * 400, "1e999"])
-def test_a_number_that_json_cannot_hold_is_none(value: str) -> None:
+def test_a_number_that_json_cannot_represent_is_refused(value: str) -> None:
     (line,) = said(watch("vars: {a: '${A:-1}'}"), environ={"A": value})
     assert "the variable A must be a number, like its default" in line

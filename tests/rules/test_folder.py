@@ -1,4 +1,4 @@
-"""A project on disk: what is read, and what is never followed."""
+"""A project on disk: the files that are read, and links that are not followed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def refused(root: Path) -> list[str]:
     return [str(mistake) for mistake in caught.value.mistakes]
 
 
-def test_a_folder_is_loaded_as_its_files_in_memory_are(root: Path) -> None:
+def test_a_folder_is_loaded_like_the_same_files_in_memory(root: Path) -> None:
     in_memory = build_project(
         {"watches.yaml": USES_A, "templates/a.yaml": SERVICE, "crds/apps.yaml": CRD}, root=str(root), environ={}
     )
@@ -55,7 +55,7 @@ def test_a_folder_is_loaded_as_its_files_in_memory_are(root: Path) -> None:
     assert load_project(str(root), environ={}).digest == found.digest
 
 
-def test_a_digest_changes_with_a_file_and_comes_back_with_it(root: Path) -> None:
+def test_a_digest_follows_the_contents_of_the_files(root: Path) -> None:
     before = load(root).digest
     write(root, {"templates/a.yaml": SERVICE + "spec: {}\n"})
     assert load(root).digest != before
@@ -68,7 +68,7 @@ def test_a_missing_folder_and_a_missing_file_are_reported(tmp_path: Path) -> Non
     assert refused(tmp_path) == ["watches.yaml: no such file: it contains the rules of a project"]
 
 
-def test_hidden_files_and_what_editors_leave_behind_are_not_read(root: Path) -> None:
+def test_hidden_files_and_backups_of_editors_are_not_read(root: Path) -> None:
     write(root, {"templates/.a.yaml.swp": "x", "templates/a.yaml~": "x", "templates/.git/x": "x", "crds/.x.yaml": "{"})
     assert set(load(root).templates) == {"a.yaml"}
 
@@ -82,7 +82,7 @@ def test_only_yaml_and_json_files_directly_in_crds_are_read(root: Path) -> None:
     assert [crd.kind for crd in load(root).crds] == ["App", "Bpp", "Cpp"]
 
 
-def test_a_template_with_a_strange_name_is_refused(root: Path) -> None:
+def test_a_template_with_an_invalid_file_name_is_refused(root: Path) -> None:
     write(root, {"templates/a b.yaml": "x"})
     assert refused(root) == [
         "templates/a b.yaml: the name of a template may only contain letters, digits and . _ -: rename it"
@@ -102,7 +102,7 @@ def test_a_link_to_a_file_outside_is_refused(root: Path, path: str) -> None:
     assert "hunter2" not in "".join(lines)
 
 
-def test_watches_yaml_itself_may_not_be_a_link_out(root: Path) -> None:
+def test_watches_yaml_may_not_be_a_link_to_a_file_outside(root: Path) -> None:
     outside = root.parent / "watches.yaml"
     outside.write_text(USES_A)
     (root / "watches.yaml").unlink()
@@ -126,7 +126,7 @@ def test_a_sibling_folder_with_the_same_prefix_is_outside(root: Path) -> None:
     ]
 
 
-def test_a_link_in_a_circle_is_refused_and_one_to_a_sibling_is_followed(root: Path) -> None:
+def test_a_link_to_a_parent_folder_is_refused_and_one_to_a_sibling_is_followed(root: Path) -> None:
     write(root, {"templates/one/x.yaml": "x"})
     (root / "templates/two").symlink_to(root / "templates/one")
     assert set(load(root).templates) == {"a.yaml", "one/x.yaml", "two/x.yaml"}
@@ -134,7 +134,7 @@ def test_a_link_in_a_circle_is_refused_and_one_to_a_sibling_is_followed(root: Pa
     assert "templates/one/up: this link points to one of its parent folders: remove it" in refused(root)
 
 
-def test_a_link_to_nothing_is_refused(root: Path) -> None:
+def test_a_broken_link_is_refused(root: Path) -> None:
     (root / "templates/x.yaml").symlink_to(root / "templates/gone.yaml")
     assert refused(root) == ["templates/x.yaml: this link is broken"]
 
@@ -142,7 +142,7 @@ def test_a_link_to_nothing_is_refused(root: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["templates/x.yaml", "templates/x", "crds/x.yaml", "rules.yaml", "templates", "crds", "watches.yaml"]
 )
-def test_links_in_a_circle_lead_nowhere(root: Path, path: str) -> None:
+def test_a_link_to_itself_is_a_broken_link(root: Path, path: str) -> None:
     write(root, {"watches.yaml": "include: [rules.yaml]\nwatches:\n" + USES_A})
     link = root / path
     if link.exists():
@@ -151,7 +151,7 @@ def test_links_in_a_circle_lead_nowhere(root: Path, path: str) -> None:
     assert f"{path}: this link is broken" in refused(root)
 
 
-def test_a_config_map_is_read_through_its_data_link(root: Path) -> None:
+def test_a_mounted_config_map_is_read_through_its_data_link(root: Path) -> None:
     for folder, names in (("templates", ["a.yaml"]), (".", ["watches.yaml"])):
         mount = root / folder
         write(mount, {f"..2026_11_21/{name}": (mount / name).read_text() for name in names})
@@ -162,7 +162,7 @@ def test_a_config_map_is_read_through_its_data_link(root: Path) -> None:
     assert dict(load(root).templates) == {"a.yaml": SERVICE}
 
 
-def test_templates_may_itself_be_a_link(root: Path) -> None:
+def test_the_templates_folder_may_be_a_link(root: Path) -> None:
     (root / "templates").rename(root.parent / "mounted")
     (root / "templates").symlink_to(root.parent / "mounted")
     assert dict(load(root).templates) == {"a.yaml": SERVICE}
@@ -186,7 +186,9 @@ def test_text_must_be_utf8_and_may_have_a_byte_order_mark(root: Path) -> None:
     assert refused(root) == ["templates/a.yaml:4: is not valid UTF-8"]
 
 
-def test_large_files_are_refused_but_definitions_may_be_large(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_files_is_limited_with_a_larger_limit_for_definitions(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(files, "MAX_BYTES", 1024)
     monkeypatch.setattr(files, "MAX_CRD_BYTES", 4096)
     write(root, {"templates/a.yaml": SERVICE + "#" * 1024, "crds/apps.yaml": CRD + "#" * 1024})
@@ -225,7 +227,7 @@ def test_a_file_without_read_permission_is_reported(root: Path, monkeypatch: pyt
 
 
 def unlistable(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """As for a folder without the right to list it; root, who may run these tests, has every right."""
+    """Simulates a folder without permission to list it; root, who may run these tests, can list all."""
     listing = Path.iterdir
 
     def denied(path: Path) -> Iterator[Path]:
@@ -237,8 +239,10 @@ def unlistable(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["templates", "templates/deep", "crds", "rules", "more/rules"])
-def test_a_folder_that_cannot_be_listed_is_not_as_empty(root: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    """Its watches and templates are not gone: taken to be, they would be let go of."""
+def test_a_folder_that_cannot_be_listed_is_an_error_and_not_empty(
+    root: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Its watches and templates still exist: if they counted as removed, their objects would be released."""
     write(root, {"watches.yaml": "include: ['rules/*.yaml', '*/rules/*.yaml']\nwatches:\n" + USES_A})
     write(
         root,
@@ -252,7 +256,7 @@ def test_a_folder_that_cannot_be_listed_is_not_as_empty(root: Path, monkeypatch:
     assert f"{path}: cannot be read: Permission denied" in refused(root)
 
 
-def test_folders_that_are_not_there_hold_nothing(root: Path) -> None:
+def test_missing_folders_are_empty(root: Path) -> None:
     write(
         root,
         {
@@ -301,7 +305,7 @@ def test_hidden_folders_are_included_only_by_their_name(root: Path) -> None:
     assert [rule.name for rule in load(root).rules] == ["one", "two"]
 
 
-def test_a_dot_in_a_path_means_nothing(root: Path) -> None:
+def test_a_dot_in_an_include_path_is_ignored(root: Path) -> None:
     write(
         root, {"watches.yaml": "include: [./rules/x.yaml, rules//x.yaml, './rules/./*.yaml']\n", "rules/x.yaml": USES_A}
     )
@@ -316,12 +320,12 @@ def test_watches_yaml_does_not_include_itself(root: Path, name: str) -> None:
     assert [rule.kind.kind for rule in load(root).rules] == ["App"]
 
 
-def test_an_include_that_leads_out_is_not_read(root: Path) -> None:
+def test_an_include_outside_of_the_project_is_not_read(root: Path) -> None:
     write(root.parent, {"x.yaml": watch()})
     write(root, {"watches.yaml": "include: [../x.yaml]\nwatches:\n" + watch()})
     assert refused(root) == ['watches.yaml:1:11: "../x.yaml" is outside of the project: included files must be inside']
 
 
-def test_an_include_of_a_missing_file_is_a_mistake(root: Path) -> None:
+def test_an_include_of_a_missing_file_is_an_error(root: Path) -> None:
     write(root, {"watches.yaml": "include: [x.yaml]\nwatches:\n" + watch()})
     assert refused(root) == ['watches.yaml:1:11: the file "x.yaml" does not exist']

@@ -47,5 +47,5 @@ finalize:
 
 
 @table(*ROWS)
-def test_only_the_expected_warnings_are_reported_with_their_places(row: Row) -> None:
+def test_jobs_without_ttl_are_warned_of_with_their_positions(row: Row) -> None:
     assert said(row.watches, row.files) == row.said

@@ -1,4 +1,4 @@
-"""Strings that say something else than their author thinks."""
+"""Strings that are valid but probably not intended."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ validate:
 
 
 @table(*ROWS)
-def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
+def test_probably_unintended_strings_are_reported_with_their_positions(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
 
 

@@ -1,4 +1,4 @@
-"""Whether an observed resource is read beyond its metadata is known from the rules alone, and a doubt counts as a yes."""
+"""Whether an observed resource is read beyond its metadata is known from the rules alone, and when in doubt the whole object is watched."""
 
 from __future__ import annotations
 
@@ -84,14 +84,14 @@ PART = {"templates/part.j2": "{{ s.data.x }}"}
 
 
 @pytest.mark.parametrize("template", METADATA_ONLY)
-def test_what_is_read_by_its_metadata_is_watched_as_metadata(template):
+def test_an_observe_read_only_by_its_metadata_is_watched_as_metadata(template):
     assert observed(template) == {"one", "many"}
 
 
 @pytest.mark.parametrize(
     ("name", "template"), [(name, template) for name, templates in WHOLE.items() for template in templates]
 )
-def test_what_may_be_read_beyond_is_watched_whole(name, template):
+def test_an_observe_that_may_be_read_beyond_its_metadata_is_watched_whole(name, template):
     assert observed(template, PART) == {"one", "many"} - {name}
 
 
@@ -107,7 +107,7 @@ def test_what_may_be_read_beyond_is_watched_whole(name, template):
     ],
     ids=["let", "status", "condition", "validation", "when", "readyWhen"],
 )
-def test_every_place_of_a_rule_counts(watch):
+def test_every_part_of_a_rule_is_searched_for_reads_of_an_observe(watch):
     assert observed("x", **watch) == {"many"}
 
 
@@ -120,7 +120,7 @@ def test_reading_another_field_of_a_metadata_only_object_is_an_internal_error():
             evaluate(expression, **names)
 
 
-def test_planning_asks_for_no_more_than_that():
+def test_planning_reads_metadata_only_observes_as_metadata():
     """Of a world that has more it takes no more either."""
     watch = {
         "group": "example.com",

@@ -1,4 +1,4 @@
-"""What is wrong with one value, one key or one table: the exact lines, with their places."""
+"""Errors in one value, one key or one table: the exact lines, with their positions."""
 
 from __future__ import annotations
 
@@ -1074,14 +1074,14 @@ conditions:
 
 
 @table(*ROWS)
-def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
+def test_errors_in_keys_and_values_are_reported_with_their_positions(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
 
 
 @pytest.mark.parametrize(
     "watches", ["[]\n", "watches: []\ninclude: [rules/*.yaml]\n", "include: [rules/*.yaml]\n", "vars: {a: 1}\n", "{}\n"]
 )
-def test_a_project_without_a_watch_is_refused_for_it_is_probably_half_written(watches: str) -> None:
+def test_a_project_without_watches_is_refused_as_probably_incomplete(watches: str) -> None:
     assert "watches.yaml: the project has no watches; write `watches: []` if that is intended" in said(watches)
 
 
@@ -1140,14 +1140,14 @@ watches:
 """
 
 
-def test_thirty_mistakes_are_reported_at_once() -> None:
+def test_thirty_errors_are_reported_at_once() -> None:
     files = {"templates/broken.yaml": SERVICE + "x: {{ spec.x | toYaml }}\n"}
     with pytest.raises(ProjectErrors) as caught:
         load(THIRTY, files, {"SIZE": "x"})
     assert str(caught.value).splitlines() == THIRTY_LINES
 
 
-def test_mistakes_are_in_the_order_of_files_and_lines() -> None:
+def test_errors_are_in_the_order_of_files_and_lines() -> None:
     files = {
         "rules/a.yaml": watch("x: 1\nname: a\nselector: {a: b}"),
         "rules/b.yaml": watch("y2: 1\nx: 1\nname: b\nselector: {a: c}"),
@@ -1173,7 +1173,7 @@ def slips(word: str) -> st.SearchStrategy[str]:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.data())
-def test_a_misspelled_key_is_reported_with_the_intended_one(data: st.DataObject) -> None:
+def test_a_misspelled_key_is_reported_with_a_suggestion(data: st.DataObject) -> None:
     table = data.draw(st.sampled_from([WatchTable, ChildTable]))
     names = {known.name for _, known in keys(table)}
     meant = data.draw(st.sampled_from(sorted(name for name in names if len(name) > 4)))

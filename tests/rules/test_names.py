@@ -1,4 +1,4 @@
-"""Which names are seen where."""
+"""The scope of names in expressions."""
 
 from __future__ import annotations
 
@@ -291,11 +291,11 @@ watches:
 
 
 @table(*ROWS)
-def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
+def test_errors_in_names_are_reported_with_their_positions(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
 
 
 @pytest.mark.parametrize("type_", OWN_CONDITIONS)
-def test_conditions_that_ruleop_writes_are_not_the_rules_to_write(type_: str) -> None:
+def test_a_condition_type_of_ruleop_is_refused(type_: str) -> None:
     mistakes = said(watch(f"children: {{a: {{template: a.yaml}}}}\nconditions: [{{type: {type_}, status: spec.x}}]"))
     assert mistakes == [f'watches.yaml:5:23: the condition "{type_}" is set by ruleop: choose another type']

@@ -1,4 +1,4 @@
-"""Which child comes first, and cycles."""
+"""The order of children, and cycles."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ x: {% for i in a.list %}{{ i.x }}{% endfor %}
 
 
 @table(*ROWS)
-def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
+def test_errors_in_dependencies_are_reported_with_their_positions(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
 
 
@@ -82,7 +82,7 @@ def orders(body: str) -> tuple[str, ...]:
     return rule(body).order
 
 
-def test_what_is_mentioned_or_depended_on_comes_first_and_else_the_file_decides() -> None:
+def test_children_are_ordered_by_references_and_dependencies_and_then_by_the_file() -> None:
     assert orders("children:\n  c: {template: a.yaml}\n  b: {template: a.yaml}\n  a: {template: a.yaml}") == (
         "c",
         "b",
@@ -100,7 +100,7 @@ def test_what_is_mentioned_or_depended_on_comes_first_and_else_the_file_decides(
     )
 
 
-def test_live_orders_nothing() -> None:
+def test_reading_through_live_does_not_order_children() -> None:
     found = rule(
         "children:\n  a: {template: a.yaml, waitFor: live.b.x and live.a.x}\n  b: {template: a.yaml, waitFor: live.a.x}"
     )
@@ -108,7 +108,7 @@ def test_live_orders_nothing() -> None:
     assert found.children["a"].mentions == frozenset()
 
 
-def test_what_is_mentioned_is_what_is_read_but_through_live() -> None:
+def test_mentions_of_a_child_are_its_reads_except_through_live() -> None:
     found = rule(
         """
         observe:
@@ -129,7 +129,7 @@ def test_what_is_mentioned_is_what_is_read_but_through_live() -> None:
     assert mentions == {"a": set(), "b": {"a"}, "c": {"b"}, "d": set(), "e": {"d"}, "f": set()}
 
 
-def test_what_a_condition_reads_is_known_also_through_lets_live_and_ready() -> None:
+def test_the_reads_of_a_condition_include_those_through_lets_live_and_ready() -> None:
     found = rule(
         """
         observe:
@@ -174,7 +174,7 @@ def test_ties_are_in_the_order_of_the_file(graph: dict[str, list[str]]) -> None:
 
 @settings(max_examples=examples(40), deadline=None)
 @given(graphs())
-def test_a_cycle_is_found_if_and_only_if_there_is_one_and_its_links_are_real(graph: dict[str, list[str]]) -> None:
+def test_cycles_are_reported_if_and_only_if_they_exist(graph: dict[str, list[str]]) -> None:
     body = "children:\n" + "".join(
         f"  {name}: {{template: a.yaml, dependsOn: {targets}}}\n" for name, targets in graph.items()
     )

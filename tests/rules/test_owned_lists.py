@@ -69,7 +69,7 @@ def refused(reason: str, path: str) -> list[str]:
         ("Unknown", "spec.anything"),
     ],
 )
-def test_lists_that_are_merged_item_by_item_can_be_owned(kind: str, path: str) -> None:
+def test_lists_merged_item_by_item_can_be_owned(kind: str, path: str) -> None:
     assert own(path, kind) == []
 
 
@@ -106,15 +106,15 @@ def test_lists_that_are_merged_item_by_item_can_be_owned(kind: str, path: str) -
         ),
     ],
 )
-def test_what_cannot_be_owned_is_refused_with_its_place(kind: str, path: str, reason: str) -> None:
+def test_a_path_that_cannot_be_owned_is_refused_with_its_position(kind: str, path: str, reason: str) -> None:
     assert own(path, kind) == refused(reason, path)
 
 
-def test_a_job_that_is_merged_can_own() -> None:
+def test_a_job_with_strategy_merge_can_own_lists() -> None:
     assert own("spec.template.spec.containers", "Job", strategy="merge") == []
 
 
-def test_a_slip_in_the_path_itself_is_shown_at_its_character() -> None:
+def test_a_syntax_error_in_an_owned_path_is_reported_with_its_position() -> None:
     assert own("spec..ports") == [
         "watches.yaml:7:27: an owned path \"spec..ports\": expected the name of a field; names with special characters are written ['like this']"
     ]
@@ -123,14 +123,14 @@ def test_a_slip_in_the_path_itself_is_shown_at_its_character() -> None:
 CHILDREN = "children:\n  a: {template: a.yaml}\n  c: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}"
 
 
-def test_a_shared_path_has_to_fit_one_of_the_children() -> None:
+def test_an_owned_path_of_a_watch_must_fit_one_of_its_children() -> None:
     assert said(watch(f"apply: {{own: [spec.ports]}}\n{CHILDREN}")) == []
     assert said(watch(f"apply: {{own: [spec.prots]}}\n{CHILDREN}")) == [
         'watches.yaml:4:17: an owned path "spec.prots": Service has no such field: "prots" (did you mean ports?)'
     ]
 
 
-def test_a_path_of_the_file_has_to_fit_a_child_of_one_of_its_watches() -> None:
+def test_an_owned_path_of_the_file_must_fit_a_child_of_one_of_its_watches() -> None:
     other = {"crds/others.yaml": definition("Other")}
     watches = watch("children:\n  c: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}")
     second = watch("children:\n  a: {template: a.yaml}").replace("kind: App", "kind: Other")

@@ -1,4 +1,4 @@
-"""What renders differently each time."""
+"""Templates that render differently each time."""
 
 from __future__ import annotations
 
@@ -100,5 +100,5 @@ metadata: {name: x}
 
 
 @table(*ROWS)
-def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
+def test_nondeterministic_templates_are_reported_with_their_positions(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said

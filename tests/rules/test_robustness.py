@@ -1,4 +1,4 @@
-"""Whatever stands in a project's files, loading ends in a project or in mistakes with places: never in a traceback."""
+"""Whatever the files of a project contain, loading ends in a project or in errors with positions, never in a traceback."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def mistakes(text: str, files: dict[str, str]) -> list[str]:
 
 @settings(max_examples=examples(250), deadline=None)
 @given(spoiled())
-def test_spoiled_rules_end_in_a_project_or_in_mistakes(value: Any) -> None:
+def test_mutated_rules_load_or_are_refused_with_errors(value: Any) -> None:
     # JSON is YAML, and this way of writing it needs no library that writes YAML.
     found = mistakes(json.dumps(value), FILES)
     if not found:
@@ -114,7 +114,7 @@ def test_spoiled_rules_end_in_a_project_or_in_mistakes(value: Any) -> None:
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.text(alphabet="-: {}[]%\n\"'#|>&*!?,.abspecx0\t", max_size=60))
-def test_any_text_ends_in_a_project_or_in_mistakes(text: str) -> None:
+def test_any_text_loads_or_is_refused_with_errors(text: str) -> None:
     mistakes(text, FILES)
     mistakes(
         "- {group: example.com, version: v1, kind: App, children: {a: {template: a.yaml}}}\n",
@@ -123,5 +123,5 @@ def test_any_text_ends_in_a_project_or_in_mistakes(text: str) -> None:
     mistakes("- {group: example.com, version: v1, kind: App}\n", {"crds/apps.yaml": CRD + text})
 
 
-def test_the_schema_is_plain_json() -> None:
+def test_the_json_schema_is_plain_json() -> None:
     assert json.loads(json.dumps(watches_schema())) == watches_schema()

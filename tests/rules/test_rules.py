@@ -1,4 +1,4 @@
-"""What a project without mistakes becomes."""
+"""The rules of a valid project."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def default_of(cls: type, name: str) -> object:
     return field.default if field.default is not dataclasses.MISSING else field.default_factory()
 
 
-def test_what_a_watch_leaves_out_is_as_the_model_has_it() -> None:
+def test_omitted_keys_of_a_watch_have_the_defaults_of_the_model() -> None:
     empty = rule("")
     assert (empty.kind, empty.name, empty.title) == (Kind("example.com", "v1", "App"), "", "App.example.com")
     for field in dataclasses.fields(Rule):
@@ -32,7 +32,7 @@ def test_what_a_watch_leaves_out_is_as_the_model_has_it() -> None:
             assert getattr(empty, field.name) == default_of(Rule, field.name), field.name
 
 
-def test_what_a_child_leaves_out_is_as_the_model_has_it() -> None:
+def test_omitted_keys_of_a_child_have_the_defaults_of_the_model() -> None:
     plain = child("{template: a.yaml}")
     assert (plain.id, str(plain.site), plain.kinds, plain.many) == (
         "a",
@@ -82,7 +82,7 @@ def test_a_plain_selector_is_its_match_labels() -> None:
     assert [(label, value.constant) for label, value in full.match_labels.items()] == [("a", "b")]
 
 
-def test_a_label_may_be_called_like_a_word_of_the_language_if_its_value_is_text() -> None:
+def test_a_label_may_have_the_name_of_a_selector_key_if_its_value_is_a_string() -> None:
     assert "app" in rule("selector: {app: matchLabels}").selector.match_labels
 
 
@@ -108,13 +108,13 @@ def test_when_may_be_a_lone_boolean() -> None:
     assert child("{template: a.yaml, when: true}").when.truth({}) is True
 
 
-def test_an_id_is_a_list_with_for_each_or_with_several_documents() -> None:
+def test_a_child_is_a_list_with_for_each_or_several_documents() -> None:
     assert not child("{template: a.yaml}").many
     assert child("{template: a.yaml}", {"templates/a.yaml": SERVICE + "---\n" + SERVICE}).many
     assert child("{object: {apiVersion: v1, kind: Service, metadata: {name: a}}, forEach: spec.list}").many
 
 
-def test_apply_is_joined_from_the_file_the_watch_and_the_child() -> None:
+def test_apply_is_merged_from_the_file_the_watch_and_the_child() -> None:
     project = load(
         "apply: {strategy: replace, ignore: [spec.file], onImmutable: recreate}\nwatches:\n"
         + watch(
@@ -139,7 +139,7 @@ def test_apply_is_joined_from_the_file_the_watch_and_the_child() -> None:
     assert inherits.ignore[1].when.evaluate({"spec": {"auto": True}}) is True
 
 
-def test_owned_lists_are_joined_from_the_file_the_watch_and_the_child() -> None:
+def test_owned_lists_are_merged_from_the_file_the_watch_and_the_child() -> None:
     project = load(
         "apply: {own: [spec.ports]}\nwatches:\n"
         + watch(
@@ -166,7 +166,7 @@ def test_values_of_the_watch_override_shared_values() -> None:
     assert list(only.let) == ["x", "w", "z"]
 
 
-def test_included_files_follow_and_are_shared_with_each_of_their_own() -> None:
+def test_included_files_follow_in_order_and_share_the_settings_of_their_includer() -> None:
     files = {
         "rules/b.yaml": watch("name: b\nselector: {a: b}"),
         "rules/a.yaml": "vars: {w: inner}\nwatches:\n" + watch("name: a\nselector: {a: a}"),
@@ -205,7 +205,7 @@ def test_observed_resources_have_a_name_or_a_selector() -> None:
     assert str(found["jobs"].site) == "watches.yaml:6:5"
 
 
-def test_conditions_validations_and_status() -> None:
+def test_a_rule_has_its_conditions_validations_and_status() -> None:
     found = rule(
         """
         status: {size: "{{ spec.size }}"}
@@ -234,7 +234,7 @@ def test_the_status_may_come_from_a_template() -> None:
     assert found.status.render({"spec": {"size": 3}}) == [{"size": 3}]
 
 
-def test_finalize_children_are_marked_and_ordered_by_themselves() -> None:
+def test_finalize_children_are_marked_and_ordered_separately() -> None:
     found = rule(
         """
         children:
@@ -256,7 +256,7 @@ def test_built_in_kinds_have_no_status() -> None:
     assert found.manage_status is False
 
 
-def test_a_kind_in_a_core_like_group_is_built_in_only_if_kubernetes_has_it() -> None:
+def test_a_kind_in_a_k8s_io_group_is_builtin_only_if_kubernetes_has_it() -> None:
     (found,) = load("- {group: networking.k8s.io, version: v1, kind: Gateway}\n").rules
     assert found.manage_status is True
 
@@ -305,7 +305,7 @@ def test_unused_templates_are_warned_of() -> None:
     ]
 
 
-def test_errors_print_one_mistake_a_line_and_keep_warnings_apart() -> None:
+def test_errors_are_printed_one_per_line_without_warnings() -> None:
     with pytest.raises(ProjectErrors) as caught:
         load(watch("reach: x\nlet: {a: spec.size}\nadopt: y"), {"templates/a.yaml": SERVICE})
     assert str(caught.value).splitlines() == [str(mistake) for mistake in caught.value.mistakes]
@@ -322,7 +322,7 @@ def test_a_project_without_watches_yaml_is_an_error() -> None:
         build_project({}, root="/project", environ={})
 
 
-def test_a_mistake_in_a_shared_template_is_reported_once() -> None:
+def test_an_error_in_a_shared_template_is_reported_once() -> None:
     two = watch("name: a\nselector: {a: b}\nchildren: {a: {template: a.yaml}}") + watch(
         "name: b\nchildren: {a: {template: a.yaml}}"
     )

@@ -1,4 +1,4 @@
-"""The JSON Schema of watches.yaml says the same as the reader, because both go by the same tables."""
+"""The JSON Schema of watches.yaml agrees with the loader, because both use the same tables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def accepted(text: str) -> bool:
     return bool(VALIDATOR.is_valid(data(text)))
 
 
-def test_the_schema_is_one() -> None:
+def test_the_json_schema_is_valid() -> None:
     jsonschema.Draft202012Validator.check_schema(watches_schema())
 
 
@@ -88,7 +88,7 @@ EXAMPLES = {
 
 
 @pytest.mark.parametrize("text", EXAMPLES.values(), ids=EXAMPLES)
-def test_what_is_right_is_accepted(text: str) -> None:
+def test_valid_examples_are_accepted_by_the_json_schema(text: str) -> None:
     VALIDATOR.validate(data(text))
 
 
@@ -97,7 +97,7 @@ SHIPPED = [path for path in (ROOT / "watches.yaml", *sorted(ROOT.glob("examples/
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=[str(path.relative_to(ROOT)) for path in SHIPPED])
-def test_the_examples_that_the_repository_ships_are_accepted(path: Path) -> None:
+def test_the_shipped_examples_are_accepted_by_the_json_schema(path: Path) -> None:
     VALIDATOR.validate(data(path.read_text()))
 
 
@@ -158,12 +158,12 @@ STRUCTURAL = {
 
 
 @table(*(row for row in test_mistakes.ROWS if row.title in STRUCTURAL))
-def test_a_structural_mistake_is_refused_by_the_schema_as_well(row: Row) -> None:
+def test_a_structural_error_is_refused_by_the_json_schema_too(row: Row) -> None:
     assert row.said
     assert not accepted(row.watches)
 
 
-def test_the_list_of_structural_mistakes_is_of_rows_that_are_there() -> None:
+def test_each_listed_structural_error_is_a_row_of_the_table() -> None:
     assert {row.title for row in test_mistakes.ROWS} >= STRUCTURAL
 
 
@@ -176,7 +176,7 @@ STRUCTURAL_TOO = {
 
 
 @table(*(row for module in OTHERS for row in module.ROWS if row.title not in STRUCTURAL_TOO))
-def test_what_only_the_reader_can_refuse_is_accepted_by_the_schema(row: Row) -> None:
+def test_errors_that_only_the_loader_detects_are_accepted_by_the_json_schema(row: Row) -> None:
     VALIDATOR.validate(data(row.watches))
 
 

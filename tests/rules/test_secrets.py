@@ -1,4 +1,4 @@
-"""Secret data stays out of what anybody can read."""
+"""Secret data is not copied into public fields."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ q: {% if live is defined %}1{% endif %}
 
 
 @table(*ROWS)
-def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
+def test_exposed_secret_data_is_reported_with_its_position(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
 
 
@@ -213,7 +213,7 @@ def test_metadata_of_a_secret_may_be_copied(expression: str) -> None:
         "{% macro m(s) %}{{ s.data.x }}{% endmacro %}{{ m(one) }}",
     ],
 )
-def test_what_is_data_or_may_be_is_refused(expression: str) -> None:
+def test_copying_data_or_possible_data_of_a_secret_is_refused(expression: str) -> None:
     assert not shown(expression)
 
 

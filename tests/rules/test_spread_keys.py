@@ -14,12 +14,12 @@ children:
 """
 
 
-def test_the_expression_of_a_key_without_a_value_is_checked():
+def test_the_expression_of_a_spread_key_is_checked():
     (found,) = said(watch(OBJECT.replace("{name: a}", '{name: a, labels: {"{{ lables }}": }}')))
     assert found == 'watches.yaml:9:42: "lables" is not known in the child "web"'
 
 
-def test_a_child_that_is_spread_is_rendered_after_the_one_that_it_reads():
+def test_a_child_with_a_spread_key_is_rendered_after_the_child_that_it_reads():
     found = rule(
         """
         children:
@@ -30,7 +30,7 @@ def test_a_child_that_is_spread_is_rendered_after_the_one_that_it_reads():
     assert list(found.order) == ["b", "a"]
 
 
-def test_metadata_or_its_name_may_come_from_what_is_spread():
+def test_metadata_or_its_name_may_come_from_a_spread_key():
     assert said(watch(OBJECT.replace("{name: a}", '{"{{ spec.metadata }}": }'))) == []
     assert said(watch(OBJECT.replace("metadata: {name: a}", '"{{ spec.whole }}":'))) == []
 
@@ -46,7 +46,7 @@ def test_the_data_of_a_secret_cannot_be_spread_into_the_status():
     assert "would expose the data of a Secret in `status`" in found
 
 
-def test_a_whole_secret_cannot_be_spread_beside_a_harmless_use_of_it():
+def test_a_whole_secret_cannot_be_spread_beside_an_allowed_use():
     body = """
     observe:
       keys: {version: v1, kind: Secret, selector: {a: b}}
@@ -57,7 +57,7 @@ def test_a_whole_secret_cannot_be_spread_beside_a_harmless_use_of_it():
     assert "would expose the data of a Secret in `status`" in found
 
 
-def test_a_file_that_is_named_in_a_key_is_used():
+def test_a_file_named_in_a_spread_key_counts_as_used():
     body = OBJECT.replace("{name: a}", "{name: a, labels: {\"{{ file('labels.yaml') | from_yaml }}\": }}")
     assert [
         str(each) for each in load(watch(body), {"templates/labels.yaml": "a: b\n"}).warnings if "labels" in str(each)

@@ -30,12 +30,12 @@ def said(root: Path) -> dict[str, tuple[tuple[str, ...], bool]]:
     return {str(place.folder.relative_to(root.resolve().parent)): (place.names, place.deep) for place in places(root)}
 
 
-def test_a_repository_is_not_watched_as_a_whole(root: Path) -> None:
+def test_only_the_files_of_a_project_in_a_repository_are_watched(root: Path) -> None:
     names = ("crds", "templates", "watches.yaml")
     assert said(root) == {"project": (names, False), "project/templates": (("*",), True)}
 
 
-def test_a_folder_that_is_not_there_yet_is_waited_for_in_the_one_around_it(root: Path) -> None:
+def test_a_missing_folder_is_awaited_in_its_parent(root: Path) -> None:
     write(root, {"watches.yaml": "include: [rules/small/*.yaml]\nwatches: []"})
     assert said(root)["project"][0] == ("crds", "rules", "templates", "watches.yaml")
     (root / "rules").mkdir()
@@ -44,7 +44,7 @@ def test_a_folder_that_is_not_there_yet_is_waited_for_in_the_one_around_it(root:
     assert said(root)["project/rules/small"] == (("*.yaml",), False)
 
 
-def test_patterns_for_folders_are_followed_into_those_that_match(root: Path) -> None:
+def test_glob_patterns_of_folders_are_watched_in_matching_folders(root: Path) -> None:
     write(
         root,
         {
@@ -63,7 +63,7 @@ def test_patterns_for_folders_are_followed_into_those_that_match(root: Path) -> 
     assert "project/other" not in found
 
 
-def test_each_link_on_the_way_is_a_place(root: Path, tmp_path: Path) -> None:
+def test_each_link_on_the_path_is_watched(root: Path, tmp_path: Path) -> None:
     write(root / "..2026", {"watches.yaml": WATCHES})
     (root / "watches.yaml").unlink()
     (root / "watches.yaml").symlink_to("..data/watches.yaml")
@@ -72,7 +72,7 @@ def test_each_link_on_the_way_is_a_place(root: Path, tmp_path: Path) -> None:
     assert said(root)["project/..2026"] == (("watches.yaml",), False)
 
 
-def test_a_link_that_leads_out_is_watched_where_it_ends(root: Path, tmp_path: Path) -> None:
+def test_a_link_to_a_folder_outside_is_watched_at_its_target(root: Path, tmp_path: Path) -> None:
     write(tmp_path / "shared", {"templates/a.yaml": SERVICE})
     (root / "templates").rename(root / "old")
     (root / "templates").symlink_to(tmp_path / "shared/templates")
@@ -81,19 +81,19 @@ def test_a_link_that_leads_out_is_watched_where_it_ends(root: Path, tmp_path: Pa
     assert Path("/") not in found
 
 
-def test_links_in_a_ring_end(root: Path) -> None:
+def test_circular_links_end_the_search_for_watched_paths(root: Path) -> None:
     (root / "crds").symlink_to("rounds")
     (root / "rounds").symlink_to("crds")
     assert "project/templates" in said(root)
 
 
-def test_definitions_below_templates_need_no_watch_of_their_own(root: Path) -> None:
+def test_definitions_below_templates_need_no_separate_watch(root: Path) -> None:
     (root / "crds").symlink_to("templates/deep")
     assert "project/templates/deep" not in said(root)
 
 
 @pytest.mark.parametrize("text", ["- [", "include: 7", "\0", "include: [../x.yaml, /etc/*]"])
-def test_rules_that_cannot_be_read_are_watched_all_the_same(root: Path, text: str) -> None:
+def test_unreadable_rules_are_still_watched(root: Path, text: str) -> None:
     (root / "watches.yaml").write_text(text)
     assert said(root).keys() == {"project", "project/templates"}
 

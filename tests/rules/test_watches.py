@@ -1,4 +1,4 @@
-"""What watches have to do with each other."""
+"""Errors between several watches."""
 
 from __future__ import annotations
 
@@ -131,11 +131,11 @@ ROWS = (
 
 
 @table(*ROWS)
-def test_only_the_expected_mistakes_are_reported_with_their_places(row: Row) -> None:
+def test_errors_between_watches_are_reported_with_their_positions(row: Row) -> None:
     assert said(row.watches, row.files, row.environ) == row.said
 
 
-def test_a_selector_that_could_not_be_read_hides_nothing() -> None:
+def test_an_invalid_selector_hides_no_other_watch() -> None:
     broken = "selector: {matchExpressions: [{key: a}, {operator: Exists}]}"
     lines = said(watch(f"name: one\n{broken}") + watch("name: two\nselector: {a: b}") + watch(f"name: three\n{broken}"))
     assert [line for line in lines if "never matches" in line] == []

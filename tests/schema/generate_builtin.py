@@ -1,4 +1,4 @@
-"""Writes ruleop/schema/builtin.json and builtin_types.json anew from a dump of a real API server.
+"""Writes ruleop/schema/builtin.json and builtin_types.json from a dump of a real API server.
 
     python tests/schema/generate_builtin.py /tmp/openapi-v3
 

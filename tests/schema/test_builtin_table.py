@@ -1,4 +1,4 @@
-"""What the packaged table says of Kubernetes' own kinds. Each fact here has cost somebody an object before."""
+"""Facts of the packaged table about the built-in kinds. An error in any of them has damaged objects before."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def at(kind: Kind, *path: str) -> Shape:
         ),
     ],
 )
-def test_these_lists_are_maps_by_all_their_keys(
+def test_keyed_lists_have_all_their_keys_and_key_defaults(
     kind: Kind, path: tuple[str, ...], keys: tuple[str, ...], defaults: dict[str, str]
 ):
     shape = at(kind, *path)
@@ -82,7 +82,7 @@ def test_these_lists_are_maps_by_all_their_keys(
         (DEPLOYMENT, CONTAINER, ()),
     ],
 )
-def test_these_fields_identify_an_item_beside_its_keys(kind: Kind, path: tuple[str, ...], unique: tuple[Unique, ...]):
+def test_unique_fields_identify_an_item_beside_its_keys(kind: Kind, path: tuple[str, ...], unique: tuple[Unique, ...]):
     assert at(kind, *path).unique == unique
 
 
@@ -114,7 +114,7 @@ def test_these_fields_identify_an_item_beside_its_keys(kind: Kind, path: tuple[s
         (Kind("batch", "v1", "Job"), ("status", "conditions")),
     ],
 )
-def test_these_lists_are_replaced_whole_although_some_look_mergeable(kind: Kind, path: tuple[str, ...]):
+def test_atomic_lists_are_replaced_as_a_whole(kind: Kind, path: tuple[str, ...]):
     shape = at(kind, *path)
     assert (shape.type, shape.list_type, shape.keys) == ("list", "atomic", ())
 
@@ -128,7 +128,7 @@ def test_these_lists_are_replaced_whole_although_some_look_mergeable(kind: Kind,
         (Kind("discovery.k8s.io", "v1", "EndpointSlice"), ("endpoints", "addresses")),
     ],
 )
-def test_these_lists_are_sets(kind: Kind, path: tuple[str, ...]):
+def test_set_lists_are_sets(kind: Kind, path: tuple[str, ...]):
     assert at(kind, *path).list_type == "set"
 
 
@@ -150,7 +150,7 @@ def test_these_lists_are_sets(kind: Kind, path: tuple[str, ...]):
         (Kind("", "v1", "Event"), ("involvedObject",), True),
     ],
 )
-def test_these_maps_are_replaced_whole_and_those_are_not(kind: Kind, path: tuple[str, ...], atomic: bool):
+def test_maps_are_atomic_or_granular(kind: Kind, path: tuple[str, ...], atomic: bool):
     assert at(kind, *path).atomic is atomic
 
 
@@ -159,7 +159,7 @@ def test_items_of_atomic_types_are_atomic_inside_a_mergeable_list():
     assert at(DEPLOYMENT, "metadata", "ownerReferences").items.atomic
 
 
-def test_a_volume_has_one_source_and_a_deployment_one_strategy():
+def test_a_union_of_volume_sources_or_strategies_retains_one_member():
     volumes = at(DEPLOYMENT, *POD_SPEC, "volumes")
     assert volumes.items.retain_keys
     assert not volumes.retain_keys
@@ -187,12 +187,12 @@ def test_a_volume_has_one_source_and_a_deployment_one_strategy():
         (DEPLOYMENT, ("metadata", "generation"), "int64"),
     ],
 )
-def test_these_scalars_have_more_than_one_spelling(kind: Kind, path: tuple[str, ...], spelling: str):
+def test_quantities_and_other_normalised_scalars_have_a_format(kind: Kind, path: tuple[str, ...], spelling: str):
     shape = at(kind, *path)
     assert (shape.type, shape.format) == ("scalar", spelling)
 
 
-def test_scalars_know_their_type_unless_several_are_welcome():
+def test_scalars_have_a_type_unless_several_are_allowed():
     assert at(DEPLOYMENT, "spec", "replicas").scalar == "integer"
     assert at(DEPLOYMENT, "spec", "paused").scalar == "boolean"
     assert at(DEPLOYMENT, "metadata", "name").scalar == "string"
@@ -200,7 +200,7 @@ def test_scalars_know_their_type_unless_several_are_welcome():
     assert at(DEPLOYMENT, *CONTAINER, "resources", "limits", "cpu").scalar == ""
 
 
-def test_a_schema_may_contain_itself():
+def test_a_recursive_schema_is_one_shape():
     schema = at(
         Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition"), "spec", "versions", "schema", "openAPIV3Schema"
     )
@@ -209,13 +209,13 @@ def test_a_schema_may_contain_itself():
     assert schema.fields["allOf"].items is schema
 
 
-def test_free_form_parts_are_open():
+def test_free_form_fields_preserve_unknown_fields():
     assert at(Kind("apps", "v1", "ControllerRevision"), "data").preserve_unknown
     assert at(DEPLOYMENT, "metadata", "managedFields", "fieldsV1").preserve_unknown
     assert not at(DEPLOYMENT, "spec").preserve_unknown
 
 
-def test_what_is_equal_is_shared():
+def test_equal_shapes_share_their_memory():
     assert at(DEPLOYMENT, *POD_SPEC) is at(Kind("batch", "v1", "Job"), *POD_SPEC)
     assert at(DEPLOYMENT, *POD_SPEC) is at(POD, "spec")
     assert object_meta() is at(INGRESS, "metadata")
@@ -252,13 +252,15 @@ def test_every_builtin_kind_has_its_names_and_a_shape():
         (Kind("apiregistration.k8s.io", "v1", "APIService"), "apiservices", False, True),
     ],
 )
-def test_how_a_kind_is_served(kind: Kind, plural: str, namespaced: bool, status: bool):
+def test_a_builtin_kind_has_its_plural_scope_and_status_subresource(
+    kind: Kind, plural: str, namespaced: bool, status: bool
+):
     resource = builtin_resource(kind)
     assert resource is not None
     assert (resource.plural, resource.namespaced, resource.status_subresource) == (plural, namespaced, status)
 
 
-def test_of_two_versions_the_server_prefers_one():
+def test_a_group_kind_resolves_to_the_preferred_version():
     resource = builtin_resource(GroupKind("autoscaling", "HorizontalPodAutoscaler"))
     assert resource is not None
     assert resource.kind.version == "v2"
@@ -272,17 +274,17 @@ def test_lists_options_and_subresources_are_not_kinds_of_objects(name: str):
     assert name not in {kind.kind for kind in builtin_kinds()}
 
 
-def test_what_is_not_built_in_is_none():
+def test_an_unknown_kind_has_no_shape_and_no_resource():
     assert builtin_shape(Kind("example.com", "v1", "App")) is None
     assert builtin_resource(Kind("apps", "v1beta1", "Deployment")) is None
     assert builtin_resource(GroupKind("example.com", "App")) is None
 
 
-def test_the_table_has_its_release():
+def test_the_builtin_table_names_its_kubernetes_release():
     assert builtin_release() == "1.36"
 
 
-def test_the_table_is_small_enough_to_ship_and_readable_in_a_diff():
+def test_the_builtin_table_is_small_and_readable_in_a_diff():
     data = importlib.resources.files("ruleop.schema").joinpath("builtin.json").read_bytes()
     assert len(data) < 200_000
     assert max(len(line) for line in data.splitlines()) < 2_000

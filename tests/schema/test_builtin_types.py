@@ -38,7 +38,7 @@ def item(kind: Kind, *path: str) -> Shape:
     return found
 
 
-def test_the_operators_table_is_a_part_of_these_types():
+def test_the_table_of_the_operator_is_a_subset_of_the_builtin_types():
     """Both files are generated from the same documents; a merge must not depend on which a command reads."""
     table = orjson.loads(importlib.resources.files("ruleop.schema").joinpath("builtin.json").read_bytes())
     shapes = [shape for kind in builtin_kinds() if (shape := typed_shape(kind)) is not None]
@@ -50,7 +50,7 @@ def test_the_operators_table_is_a_part_of_these_types():
     }
 
 
-def test_the_operator_does_not_read_them():
+def test_the_operator_does_not_load_the_builtin_types():
     program = "import sys, ruleop.engine.manager.manager; sys.exit('ruleop.schema.builtin_types' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
@@ -72,12 +72,12 @@ def test_the_operator_does_not_read_them():
         (("metadata", "ownerReferences"), ("apiVersion", "kind", "name", "uid")),
     ],
 )
-def test_required_fields(path: tuple[str, ...], required: tuple[str, ...]):
+def test_objects_have_their_required_fields(path: tuple[str, ...], required: tuple[str, ...]):
     shape = at(DEPLOYMENT, *path)
     assert (shape.items or shape).required == required
 
 
-def test_every_required_field_is_a_field_and_every_exception_is_declared():
+def test_every_required_field_exists_and_every_exception_is_declared():
     schemas = type_schemas()
     for name, fields in OPTIONAL_FIELDS.items():
         assert fields <= set(schemas[name]["required"]), name
@@ -94,11 +94,11 @@ def test_every_required_field_is_a_field_and_every_exception_is_declared():
         (DEPLOYMENT, (*CONTAINER, "image"), set()),
     ],
 )
-def test_enumerations(kind: Kind, path: tuple[str, ...], values: set[str]):
+def test_enumerations_have_their_values(kind: Kind, path: tuple[str, ...], values: set[str]):
     assert set(at(kind, *path).enum) == values
 
 
-def test_enumerations_are_of_strings():
+def test_only_strings_have_enumerations():
     assert {shape.scalar for shape in all_shapes() if shape.enum} == {"string"}
 
 
@@ -115,7 +115,7 @@ def test_enumerations_are_of_strings():
         (DEPLOYMENT, ("spec", "template", "spec", "tolerations"), (), (False, "")),
     ],
 )
-def test_a_strategic_merge_patch_has_keys_of_its_own(
+def test_lists_have_separate_keys_for_strategic_merge_patches(
     kind: Kind, path: tuple[str, ...], keys: tuple[str, ...], patch: tuple[bool, str]
 ):
     shape = at(kind, *path)
@@ -130,7 +130,7 @@ def test_patch_keys_are_fields_of_the_items():
             assert shape.patch_key in shape.items.fields
 
 
-def test_types_have_names():
+def test_named_types_keep_their_names():
     assert item(DEPLOYMENT, *CONTAINER).name == "io.k8s.api.core.v1.Container"
     assert at(DEPLOYMENT, "metadata").name.endswith(".ObjectMeta")
     assert at(DEPLOYMENT, "spec", "replicas").name == ""
@@ -147,7 +147,7 @@ def test_types_have_names():
         ("customresourcedefinitions", "customresourcedefinition", ("crd", "crds"), ("api-extensions",), "status"),
     ],
 )  # fmt: skip
-def test_names_and_subresources(
+def test_resources_have_names_categories_and_subresources(
     plural: str, singular: str, short_names: tuple[str, ...], categories: tuple[str, ...], subresources: str
 ):
     resource = RESOURCES[plural]
@@ -175,7 +175,7 @@ def test_resources_are_in_the_order_of_discovery():
     assert versions.index("autoscaling/v2") < versions.index("autoscaling/v1")
 
 
-def test_there_is_no_prose():
+def test_the_packaged_types_contain_no_descriptions():
     """A property may be called `description`; a text of that name is not packaged."""
     prose = [name for name, schema in type_schemas().items() if "description" in schema]
     assert prose == []

@@ -1,4 +1,4 @@
-"""Reading CustomResourceDefinitions, and what is wrong with those that the API server would send back."""
+"""Reading CustomResourceDefinitions, and the errors for which the API server would reject them."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_crd_has_the_names_and_versions_of_its_kind():
     assert crd.version("v2") is None
 
 
-def test_what_the_author_names_is_kept():
+def test_names_given_in_a_crd_are_kept():
     names = {"kind": "Foo", "plural": "foos", "singular": "fu", "listKind": "FooCollection"}
     crd = parse_crd(changed("spec", "names", to=names))
     assert (crd.singular, crd.list_kind, crd.short_names) == ("fu", "FooCollection", ())
@@ -170,13 +170,13 @@ def test_a_column_without_a_priority_is_always_shown():
     )
 
 
-def test_scope_and_subresources():
+def test_a_crd_has_its_scope_and_subresources():
     assert not parse_crd(changed("spec", "scope", to="Cluster")).namespaced
     version = parse_crd(changed("spec", "versions", 0, "subresources", to={"status": None, "scale": {}})).versions[0]
     assert (version.status_subresource, version.scale_subresource) == (False, True)
 
 
-def test_the_shape_of_its_objects():
+def test_a_crd_has_the_shape_of_its_objects():
     shape = parse_crd(CRD).shape("v1alpha1")
     assert shape is not None
     ports = shape_at(shape, ("spec", "ports"))
@@ -247,7 +247,7 @@ def test_a_document_that_is_not_a_crd_is_an_error_with_its_path(crd: dict[str, A
     assert str(caught.value) == message == str(caught.value.finding)
 
 
-def test_a_good_crd_has_no_findings():
+def test_a_valid_crd_has_no_findings():
     assert found(CRD) == []
 
 
@@ -315,11 +315,11 @@ def test_a_good_crd_has_no_findings():
         ),
     ],
 )
-def test_mistakes_in_the_definition(crd: dict[str, Any], expected: list[str]):
+def test_errors_in_a_crd_are_found(crd: dict[str, Any], expected: list[str]):
     assert found(crd) == expected
 
 
-def test_a_group_is_a_domain_name():
+def test_a_group_without_a_dot_is_found():
     crd = changed("spec", "group", to="cache")
     crd["metadata"]["name"] = "memcacheds.cache"
     assert found(crd) == ["spec.group: must be a domain name with a dot, in lower case, not 'cache'"]
@@ -376,7 +376,7 @@ def test_a_group_is_a_domain_name():
         ),
     ],
 )
-def test_mistakes_at_the_root_of_a_schema(schema: dict[str, Any], expected: list[str]):
+def test_errors_at_the_root_of_a_schema_are_found(schema: dict[str, Any], expected: list[str]):
     assert found(with_schema(schema)) == [f"{ROOT}.{line}" for line in expected]
 
 
@@ -456,7 +456,7 @@ def map_list(items: dict[str, Any], *keys: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_mistakes_in_what_a_value_is(spec: dict[str, Any], expected: list[str]):
+def test_errors_in_the_type_of_a_value_are_found(spec: dict[str, Any], expected: list[str]):
     assert found_in_spec(spec) == expected
 
 
@@ -516,7 +516,7 @@ def test_mistakes_in_what_a_value_is(spec: dict[str, Any], expected: list[str]):
         ({"type": "string", "x-kubernetes-map-type": "atomic"}, ["x-kubernetes-map-type: needs type: object"]),
     ],
 )
-def test_mistakes_in_how_lists_and_maps_merge(spec: dict[str, Any], expected: list[str]):
+def test_errors_in_list_types_and_map_types_are_found(spec: dict[str, Any], expected: list[str]):
     assert found_in_spec(spec) == expected
 
 
@@ -546,7 +546,7 @@ def test_mistakes_in_how_lists_and_maps_merge(spec: dict[str, Any], expected: li
         ({"type": "string", "default": None}, []),
     ],
 )
-def test_a_default_obeys_its_own_schema(schema: dict[str, Any], expected: list[str]):
+def test_a_default_that_violates_its_own_schema_is_found(schema: dict[str, Any], expected: list[str]):
     assert found_in_spec(schema) == expected
 
 
@@ -633,11 +633,11 @@ def test_a_default_obeys_its_own_schema(schema: dict[str, Any], expected: list[s
         ),
     ],
 )
-def test_all_of_and_its_like_only_narrow(spec: dict[str, Any], expected: list[str]):
+def test_type_constraints_inside_all_of_any_of_and_not_are_found(spec: dict[str, Any], expected: list[str]):
     assert found_in_spec(spec) == expected
 
 
-def test_several_mistakes_are_found_at_once():
+def test_several_errors_are_found_at_once():
     crd = changed(
         "spec",
         "versions",

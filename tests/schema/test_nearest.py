@@ -1,4 +1,4 @@
-"""A good guess helps, and a bad one is worse than none."""
+"""A good suggestion helps, and a bad one is worse than none."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CHILD_KEYS = ["adopt", "apply", "as", "deletion", "dependsOn", "forEach", "names
         ("simage", ["image", "size"], "image"),
     ],
 )
-def test_a_slip_is_understood(written: str, candidates: list[str], meant: str):
+def test_a_misspelled_name_has_a_suggestion(written: str, candidates: list[str], meant: str):
     assert nearest(written, candidates) == meant
 
 
@@ -67,7 +67,7 @@ def test_without_a_similar_name_nothing_is_suggested(written: str, candidates: l
     assert nearest(written, candidates) is None
 
 
-def test_it_ends_a_message():
+def test_the_suggestion_ends_a_message():
     assert did_you_mean("sice", ["size"]) == " (did you mean size?)"
     assert did_you_mean("sice", ["other"]) == ""
 
@@ -76,14 +76,14 @@ WORDS = st.text("abc", max_size=6)
 
 
 @given(WORDS, WORDS)
-def test_a_distance_is_one(a: str, b: str):
+def test_the_edit_distance_is_a_metric(a: str, b: str):
     assert (distance(a, b) == 0) is (a == b)
     assert distance(a, b) == distance(b, a)
     assert abs(len(a) - len(b)) <= distance(a, b) <= max(len(a), len(b))
 
 
 @given(WORDS, st.integers(0, 5))
-def test_each_slip_costs_one(word: str, at: int):
+def test_each_edit_costs_one(word: str, at: int):
     head, tail = word[:at], word[at:]
     assert distance(word, f"{head}x{tail}") == 1
     if tail:
@@ -93,7 +93,7 @@ def test_each_slip_costs_one(word: str, at: int):
 
 
 @given(st.lists(st.text("abcd", min_size=1, max_size=8)), st.text("abcd", max_size=8))
-def test_the_guess_is_one_of_the_candidates_and_does_not_depend_on_their_order(candidates: list[str], written: str):
+def test_the_suggestion_is_a_candidate_and_independent_of_their_order(candidates: list[str], written: str):
     guess = nearest(written, candidates)
     assert guess is None or guess in candidates
     assert nearest(written, reversed(candidates)) == guess

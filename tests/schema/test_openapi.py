@@ -55,7 +55,7 @@ def test_a_document_without_types_has_no_kinds(empty: dict[str, Any]):
     assert OpenApi(empty).shape(WIDGET) is None
 
 
-def test_a_type_that_contains_itself_is_one_shape():
+def test_a_recursive_type_is_one_shape():
     node = {
         "type": "object",
         "properties": {"next": ref("Node"), "all": {"type": "array", "items": {"$ref": "#/components/schemas/Node"}}},
@@ -65,11 +65,11 @@ def test_a_type_that_contains_itself_is_one_shape():
     assert shape.fields["all"].items is shape
 
 
-def test_a_type_that_the_document_lacks_is_anything():
+def test_a_reference_to_a_missing_type_has_an_unknown_shape():
     assert shape_of(ref("Nowhere")) is UNKNOWN
 
 
-def test_the_property_wins_over_the_type_it_refers_to():
+def test_extensions_of_a_property_override_those_of_its_type():
     reference = {"type": "object", "properties": {"name": {"type": "string"}}, "x-kubernetes-map-type": "atomic"}
     shape = shape_of(
         {
@@ -145,7 +145,7 @@ def test_a_list_with_retain_keys_passes_it_on_to_its_items():
         ),
     ],
 )
-def test_the_list_type_counts_and_the_patch_strategy_only_without_one(
+def test_list_type_takes_precedence_over_the_patch_strategy(
     extensions: dict[str, Any], list_type: str, keys: tuple[str, ...]
 ):
     shape = shape_of({"type": "array", "items": {"type": "object", "properties": {"a": {}, "b": {}}}, **extensions})
@@ -179,7 +179,7 @@ def test_a_zero_value_of_a_required_field_is_not_a_default_in_built_in_types():
     assert shape.key_defaults == {"level": "low", "protocol": "TCP", "name": ""}
 
 
-def test_the_default_of_a_required_field_is_one_elsewhere_whatever_it_is():
+def test_a_zero_value_of_a_required_field_is_a_default_in_other_types():
     for items, types in ((ITEM, {}), (ref("com.example.Item"), {"com.example.Item": ITEM})):
         shape = shape_of({"type": "object", "properties": {"l": {**LIST, "items": items}}}, **types).fields["l"]
         assert shape.items is not None
@@ -202,13 +202,13 @@ def test_an_integer_or_string_is_one_scalar(int_or_string: dict[str, Any]):
     assert (shape.type, shape.format, shape.scalar) == ("scalar", "int-or-string", "")
 
 
-def test_a_quantity_is_known_by_its_name_only():
+def test_a_quantity_is_recognised_by_its_name_only():
     name = "io.k8s.apimachinery.pkg.api.resource.Quantity"
     shape = shape_of(ref(name), **{name: {"oneOf": [{"type": "string"}, {"type": "number"}]}})
     assert (shape.type, shape.format) == ("scalar", "quantity")
 
 
-def test_a_raw_extension_is_any_object_and_replaced_whole():
+def test_a_raw_extension_is_any_object_and_atomic():
     shape = shape_of(ref("io.k8s.apimachinery.pkg.runtime.RawExtension"))
     assert (shape.type, shape.atomic, shape.preserve_unknown) == ("object", True, True)
 
@@ -223,7 +223,7 @@ def test_open_maps_have_the_shape_of_their_values():
     assert not shape_of({"type": "object", "additionalProperties": False}).preserve_unknown
 
 
-def test_an_object_that_declares_nothing_is_free_form():
+def test_an_object_without_declared_fields_is_free_form():
     assert shape_of({"type": "object"}).preserve_unknown
     assert not shape_of({"type": "object", "properties": {"a": {}}}).preserve_unknown
     assert shape_of(
@@ -231,7 +231,7 @@ def test_an_object_that_declares_nothing_is_free_form():
     ).preserve_unknown
 
 
-def test_without_a_type_anything_may_come():
+def test_a_schema_without_a_type_allows_anything():
     assert shape_of({}).type == "any"
     assert not shape_of({}).preserve_unknown
     assert shape_of({"x-kubernetes-preserve-unknown-fields": True}).preserve_unknown
@@ -299,7 +299,7 @@ DISCOVERY = [
 ]
 
 
-def test_the_table_brings_back_what_was_put_in():
+def test_a_built_table_is_read_back_unchanged():
     table = read_table(build_table(TREES, DISCOVERY))
     assert table.release == "1.0"
     assert [str(kind) for kind in table.resources] == [
@@ -314,7 +314,7 @@ def test_the_table_brings_back_what_was_put_in():
     assert (gadget.namespaced, gadget.status_subresource) == (False, False)
 
 
-def test_equal_shapes_are_one_even_in_a_circle_and_different_ones_are_not():
+def test_equal_shapes_are_shared_also_in_a_cycle_and_different_ones_are_not():
     table = read_table(build_table(TREES, DISCOVERY))
     widget, gadget = table.shapes[WIDGET], table.shapes[Kind("example.com", "v1", "Gadget")]
     node = widget.fields["root"]
@@ -327,13 +327,13 @@ def test_equal_shapes_are_one_even_in_a_circle_and_different_ones_are_not():
     assert gadget.fields["node"].fields["name"].scalar == "integer"
 
 
-def test_a_kind_without_a_document_may_hold_anything():
+def test_a_kind_without_a_document_has_an_unknown_shape():
     table = read_table(build_table(TREES, DISCOVERY))
     assert table.shapes[Kind("example.com", "v1", "Unpublished")].type == "any"
     assert table.shapes[Kind("", "v1", "Old")].type == "any"
 
 
-def test_the_table_does_not_depend_on_the_order_in_which_the_server_answers():
+def test_the_built_table_does_not_depend_on_the_order_of_the_documents():
     def reversed_document(given: dict[str, Any]) -> dict[str, Any]:
         return {**given, "components": {"schemas": dict(reversed(given["components"]["schemas"].items()))}}
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document of a group version: what clients read from it, and that shapes survive the way through it."""
+"""The OpenAPI document of a group version: the parts that clients read, and shapes that are the same when read back."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def document(group: str, version: str) -> dict[str, Any]:
     return openapi_document(group, version, resources, type_schemas(), release="1.36")
 
 
-def test_the_shape_of_every_built_in_kind_survives():
+def test_the_shape_of_every_builtin_kind_is_the_same_from_the_openapi_document():
     documents = {versions: OpenApi(document(*versions)) for versions in {kind[:2] for kind in builtin_kinds()}}
     for kind in builtin_kinds():
         assert equal(typed_shape(kind), documents[kind[:2]].shape(kind), set()), kind
 
 
-def test_kubectl_finds_the_kind_of_a_path_and_the_parameters_of_a_patch():
+def test_the_document_has_the_kinds_of_paths_and_the_parameters_of_patches():
     paths = document("apps", "v1")["paths"]
     deployments = paths["/apis/apps/v1/namespaces/{namespace}/deployments"]
     kind = {"group": "apps", "version": "v1", "kind": "Deployment"}
@@ -92,7 +92,7 @@ def test_options_and_watch_events_belong_to_the_group_as_well(name: str):
     ]
 
 
-def test_a_custom_kind_is_published_with_its_prose_and_what_the_server_adds():
+def test_a_custom_kind_is_published_with_descriptions_and_common_fields():
     crd = parse_crd(CRD)
     version = crd.versions[0]
     info = crd.resource("v1")
@@ -113,7 +113,7 @@ def test_a_custom_kind_is_published_with_its_prose_and_what_the_server_adds():
     assert shape.fields["metadata"].fields["finalizers"].list_type == "set"
 
 
-def test_a_custom_kind_of_a_group_below_k8s_io_is_not_built_in():
+def test_a_custom_kind_in_a_k8s_io_group_has_no_strategic_merge_patch():
     crd = parse_crd({**CRD, "spec": {**CRD["spec"], "group": "gateway.k8s.io"}})
     info = crd.resource("v1")
     assert info is not None

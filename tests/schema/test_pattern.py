@@ -1,4 +1,4 @@
-"""Patterns mean here what they mean to the API server. RE2's own Python binding is the witness."""
+"""Patterns match as in the API server, compared with RE2's own Python binding."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ TEXTS = [
         r"",
     ],
 )  # fmt: skip
-def test_a_pattern_finds_what_the_server_finds(pattern: str):
+def test_a_pattern_matches_as_in_re2(pattern: str):
     matches = compile_pattern(pattern)
     witness = re2.compile(pattern)
     assert {text for text in TEXTS if matches(text)} == {text for text in TEXTS if witness.search(text)}
@@ -99,7 +99,7 @@ def test_the_time_of_a_match_is_linear_in_the_text():
     assert not compile_pattern(r"^(a+)+$")("a" * 100_000 + "b")
 
 
-def test_half_of_a_surrogate_pair_matches_nothing():
+def test_an_unpaired_surrogate_matches_no_pattern():
     assert not compile_pattern(".*")("\ud83d")
 
 
@@ -127,7 +127,7 @@ def test_half_of_a_surrogate_pair_matches_nothing():
         (r"[z-a]", "invalid character class range"),
     ],
 )
-def test_what_the_server_refuses_is_refused_with_a_reason(pattern: str, reason: str):
+def test_a_pattern_that_re2_refuses_is_refused_with_a_reason(pattern: str, reason: str):
     with pytest.raises(InvalidPatternError, match=reason):
         compile_pattern(pattern)
     options = re2.Options()

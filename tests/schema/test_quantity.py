@@ -1,4 +1,4 @@
-"""Kubernetes quantities: which text is one, and when two are equal."""
+"""Kubernetes quantities: parsing and equality."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_quantity_is_parsed_to_its_exact_amount(text, amount):
         {},
     ],
 )
-def test_anything_else_is_not_a_quantity(text):
+def test_other_text_is_not_a_quantity(text):
     assert parse_quantity(text) is None
     assert not quantity_equal(text, text)
 
@@ -92,7 +92,7 @@ def test_anything_else_is_not_a_quantity(text):
     ("a", "b"),
     [("1000m", "1"), ("1024Mi", "1Gi"), ("1", 1), ("0.5", "500m"), (1.5, "1500m"), ("1e3", "1k"), ("0", "0Gi")],
 )
-def test_two_spellings_of_one_amount_are_equal(a, b):
+def test_different_spellings_of_one_amount_are_equal(a, b):
     assert quantity_equal(a, b)
     assert quantity_equal(b, a)
 
@@ -101,7 +101,7 @@ def test_two_spellings_of_one_amount_are_equal(a, b):
     ("a", "b"),
     [("1000m", "1001m"), ("1G", "1Gi"), ("1", "x"), ("x", "1"), ("1", "-1"), ("9007199254740993", "9007199254740992")],
 )
-def test_two_amounts_are_not_equal(a, b):
+def test_different_amounts_are_not_equal(a, b):
     assert not quantity_equal(a, b)
 
 

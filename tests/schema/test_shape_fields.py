@@ -1,4 +1,4 @@
-"""Which fields there are, for messages; and how a place is written."""
+"""The fields of a shape, for messages, and the format of paths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ruleop.schema.shape_fields import shape_at, unknown_to_shape
 from ruleop.schema.table import builtin_shape
 
 
-def test_a_place_in_a_shape_may_leave_out_lists():
+def test_a_path_in_a_shape_may_omit_list_indices():
     leaf = Shape(type="scalar", scalar="string")
     item = Shape(type="object", fields={"a": leaf}, values=None)
     shape = Shape(type="object", fields={"list": Shape(type="list", items=Shape(type="list", items=item))}, values=leaf)
@@ -24,7 +24,7 @@ def test_a_place_in_a_shape_may_leave_out_lists():
     assert shape_at(shape, ("any", 0)) is None
 
 
-def test_unknown_fields_are_reported_with_the_intended_name():
+def test_unknown_fields_are_reported_with_a_suggestion():
     deployment = builtin_shape(Kind("apps", "v1", "Deployment"))
     assert deployment is not None
     obj = {
@@ -43,7 +43,7 @@ def test_unknown_fields_are_reported_with_the_intended_name():
     ]
 
 
-def test_where_a_kind_is_open_no_field_is_unknown():
+def test_an_open_object_has_no_unknown_fields():
     anything = Shape()
     open_object = Shape(
         type="object", fields={"a": Shape(type="object", fields={"b": anything})}, preserve_unknown=True
@@ -67,7 +67,7 @@ def test_where_a_kind_is_open_no_field_is_unknown():
         (("a\n",), "['a\n']"),
     ],
 )
-def test_a_place_is_written_as_users_write_it_in_rules(path: FieldPath, text: str):
+def test_a_path_is_formatted_as_in_rules(path: FieldPath, text: str):
     assert format_path(path) == text
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a custom resource on its way into the API server."""
+"""Pruning and defaulting of custom resources, as by the API server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def defaulted(spec: Any, schema: dict[str, Any]) -> Any:
     return default({"spec": spec}, tree(spec=schema))["spec"]
 
 
-def test_unknown_fields_go_at_every_depth():
+def test_unknown_fields_are_pruned_at_every_depth():
     schema = tree(a=STRING, b=tree(c=STRING), d=listed(tree(e=STRING)))
     spec = {"a": "1", "x": 1, "b": {"c": "2", "x": {}}, "d": [{"e": "3", "x": []}, {}]}
     assert pruned(spec, schema) == {"a": "1", "b": {"c": "2"}, "d": [{"e": "3"}, {}]}
@@ -45,11 +45,11 @@ def test_api_version_kind_and_metadata_are_kept_whatever_the_schema_declares():
     assert prune(obj, {}) == {key: obj[key] for key in ("apiVersion", "kind", "metadata")}
 
 
-def test_further_in_they_are_fields_like_any_other():
+def test_api_version_kind_and_metadata_below_the_root_are_ordinary_fields():
     assert pruned({"kind": "A", "metadata": {}}, tree(a=STRING)) == {}
 
 
-def test_an_object_that_declares_nothing_keeps_nothing():
+def test_an_object_without_declared_fields_is_pruned_to_nothing():
     assert pruned({"a": 1}, {"type": "object"}) == {}
     assert pruned([{"a": 1}, 2], listed({"type": "object"})) == [{}, 2]
 
@@ -60,29 +60,29 @@ def test_an_open_map_keeps_its_keys_and_prunes_its_values():
     }
 
 
-def test_additional_properties_true_keeps_scalars_and_empties_what_is_below():
+def test_additional_properties_true_keeps_scalars_and_empties_objects():
     schema = {"type": "object", "additionalProperties": True}
     assert pruned({"a": 1, "b": {"c": 2}, "d": [1, {"e": 3}]}, schema) == {"a": 1, "b": {}, "d": [1, {}]}
 
 
-def test_preserved_unknown_fields_keep_all_that_is_in_them():
+def test_preserved_unknown_fields_keep_everything_inside():
     spec = {"x": {"y": [{"z": 1}]}, "n": None}
     assert pruned(spec, {"type": "object", **OPEN}) == spec
 
 
-def test_below_preserved_unknown_fields_what_is_declared_is_pruned_again():
+def test_declared_fields_below_preserved_unknown_fields_are_pruned():
     schema = {**tree(known=tree(a=STRING), open=tree(a=STRING) | OPEN), **OPEN}
     spec = {"x": {"y": 1}, "known": {"a": "1", "b": 2}, "open": {"a": "1", "b": 2}}
     assert pruned(spec, schema) == {"x": {"y": 1}, "known": {"a": "1"}, "open": {"a": "1", "b": 2}}
 
 
-def test_preserved_unknown_fields_reach_through_lists_and_open_maps():
+def test_preserved_unknown_fields_apply_through_lists_and_open_maps():
     assert pruned([{"x": 1, "known": {"y": 2}}], {**listed(tree(known=tree())), **OPEN}) == [{"x": 1, "known": {}}]
     assert pruned({"a": {"x": 1}}, {"type": "object", "additionalProperties": tree(b=STRING), **OPEN}) == {"a": {}}
     assert pruned([[{"x": 1}]], {"type": "array", **OPEN}) == [[{"x": 1}]]
 
 
-def test_an_embedded_resource_keeps_the_parts_of_every_resource():
+def test_an_embedded_resource_keeps_type_and_metadata():
     schema = {**tree(spec=tree(a=STRING)), "x-kubernetes-embedded-resource": True}
     spec = {"apiVersion": "v1", "kind": "P", "metadata": {"x": 1}, "spec": {"a": "1", "b": 2}, "c": 3}
     assert pruned(spec, schema) == {"apiVersion": "v1", "kind": "P", "metadata": {"x": 1}, "spec": {"a": "1"}}
@@ -92,7 +92,7 @@ def test_an_embedded_resource_keeps_the_parts_of_every_resource():
     assert pruned(spec, {**tree(metadata=tree()), **OPEN}) == {**spec, "metadata": {}}
 
 
-def test_a_value_of_another_type_than_declared_is_left_to_validation():
+def test_a_value_of_the_wrong_type_is_left_to_validation():
     assert pruned("text", tree(a=STRING)) == "text"
     assert pruned([1], tree(a=STRING)) == [1]
     assert pruned({"a": 1}, listed(tree(a=STRING))) == {}
@@ -105,7 +105,7 @@ def test_only_the_outermost_unknown_fields_are_reported():
     assert unknown_fields(prune(obj, schema), schema) == ()
 
 
-def test_defaults_fill_what_is_missing_and_nothing_else():
+def test_defaults_fill_only_missing_fields():
     schema = tree(size={**INTEGER, "default": 3}, name={**STRING, "default": "x"})
     assert defaulted({"name": "y"}, schema) == {"size": 3, "name": "y"}
     assert defaulted({"size": 0, "name": ""}, schema) == {"size": 0, "name": ""}
@@ -117,23 +117,23 @@ def test_a_default_appears_only_where_its_parent_exists():
     assert defaulted({"a": {}}, schema) == {"a": {"b": 1}}
 
 
-def test_a_default_of_an_empty_parent_draws_those_below_it():
+def test_a_default_of_an_empty_object_is_filled_with_nested_defaults():
     schema = tree(a={**tree(b={**INTEGER, "default": 1}), "default": {}})
     assert defaulted({}, schema) == {"a": {"b": 1}}
 
 
-def test_defaults_reach_the_items_of_lists_and_the_values_of_open_maps():
+def test_defaults_apply_to_items_of_lists_and_values_of_open_maps():
     item = tree(protocol={**STRING, "default": "TCP"})
     assert defaulted([{}, {"protocol": "UDP"}], listed(item)) == [{"protocol": "TCP"}, {"protocol": "UDP"}]
     assert defaulted({"a": {}}, {"type": "object", "additionalProperties": item}) == {"a": {"protocol": "TCP"}}
 
 
-def test_a_null_that_is_not_allowed_is_replaced_by_the_default():
+def test_a_null_that_is_not_nullable_is_replaced_by_the_default():
     schema = tree(gone=STRING, filled={**STRING, "default": "x"}, kept={**STRING, "nullable": True, "default": "y"})
     assert defaulted({"gone": None, "filled": None, "kept": None}, schema) == {"filled": "x", "kept": None}
 
 
-def test_nulls_in_open_maps_go_and_nulls_in_lists_stay():
+def test_nulls_in_open_maps_are_removed_and_nulls_in_lists_stay():
     plain, filled = (
         {"type": "object", "additionalProperties": STRING},
         {"type": "object", "additionalProperties": {**STRING, "default": "x"}},
@@ -145,7 +145,7 @@ def test_nulls_in_open_maps_go_and_nulls_in_lists_stay():
     assert defaulted([{"a": None}], listed(tree(a=STRING))) == [{}]
 
 
-def test_nulls_of_unknown_fields_are_not_defaulting_s_business():
+def test_nulls_of_unknown_fields_are_kept():
     assert defaulted({"x": None}, {"type": "object", **OPEN}) == {"x": None}
     assert defaulted({"x": {"y": None}}, {"type": "object", "additionalProperties": True}) == {"x": {"y": None}}
     assert defaulted([{"x": None}], {"type": "array", **OPEN}) == [{"x": None}]
@@ -155,7 +155,7 @@ def test_defaults_are_pruned():
     assert defaulted({}, tree(a={**tree(b=STRING), "default": {"b": "1", "c": 2}})) == {"a": {"b": "1"}}
 
 
-def test_a_default_of_false_or_zero_is_one_and_a_default_of_null_is_none():
+def test_a_default_of_false_or_zero_applies_and_a_default_of_null_does_not():
     assert defaulted(
         {}, tree(a={"type": "boolean", "default": False}, b={**INTEGER, "default": 0}, c={**STRING, "default": None})
     ) == {
@@ -164,7 +164,7 @@ def test_a_default_of_false_or_zero_is_one_and_a_default_of_null_is_none():
     }
 
 
-def test_status_loses_what_the_server_would_not_keep():
+def test_fields_that_the_server_would_drop_are_removed_from_a_status():
     schema = tree(phase=STRING, conditions=listed(tree(type=STRING)), note={**STRING, "nullable": True})
     status = {"phase": "Up", "x": 1, "conditions": [{"type": "Ready", "y": 2}], "note": None}
     assert drop_unknown(status, schema) == {"phase": "Up", "conditions": [{"type": "Ready"}], "note": None}
@@ -172,7 +172,7 @@ def test_status_loses_what_the_server_would_not_keep():
 
 
 @pytest.mark.parametrize(
-    ("path", "room"),
+    ("path", "kept"),
     [
         (("status", "phase"), True),
         (("status", "conditions"), True),
@@ -197,7 +197,7 @@ def test_status_loses_what_the_server_would_not_keep():
         ((), True),
     ],
 )
-def test_there_is_room_where_the_server_would_keep_a_value(path: tuple[str, ...], room: bool):
+def test_a_path_is_kept_if_the_server_would_keep_a_value_there(path: tuple[str, ...], kept: bool):
     status = tree(
         phase=STRING,
         conditions=listed(tree(reason=STRING)),
@@ -209,16 +209,16 @@ def test_there_is_room_where_the_server_would_keep_a_value(path: tuple[str, ...]
         pod={**tree(spec={"type": "object"}), "x-kubernetes-embedded-resource": True},
     )
     schema = tree(status=status)
-    assert declares(schema, path) is room
-    # The promise behind it: what there is room for survives.
+    assert declares(schema, path) is kept
+    # The promise behind it: what there is kept for survives.
     value: Any = "v"
     for name in reversed(path[1:]):
         value = {name: value}
     if path and path[1:2] not in (("conditions",), ("openList",)):
-        assert (prune({path[0]: value}, schema) == {path[0]: value}) is room
+        assert (prune({path[0]: value}, schema) == {path[0]: value}) is kept
 
 
-def test_the_schema_of_a_place():
+def test_the_schema_at_a_path_is_found():
     schema = tree(
         a=listed(tree(b=STRING)),
         m={"type": "object", "additionalProperties": INTEGER},
@@ -294,9 +294,7 @@ roots = st.dictionaries(NAMES, schemas(), max_size=3).map(lambda properties: tre
 
 
 @given(schema=roots, obj=st.dictionaries(NAMES, VALUES, max_size=3))
-def test_pruning_and_defaulting_twice_is_the_same_as_once_and_changes_nothing_given(
-    schema: dict[str, Any], obj: dict[str, Any]
-):
+def test_pruning_and_defaulting_are_idempotent_and_modify_no_argument(schema: dict[str, Any], obj: dict[str, Any]):
     before = copy.deepcopy((schema, obj))
     once = prune(obj, schema)
     assert prune(once, schema) == once
@@ -309,13 +307,13 @@ def test_pruning_and_defaulting_twice_is_the_same_as_once_and_changes_nothing_gi
 
 
 @given(data=st.data(), schema=roots)
-def test_what_fits_is_valid_once_the_server_has_pruned_and_defaulted_it(data: st.DataObject, schema: dict[str, Any]):
+def test_a_fitting_object_is_valid_after_pruning_and_defaulting(data: st.DataObject, schema: dict[str, Any]):
     obj = data.draw(fitting(schema))
     assert validate(default(prune(obj, schema), schema), schema) == []
 
 
 @given(schema=roots, obj=st.dictionaries(NAMES, VALUES, max_size=3))
-def test_pruning_only_takes_fields_away(schema: dict[str, Any], obj: dict[str, Any]):
+def test_pruning_only_removes_unknown_fields(schema: dict[str, Any], obj: dict[str, Any]):
     lost = unknown_fields(obj, schema)
     assert (prune(obj, schema) == obj) is (not lost)
     for path in lost:
@@ -326,7 +324,7 @@ def test_pruning_only_takes_fields_away(schema: dict[str, Any], obj: dict[str, A
 
 
 @given(data=st.data(), schema=roots, obj=st.dictionaries(NAMES, VALUES, max_size=3))
-def test_what_is_kept_at_a_glance_is_kept_by_a_closer_look(
+def test_the_quick_check_for_kept_fields_agrees_with_the_thorough_one(
     data: st.DataObject, schema: dict[str, Any], obj: dict[str, Any]
 ):
     for value in (obj, data.draw(fitting(schema)), default(drop_unknown(obj, schema), schema)):
@@ -335,7 +333,7 @@ def test_what_is_kept_at_a_glance_is_kept_by_a_closer_look(
             assert default(value, schema) == value
 
 
-def test_a_glance_sees_what_is_usual():
+def test_the_quick_check_accepts_a_usual_status():
     schema = tree(
         replicas={"type": "integer"}, conditions=listed(tree(type={"type": "string"}, reason={"type": "string"}))
     )

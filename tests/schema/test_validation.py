@@ -1,4 +1,4 @@
-"""What the API server accepts and refuses, by the keywords of a CRD's schema."""
+"""Validation by each keyword of a CRD's schema, as by the API server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def accepts(value: Any, schema: dict[str, Any]) -> bool:
         (None, set()),
     ],
 )
-def test_a_value_is_of_these_types_and_no_others(value: Any, types: set[str]):
+def test_a_value_has_exactly_the_accepted_types(value: Any, types: set[str]):
     everything = ("boolean", "integer", "number", "string", "array", "object")
     assert {name for name in everything if accepts(value, {"type": name})} == types
 
@@ -48,11 +48,11 @@ def test_a_value_is_of_these_types_and_no_others(value: Any, types: set[str]):
     ("value", "accepted"),
     [(80, True), ("80%", True), (1.0, True), (1.5, False), (True, False), ([], False), (None, False)],
 )
-def test_an_int_or_string_is_one_of_the_two(value: Any, accepted: bool):
+def test_an_int_or_string_accepts_integers_and_strings(value: Any, accepted: bool):
     assert accepts(value, {"x-kubernetes-int-or-string": True}) is accepted
 
 
-def test_null_needs_permission_and_never_fits_an_enum():
+def test_null_needs_nullable_and_never_matches_an_enum():
     assert accepts(None, {"type": "string", "nullable": True})
     assert accepts(None, {"x-kubernetes-preserve-unknown-fields": True})
     assert accepts(None, {"type": "string", "nullable": True, "minLength": 3})
@@ -62,7 +62,7 @@ def test_null_needs_permission_and_never_fits_an_enum():
     ]
 
 
-def test_messages_have_the_path_and_the_problem():
+def test_messages_have_the_path_and_the_error():
     schema = {
         "type": "object",
         "required": ["size", "mode"],
@@ -92,7 +92,7 @@ def test_messages_have_the_path_and_the_problem():
     assert messages(10**30, {"type": "integer"}) == [f"spec: must be an integer, not {10**30}"]
 
 
-def test_required_asks_for_the_key_only():
+def test_required_checks_only_that_the_key_exists():
     assert accepts({"a": None}, {"type": "object", "required": ["a"]})
     assert not accepts({}, {"type": "object", "required": ["a"]})
 
@@ -115,7 +115,7 @@ def test_required_asks_for_the_key_only():
         ("7", [7], False),
     ],
 )
-def test_enums_compare_by_value_and_never_mix_truth_with_numbers(value: Any, enum: list[Any], accepted: bool):
+def test_enums_compare_by_value_and_distinguish_booleans_from_numbers(value: Any, enum: list[Any], accepted: bool):
     assert accepts(value, {"enum": enum}) is accepted
 
 
@@ -159,7 +159,7 @@ def test_enums_compare_by_value_and_never_mix_truth_with_numbers(value: Any, enu
         (2**31, {"type": "number", "format": "int32"}, True),
     ],
 )
-def test_limits_of_numbers(value: Any, limits: dict[str, Any], accepted: bool):
+def test_numeric_limits_are_checked(value: Any, limits: dict[str, Any], accepted: bool):
     assert accepts(value, limits) is accepted
 
 
@@ -194,11 +194,11 @@ def test_limits_of_numbers(value: Any, limits: dict[str, Any], accepted: bool):
         ([[1.5], [1.5]], {"x-kubernetes-list-type": "set"}, False),
     ],
 )
-def test_limits_of_texts_lists_and_objects(value: Any, limits: dict[str, Any], accepted: bool):
+def test_limits_of_strings_lists_and_objects_are_checked(value: Any, limits: dict[str, Any], accepted: bool):
     assert accepts(value, limits) is accepted
 
 
-def test_a_pattern_that_the_server_could_not_read_is_the_schema_s_mistake():
+def test_an_invalid_pattern_is_reported_as_an_error_of_the_schema():
     assert messages("abc", {"pattern": "(?=a)"}) == [
         "spec: the pattern '(?=a)' of the schema is invalid: invalid perl operator: (?="
     ]
@@ -221,13 +221,13 @@ def test_the_keys_of_a_list_of_type_map_are_unique_together():
     assert messages([1], PORTS) == ["spec[0]: must be an object, not 1"]
 
 
-def test_fields_are_refused_only_where_the_schema_closes_the_object():
+def test_unknown_fields_are_refused_only_if_additional_properties_is_false():
     closed = {"type": "object", "properties": {"size": {}}, "additionalProperties": False}
     assert messages({"sise": 1}, closed) == ["spec.sise: is an unknown field (did you mean size?)"]
     assert accepts({"x": 1}, {"type": "object", "properties": {}})
 
 
-def test_all_any_one_and_not():
+def test_all_of_any_of_one_of_and_not_are_checked():
     low, high, even = {"minimum": 1}, {"minimum": 10}, {"multipleOf": 2}
     assert messages(0, {"allOf": [low, high]}) == [
         "spec: must be at least 1, not 0",
@@ -282,7 +282,7 @@ def test_all_any_one_and_not():
         ("anything", "made-up", True),
     ],
 )
-def test_formats_of_texts(text: str, name: str, accepted: bool):
+def test_string_formats_are_checked(text: str, name: str, accepted: bool):
     assert accepts(text, {"type": "string", "format": name}) is accepted
 
 
@@ -296,7 +296,7 @@ def test_an_item_that_occurs_three_times_is_reported_once():
     assert messages([0, 0, 0], schema) == ["spec[1]: repeats item 0, but each may occur only once"]
 
 
-def test_a_list_where_a_format_of_strings_is_declared_is_taken_as_the_server_does():
+def test_a_list_passes_a_string_format_as_on_the_server():
     assert accepts([[]], {"type": "string", "format": "date-time"})
     assert not accepts([[]], {"type": "string"})
     assert not accepts([[]], {"type": "integer", "format": "int32"})

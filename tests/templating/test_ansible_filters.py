@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ruleop.errors import RenderError
 from ruleop.templating import Waiting, view
 from ruleop.templating.values.undefined import Origin
+from tests.exploration import examples
 from tests.templating.rendering import evaluate, paths_read, render
 
 NAMES = {
@@ -52,7 +53,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize("expression", VALUES)
-def test_what_a_filter_gives(expression):
+def test_each_filter_of_ansible_has_its_value_and_type(expression):
     found = evaluate(expression, **NAMES)
     assert found == VALUES[expression]
     assert (
@@ -90,7 +91,7 @@ SAYINGS = {
 
 
 @pytest.mark.parametrize("expression", SAYINGS)
-def test_a_mistake_has_a_plain_message(expression):
+def test_an_error_of_an_ansible_filter_has_a_plain_message(expression):
     with pytest.raises(RenderError) as caught:
         evaluate(expression, **NAMES)
     assert caught.value.message == f"{{{{ {expression} }}}}: {SAYINGS[expression]}"
@@ -110,7 +111,7 @@ LATER = (
 
 
 @pytest.mark.parametrize("call", LATER)
-def test_what_is_not_there_yet_is_waited_for(call):
+def test_a_filter_over_a_value_that_is_not_available_yet_waits(call):
     service = view("service", {"spec": {}}, Origin.LATER)
     with pytest.raises(Waiting, match=r"service.spec.clusterIP is not available yet"):
         evaluate(f"service.spec.clusterIP | {call}", service=service)
@@ -121,7 +122,7 @@ def test_what_is_not_there_yet_is_waited_for(call):
         evaluate("true | ternary(service.spec.clusterIP, 'b')", service=service)
 
 
-def test_captured_text_is_the_text_that_it_amounts_to():
+def test_ansible_filters_treat_captured_text_as_text():
     source = (
         "{% set t %}a{{ v }}{% endset %}\nd: {{ [t] | difference(['a1']) }}\nu: {{ [t] | union(['b']) }}\nf: {{ [[t]] | flatten }}\nz: {{ [t] | zip([t]) }}\n"
         "i: {{ [{'key': t, 'value': t}] | items2dict }}\nb: {{ (t ~ '/x') | dirname }}\nr: {{ t | regex_search('[0-9]') }}\nc: {{ {'x': [t]} | combine({'x': ['y']}, list_merge='append') }}\n"
@@ -141,7 +142,7 @@ LISTS = st.lists(DATA, max_size=6)
 
 
 @given(LISTS, LISTS)
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_lists_as_sets_obey_the_laws_of_sets(a, b):
     def of(expression):
         return evaluate(expression, a=a, b=b)
@@ -157,8 +158,8 @@ def test_lists_as_sets_obey_the_laws_of_sets(a, b):
 
 
 @given(st.dictionaries(st.text(max_size=4), st.integers() | st.text(max_size=3), max_size=5))
-@settings(deadline=None, max_examples=100)
-def test_entries_make_the_mapping_again(mapping):
+@settings(deadline=None, max_examples=examples(100))
+def test_dict2items_and_items2dict_are_inverse(mapping):
     mapping = {
         key: value
         for key, value in mapping.items()
@@ -168,7 +169,7 @@ def test_entries_make_the_mapping_again(mapping):
     assert evaluate("dict((m.keys() | list) | zip(m.values() | list))", m=mapping) == mapping
 
 
-def test_a_loop_over_what_lists_hold_in_common_is_known_to_read_their_items():
+def test_a_loop_over_set_filters_is_known_to_read_the_items():
     assert paths_read("{% for p in spec.a | difference(spec.b) %}{{ p.x }}{% endfor %}") == {
         ("spec", "a"),
         ("spec", "b"),

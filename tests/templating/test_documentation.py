@@ -53,19 +53,19 @@ def test_the_example_of_a_filter_evaluates_as_documented(expression, gives):
     assert [evaluate(expression.replace("\\|", "|"), **resource)] == data_of(f"[{gives}]")[0]
 
 
-def test_every_filter_of_ruleops_own_has_an_example():
+def test_every_filter_that_ruleop_adds_has_an_example():
     jinjas = {*jinja2.filters.FILTERS, "tojson"}
     assert {name for name, _ in ROWS} - jinjas == {
         name for name in Library({}).environment.filters if name.isidentifier()
     } - jinjas
 
 
-def test_the_functions_of_the_page_are_those_that_there_are():
+def test_the_documented_functions_are_the_existing_ones():
     table = PAGE.split("## Passwords and certificates")[1].split("```")[0]
     assert set(re.findall(r"^\| `(\w+)\(", table, re.MULTILINE)) == NONDETERMINISTIC
 
 
-def test_no_block_of_the_page_is_left_out():
+def test_every_block_of_the_templates_page_is_tested():
     assert len(EXAMPLES) >= 10
     assert PAGE.count("\n```") == 2 * len(BLOCKS), "each block says what it is"
     assert {what.split("=")[0] for _, what, _ in BLOCKS} == {
@@ -79,7 +79,7 @@ def test_no_block_of_the_page_is_left_out():
     }
 
 
-def test_the_filters_of_the_page_are_those_that_there_are():
+def test_the_documented_filters_exist():
     table = PAGE.split("## Filters")[1].split("```")[0]
     names = {name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)", row)}
     assert names <= set(Library({}).environment.filters)

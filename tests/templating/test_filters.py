@@ -65,7 +65,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize("expression", VALUES)
-def test_what_an_expression_gives(expression):
+def test_each_expression_has_its_value_and_type(expression):
     names = {"l": [3, 1, 2], "m": {"b": 2, "a": 1}, "pod": POD, "p": [{"x": 1}]}
     expected = VALUES[expression]
     if expected is RenderError:
@@ -78,7 +78,7 @@ def test_what_an_expression_gives(expression):
     assert list(found) == list(expected) if isinstance(expected, dict) else True
 
 
-def test_a_hash_of_an_object_is_of_what_people_wrote():
+def test_the_hash_of_an_object_ignores_fields_of_the_server():
     bare = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "labels": {"x": "1"}}, "data": {"k": "v"}}
     live = {
         **bare,
@@ -142,7 +142,7 @@ def test_a_filter_reports_invalid_arguments():
             evaluate(expression, l=[1])
 
 
-def test_template_functions_see_values_not_views_of_text():
+def test_methods_and_operators_see_captured_text_as_a_string():
     assert render("{% set t %}a{{ 1 }}{% endset %}\na: {{ t.upper() }}\nb: {{ '%s' % t }}\nc: {{ t + 'x' }}\nd: {{ t * 2 }}\ne: {{ [t, 'a1'] | unique | length }}\nf: {{ {t: t} }}\ng: {{ [t] }}\nh: {{ t in ['a1'] }}\ni: {{ {'a1': 5}[t] }}") == {
         "a": "A1", "b": "a1", "c": "a1x", "d": "a1a1", "e": 1, "f": {"a1": "a1"}, "g": ["a1"], "h": True, "i": 5,
     }  # fmt: skip

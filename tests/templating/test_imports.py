@@ -1,4 +1,4 @@
-"""Imported macros see the resource at hand, as those of the same file do, and nothing of one resource gets into another."""
+"""Imported macros see the current resource, like macros of the same file, and nothing leaks from one resource into another."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ READS = {"m": "{% macro f() %}{{ v.x }}{% endmacro %}{% set top = v.x %}"}
         "{% from 'n' import g %}\na: {{ g() }}",
     ],
 )
-def test_an_imported_macro_sees_the_resource_at_hand(source):
+def test_an_imported_macro_sees_the_current_resource(source):
     template = library(
         source, {**READS, "n": "{% from 'm' import f %}{% macro g() %}{{ f() }}{% endmacro %}"}
     ).text_mapping("main.j2")
@@ -35,20 +35,20 @@ def test_an_imported_macro_sees_the_resource_at_hand(source):
     assert ("v", "x") in {reference.path for reference in template.references}
 
 
-def test_it_sees_what_its_importer_has_set_before():
+def test_an_imported_macro_sees_names_set_before_its_import():
     files = {"m": "{% macro f() %}{{ w }}{% endmacro %}"}
     assert render("{% set w = 1 %}{% import 'm' as m %}\na: {{ m.f() }}", files) == {"a": "1"}
     assert render("{% for w in ['x', 'y'] %}{% from 'm' import f %}\n- {{ f() }}\n{% endfor %}", files) == ["x", "y"]
 
 
-def test_the_functions_of_the_pass_are_there():
+def test_an_imported_macro_can_call_the_functions_of_the_pass():
     names = {"now": TemplateFunction("now", lambda: "today")}
     assert render(
         "{% from 'm' import f %}\na: {{ f() }}", {"m": "{% macro f() %}{{ now() }}{% endmacro %}"}, **names
     ) == {"a": "today"}
 
 
-def test_without_context_a_macro_that_reads_something_is_refused_with_its_place():
+def test_importing_a_macro_that_reads_the_scope_without_context_is_refused_with_its_line():
     for source, line in [
         ("a: 1\n{% import 'm' as m without context %}", 2),
         ("{% from 'm' import f without context %}", 1),
@@ -68,7 +68,7 @@ def test_without_context_a_macro_that_reads_something_is_refused_with_its_place(
     ) == {"a": "1"}
 
 
-def test_macros_of_nothing_but_their_arguments_are_made_once():
+def test_a_module_of_macros_that_read_only_their_arguments_is_compiled_once():
     made = Library(
         {
             "main.j2": "{% from 'm' import f %}\na: {{ f(v) }}",
@@ -91,18 +91,18 @@ def test_macros_of_nothing_but_their_arguments_are_made_once():
         "{% set j = joiner('2') %}{% macro f() %}{{ j() }}1{% endmacro %}",
     ],
 )
-def test_what_macros_remember_ends_with_the_render(macros):
+def test_state_in_an_imported_module_ends_with_the_render(macros):
     template = library("{% from 'm' import f %}\na: {{ f() }}", {"m": macros}).text_mapping("main.j2")
     assert [template.render({}) for _ in range(3)] == [[{"a": "1"}]] * 3
 
 
-def test_an_import_in_each_pass_of_a_loop_counts():
+def test_an_import_in_each_iteration_of_a_loop_counts_against_the_budget():
     macros = "".join(f"{{% macro m{number}() %}}{{{{ v }}}}{{% endmacro %}}" for number in range(200))
     with pytest.raises(RenderError, match="the templates do too much work"):
         render("{% for i in range(10000) %}{% import 'm' as m %}{% endfor %}", {"m": macros}, v=1)
 
 
-def test_what_a_macro_reads_is_known_before_it_runs():
+def test_fields_read_by_an_imported_macro_are_known_before_rendering():
     assert paths_read("{% from 'm' import f %}{{ f() }}", READS) == {("v", "x")}
     assert paths_read(
         "{% for p in pods %}{% from 'm' import f %}{{ f() }}{% endfor %}",

@@ -36,7 +36,7 @@ SPREAD = {
 
 @pytest.mark.parametrize("case", SPREAD)
 @pytest.mark.parametrize("written", ["{{ v }}", "{{ v | to_yaml | indent(4) }}", "{{ v | to_json }}", "{{ m(v) }}"])
-def test_a_value_alone_on_its_line_is_spread(case, written):
+def test_a_mapping_or_list_alone_on_its_line_is_spread(case, written):
     source, value, expected = SPREAD[case]
     if written != "{{ v }}" and (
         "items()" in source or not isinstance(value, (dict, list)) or "comment" in case or "| list" in source
@@ -63,7 +63,7 @@ EMPTY = {
 @pytest.mark.parametrize("case", EMPTY)
 @pytest.mark.parametrize("value", [{}, []])
 @pytest.mark.parametrize("written", ["{{ v }}", "{{ v | to_yaml | indent }}"])
-def test_an_empty_one_adds_nothing_among_others(case, value, written):
+def test_an_empty_mapping_or_list_adds_nothing_among_other_entries(case, value, written):
     source, expected = EMPTY[case]
     assert render(source.replace("{{ v }}", written), v=value) == expected
 
@@ -73,7 +73,7 @@ def test_an_empty_one_adds_nothing_among_others(case, value, written):
     "source",
     ["a:\n  {{ v }}\n", "a:\n  {{ v }}\nb: 1\n", "b: 1\na:\n  # note\n  {{ v }}\n", "a: {{ v }}\n", "a: {{ v }}\nb: 1", "b: 1\na:\n    {{ v | to_yaml | indent(4) }}\n"],
 )  # fmt: skip
-def test_an_empty_one_that_is_all_there_is_is_the_value(source, value):
+def test_an_empty_mapping_or_list_without_other_entries_is_the_value(source, value):
     assert render(source, v=value)["a"] == value
 
 
@@ -114,15 +114,15 @@ def test_omit_and_null_inside_longer_text_are_errors(source, nothing):
         render(source.replace("@", "{{ " + nothing + " }}"), v={"n": None})
 
 
-def test_a_null_of_the_templates_own_leaves_out_its_key_and_item():
+def test_a_literal_null_in_a_template_leaves_out_its_key_or_item():
     assert render("a: null\nb: ~\nc:\nd: [null, 1]\ne: {f: null}\n") == {"d": [1], "e": {}}
 
 
-def test_nulls_inside_a_value_stay():
+def test_nulls_inside_a_printed_value_are_kept():
     assert render("a: {{ v }}", v={"x": None, "l": [None]}) == {"a": {"x": None, "l": [None]}}
 
 
-def test_omit_inside_a_mapping_or_list_that_the_template_makes_leaves_out_its_entry():
+def test_omit_inside_a_mapping_or_list_of_the_template_leaves_out_its_entry():
     assert render("a: {{ {'x': omit, 'q': 1, 'l': [omit, 2]} }}") == {"a": {"q": 1, "l": [2]}}
 
 
@@ -139,7 +139,7 @@ def test_omit_inside_a_mapping_or_list_that_the_template_makes_leaves_out_its_en
         "a: {{ v | string }}",
     ],
 )
-def test_a_mapping_or_list_inside_text_or_as_a_key_is_an_error_that_names_file_line_and_expression(source, value):
+def test_a_mapping_or_list_inside_text_or_as_a_key_is_an_error_with_file_line_and_expression(source, value):
     with pytest.raises(
         RenderError, match=r"templates/main.j2:\d: \{\{ .*v.* \}\}: a (mapping|list) inside longer text"
     ) as caught:
@@ -167,7 +167,7 @@ def test_a_slot_that_does_not_match_its_neighbours_is_reported(source, value):
         render(source, v=value)
 
 
-def test_dumps_are_data_alone_on_a_line_and_text_elsewhere():
+def test_to_yaml_and_to_json_are_data_alone_on_a_line_and_text_elsewhere():
     value = {"x": [1], "q": "a: b"}
     assert render("a: {{ v | to_json }}", v=value) == {"a": '{"x":[1],"q":"a: b"}'}
     assert render("a: '{{ v | to_json }}'", v=value) == {"a": '{"x":[1],"q":"a: b"}'}
@@ -215,18 +215,18 @@ CAPTURED = "{% macro m(v) %}\nx: {{ v }}\nq:\n  - {{ v }}\n{% endmacro %}\n"
         ("a: {{ m(1) < m(2) }}\nb: {{ m(2) > m(1) }}\nc: {{ 'yes' if m(1) else 'no' }}\nd: {{ (m(1) ~ '')[:2] }}", {"a": True, "b": True, "c": "yes", "d": "x:"}),
     ],
 )  # fmt: skip
-def test_captured_text_in_every_place(source, expected):
+def test_captured_text_is_laid_out_like_text_of_the_template(source, expected):
     assert render(CAPTURED + source) == expected
 
 
-def test_captured_text_of_a_single_value_keeps_it_alone_and_is_text_in_a_line():
+def test_captured_text_of_a_single_value_is_data_alone_on_a_line_and_text_elsewhere():
     macro = "{% macro m(v) %}{{ v }}{% endmacro %}\n"
     assert render(macro + "a:\n  {{ m({'x': 1}) }}\n  b: 2\n") == {"a": {"x": 1, "b": 2}}
     assert render(macro + "a: {{ m(5) }}\nb: '{{ m(true) }}'") == {"a": "5", "b": "true"}
     assert render(macro + "a:\n  {{ m(none) }}\nb: 1") == {"b": 1}
 
 
-def test_empty_captured_text_takes_its_line_along():
+def test_the_line_of_empty_captured_text_is_removed():
     source = (
         "{% macro m(v) %}{% if v %}\nx: 1\n{% endif %}{% endmacro %}\na:\n  b: 1\n  {{ m(false) }}  # {{ v }}\n  c: 2\n"
     )
@@ -235,14 +235,14 @@ def test_empty_captured_text_takes_its_line_along():
     assert render("{% macro m() %}{% endmacro %}\n{{ m() }}\nb: 1") == {"b": 1}
 
 
-def test_several_values_on_one_line_are_one_text():
+def test_several_values_on_one_line_are_concatenated_as_text():
     assert render("a:\n  {{ v }}{{ v }}\n", v=1) == {"a": "11"}
     assert render("a:\n  {% for i in v %}{{ i }}{% endfor %}\n", v=[1, 2]) == {"a": "12"}
     with pytest.raises(RenderError, match="inside longer text"):
         render("a:\n  {{ v }}{{ v }}\n", v={"x": 1})
 
 
-def test_documents():
+def test_a_template_may_render_several_documents_or_none():
     assert documents("---\na: 1\n---\n---\nb: {{ v }}\n--- \n# nothing\n", v=1) == [{"a": 1}, {"b": 1}]
     assert documents("{% for i in v %}\n---\na: {{ i }}\n{% endfor %}\n", v=[1, 2]) == [{"a": 1}, {"a": 2}]
     assert documents("{% if false %}\na: 1\n{% endif %}\n") == []
@@ -250,7 +250,7 @@ def test_documents():
     assert documents("a: {{ v }}\n...\n---\nb: 1", v=1) == [{"a": 1}, {"b": 1}]
 
 
-def test_booleans_and_numbers_print_as_yaml_has_them():
+def test_booleans_and_numbers_print_as_in_yaml():
     source = "a: x{{ v.t }}{{ v.f }}{{ v.i }}{{ v.d }}\nb: '{{ v.t }}'\nc: {{ v.d }}\n{{ v.t }}: 1\n{{ v.i }}: 2"
     assert render(source, v={"t": True, "f": False, "i": 3, "d": 1.5}) == {
         "a": "xtruefalse31.5",

@@ -222,7 +222,7 @@ PATIENT = {
     "unique in a loop",
 }
 
-# One process imports everything, and has a child for each attack: that is many times faster than to start anew.
+# One process imports everything, and has a child for each attack: that is many times faster than starting a process for each attack.
 PARENT = """
 import json, os, resource, sys
 from ruleop.errors import RenderError
@@ -280,11 +280,11 @@ def test_an_attack_ends_soon_with_a_clear_error(attack, attacked):
     assert len(said) < 600
 
 
-def test_each_patient_attack_is_an_attack():
+def test_each_slow_attack_exists():
     assert ATTACKS.keys() >= PATIENT
 
 
-def test_ordinary_amounts_pass():
+def test_ordinary_amounts_are_within_the_limits():
     assert len(render("a: {{ v }}", v="a" * MAX_TEXT)["a"]) == MAX_TEXT
     assert len(render("{% for i in range(4000) %}\n- name: {{ i }}\n  value: x{{ i }}\n{% endfor %}")) == 4000
     assert (
@@ -303,13 +303,13 @@ def test_ordinary_amounts_pass():
     assert evaluate("v | trim('; ')", v=" a;" * 20000) == (" a;" * 20000).strip("; ")
 
 
-def test_the_budget_is_that_of_one_render_and_is_filled_up_for_the_next():
+def test_each_render_has_the_full_budget():
     source = "a: {% for i in range(9000) %}{% for j in range(50) %}{% endfor %}{% endfor %}x"
     for _ in range(8):
         assert render(source) == {"a": "x"}
 
 
-def test_the_limits_of_this_test_are_below_what_the_machine_has():
+def test_the_memory_limit_of_the_attacks_is_below_that_of_the_machine():
     assert (
         resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
         or resource.getrlimit(resource.RLIMIT_AS)[0] > MEMORY

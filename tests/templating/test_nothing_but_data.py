@@ -1,4 +1,4 @@
-"""A template reaches plain data and the listed functions, and nothing of Python."""
+"""A template can use plain data and the listed functions, and nothing else of Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHADOWED = ["items", "keys", "values", "get", "copy", "pop", "update", "clear", 
 
 
 @pytest.mark.parametrize("name", SHADOWED)
-def test_a_field_wins_over_any_attribute_of_that_name(name):
+def test_a_field_wins_over_a_python_attribute_of_its_name(name):
     spec = {name: "the field", "inner": {name: {"x": 1}}}
     assert evaluate(f"spec.{name}", spec=spec) == "the field"
     assert evaluate(f"spec['{name}']", spec=spec) == "the field"
@@ -32,7 +32,7 @@ def test_attributes_of_python_objects_are_undefined(name):
         assert evaluate(f"spec['{name}'] | default('d')", spec=value) == "d"
 
 
-def test_methods_are_there_even_where_a_field_has_their_name():
+def test_methods_can_be_called_even_where_a_field_has_their_name():
     spec = {"items": {"b": 1}, "get": 3}
     assert evaluate("spec.items.items()", spec=spec) == [["b", 1]]
     assert evaluate("spec.items() | length", spec=spec) == 2
@@ -66,13 +66,13 @@ ESCAPES = [
 
 
 @pytest.mark.parametrize("escape", ESCAPES)
-def test_no_way_leads_out(escape):
+def test_no_expression_escapes_the_sandbox(escape):
     with pytest.raises((RenderError, RuleErrors)):
         evaluate(escape, spec={"x": 1, "list": [1], "name": "upper_of_nothing"})
 
 
 @pytest.mark.parametrize("escape", [escape for escape in ESCAPES if not escape.endswith("first") and "(" not in escape])
-def test_no_way_is_even_defined(escape):
+def test_escape_attempts_are_not_even_defined(escape):
     assert (
         evaluate(f"({escape}) is defined", spec={"x": 1, "list": [1], "name": "n"}) is False
         or escape in DEFINED_BUT_NO_DATA
@@ -97,7 +97,7 @@ IN_TEMPLATES = [
 
 
 @pytest.mark.parametrize("source", IN_TEMPLATES)
-def test_no_statement_leads_out(source):
+def test_no_statement_escapes_the_sandbox(source):
     with pytest.raises((RenderError, RuleErrors)) as caught:
         documents(source, {"o": "{% macro n() %}{% endmacro %}{% set _private = 1 %}"}, spec={"x": 1, "name": "o"})
     assert "0x" not in str(caught.value)
@@ -115,12 +115,12 @@ def test_private_names_of_an_import_stay_private():
     }
 
 
-def test_a_file_outside_of_the_project_does_not_exist_even_if_it_does():
+def test_a_file_outside_of_the_project_is_reported_as_missing_although_it_exists():
     with pytest.raises(RenderError, match=r"no such file below templates/"):
         render("a: {{ file(spec.name) }}", spec={"name": "../../../etc/hostname"})
 
 
-def test_only_functions_that_a_scope_brings_can_be_called():
+def test_only_template_functions_of_the_scope_can_be_called():
     assert render("a: {{ f(1, b='x') }}", f=TemplateFunction("f", lambda a, b: [a, b])) == {"a": [1, "x"]}
     with pytest.raises(RenderError, match="is data, not a function"):
         Library({"main.j2": "a: {{ f() }}"}).text_mapping("main.j2").render({"f": len})
@@ -128,7 +128,7 @@ def test_only_functions_that_a_scope_brings_can_be_called():
         Library({"main.j2": "a: {{ f.x }}\nb: {{ f }}"}).text_mapping("main.j2").render({"f": object()})
 
 
-def test_the_names_that_no_id_may_have_hold_all_that_jinja_and_we_define():
+def test_reserved_ids_include_all_names_of_jinja_and_ruleop():
     environment = Library({}).environment
     assert set(environment.globals) <= JINJA_NAMES
     assert not {"lipsum", "attr", "random", "pprint", "safe", "urlize", "xmlattr"} & (

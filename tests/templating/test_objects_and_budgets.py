@@ -1,4 +1,4 @@
-"""Views of lists of objects, limits met in this process, and other things that a template seldom meets."""
+"""Views of lists of objects, limits within this process, and other rare cases."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class TestListsOfObjects:
     def value(self, expression):
         return library().expression(expression, HERE).evaluate({"pods": ObjectsView(PODS, "pods", Origin.LATER)})
 
-    def test_one_is_found_by_its_name_or_kind_and_name_and_by_its_number(self):
+    def test_an_item_of_a_list_is_found_by_name_kind_and_name_or_index(self):
         assert self.value("pods['a'].kind") == "Pod"
         assert self.value("pods['Job/a'].kind") == "Job"
         assert self.value("pods[1].kind") == "Job"
         assert self.value("pods | length") == 3
         assert self.value("pods | map(attribute='metadata.name') | list") == ["a", "a", "7"]
 
-    def test_a_name_of_digits_is_a_name_and_no_position(self):
+    def test_a_name_of_digits_is_not_an_index(self):
         assert self.value("pods['7'].metadata.name") == "7"
         assert self.value("pods['Pod/7'].metadata.name") == "7"
         assert self.value("pods[2].metadata.name") == "7"
 
-    def test_one_that_is_not_there_is_waited_for_by_name(self):
+    def test_a_missing_item_of_a_list_is_waited_for_by_name(self):
         waited = [
             ("pods['b'].kind", "pods.b.kind"),
             ("pods['Service/a'].x", "pods['Service/a'].x"),
@@ -47,7 +47,7 @@ class TestListsOfObjects:
 
 
 class TestViews:
-    def test_they_compare_and_print_as_what_they_hold_and_cannot_be_hashed(self):
+    def test_views_compare_and_print_as_their_values_and_cannot_be_hashed(self):
         one, other = view("a", {"x": [1, {"z": 2}]}), view("b", {"x": [1, {"z": 2}]})
         assert one == other
         assert one == {"x": [1, {"z": 2}]}
@@ -61,11 +61,11 @@ class TestViews:
             with pytest.raises(TypeError):
                 hash(value)
 
-    def test_their_truth_is_that_of_what_they_hold(self):
+    def test_the_truth_of_a_view_is_that_of_its_value(self):
         assert evaluate("1 if v else 2", v={}) == 2
         assert evaluate("1 if v.l else 2", v={"l": [0]}) == 1
 
-    def test_plain_makes_json_of_what_a_template_made(self):
+    def test_plain_converts_template_values_to_json(self):
         assert plain((1, view("a", {"x": 1}), {"k": range(2)})) == [1, {"x": 1}, {"k": [0, 1]}]
         for value in (object(), len, {1, 2}, iter([])):
             with pytest.raises(Fault, match="a function is not data"):
@@ -115,16 +115,16 @@ class TestBudgets:
             ("a: {{ render('main.j2') }}", "render: templates render each other recursively"),
         ],
     )
-    def test_a_limit_says_its_number_and_place(self, source, message):
+    def test_an_exceeded_limit_reports_its_number_and_template(self, source, message):
         with pytest.raises(RenderError, match=message) as caught:
             documents(source, v="a" * 1_000_000)
         assert caught.value.site.path == "templates/main.j2"
 
-    def test_a_limit_ends_the_render_even_where_the_value_would_not_be_used(self):
+    def test_a_limit_applies_to_values_that_would_not_be_used(self):
         with pytest.raises(RenderError, match="at most"):
             render("a: 1 # {{ 'x' * 4000000 }}")
 
-    def test_a_let_that_a_render_reads_is_on_its_account(self):
+    def test_a_let_counts_against_the_budget_of_the_render_that_reads_it(self):
         made = library("a: {{ v }}{{ w }}")
         burn = made.expression("range(9000) | map('string') | list | length", HERE)
         names = scope({})
@@ -142,19 +142,19 @@ class TestBudgets:
             made.text_mapping("main.j2").render({"v": Lazy("v", force), "w": Lazy("w", force)})
         assert Burning.asked
 
-    def test_weighing_spends_and_stops(self):
+    def test_measuring_data_uses_the_budget_and_stops_at_the_limit(self):
         METER.refill()
         assert weigh({"a": ["x" * 100, 1]}) >= 100
         assert METER.fuel < FUEL
         with pytest.raises(Exhausted, match="data of more than"):
             weigh([[1] * 1000] * 1000)
 
-    def test_data_with_half_surrogates_is_weighed_too(self):
+    def test_data_with_unpaired_surrogates_is_measured(self):
         assert render("a:\n  {{ v }}\nb: {{ v }}", v={"x": "\ud800"}) == {"a": {"x": "\ud800"}, "b": {"x": "\ud800"}}
         with pytest.raises(RenderError, match="cannot be written as JSON"):
             evaluate("v | to_json", v={"x": "\ud800"})
 
-    def test_memory_that_runs_out_is_an_error_of_the_template(self, monkeypatch):
+    def test_running_out_of_memory_is_an_error_of_the_template(self, monkeypatch):
         made = library("a: {{ f() }}\n")
 
         def fail():
@@ -172,13 +172,13 @@ class TestBudgets:
             library("a: 1").text_mapping("main.j2").render({})
 
 
-def test_more_slots_than_marks_are_prepared():
+def test_a_template_may_have_more_slots_than_prepared_marks():
     source = "".join(f"k{number}: {{{{ v }}}}\n" for number in range(700))
     assert render(source, v=3) == {f"k{number}": 3 for number in range(700)}
     assert render("a: [{% for i in range(2500) %}{{ i }}, {% endfor %}]") == {"a": list(range(2500))}
 
 
-def test_a_template_that_comes_back_gives_the_same_each_time():
+def test_a_template_renders_the_same_result_each_time():
     source = "a: {{ v.i }}\nb: x-{{ v.s }}-{{ v.i }}\nc: '{{ v.b }}'\nd: {e: {{ v.m }}, f: [1, {{ v.l }}, {g: null}]}\nh: {{ v.f }}\ni: {{ v.s }}\nj: {k: [1, {l: 'm'}], n1: true}\n"
     template = Library({"main.j2": source}).text_mapping("main.j2")
     for number in range(5):
@@ -191,7 +191,7 @@ def test_a_template_that_comes_back_gives_the_same_each_time():
     assert template.render(scope({"v": values}))[0]["j"]["k"] == [1, {"l": "m"}]
 
 
-def test_what_is_built_fast_and_what_is_filled_slowly_are_the_same():
+def test_the_fast_and_the_slow_layout_give_the_same_result():
     source = "a: {{ v }}\nb: x{{ v }}\nc: '{{ v }}'\n"
     template = Library({"main.j2": source}).text_mapping("main.j2")
     for value in [1, "x", 2.5, True, "", 0, False, -1.5, "y"] * 3:

@@ -1,4 +1,4 @@
-"""What people write who come from Helm, Ansible or another language is answered with what to write here."""
+"""Syntax of Helm, Ansible and other languages is answered with a hint."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("source", UNKNOWN)
-def test_filters_and_tests_of_other_tools_lead_to_those_that_there_are(source):
+def test_an_unknown_filter_or_test_of_another_tool_has_a_hint(source):
     with pytest.raises(RuleErrors) as caught:
         documents(source)
     assert str(caught.value) == f"templates/main.j2:1: {UNKNOWN[source]}"

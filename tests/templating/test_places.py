@@ -1,4 +1,4 @@
-"""A mistake is said with the file and line of the template that made it, wherever its text ended up."""
+"""An error has the file and line of the template that caused it, wherever its text was inserted."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_a_mistake_has_its_file_and_line(case):
+def test_an_error_has_the_file_and_line_of_its_template(case):
     source, place, message = MISTAKES[case]
     with pytest.raises(RenderError, match=rf"^templates/{place}: (.|\n)*({message})") as caught:
         documents(source, {**FILES, "c": "q: 1\n{% if v.x %}{% endif %}\n"}, v=1)
@@ -86,7 +86,7 @@ def test_no_message_contains_a_value():
         assert "SECRET" not in str(caught.value), source
 
 
-def test_the_first_of_several_mistakes_is_reported():
+def test_the_first_of_several_errors_is_reported():
     with pytest.raises(RenderError, match=r"main.j2:2"):
         documents("a: 1\nb: &x 2\nc: &y 3\n")
 
@@ -131,7 +131,7 @@ def test_the_first_of_several_mistakes_is_reported():
         ),
     ],
 )
-def test_what_is_wrong_with_a_templates_text_is_found_at_load_in_plain_words(source, message):
+def test_a_template_syntax_error_is_found_at_load_in_plain_words(source, message):
     with pytest.raises(RuleErrors, match=message):
         library(source).text_mapping("main.j2")
 
@@ -143,18 +143,18 @@ def test_what_is_wrong_with_a_templates_text_is_found_at_load_in_plain_words(sou
         "a: {{ " + "(" * 300 + "1" + ")" * 300 + " }}", "a: {{ 1" + " + 1" * 3000 + " }}", "a: {{ v" + ".b" * 3000 + " }}", "a: {{ v" + " | string" * 1000 + " }}", "{% macro m() %}" * 200 + "{% endmacro %}" * 200,
     ],
 )  # fmt: skip
-def test_what_is_nested_too_deeply_for_python_is_refused_at_load(source):
+def test_a_template_nested_too_deeply_for_python_is_refused_at_load(source):
     with pytest.raises(RuleErrors, match="nested too deeply"):
         library(source).text_mapping("main.j2")
     with pytest.raises(RuleErrors, match=r"watches.yaml:7:11: nested too deeply"):
         library().string(source, HERE)
 
 
-def test_eighteen_loops_in_one_another_are_not_too_many():
+def test_eighteen_nested_loops_are_allowed():
     assert render("a: " + "{% for i in [1] %}" * 18 + "{{ i }}" + "{% endfor %}" * 18) == {"a": 1}
 
 
-def test_all_files_of_a_template_are_checked_and_all_mistakes_reported_at_once():
+def test_errors_in_all_files_of_a_template_are_reported_at_once():
     with pytest.raises(RuleErrors) as caught:
         Library(
             {"a": "{% include 'b' %}{% include 'c' %}", "b": "{{ x | nope }}{{ y | nope }}", "c": "{{"}
@@ -207,7 +207,7 @@ def test_errors_in_string_templates_have_the_site_of_the_string():
     assert error.value.expression == "v.x"
 
 
-def test_wrapped_expressions_are_what_is_in_them():
+def test_an_expression_wrapped_in_braces_has_the_same_value():
     made = library()
     for source, value in [
         ("{{ 1 + 1 }}", 2),
@@ -227,7 +227,7 @@ def test_wrapped_expressions_are_what_is_in_them():
     assert made.expression("v", HERE).truth(scope({"v": {"x": 1}})) is True
 
 
-def test_strings_of_watches_yaml():
+def test_strings_of_watches_yaml_are_constants_or_expressions():
     made = library()
     string = made.string("{{ v }}", HERE)
     assert string.evaluate(scope({"v": 5})) == 5
@@ -244,7 +244,7 @@ def test_strings_of_watches_yaml():
     assert made.string("{% if v %}x{% endif %}", HERE).evaluate(scope({"v": 0})) == ""
 
 
-def test_a_recursion_or_a_broken_macro_never_shows_pythons_face():
+def test_runtime_errors_never_show_a_python_message():
     for source in (
         "{% macro m() %}{{ m() }}{% endmacro %}a: {{ m() }}",
         "a: {{ {}[[]] }}",

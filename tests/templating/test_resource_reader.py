@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruleop.templating import read_resources, read_yaml
+from ruleop.templating.tree import resource_reader
 from ruleop.templating.tree.yaml_reader import MAX_DEPTH
 from tests.templating.rendering import data_of, mistakes_of
 from tests.templating.test_yaml_writer import JSON
@@ -35,24 +36,24 @@ def refused(text):
 
 @given(UNICODE)
 @settings(deadline=None)
-def test_any_json_object_reads_as_itself_however_it_is_written(value):
+def test_any_json_object_is_read_as_itself_with_any_formatting(value):
     for ascii_only in (True, False):
         for indent in (None, 2, "\t"):
             assert json.dumps(read(json.dumps(value, ensure_ascii=ascii_only, indent=indent))) == json.dumps([value])
 
 
-def test_an_emoji_as_tools_write_it():
+def test_an_emoji_written_as_surrogate_escapes_is_read():
     assert read(json.dumps({"a": "\U0001f600"})) == [{"a": "\U0001f600"}]
 
 
-def test_comments_may_stand_before_json():
+def test_comments_may_precede_json():
     assert read('# one\n\n# two\n{"a": "\\ud83d\\ude00"}\n---  # three\n# four\n{"b": 1}\n') == [
         {"a": "\U0001f600"},
         {"b": 1},
     ]
 
 
-def test_a_key_of_more_than_1024_characters():
+def test_a_json_key_may_be_longer_than_1024_characters():
     key = "k" * 5000
     assert read(json.dumps({key: 1})) == [{key: 1}]
 
@@ -60,7 +61,7 @@ def test_a_key_of_more_than_1024_characters():
 @pytest.mark.parametrize(
     "between", ["\n---\n", "\n", " ", "\r\n---\r\n", "\n--- # the second\n", "\n---\n# nothing\n---\n", "\n---\n---\n"]
 )
-def test_several_documents(between):
+def test_several_json_or_yaml_documents_are_read(between):
     assert read('{"a": "\\ud83d\\ude00"}' + between.replace("# the second", "") + '{"b": [1]}\n') == [
         {"a": "\U0001f600"},
         {"b": [1]},
@@ -69,7 +70,7 @@ def test_several_documents(between):
         assert read(f"a: 1\n{between}b: [2]{between}{{}}") == [{"a": 1}, {"b": [2]}, {}]
 
 
-def test_yaml_and_json_in_one_file_keep_their_places():
+def test_yaml_and_json_documents_in_one_file_keep_their_positions():
     documents, mistakes = read_resources('a: 1\n---\n{"b":\n  {"c": 2}}\n---\nd:\n  e: 3\n', "f")
     assert not mistakes
     assert [str(document.site) for document in documents] == ["f:1:1", "f:3:1", "f:6:1"]
@@ -78,7 +79,14 @@ def test_yaml_and_json_in_one_file_keep_their_places():
     assert str(documents[2].value["d"].key_sites["e"]) == "f:7:3"
 
 
-def test_yaml_in_braces_is_yaml():
+def test_the_lines_of_a_file_of_many_objects_are_counted_once(monkeypatch):
+    calls, original = [], resource_reader.line_starts
+    monkeypatch.setattr(resource_reader, "line_starts", lambda text: calls.append(1) or original(text))
+    assert read('{"a": 1}\n---\n' * 9) == [{"a": 1}] * 9
+    assert len(calls) == 1
+
+
+def test_yaml_in_flow_style_is_yaml():
     assert read("{a: b, c: [x, 'y']}\n") == [{"a": "b", "c": ["x", "y"]}]
     assert read('{"a": 1, # why\n}\n') == [{"a": 1}]
 
@@ -98,7 +106,7 @@ def test_yaml_in_braces_is_yaml():
         ("{a: b, c: d, a: e}", [(1, 14, 'duplicate key "a": the first is on line 1')]),
     ],
 )  # fmt: skip
-def test_what_is_wrong_has_its_place(text, expected):
+def test_an_invalid_resource_file_is_reported_with_its_position(text, expected):
     assert refused(text) == expected
 
 
@@ -111,11 +119,11 @@ def test_an_alias_is_replaced_by_the_value_of_its_anchor():
     ]
 
 
-def test_the_last_anchor_of_a_name_counts():
+def test_an_alias_refers_to_the_last_anchor_of_its_name():
     assert read("a: &x 1\nb: *x\nc: &x 2\nd: *x\n") == [{"a": 1, "b": 1, "c": 2, "d": 2}]
 
 
-def test_what_is_repeated_is_not_shared():
+def test_values_of_an_alias_are_independent_copies():
     (document,) = read("a: &x {b: [1]}\nc: *x\n")
     document["a"]["b"].append(2)
     assert document["c"] == {"b": [1]}
@@ -133,7 +141,7 @@ def test_what_is_repeated_is_not_shared():
         ("a: &x {}\nd: {<<: *x, b: 1}\n", {"b": 1}),
     ],
 )
-def test_merge_keys(text, expected):
+def test_merge_keys_merge_mappings_as_in_pyyaml(text, expected):
     (document,) = read(text)
     assert document["d"] == expected
     if '"<<"' not in text:
@@ -157,7 +165,7 @@ def test_merge_keys(text, expected):
         ("a: !!str 1\n", 1, "tags are not allowed (tag:yaml.org,2002:str)"),
     ],
 )
-def test_what_is_wrong_with_an_anchor_has_its_place(text, line, message):
+def test_an_invalid_anchor_or_alias_is_reported_with_its_line(text, line, message):
     ((where, _, said),) = refused(text)
     assert where == line
     assert said.startswith(message)
@@ -180,7 +188,7 @@ def nested(levels, width):
         "a: &x {" + "y" * 1_000 + ": 1}\nb: [" + ",".join("{<<: *x}" for _ in range(10_000)) + "]\n",
     ],
 )
-def test_a_bomb_is_refused_before_it_grows(bomb):
+def test_an_alias_bomb_is_refused_before_it_expands(bomb):
     (_, _, said) = refused(bomb)[-1]
     assert (
         said == "the aliases of this file expand to more than 250,000 values or 8 MiB: write the values out"
@@ -188,13 +196,13 @@ def test_a_bomb_is_refused_before_it_grows(bomb):
     )
 
 
-def test_aliases_do_not_nest_deeper_than_values_may():
+def test_aliases_count_for_the_depth_limit():
     inner = "[" * 40 + "]" * 40
     ((line, _, said),) = refused(f"a: &x {inner}\nb: " + "[" * 30 + "*x" + "]" * 30 + "\n")
     assert (line, said) == (2, f"the alias *x makes the document nested deeper than {MAX_DEPTH} levels")
 
 
-def test_in_the_rules_anchors_stay_refused():
+def test_anchors_and_aliases_in_rules_are_refused():
     _, mistakes = read_yaml("a: &x {b: 1}\nc: *x\nd: {<<: *x}\n", "f")
     assert [mistake.message.split(":")[0] for mistake in mistakes] == [
         "anchors are not allowed (&x)",
@@ -230,5 +238,5 @@ def by_ruamel(value):
         lambda value: json.dumps(value, indent=4, sort_keys=True) + "\n",
     ],
 )  # fmt: skip
-def test_what_tools_write_is_readable(write):
+def test_yaml_of_common_writers_is_readable(write):
     assert read(write(MANIFEST)) == [MANIFEST]

@@ -32,17 +32,17 @@ def test_a_mapping_is_spread_among_the_keys(value):
         ("{{ {'kept': 1, 'gone': none} }}", {"kept": 1}),
     ],
 )
-def test_what_is_spread(key, expected):
+def test_an_expression_as_a_key_without_value_spreads_its_mapping(key, expected):
     assert tree(f'"{key}":\na: 1\n', l=LABELS) == {**expected, "a": 1}
 
 
-def test_it_gives_what_a_template_gives():
+def test_spreading_in_watches_yaml_gives_the_same_as_in_a_template():
     for value in (LABELS, {}, None, {"a": [1, {"b": None}], "c": None}):
         assert tree('{x: 1, "{{ v }}": null}', v=value) == render("x: 1\n{{ v }}\n", v=value)
 
 
 @pytest.mark.parametrize(("value", "what"), [("x", "text"), ([1], "a list"), (5, "a number"), (True, "a boolean")])
-def test_what_is_not_a_mapping_is_an_error_with_its_place_and_expression(value, what):
+def test_spreading_a_value_that_is_not_a_mapping_is_an_error_with_position_and_expression(value, what):
     with pytest.raises(RenderError) as caught:
         tree('a: 1\nlabels:\n  "{{ v }}":\n', v=value)
     assert (
@@ -68,13 +68,13 @@ def test_what_is_not_a_mapping_is_an_error_with_its_place_and_expression(value, 
         ("\"{{ l }}\":\n\"{{ 'te' ~ 'am' }}\": 1\n", "watches.yaml:2:1", "this results in a duplicate key"),
     ],
 )
-def test_a_duplicate_key_is_an_error(source, place, message):
+def test_a_duplicate_key_from_spreading_is_an_error(source, place, message):
     with pytest.raises(RenderError) as caught:
         tree(source, l=LABELS)
     assert str(caught.value).startswith(f"{place}: {message}")
 
 
-def test_what_is_not_there_yet_waits_and_in_a_status_leaves_out_itself_alone():
+def test_spreading_an_unavailable_value_waits_and_is_omitted_from_a_status():
     def later():
         raise NotThereYet("db")
 
@@ -92,19 +92,19 @@ def test_a_missing_value_is_an_error_unless_it_has_a_default():
     assert tree('"{{ spec.labels | default({}) }}":\na: 1\n', spec={}) == {"a": 1}
 
 
-def test_null_below_a_key_that_is_longer_text_leaves_the_key_out_as_in_a_template():
+def test_null_below_a_computed_key_leaves_the_key_out_as_in_a_template():
     assert tree('"{{ v }}-x": null\na: 1\n', v="k") == {"a": 1} == render("{{ v }}-x: null\na: 1\n", v="k")
     with pytest.raises(RenderError, match=r"spec\.k is not set"):
         tree('"{{ spec.k }}-x": null\n', spec={})
 
 
-def test_the_expression_is_seen_by_what_checks_the_names():
+def test_names_and_references_of_a_spread_expression_are_known():
     (node,), _ = read_yaml('labels:\n  "{{ spec.labels }}":\n', "watches.yaml")
     compiled = library().tree(node)
     assert compiled.names == {"spec"}
     assert [reference.path for reference in compiled.references] == [("spec", "labels")]
 
 
-def test_a_child_whose_when_is_false_is_an_error():
+def test_spreading_a_disabled_child_is_an_error():
     with pytest.raises(RenderError):
         tree('"{{ web.metadata.labels }}":\n', web=view("web", Disabled("web")))

@@ -1,4 +1,4 @@
-"""What is known of a template without running it."""
+"""Facts about a template that are known without rendering it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("case", KINDS)
-def test_the_kinds_and_whether_there_are_many(case):
+def test_kinds_and_plurality_of_a_template_are_known_without_rendering(case):
     source, kinds, many = KINDS[case]
     template = library(source, FILES).text("main.j2")
     assert (set(template.kinds), template.many) == (kinds, many)
@@ -68,12 +68,12 @@ def test_the_kinds_and_whether_there_are_many(case):
         ("", "no apiVersion and kind in plain text"),
     ],
 )
-def test_a_kind_that_is_not_known_before_rendering_is_refused(source, message):
+def test_a_computed_api_version_or_kind_is_refused(source, message):
     with pytest.raises(RuleErrors, match=message):
         library(source, {"dynamic": "kind: {{ x }}\n"}).text("main.j2")
 
 
-def test_the_kind_of_a_tree_and_what_is_wrong_with_it():
+def test_the_kind_of_an_inline_object_is_known_or_an_error():
     def tree_of(source):
         (node,), _ = read_yaml(source, "watches.yaml")
         return library().tree(node)
@@ -142,12 +142,12 @@ REFERENCES = {
 
 
 @pytest.mark.parametrize("source", REFERENCES)
-def test_the_chains_of_fields_that_are_read(source):
+def test_references_of_a_template_are_known_as_paths(source):
     found = paths_read(source, {"i": "{{ v.w }}"})
     assert {path for path in found if path[0] not in {"m", "f"}} == REFERENCES[source]
 
 
-def test_names_calls_and_assignments_with_their_lines():
+def test_names_calls_and_assignments_are_known_with_their_lines():
     source = "{% set x = a.b %}\n{% for i, j in c %}\n{{ i | upper }}{{ now() }}\n{% endfor %}\n{% import 'm' as l %}\n{% from 'm' import f as g, h %}\n{{ x.items() }}{{ y is odd }}"
     template = library(source, {"m": "{% macro f() %}{{ z | lower }}{% endmacro %}{% set h = 1 %}"}).text_mapping(
         "main.j2"
@@ -169,7 +169,7 @@ def test_names_calls_and_assignments_with_their_lines():
     assert {reference.site for reference in template.references if reference.name == "c"} == {Site(main, 2)}
 
 
-def test_expressions_and_strings_know_theirs_too_also_through_what_they_render():
+def test_names_and_references_include_those_of_rendered_templates():
     made = Library({"r": "{{ c.d }}{% include 'i' %}", "i": "{{ e.f | lower }}"})
     string = made.string("{{ a.b }}{{ render('r') }}", HERE)
     assert {reference.path for reference in string.references} == {("a", "b"), ("c", "d"), ("e", "f")}
@@ -179,7 +179,7 @@ def test_expressions_and_strings_know_theirs_too_also_through_what_they_render()
     assert made.string("plain", HERE).names == frozenset()
 
 
-def test_a_template_that_is_used_by_many_is_read_once():
+def test_a_template_included_several_times_is_read_once():
     made = Library({"a": "{% include 'c' %}", "b": "{% include 'c' %}", "c": "x: 1"})
     assert made.text_mapping("a").render({}) == made.text_mapping("b").render({}) == [{"x": 1}]
     assert made.source("c") is made.source("c")
@@ -200,5 +200,5 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
         ("{{ spec.x }}\n---\n" + POD, True),
     ],
 )
-def test_a_mark_before_the_first_document_makes_no_list_of_it(text, many):
+def test_a_document_marker_before_the_first_document_makes_no_list(text, many):
     assert Library({"a.j2": text}).text("a.j2").many is many

@@ -50,10 +50,10 @@ a: 1
 """
 
 
-def test_fixed_names_and_what_macros_give_are_fine():
+def test_fixed_and_macro_generated_fields_of_a_status_are_allowed():
     assert library(FIXED, {"more": "{{ spec.x }}: 1\n"}).computed_fields("main.j2") == []
 
 
-def test_each_computed_name_is_refused_with_its_line():
+def test_each_computed_field_of_a_status_is_refused_with_its_line():
     found = [str(each) for each in library(COMPUTING).computed_fields("main.j2")]
     assert found == [f"templates/main.j2:{line}: {COMPUTED}" for line in (2, 4, 5, 8, 10, 11)]

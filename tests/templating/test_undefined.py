@@ -1,4 +1,4 @@
-"""What is missing is never taken for a value without a word, and what it means depends on where it was looked for."""
+"""An undefined value is never silently used as a value; its meaning depends on its origin."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ LOOKS = {
 
 @pytest.mark.parametrize("origin", ["given", "later", "live", "unwanted", "broken", "waiting"])
 @pytest.mark.parametrize("look", LOOKS)
-def test_default_and_is_defined_look_at_it_also_through_missing_parents(look, origin):
+def test_default_and_is_defined_work_also_through_undefined_parents(look, origin):
     if "[a]" in look and origin not in {"given", "later", "live"}:
         return
     assert library().expression(look, HERE).evaluate({"a": ABSENT[origin][0]}) == LOOKS[look]
@@ -190,7 +190,7 @@ def test_messages_have_the_path_and_a_similar_field_and_never_a_value(expression
     assert caught.value.expression == expression
 
 
-def test_a_waiting_names_what_it_waits_for_but_no_key_that_was_worked_out():
+def test_a_waiting_names_its_path_without_computed_keys():
     with pytest.raises(Waiting) as caught:
         library().expression("pods[spec.name].status.ip", HERE).evaluate(
             {"pods": view("pods", {}, Origin.LATER), "spec": view("spec", {"name": "kafka-0"})}
@@ -199,7 +199,7 @@ def test_a_waiting_names_what_it_waits_for_but_no_key_that_was_worked_out():
     assert caught.value.expression == "pods[spec.name].status.ip"
 
 
-def test_a_lenient_render_leaves_out_what_waits_and_nothing_else():
+def test_a_lenient_render_omits_only_unavailable_values():
     later, given = view("a", {"x": 1}, Origin.LATER), view("s", {})
     source = "p: {{ a.x }}\nq: {{ a.y }}\nr: t-{{ a.y }}\nu: {v: {{ a.y }}, w: 1}\nl: [{{ a.y }}, 2]\nb: |\n  {{ a.y }}\n{{ a.y }}: 1\nk:\n  z: 1\n  {{ a.y }}\nm:\n  {{ {'n': a.y} }}\nd:\n  - 1\n  {{ [a.y] }}\n"
     template = Library({"main.j2": source}).text_mapping("main.j2")
@@ -228,7 +228,7 @@ def test_live_finds_objects_and_reports_missing_ones():
         library().expression("live.db.spec", HERE).value({"live": live})
 
 
-def test_a_name_that_a_branch_did_not_set_has_no_value():
+def test_a_name_that_a_branch_did_not_set_is_undefined():
     with pytest.raises(RenderError, match="x"):
         render("{% if false %}{% set x = 1 %}{% endif %}\na: {{ x }}")
 
@@ -243,13 +243,13 @@ def test_required_has_its_own_message_but_still_waits():
 
 
 class TestLazy:
-    def test_what_nobody_reads_is_never_worked_out(self):
+    def test_an_unused_lazy_value_is_not_evaluated(self):
         def fail() -> Any:
             raise AssertionError
 
         assert render("a: 1", v=Lazy("v", fail)) == {"a": 1}
 
-    def test_it_is_worked_out_once(self):
+    def test_a_lazy_value_is_evaluated_once(self):
         asked = []
 
         def force() -> Any:
@@ -268,7 +268,7 @@ class TestLazy:
             (Waiting("db", Site("w", 3)), Waiting),
         ],
     )
-    def test_what_went_wrong_in_it_is_said_again_each_time_it_is_used(self, error, expected):
+    def test_an_error_of_a_lazy_value_is_raised_at_each_use(self, error, expected):
         def force() -> Any:
             raise error
 
@@ -279,7 +279,7 @@ class TestLazy:
             assert caught.value.site == getattr(error, "site", None) or caught.value.site == HERE
         assert library().expression("v is defined", HERE).evaluate({"v": lazy}) is False
 
-    def test_a_fault_that_two_places_use_is_said_at_each(self):
+    def test_a_fault_of_a_lazy_value_has_the_position_of_each_use(self):
         def force() -> Any:
             raise NotThereYet("db")
 
@@ -290,13 +290,13 @@ class TestLazy:
             sites.append(caught.value.site.line)
         assert sites == [1, 3]
 
-    def test_one_that_needs_itself_says_so(self):
+    def test_a_lazy_value_that_depends_on_itself_is_an_error(self):
         lazies: dict[str, Lazy] = {}
         lazies["v"] = Lazy("v", lambda: library().expression("v + 1", HERE).value(lazies))
         with pytest.raises(RenderError, match="v depends on itself"):
             library().expression("v", HERE).value(lazies)
 
-    def test_a_view_may_hold_one_at_its_top(self):
+    def test_a_view_may_contain_lazy_values_at_its_top_level(self):
         assert render("a: {{ v }}", v={"x": Lazy("x", lambda: 3), "q": view("q", {"r": 1})}) == {
             "a": {"x": 3, "q": {"r": 1}}
         }

@@ -1,4 +1,4 @@
-"""Keys and values: one shape wherever they come from, and what is said where several names cannot be filled."""
+"""Keys and values: one form from every filter, and a hint where a value cannot be unpacked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("pairs", ["labels | items", "labels.items()", "labels | dictsort", "labels | dict2items"])
-def test_keys_and_values_have_one_shape_wherever_they_come_from(pairs):
+def test_pairs_of_keys_and_values_have_one_form_from_every_filter(pairs):
     found = render(f"{{% for item in {pairs} %}}\n{{{{ item.key }}}}: {{{{ item.value }}}}\n{{% endfor %}}", **NAMES)
     assert found == LABELS
     assert evaluate(f"({pairs}) | map(attribute='key') | sort | list", **NAMES) == ["a", "b"]
@@ -24,11 +24,11 @@ def test_keys_and_values_have_one_shape_wherever_they_come_from(pairs):
 @pytest.mark.parametrize(
     "pairs", ["labels | items", "labels.items()", "labels | dictsort", "labels.items() | list", "[('b', 2), ['a', 1]]"]
 )
-def test_keys_and_values_are_unpacked_into_two_names(pairs):
+def test_pairs_are_unpacked_into_two_names(pairs):
     assert render(f"{{% for k, v in {pairs} %}}\n{{{{ k }}}}: {{{{ v }}}}\n{{% endfor %}}", **NAMES) == LABELS
 
 
-def test_names_in_brackets_are_filled_from_within():
+def test_nested_names_are_unpacked():
     assert render("{% for (a, b), c in [[(1, 2), 3]] %}\nx: {{ [a, b, c] }}\n{% endfor %}") == {"x": [1, 2, 3]}
     assert render("{% set a, b = [1, 2] %}\nx: {{ a }}{{ b }}") == {"x": "12"}
     assert render("{% set a, (b, c) = threes[0][0], threes[0][1:] %}\nx: {{ a }}{{ b }}{{ c }}", **NAMES) == {
@@ -36,7 +36,7 @@ def test_names_in_brackets_are_filled_from_within():
     }
 
 
-def test_a_loop_of_several_names_still_has_its_loop_its_filter_and_its_else():
+def test_a_loop_of_several_names_supports_loop_filter_and_else():
     source = "{% for k, v in m.items() if v > 1 %}\n{{ k }}: {{ loop.index }}/{{ loop.length }}\n{% else %}\nnone: 1\n{% endfor %}"
     assert render(source, m=LABELS) == {"b": "1/1"}
     assert render(source, m={}) == {"none": 1}
@@ -76,6 +76,6 @@ def test_a_value_that_cannot_be_unpacked_has_a_hint(source):
     assert str(caught.value).startswith("templates/main.j2:2: ")
 
 
-def test_what_is_not_there_yet_stays_so_in_a_loop_of_several_names():
+def test_a_loop_of_several_names_over_an_undefined_value_is_an_error():
     with pytest.raises(RenderError, match=r"labels.x is not set"):
         render("{% for k, v in labels.x %}{% endfor %}", **NAMES)

@@ -1,4 +1,4 @@
-"""Nothing that a value holds can add, remove or move a field: whatever is printed, wherever, arrives as it is."""
+"""No value can add, remove or move a field: every printed value is rendered unchanged."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def compiled() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_hostile_string_arrives_as_it_is(place, compiled):
+def test_a_hostile_string_is_rendered_unchanged_in_every_position(place, compiled):
     benign = compiled[place].render(scope({"v": "benign"}))
     for value in HOSTILE:
         rendered = compiled[place].render(scope({"v": value}))
@@ -110,7 +110,7 @@ def test_a_hostile_string_arrives_as_it_is(place, compiled):
 
 @given(st.sampled_from(sorted(PLACES)), st.text(st.characters(), max_size=30))
 @settings(max_examples=examples(600), deadline=None)
-def test_any_string_arrives_as_it_is(place, value):
+def test_any_string_is_rendered_unchanged_in_every_position(place, value):
     template = _COMPILED.get(place) or _COMPILED.setdefault(
         place, Library({"main.j2": PLACES[place][0], **FILES}).text_mapping("main.j2")
     )
@@ -141,7 +141,7 @@ def same(one: Any, other: Any) -> bool:
 
 @given(JSON.filter(lambda value: value is not None))
 @settings(deadline=None)
-def test_a_whole_value_keeps_its_type_whatever_it_is(value):
+def test_a_whole_value_keeps_its_type(value):
     assert same(
         render("a: {{ v }}\nb: [{{ v }}]\nc: {d: {{ v }}}", v=value), {"a": value, "b": [value], "c": {"d": value}}
     )
@@ -149,7 +149,7 @@ def test_a_whole_value_keeps_its_type_whatever_it_is(value):
 
 
 @pytest.mark.parametrize("value", HOSTILE)
-def test_an_object_of_watches_yaml_keeps_hostile_strings_unchanged(value):
+def test_an_inline_object_of_watches_yaml_keeps_hostile_strings_unchanged(value):
     source = """
       whole: "{{ v }}"
       part: "x-{{ v }}-y"
@@ -183,7 +183,7 @@ def test_an_object_of_watches_yaml_keeps_hostile_strings_unchanged(value):
     ],
 )
 @pytest.mark.parametrize("value", ["yes", "a\nb: c", "{{ v }}", "1"])
-def test_a_template_file_and_an_object_give_the_same(source, value):
+def test_a_template_file_and_an_inline_object_give_the_same_result(source, value):
     by_hand = {
         "a: {{ v }}\nb: {{ w }}": 'a: "{{ v }}"\nb: "{{ w }}"',
         "a: x-{{ v }}-{{ w }}": 'a: "x-{{ v }}-{{ w }}"',
@@ -206,19 +206,19 @@ def test_a_template_with_a_reserved_character_is_an_error_with_its_line():
             tree(f'"x{character}"')
 
 
-def test_half_a_surrogate_pair_in_a_template_is_refused_not_a_crash():
+def test_an_unpaired_surrogate_in_a_template_is_refused():
     with pytest.raises(RenderError, match=r"main.j2:1: not YAML: unpaired surrogate"):
         documents("a: \ud800")
 
 
-def test_what_is_rendered_once_is_not_rendered_again():
+def test_template_syntax_in_a_value_is_not_rendered():
     assert render("{% set w = v %}\na: {{ w }}\nb: {{ w | string }}", v="{{ 7 * 7 }}") == {
         "a": "{{ 7 * 7 }}",
         "b": "{{ 7 * 7 }}",
     }
 
 
-def test_inputs_are_never_changed_and_renders_repeat():
+def test_inputs_are_never_modified_and_renders_repeat():
     value = {"a": {"b": [1, {"c": None}]}, "l": [3, 1, 2]}
     copy = {"a": {"b": [1, {"c": None}]}, "l": [3, 1, 2]}
     template = library(
@@ -229,7 +229,7 @@ def test_inputs_are_never_changed_and_renders_repeat():
     assert value == copy
 
 
-def test_the_same_text_is_parsed_once():
+def test_a_rendered_text_is_parsed_once_for_each_layout():
     made = library("a: {{ v }}\n{% if v > 2 %}\nb: 1\n{% endif %}")
     template = made.text_mapping("main.j2")
     for number in range(6):
@@ -237,7 +237,7 @@ def test_the_same_text_is_parsed_once():
     assert made.renderer.skeletons.parsed == 2
 
 
-def test_the_cache_of_parsed_texts_is_bounded_by_what_it_keeps(monkeypatch):
+def test_the_cache_of_parsed_texts_is_bounded_in_bytes(monkeypatch):
     made = library("a: {{ v }}\n{% for i in range(v) %}\nk{{ i }}: 1\n{% endfor %}")
     template, skeletons = made.text_mapping("main.j2"), made.renderer.skeletons
     monkeypatch.setattr(type(skeletons), "MAX_BYTES", 20_000)
@@ -249,7 +249,7 @@ def test_the_cache_of_parsed_texts_is_bounded_by_what_it_keeps(monkeypatch):
     assert max(each.size for each in skeletons.cache.values()) < 30
 
 
-def test_the_text_that_was_used_last_stays_in_the_cache(monkeypatch):
+def test_the_cache_of_parsed_texts_keeps_recently_used_ones(monkeypatch):
     made = library("a: {{ v }}\n{% for i in range(v) %}\nk{{ i }}: 1\n{% endfor %}")
     template, skeletons = made.text_mapping("main.j2"), made.renderer.skeletons
     monkeypatch.setattr(type(skeletons), "MAX_BYTES", 5000)

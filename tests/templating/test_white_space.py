@@ -1,4 +1,4 @@
-"""A line of nothing but tags vanishes whole; everything else stays as written."""
+"""Lines that contain only tags are removed; all other text is kept."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_white_space(case):
+def test_lines_of_tags_are_removed_and_other_white_space_is_kept(case):
     source, expected = CASES[case]
     assert text_of(source) == expected
 
 
 @given(st.text(st.characters(exclude_characters="{\r\ufdd0\ufdd1\ufdd2", exclude_categories=["Cs"])))
 @settings(deadline=None)
-def test_text_without_tags_comes_out_as_it_went_in(source):
+def test_text_without_tags_is_unchanged(source):
     assert text_of("x" + source) == "x" + source
 
 
@@ -78,7 +78,7 @@ def test_text_without_tags_comes_out_as_it_went_in(source):
     )
 )
 @settings(deadline=None, max_examples=examples(300))
-def test_tags_take_only_blanks_of_their_own_lines(pieces):
+def test_tags_remove_only_white_space_of_their_own_lines(pieces):
     depth = 0
     for piece in pieces:
         depth += {"{% if true %}": 1, "{% endif %}": -1}.get(piece, 0)
@@ -100,12 +100,12 @@ def test_a_loop_in_a_block_scalar_keeps_its_lines():
     assert render(source, s={"a": 1, "b": "x"}) == {"conf": "[main]\na = 1\nb = x\n\n[end]\n"}
 
 
-def test_a_script_keeps_its_shell():
+def test_shell_syntax_in_a_script_is_kept():
     source = 'run: |\n  #!/bin/bash\n  for x in ${args[@]}; do echo "${#x} $x"; done # {{ n }}\n'
     assert render(source, n=3) == {"run": '#!/bin/bash\nfor x in ${args[@]}; do echo "${#x} $x"; done # 3\n'}
 
 
-def test_a_template_of_text_alone_is_one_literal():
+def test_a_template_without_tags_is_one_literal():
     template = Library({"main.j2": "a: 1\nb: |\n  x\n"}).text_mapping("main.j2")
     parts = template.renderer.run(template.template, scope({}), template.site)
     assert Text(parts).as_text() == "a: 1\nb: |\n  x\n"

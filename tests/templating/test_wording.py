@@ -1,4 +1,4 @@
-"""Values that do not fit are told in the words of those who write templates, and never in Python's."""
+"""Type errors are reported in the terms of templates, never in Python's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YAML is read as kubectl types it, strictly, with places."""
+"""YAML is read strictly, with the types of kubectl and with positions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TYPING = {
 
 
 @pytest.mark.parametrize("text", [text for text in TYPING if text not in {"1_", "_1"}])
-def test_scalars_mean_what_they_mean_to_kubectl(text):
+def test_scalars_have_the_types_that_kubectl_gives_them(text):
     value = resolve_scalar(text)
     assert (type(value), value) == (type(TYPING[text]), TYPING[text])
     assert str(value) == str(TYPING[text])
@@ -64,7 +64,7 @@ def test_numbers_that_json_cannot_hold_are_refused(text):
     assert refused(f"a:\n  b: {text}") == [(2, 6, f"{shown} is a number that JSON cannot represent")]
 
 
-def test_quotes_and_blocks_are_always_text():
+def test_quoted_and_block_scalars_are_always_text():
     assert read("a: 'yes'\nb: \"1\"\nc: |-\n  true\nd: >-\n  1\ne: ''") == [
         {"a": "yes", "b": "1", "c": "true", "d": "1", "e": ""}
     ]
@@ -109,7 +109,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_is_refused_has_its_line_and_column(text):
+def test_refused_yaml_is_reported_with_line_and_column(text):
     found = refused(text)
     assert len(found) == len(REFUSED[text])
     for (line, column, message), (expected_line, expected_column, start) in zip(found, REFUSED[text], strict=True):
@@ -118,13 +118,13 @@ def test_what_is_refused_has_its_line_and_column(text):
         assert expected_column is None or column == expected_column
 
 
-def test_several_mistakes_are_collected_and_the_rest_is_read():
+def test_several_errors_are_collected_and_the_rest_is_read():
     documents, mistakes = read_yaml("a: &x 1\nb: 2\nb: 3\n1: c\nd: .inf\n", "f.yaml")
     assert len(mistakes) == 4
     assert documents[0].data() == {"a": 1, "b": 2, "d": None}
 
 
-def test_depth_is_limited():
+def test_the_depth_of_yaml_is_limited():
     assert read("[" * MAX_DEPTH + "]" * MAX_DEPTH)
     for text in ("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1), "[" * 100_000, "{a: " * 5000, "- " * 5000):
         ((line, _, message),) = refused(text)
@@ -136,7 +136,7 @@ def test_the_number_of_values_is_limited():
     assert message == "more than 250,000 values"
 
 
-def test_nodes_know_their_places_and_how_they_were_written():
+def test_nodes_have_their_positions_and_style():
     (node,), _ = read_yaml("a: 1\nb:\n  - {c: 'x'}\n  - y\n", "f.yaml")
     assert node.site == Site("f.yaml", 1, 1)
     assert node.key_sites == {"a": Site("f.yaml", 1, 1), "b": Site("f.yaml", 2, 1)}
@@ -147,12 +147,12 @@ def test_nodes_know_their_places_and_how_they_were_written():
     assert items[0].value["c"].site == Site("f.yaml", 3, 9)
 
 
-def test_a_caller_can_map_places():
+def test_a_caller_can_map_positions():
     _, mistakes = read_yaml("a: 1\nb: *x", "f.yaml", locate=lambda line, column: Site("other", line + 10, column))
     assert mistakes[0].site == Site("other", 12, 4)
 
 
-def test_documents_that_are_empty_are_left_out():
+def test_empty_documents_are_skipped():
     assert read("") == read("---\n") == read("# x\n") == read("---\n---\nnull\n---\n~\n") == []
     assert read("---\na: 1\n...\n---\n# x\n---\n- b\n") == [{"a": 1}, ["b"]]
 
@@ -171,7 +171,7 @@ def same(one, other):
 
 @given(JSON.filter(lambda value: value is not None and "\\ud" not in json.dumps(value)))
 @settings(deadline=None, max_examples=examples(300))
-def test_any_json_document_reads_as_itself(value):
+def test_any_json_document_is_read_as_itself(value):
     """Save one with a character above U+FFFF written as two escapes, which is refused."""
     (found,) = read(json.dumps(value))
     assert same(found, value)
@@ -179,6 +179,6 @@ def test_any_json_document_reads_as_itself(value):
     assert same(found, value)
 
 
-def test_it_stops_after_the_first_document_beyond_the_limit():
+def test_reading_stops_after_the_first_document_beyond_the_limit():
     documents, mistakes = read_yaml("a: 1\n---\n" * 100, "file", most=5)
     assert (len(documents), mistakes) == (6, [])

@@ -1,4 +1,4 @@
-"""What is written as YAML is the same data to every parser: PyYAML (YAML 1.1), ruamel.yaml (1.2) and ruleop's own reader (kubectl's rules)."""
+"""Written YAML is the same data to every parser: PyYAML (YAML 1.1), ruamel.yaml (1.2) and ruleop's own reader (kubectl's rules)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ruleop.planning.changes.differences import flow
 from ruleop.templating import read_yaml, yaml_document, yaml_text
+from tests.exploration import examples
 from tests.templating.hostile import HOSTILE, LINE_BREAKS
 from tests.templating.rendering import data_of, render
 
@@ -87,7 +88,7 @@ POSITIONS = {
 
 
 @pytest.mark.parametrize("position", POSITIONS)
-def test_every_hostile_text_in_any_position_is_written_so_that_it_reads_as_itself(position):
+def test_hostile_text_in_any_position_is_read_back_unchanged(position):
     for text in ALLOWED:
         value = POSITIONS[position](text)
         reads_as(yaml_text(value), [value])
@@ -95,30 +96,30 @@ def test_every_hostile_text_in_any_position_is_written_so_that_it_reads_as_itsel
 
 
 @given(TEXT, st.sampled_from(sorted(POSITIONS)))
-@settings(deadline=None, max_examples=500)
-def test_any_text_in_any_position_is_written_so_that_it_reads_as_itself(text, position):
+@settings(deadline=None, max_examples=examples(500))
+def test_any_text_in_any_position_is_read_back_unchanged(text, position):
     value = POSITIONS[position](text)
     reads_as(yaml_text(value), [value])
     reads_as(yaml_document(value), [value])
 
 
 @given(JSON.filter(lambda value: value is not None))
-@settings(deadline=None, max_examples=300)
-def test_any_data_is_written_so_that_it_reads_as_itself(value):
+@settings(deadline=None, max_examples=examples(300))
+def test_any_data_is_read_back_unchanged(value):
     reads_as(yaml_text(value), [value])
     reads_as(yaml_document(value), [value])
 
 
 @given(st.lists(JSON.filter(lambda value: value is not None), min_size=2, max_size=4))
-@settings(deadline=None, max_examples=200)
-def test_documents_after_one_another_read_as_themselves(values):
+@settings(deadline=None, max_examples=examples(200))
+def test_consecutive_documents_are_read_back_unchanged(values):
     reads_as("---\n".join(map(yaml_document, values)), values)
     reads_as("---\n".join(f"# a comment\n{yaml_document(value)}" for value in values), values)
 
 
 @given(JSON.filter(lambda value: value is not None), st.sampled_from(["", "more: 1\n"]))
-@settings(deadline=None, max_examples=200)
-def test_text_for_longer_text_reads_as_itself_below_a_key_with_something_behind_it(value, behind):
+@settings(deadline=None, max_examples=examples(200))
+def test_indented_yaml_below_a_key_is_read_back_unchanged(value, behind):
     """As a template author writes it by hand: indented, blank lines left alone, trimmed or not."""
     text = yaml_text({"b": value})
     assert text == text.strip("\n")
@@ -127,8 +128,8 @@ def test_text_for_longer_text_reads_as_itself_below_a_key_with_something_behind_
 
 
 @given(JSON.filter(lambda value: value is not None))
-@settings(deadline=None, max_examples=100)
-def test_the_filter_in_a_block_scalar_of_a_template_gives_the_data(value):
+@settings(deadline=None, max_examples=examples(100))
+def test_to_yaml_in_a_block_scalar_is_read_back_unchanged(value):
     block = render("conf: |\n  a:\n    {{ v | to_yaml | indent(4) }}\n  more: 1\n", v={"b": value})["conf"]
     reads_as(block, [{"a": {"b": value}, "more": 1}])
     chomped = render("conf: |-\n  {{ v | to_yaml }}\n", v={"b": value})["conf"]
@@ -154,31 +155,31 @@ def test_the_filter_in_a_block_scalar_of_a_template_gives_the_data(value):
         " a\nb\n",
     ],
 )
-def test_the_end_of_a_text_is_never_cut(text):
+def test_the_end_of_a_text_is_never_truncated(text):
     for value in ({"m": text}, [text], text):
         reads_as(yaml_text(value), [value])
         reads_as(yaml_document(value), [value])
 
 
 @given(JSON)
-@settings(deadline=None, max_examples=300)
-def test_the_one_line_form_of_plans_reads_as_the_data(value):
+@settings(deadline=None, max_examples=examples(300))
+def test_the_flow_style_of_plans_is_read_back_unchanged(value):
     reads_as(f"- {flow(value)}\n", [[value]])
 
 
-def test_it_is_written_as_a_person_would():
+def test_yaml_is_written_in_block_style_with_minimal_quotes():
     value = {"b": [1, {"c": "x"}], "a": "yes", "t": "l1\nl2\n", "z": None, "f": 1.5, "u": "\u00e4"}
     assert yaml_text(value) == 'b:\n- 1\n- c: x\na: "yes"\nt: |\n  l1\n  l2\nz: null\nf: 1.5\nu: \u00e4'
     assert yaml_document(value) == f"{yaml_text(value)}\n"
 
 
-def test_the_last_lines_of_a_document_stay_readable():
+def test_the_last_lines_of_a_document_stay_in_block_style():
     assert (
         yaml_document({"data": {"run.sh": "#!/bin/sh\nexec app\n"}})
         == "data:\n  run.sh: |\n    #!/bin/sh\n    exec app\n"
     )
 
 
-def test_text_that_long_stays_on_its_line():
+def test_a_very_long_line_is_not_wrapped():
     text = "word " * 300_000
     assert yaml_text({"a": text + "end"}) == f"a: {text}end"

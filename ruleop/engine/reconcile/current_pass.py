@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from ruleop.planning import Outcome
+from ruleop.templating.values.budget import Account
 
 if TYPE_CHECKING:
     from ruleop.engine.queue.request import Request
@@ -22,3 +25,24 @@ class CurrentPass:
     namespace_terminating: bool = False
     paused: bool = False  # a plan of this pass took several turns of the loop
     status_in: float | None = None  # seconds until the status is written, if it is delayed
+    account: Account = field(default_factory=Account)  # of all its plans
+    planned: bool = False  # whether it has a plan already
+
+
+@dataclass(frozen=True, slots=True)
+class Unreported:
+    """Failed writes of a pass whose account did not suffice for the plan of the status. The next pass makes that plan
+    before it retries them."""
+
+    outcome: Outcome  # without the objects
+    rule: Rule
+    version: str  # of the resource
+
+    @classmethod
+    def of(cls, current: CurrentPass, outcome: Outcome) -> Unreported:
+        light = Outcome(failed=outcome.failed, replan=outcome.replan, retry_after=outcome.retry_after)
+        return cls(light, current.rule, current.resource["metadata"].get("resourceVersion") or "")
+
+    def is_for(self, rule: Rule, resource: Object) -> bool:
+        """Whether nothing has changed since."""
+        return rule is self.rule and (resource["metadata"].get("resourceVersion") or "") == self.version

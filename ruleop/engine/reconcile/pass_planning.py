@@ -28,6 +28,10 @@ class Unsynced(Exception):  # noqa: N818 - not an error: the pass ends, and the 
     """A store is listed again since the pass waited for a response. An object that is missing from it may exist."""
 
 
+class AccountUsedUp(Exception):  # noqa: N818 - not an error: another pass makes the plan, with an account of its own
+    """An earlier plan of the pass has left too little of its account for this one."""
+
+
 class PassPlanning:
     """Plans the passes of one watched kind."""
 
@@ -67,11 +71,23 @@ class PassPlanning:
         files, foresee = self.environment.pass_files, self.environment.dry_run
         if files is None:
             return await self._planned(
-                current, Planning(rule, current.resource, observed, current.history, foresee=foresee, masks=False)
+                current,
+                Planning(
+                    rule,
+                    current.resource,
+                    observed,
+                    current.history,
+                    foresee=foresee,
+                    masks=False,
+                    account=current.account,
+                ),
             )
         recorder = Recorder(observed)
         planned = await self._planned(
-            current, Planning(rule, current.resource, recorder.observed, current.history, foresee=foresee)
+            current,
+            Planning(
+                rule, current.resource, recorder.observed, current.history, foresee=foresee, account=current.account
+            ),
         )
         files.write(
             ObjectKey.of(current.resource),
@@ -98,6 +114,9 @@ class PassPlanning:
 
         planned = await self.environment.turns.finish(advance)
         self.metrics.plan_time.observe(seconds)
+        if current.planned and current.account.exhausted:
+            raise AccountUsedUp
+        current.planned = True
         return planned
 
     async def plan_actions(self, current: CurrentPass) -> Plan:

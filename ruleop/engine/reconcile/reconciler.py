@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from ruleop.engine.cache.expectations import ControllerExpectations
 from ruleop.engine.cache.index import Index
 from ruleop.engine.queue.result import IMMEDIATELY, Result
-from ruleop.engine.reconcile.current_pass import CurrentPass
+from ruleop.engine.reconcile.current_pass import CurrentPass, Unreported
 from ruleop.engine.reconcile.pass_log import PassLog
-from ruleop.engine.reconcile.pass_planning import PassPlanning, Unsynced
+from ruleop.engine.reconcile.pass_planning import AccountUsedUp, PassPlanning, Unsynced
 from ruleop.engine.reconcile.status_debounce import CHANGED, WRITTEN
 from ruleop.engine.reconcile.status_writer import StatusWriter
 from ruleop.engine.reconcile.unmatched import Unmatched
@@ -61,6 +61,7 @@ class Reconciler:
         self.unmatched = Unmatched(environment.executor, environment.finalizer, title)
         self.index = Index()
         self.histories: dict[Request, History] = {}
+        self.unreported: dict[Request, Unreported] = {}
         self.expectations = ControllerExpectations()
         self.held_until = ""  # see CurrentPass
         self.planning = PassPlanning(kind, environment, self.metrics, self.pass_log, self.index)
@@ -83,15 +84,23 @@ class Reconciler:
             return Result()  # the watch of its version does not have it yet, or no longer
         if (wait := self.expectations.wait(request, self.cache, self.clock.monotonic())) is not None:
             return Result(requeue_after=wait, reason="the cache is behind")
-        history = self.histories.get(request, History.NONE).at_pass_start(self.cache, self.clock.monotonic())
+        history, unreported = self.histories.get(request, History.NONE), self.unreported.pop(request, None)
+        if unreported is None or not unreported.is_for(rule, resource):
+            history, unreported = history.at_pass_start(self.cache, self.clock.monotonic()), None
         current = CurrentPass(request, rule, resource, history, self.held_until)
         try:
             await self.planning.begin(current)
-            planned, outcome = await self._write_children(current)
+            planned, outcome = (
+                await self._write_children(current)
+                if unreported is None
+                else (await self.planning.plan(current), unreported.outcome)
+            )
             self.pass_log.began(request)
             return await self._conclude(current, planned, outcome)
         except Unsynced:
             return Result(requeue_after=RESYNCED_AFTER, reason="a kind is listed again")
+        except AccountUsedUp:
+            return Result(requeue_after=IMMEDIATELY, reason="the pass is continued")
         except RuleopError as error:  # the inventory or the owner key, which come first, could not be read or written
             self.pass_log.not_reconciled(request, str(error))
             return Result(failed=True, requeue_after=self.environment.executor.classify(error)[1])
@@ -114,8 +123,9 @@ class Reconciler:
         status is delayed."""
         outcome: Outcome | None = None
         for _ in range(MAX_REPLANS):
-            current.history = current.history.before_writes()
-            planned = await self.planning.plan_actions(current)
+            if (found := await self._plan_actions(current, outcome)) is None:
+                break
+            planned = found
             if not planned.actions or self.environment.dry_run:
                 return planned, None
             await self.environment.inventory.before_writes(current.rule, planned)
@@ -134,10 +144,30 @@ class Reconciler:
             return planned, outcome
         # If all children had been written before, as when drift is reverted, the status usually stays as it is, and
         # there is nothing to delay.
-        of_status = await self.planning.plan(current)
+        of_status = await self._plan_status(current, outcome)
         if waits and not of_status.quiet and self._may_wait(current, WRITTEN):
             return planned, outcome
         return of_status, outcome
+
+    async def _plan_actions(self, current: CurrentPass, outcome: Outcome | None) -> Plan | None:
+        """The plan of what is to be written. None after an outdated plan, if the account does not suffice for another:
+        then that is reported."""
+        history, current.history = current.history, current.history.before_writes()
+        try:
+            return await self.planning.plan_actions(current)
+        except AccountUsedUp:
+            if outcome is None:
+                raise  # after live reads, which the next pass need not repeat
+            current.history = history
+            return None
+
+    async def _plan_status(self, current: CurrentPass, outcome: Outcome) -> Plan:
+        try:
+            return await self.planning.plan(current)
+        except AccountUsedUp:
+            if not outcome.clean:  # otherwise the next pass has nothing to write, and plans the status
+                self.unreported[current.request] = Unreported.of(current, outcome)
+            raise
 
     async def _execute(self, current: CurrentPass, planned: Plan) -> tuple[Outcome, bool]:
         """Carries out the actions. Returns their outcome, and whether children of other CRs are being written."""
@@ -206,6 +236,7 @@ class Reconciler:
     def _remove(self, request: Request) -> None:
         self.index.remove(request)
         self.histories.pop(request, None)
+        self.unreported.pop(request, None)
         self.expectations.remove(request)
         self.pass_log.remove(request)
 

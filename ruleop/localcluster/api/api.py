@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import secrets
-import time
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -12,20 +10,19 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 import yaml
 
+from ruleop.kinds import Kind
 from ruleop.localcluster.api import discovery
 from ruleop.localcluster.api.accept import YAML, Form, check_form, form_of
 from ruleop.localcluster.api.forms import list_bytes, object_bytes
 from ruleop.localcluster.api.go_json import duplicates, may_repeat, problem_of, unrecognized
-from ruleop.localcluster.api.metadata_checks import go_type
 from ruleop.localcluster.api.openapi import OpenApiDocuments
 from ruleop.localcluster.api.options import DeleteOptions, ListOptions, WriteOptions
 from ruleop.localcluster.api.patching import configuration, patched, refused
-from ruleop.localcluster.api.reviews import review
+from ruleop.localcluster.api.reviews import review, token_request
 from ruleop.localcluster.api.route import Route, route_of
 from ruleop.localcluster.api.scale import scale_of, scaled
 from ruleop.localcluster.api.selection import selection_of
 from ruleop.localcluster.api.watching import DEFAULT_TIMEOUT, Watch, WatchOptions
-from ruleop.localcluster.clock import now, timestamp
 from ruleop.localcluster.errors import (
     READ_TYPES,
     Cause,
@@ -44,21 +41,23 @@ from ruleop.localcluster.errors import (
 from ruleop.localcluster.http.message import Response, Stream
 from ruleop.localcluster.http.protobuf import MEDIA_TYPE, ProtobufError, read_protobuf
 from ruleop.localcluster.kinds.registry import REVIEWS, is_builtin_group
-from ruleop.localcluster.store.store import Name, Resource, Stored, TooOldError
+from ruleop.localcluster.kinds.resources import ENDPOINTS
+from ruleop.localcluster.objects.go_text import type_name
+from ruleop.localcluster.store.store import Name, Stored, TooLargeError, TooOldError
 from ruleop.schema.table import builtin_release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ruleop.kinds import Kind
     from ruleop.localcluster.api.writer import Writer
     from ruleop.localcluster.http.message import Answer, Request
     from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.store import Store
+    from ruleop.localcluster.users import Users
 
+MAX_BODY: Final = 3 * 1024 * 1024
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_ENDPOINTS: Final = Resource("", "endpoints")
 _ENDPOINTS_WARNING: Final = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 _TRUE: Final = ("true", "1", "True")
 _YAML: Final = frozenset({"application/yaml", "application/apply-patch+yaml"})
@@ -75,18 +74,23 @@ _OLD_PAGE: Final = (
 
 
 class Api:
-    def __init__(self, store: Store, registry: Registry, writer: Writer) -> None:
-        self.store, self.registry, self.writer = store, registry, writer
+    def __init__(self, store: Store, registry: Registry, writer: Writer, users: Users) -> None:
+        self.store, self.registry, self.writer, self.users = store, registry, writer, users
         self.openapi = OpenApiDocuments(store, registry)
         self._at: int | None = None  # of the current request
 
     def handle(self, request: Request, at: int | None = None) -> Answer:
         """`at`: a version of the past, for a read that is stale."""
         self.writer.warnings, self._at = [], at
+        if len(request.body) > MAX_BODY:
+            message = f"Request entity too large: limit is {MAX_BODY}"
+            return refusal(Rejected(413, "RequestEntityTooLarge", message))
         try:
             answer = self._answer(request)
         except Rejected as error:
             return refusal(error)
+        except TooLargeError as error:
+            return refusal(Rejected(500, "", str(error)))
         if isinstance(answer, Response) and self.writer.warnings:
             warnings = ", ".join(f"299 - {orjson.dumps(each).decode()}" for each in self.writer.warnings)
             return Response(answer.status, answer.body, answer.content_type, {**answer.headers, "Warning": warnings})
@@ -103,10 +107,10 @@ class Api:
             raise unknown_path()
         if served.is_custom and served.namespaced and not route.namespace and _needs_namespace(request, route):
             return _NO_PAGE
-        if served.resource == _ENDPOINTS:
+        if served.resource == ENDPOINTS:
             self.writer.warnings.append(_ENDPOINTS_WARNING)
         if served.kind.kind in REVIEWS:
-            return _json(review(served, _body(request)), 201)
+            return _json(review(served, _body(request), request.user), 201)
         if route.subresource:
             return self._subresource(request, route, served)
         if route.name:
@@ -334,15 +338,10 @@ class Api:
         raise not_found(route.group, route.plural, route.name)
 
     def _token(self, request: Request, route: Route, served: Served) -> Response:
-        """A token of a service account, which opens nothing."""
-        self._find(route, served)
-        body = _body(request)
-        spec = {"audiences": ["https://kubernetes.default.svc"], **(body.get("spec") or {})}
-        spec["expirationSeconds"] = spec.get("expirationSeconds") or 3600
-        expires = timestamp(time.time() + spec["expirationSeconds"])
-        status = {"token": secrets.token_urlsafe(48), "expirationTimestamp": expires}
-        metadata = {"name": route.name, "namespace": route.namespace, "creationTimestamp": now()}
-        return _json({**body, "metadata": metadata, "spec": spec, "status": status}, 201)
+        """A token of a service account: who sends it is that user."""
+        account = self._find(route, served).obj
+        token = self.users.token_for(f"system:serviceaccount:{route.namespace}:{route.name}")
+        return _json(token_request(_body(request).get("spec") or {}, account, token), 201)
 
     def _evict(self, request: Request, route: Route, served: Served) -> Response:
         body = _body(request)
@@ -383,7 +382,7 @@ class Api:
         if metadata is not None and not isinstance(metadata, dict):
             raise bad_request(
                 f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: cannot unmarshal '
-                f"{go_type(metadata)} into Go value of type v1.ObjectMeta"
+                f"{type_name(metadata)} into Go value of type v1.ObjectMeta"
             )
         if route.namespace:
             _check_namespace(obj, route, served)
@@ -419,8 +418,8 @@ class Api:
             return
         if (version, obj["kind"]) == (kind.api_version, kind.kind):
             return
-        group, _, short = str(version).rpartition("/")
-        if any(each.kind.kind == obj["kind"] for each in self.registry.in_group_version(group, short)):
+        short = str(version).rpartition("/")[2]
+        if self.registry.of_kind(Kind.parse(str(version), str(obj["kind"]))) is not None:
             problem = (
                 f"converting ({short}.{obj['kind']}) to ({kind.group.partition('.')[0] or 'core'}.{kind.kind}): "
                 "unknown conversion"
@@ -515,7 +514,7 @@ def _body(request: Request, kind: str = "") -> Any:
     if kind and not isinstance(found, dict):
         raise unrecognized(
             kind,
-            f"couldn't get version/kind; json parse error: json: cannot unmarshal {go_type(found)} into Go "
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal {type_name(found)} into Go "
             'value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
             'Kind string "json:\\"kind,omitempty\\"" }',
             request.body,
@@ -544,7 +543,9 @@ def _patch_body(request: Request, media: str) -> Any:
         expected = "map[string]interface {}"
     else:
         return found
-    raise bad_request(f"error decoding patch: json: cannot unmarshal {go_type(found)} into Go value of type {expected}")
+    raise bad_request(
+        f"error decoding patch: json: cannot unmarshal {type_name(found)} into Go value of type {expected}"
+    )
 
 
 def _optional_body(request: Request) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.localcluster.api.api import refusal
 from ruleop.localcluster.api.route import route_of
+from ruleop.localcluster.api.verbs import verb_of
 from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.faults import OF_WATCHES, Effect, Fault, Faults
 from ruleop.localcluster.http.message import Disconnect, Later, Stream
@@ -31,7 +32,6 @@ _REASONS: Final = {
     503: "ServiceUnavailable",
     504: "Timeout",
 }
-_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
 class FaultyApi:
@@ -42,7 +42,7 @@ class FaultyApi:
         route = route_of(request.path)
         if not self.faults.active or route is None:
             return self.api.handle(request)
-        verb = _verb(request, route)
+        verb = verb_of(request, route)
         fault = self._next(verb, route, OF_REQUESTS)
         if fault is None:
             return self._watched(self.api.handle(request), verb, route)
@@ -104,16 +104,6 @@ class _FaultySink:
 
     def abort(self) -> None:
         self.sink.abort()
-
-
-def _verb(request: Request, route: Route) -> str:
-    if request.method == "GET":
-        if request.query.get("watch") in ("true", "1"):
-            return "watch"
-        return "get" if route.name else "list"
-    if request.method == "DELETE":
-        return "delete" if route.name else "deletecollection"
-    return _VERBS.get(request.method, request.method.lower())
 
 
 def _error(fault: Fault) -> Rejected:

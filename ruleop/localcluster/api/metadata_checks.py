@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.errors import Cause, bad_request
+from ruleop.localcluster.objects.go_text import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -66,17 +67,8 @@ def _check_text(kind: Kind, name: str, value: Any) -> None:
     if value is not None and not isinstance(value, str):
         raise bad_request(
             f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: cannot unmarshal '
-            f"{go_type(value)} into Go struct field ObjectMeta.{name} of type string"
+            f"{type_name(value)} into Go struct field ObjectMeta.{name} of type string"
         )
-
-
-def go_type(value: Any) -> str:
-    """What Go's decoder calls a JSON value."""
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int | float):
-        return "number"
-    return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"
 
 
 def metadata_causes(kind: Kind, metadata: Object) -> list[Cause]:

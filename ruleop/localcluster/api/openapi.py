@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ruleop.kinds import Kind
-from ruleop.localcluster.kinds.custom import CRDS
+from ruleop.localcluster.kinds.resources import CRDS
 from ruleop.schema.builtin_types import ServedResource, Subresource, served_resources, type_schemas
 from ruleop.schema.crds import parse_crd
 from ruleop.schema.openapi_document import crd_types, openapi_document

@@ -10,6 +10,8 @@ import orjson
 
 from ruleop.localcluster.api.forms import object_bytes, table
 from ruleop.localcluster.errors import Rejected, expired
+from ruleop.localcluster.kinds.custom import resource_of
+from ruleop.localcluster.kinds.resources import CRDS
 from ruleop.localcluster.store.store import TooOldError, stored
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ class Watch:
         self._sent_columns = False
         self._timers: list[asyncio.TimerHandle] = []
         self._stop_listening: Callable[[], None] = lambda: None
+        self._stop_following: Callable[[], None] = lambda: None
 
     def start(self, sink: Sink) -> Callable[[], None]:
         self._sink = sink
@@ -61,6 +64,8 @@ class Watch:
             sink.end()
             return lambda: None
         self._stop_listening = self.store.listen(self.served.resource, self._event)
+        if self.served.is_custom:
+            self._stop_following = self.store.listen(CRDS, self._definition_changed)
         loop = asyncio.get_running_loop()
         self._timers.append(loop.call_later(self.options.timeout, sink.end))
         if self.options.bookmarks:
@@ -69,8 +74,14 @@ class Watch:
 
     def stop(self) -> None:
         self._stop_listening()
+        self._stop_following()
         for timer in self._timers:
             timer.cancel()
+
+    def _definition_changed(self, event: Event) -> None:
+        """The watches of a kind end with it."""
+        if event.deleted and resource_of(event.new.obj) == self.served.resource:
+            self._sink.end()
 
     def _begin(self) -> None:
         """Sends what is older than the watch's connection."""

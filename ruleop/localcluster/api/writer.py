@@ -27,11 +27,11 @@ from ruleop.localcluster.errors import (
     not_found,
 )
 from ruleop.localcluster.kinds.completion import complete
-from ruleop.localcluster.kinds.custom import CRDS
+from ruleop.localcluster.kinds.resources import CRDS, NAMESPACES
 from ruleop.localcluster.objects.apply import apply, keep_unchanged, track_update
 from ruleop.localcluster.objects.config_checks import check_config
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields
-from ruleop.localcluster.store.store import Name, Resource, Stored, stored, unstored
+from ruleop.localcluster.store.store import Name, Stored, stored, unstored
 from ruleop.merge.normalise import without_nulls
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.store import Store
 
-NAMESPACES: Final = Resource("", "namespaces")
 CONTROLLERS: Final = WriteOptions(manager="kube-controller-manager", field_validation="Ignore", is_stored=True)
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
@@ -151,21 +150,27 @@ class Writer:
                 metadata[name] = before[name]
         metadata.pop("selfLink", None)
         metadata["resourceVersion"] = before["resourceVersion"]
-        new: dict[str, Any] = {**obj, "metadata": metadata}
+        new, causes = self._prepared(served, old, {**obj, "metadata": metadata}, subresource, options)
+        new = self._tracked(served, old.obj, new, subresource, options)
+        return self._updated(served, old, new, subresource, options, causes)
+
+    def _prepared(
+        self, served: Served, old: Stored, new: dict[str, Any], subresource: str, options: WriteOptions
+    ) -> tuple[dict[str, Any], list[Cause]]:
+        """The new version with what a write at this address keeps of the old one, decoded and with its defaults; and
+        what is wrong with it."""
         if subresource == "status":
             new = self._with_status(served, old.obj, new)
         elif served.status:
             new.pop("status", None)
             if "status" in old.obj:
                 new["status"] = old.obj["status"]
-        causes: list[Cause] = []
-        if not options.is_stored:
-            new, causes = self._checked(served, new, options)
-            if causes:  # fields of an invalid object cannot be tracked
-                self._validate(served, new, old.obj, causes)
-            new = served.strategy.default(_completed(served, new))
-        new = self._tracked(served, old.obj, new, subresource, options)
-        return self._updated(served, old, new, subresource, options, causes)
+        if options.is_stored:
+            return new, []
+        new, causes = self._checked(served, new, options)
+        if causes:  # fields of an invalid object cannot be tracked
+            self._validate(served, new, old.obj, causes)
+        return served.strategy.default(_completed(served, new)), causes
 
     def _updated(
         self,
@@ -272,17 +277,7 @@ class Writer:
         )
         if applied is old.obj:
             return old, False
-        new = dict(without_nulls(applied))
-        if subresource == "status":
-            new = self._with_status(served, old.obj, new)
-        elif served.status:
-            new.pop("status", None)
-            if "status" in old.obj:
-                new["status"] = old.obj["status"]
-        new, causes = self._checked(served, new, options)
-        if causes:
-            self._validate(served, new, old.obj, causes)
-        new = served.strategy.default(_completed(served, new))
+        new, causes = self._prepared(served, old, dict(without_nulls(applied)), subresource, options)
         return self._updated(served, old, new, subresource, options, causes), False
 
     def _apply_new(self, served: Served, name: Name, config: dict[str, Any], options: WriteOptions) -> Stored:

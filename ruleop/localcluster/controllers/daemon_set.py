@@ -4,33 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.controllers.machinery import controller_of, is_being_deleted
-from ruleop.localcluster.controllers.pods import PODS
+from ruleop.localcluster.controllers.machinery import OwningController, is_being_deleted
 from ruleop.localcluster.controllers.replica_set import active_pods, is_ready, pod_of
 from ruleop.localcluster.controllers.stateful_set import REVISION, record_revision
-from ruleop.localcluster.store.store import Name, Resource
+from ruleop.localcluster.kinds.resources import DAEMON_SETS, PODS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from ruleop.localcluster.store.store import Name
 
-    from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event
-
-DAEMON_SETS: Final = Resource("apps", "daemonsets")
 _COMPONENT: Final = "daemonset-controller"
 
 
-class DaemonSets:
-    resource = DAEMON_SETS
-
-    def __init__(self, machinery: Machinery) -> None:
-        self.machinery = machinery
-
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
-        if resource == DAEMON_SETS and not event.deleted:
-            yield event.new.name
-        elif resource == PODS and (owner := controller_of(event.new.obj, "DaemonSet")) is not None:
-            yield owner
+class DaemonSets(OwningController):
+    resource, kind, dependents = DAEMON_SETS, "DaemonSet", PODS
 
     def sync(self, name: Name) -> None:
         found = self.machinery.store.get(DAEMON_SETS, name)

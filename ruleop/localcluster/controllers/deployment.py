@@ -8,40 +8,28 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.localcluster.api.writer import CONTROLLERS
 from ruleop.localcluster.clock import now
 from ruleop.localcluster.controllers.machinery import (
-    controller_of,
+    OwningController,
     is_being_deleted,
     reference_to,
     safe_hash,
     with_condition,
 )
-from ruleop.localcluster.controllers.replica_set import REPLICA_SETS
-from ruleop.localcluster.store.store import Name, Resource
+from ruleop.localcluster.kinds.resources import DEPLOYMENTS, REPLICA_SETS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from ruleop.kinds import Object
-    from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event, Stored
+    from ruleop.localcluster.store.store import Name, Stored
 
-DEPLOYMENTS: Final = Resource("apps", "deployments")
 HASH: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"
 DESIRED, MAXIMUM = "deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas"
 _NOT_COPIED: Final = frozenset({"kubectl.kubernetes.io/last-applied-configuration", REVISION, DESIRED, MAXIMUM})
 
 
-class Deployments:
-    resource = DEPLOYMENTS
-
-    def __init__(self, machinery: Machinery) -> None:
-        self.machinery = machinery
-
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
-        if resource == DEPLOYMENTS and not event.deleted:
-            yield event.new.name
-        elif resource == REPLICA_SETS and (owner := controller_of(event.new.obj, "Deployment")) is not None:
-            yield owner
+class Deployments(OwningController):
+    resource, kind, dependents = DEPLOYMENTS, "Deployment", REPLICA_SETS
 
     def sync(self, name: Name) -> None:
         found = self.machinery.store.get(DEPLOYMENTS, name)

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.labels import meets
 from ruleop.localcluster.clock import now
 from ruleop.localcluster.controllers.machinery import is_being_deleted, with_condition
-from ruleop.localcluster.controllers.pods import PODS
-from ruleop.localcluster.controllers.replica_set import REPLICA_SETS, is_over, is_ready
-from ruleop.localcluster.controllers.stateful_set import STATEFUL_SETS
-from ruleop.localcluster.store.store import Name, Resource
+from ruleop.localcluster.controllers.replica_set import is_over, is_ready
+from ruleop.localcluster.kinds.resources import BUDGETS, PODS, REPLICA_SETS, STATEFUL_SETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,9 +17,8 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
     from ruleop.labels import Requirement
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event
+    from ruleop.localcluster.store.store import Event, Name, Resource
 
-BUDGETS: Final = Resource("policy", "poddisruptionbudgets")
 _SCALED: Final = {"ReplicaSet": REPLICA_SETS, "StatefulSet": STATEFUL_SETS}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.kinds import Kind
 from ruleop.localcluster.api.options import DeleteOptions
 from ruleop.localcluster.api.writer import FOREGROUND, ORPHAN
 from ruleop.localcluster.controllers.machinery import is_being_deleted, references
@@ -68,13 +69,12 @@ class GarbageCollector:
 
     def _owner(self, found: Stored, reference: Mapping[str, Any]) -> tuple[Resource, Stored] | None:
         """The owner that a reference names, if it exists: in the object's namespace, or in none."""
-        group, _, version = reference["apiVersion"].rpartition("/")
-        for served in self.machinery.registry.in_group_version(group, version):
-            if served.kind.kind == reference["kind"]:
-                namespace = found.name.namespace if served.namespaced else ""
-                owner = self.machinery.store.get(served.resource, Name(namespace, reference["name"]))
-                return (served.resource, owner) if owner is not None and owner.uid == reference["uid"] else None
-        return None
+        served = self.machinery.registry.of_kind(Kind.parse(reference["apiVersion"], reference["kind"]))
+        if served is None:
+            return None
+        namespace = found.name.namespace if served.namespaced else ""
+        owner = self.machinery.store.get(served.resource, Name(namespace, reference["name"]))
+        return (served.resource, owner) if owner is not None and owner.uid == reference["uid"] else None
 
     def _let_go(self, resource: Resource, owner: Stored) -> None:
         """Removes the finalizer of an owner whose dependents are orphaned or gone."""

@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-import calendar
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.clock import now, timestamp
+from ruleop.localcluster.clock import now, seconds_of, timestamp
 from ruleop.localcluster.controllers.cron import next_time
-from ruleop.localcluster.controllers.machinery import controller_of, is_being_deleted, reference_to
-from ruleop.localcluster.controllers.pods import PODS
+from ruleop.localcluster.controllers.machinery import OwningController, is_being_deleted, reference_to
 from ruleop.localcluster.controllers.replica_set import is_over, is_ready, pod_of
-from ruleop.localcluster.store.store import Name, Resource
+from ruleop.localcluster.kinds.resources import CRON_JOBS, JOBS, PODS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ruleop.kinds import Object
-    from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event, Stored
+    from ruleop.localcluster.store.store import Name, Stored
 
-JOBS: Final = Resource("batch", "jobs")
-CRON_JOBS: Final = Resource("batch", "cronjobs")
 NOW: Final = "local.ruleop.dev/run-now"
 
 
-class Jobs:
-    resource = JOBS
-
-    def __init__(self, machinery: Machinery) -> None:
-        self.machinery = machinery
-
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
-        if resource == JOBS and not event.deleted:
-            yield event.new.name
-        elif resource == PODS and (owner := controller_of(event.new.obj, "Job")) is not None:
-            yield owner
+class Jobs(OwningController):
+    resource, kind, dependents = JOBS, "Job", PODS
 
     def sync(self, name: Name) -> None:
         found = self.machinery.store.get(JOBS, name)
@@ -89,7 +73,7 @@ class Jobs:
         seconds = found.obj["spec"].get("ttlSecondsAfterFinished")
         if seconds is None:
             return
-        ended = max(_seconds(each["lastTransitionTime"]) for each in found.obj["status"]["conditions"])
+        ended = max(seconds_of(each["lastTransitionTime"]) for each in found.obj["status"]["conditions"])
         left = ended + seconds - time.time()
         if left > 0:
             self.machinery.after(left, self, found.name)
@@ -97,17 +81,8 @@ class Jobs:
             self.machinery.delete(JOBS, found)
 
 
-class CronJobs:
-    resource = CRON_JOBS
-
-    def __init__(self, machinery: Machinery) -> None:
-        self.machinery = machinery
-
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
-        if resource == CRON_JOBS and not event.deleted:
-            yield event.new.name
-        elif resource == JOBS and (owner := controller_of(event.new.obj, "CronJob")) is not None:
-            yield owner
+class CronJobs(OwningController):
+    resource, kind, dependents = CRON_JOBS, "CronJob", JOBS
 
     def sync(self, name: Name) -> None:
         found = self.machinery.store.get(CRON_JOBS, name)
@@ -117,7 +92,7 @@ class CronJobs:
         jobs = self.machinery.owned(JOBS, found.obj)
         last = status.get("lastScheduleTime") or found.obj["metadata"]["creationTimestamp"]
         at_once = NOW in (found.obj["metadata"].get("annotations") or {}) and not jobs
-        due = next_time(spec["schedule"], _seconds(last))
+        due = next_time(spec["schedule"], seconds_of(last))
         if not spec.get("suspend") and (at_once or (due is not None and due <= time.time())):
             when = time.time() if at_once else due or 0.0
             self._start(found, when)
@@ -201,7 +176,3 @@ def _has_condition(job: Object, type_: str) -> bool:
 
 def _is_finished(job: Object) -> bool:
     return _has_condition(job, "Complete") or _has_condition(job, "Failed")
-
-
-def _seconds(text: str) -> float:
-    return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ"))

@@ -17,6 +17,7 @@ import orjson
 from ruleop.localcluster.api.writer import CONTROLLERS, SUFFIX_LETTERS
 from ruleop.localcluster.clock import timestamp
 from ruleop.localcluster.errors import Rejected
+from ruleop.localcluster.kinds.resources import EVENTS
 from ruleop.localcluster.store.store import Event, Name, Resource, Stored
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 TURN: Final = 0.005  # seconds until requests get their turn
 MAX_ATTEMPTS: Final = 5
-EVENTS: Final = Resource("", "events")
 
 _LOG = logging.getLogger(__name__)
 
@@ -209,6 +209,23 @@ class Machinery:
             "reportingInstance": "",
         }
         self.create(EVENTS, namespace, event)
+
+
+class OwningController:
+    """The controller of objects that make others: one is reconciled when it or one of its dependents changes."""
+
+    resource: Resource
+    kind: str
+    dependents: Resource
+
+    def __init__(self, machinery: Machinery) -> None:
+        self.machinery = machinery
+
+    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+        if resource == self.resource and not event.deleted:
+            yield event.new.name
+        elif resource == self.dependents and (owner := controller_of(event.new.obj, self.kind)) is not None:
+            yield owner
 
 
 class OwnerIndex:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.clock import now
 from ruleop.localcluster.controllers.machinery import is_being_deleted, with_condition
-from ruleop.localcluster.kinds.custom import CLEANUP, CRDS, resource_of
+from ruleop.localcluster.kinds.custom import CLEANUP, resource_of
+from ruleop.localcluster.kinds.resources import CONFIG_MAPS, CRDS, NAMESPACES, SERVICE_ACCOUNTS
 from ruleop.localcluster.store.store import Name, Resource
 
 if TYPE_CHECKING:
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from ruleop.localcluster.controllers.machinery import Machinery
     from ruleop.localcluster.store.store import Event, Stored
 
-NAMESPACES: Final = Resource("", "namespaces")
-SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
-CONFIG_MAPS: Final = Resource("", "configmaps")
 ROOT_CERTIFICATE: Final = "kube-root-ca.crt"
 
 

@@ -10,14 +10,13 @@
 
 from __future__ import annotations
 
-import calendar
 import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.api.options import DeleteOptions
-from ruleop.localcluster.clock import now, timestamp
+from ruleop.localcluster.clock import now, seconds_of
 from ruleop.localcluster.controllers.machinery import is_being_deleted, with_condition
-from ruleop.localcluster.store.store import Name, Resource
+from ruleop.localcluster.kinds.resources import CLAIMS, PODS
 from ruleop.schema.table import builtin_release
 
 if TYPE_CHECKING:
@@ -25,11 +24,8 @@ if TYPE_CHECKING:
 
     from ruleop.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event
+    from ruleop.localcluster.store.store import Event, Name, Resource
 
-PODS: Final = Resource("", "pods")
-NODES: Final = Resource("", "nodes")
-CLAIMS: Final = Resource("", "persistentvolumeclaims")
 NODE: Final = "local-node"
 _UNKNOWN: Final = (
     "machineID",
@@ -84,7 +80,7 @@ class Pods:
                 "default-scheduler",
             )
         started = status.get("startTime")
-        begun = _seconds_since(started) if started else 0.0
+        begun = time.time() - seconds_of(started) if started else 0.0
         ready = begun >= delay
         new = self._status(pod, behaviour, ready=ready)
         if not ready:
@@ -200,13 +196,9 @@ def claims_of(pod: Object) -> list[str]:
     return [each["persistentVolumeClaim"]["claimName"] for each in volumes if "persistentVolumeClaim" in each]
 
 
-def _seconds_since(start: str) -> float:
-    return time.time() - calendar.timegm(time.strptime(start, "%Y-%m-%dT%H:%M:%SZ"))
-
-
 def node() -> dict[str, Any]:
     """The one node of the cluster."""
-    stamp = timestamp(time.time())
+    stamp = now()
     resources = {"cpu": "64", "memory": "256Gi", "pods": "10000", "ephemeral-storage": "1Ti"}
     return {
         "kind": "Node",

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from ruleop.localcluster.controllers.machinery import controller_of, is_being_deleted, reference_to
-from ruleop.localcluster.controllers.pods import PODS
-from ruleop.localcluster.store.store import Name, Resource
+from ruleop.localcluster.controllers.machinery import OwningController, is_being_deleted, reference_to
+from ruleop.localcluster.kinds.resources import PODS, REPLICA_SETS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ruleop.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event, Stored
-
-REPLICA_SETS: Final = Resource("apps", "replicasets")
+    from ruleop.localcluster.store.store import Name, Stored
 
 
-class ReplicaSets:
-    resource = REPLICA_SETS
-
-    def __init__(self, machinery: Machinery) -> None:
-        self.machinery = machinery
-
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
-        if resource == REPLICA_SETS and not event.deleted:
-            yield event.new.name
-        elif resource == PODS and (owner := controller_of(event.new.obj, "ReplicaSet")) is not None:
-            yield owner
+class ReplicaSets(OwningController):
+    resource, kind, dependents = REPLICA_SETS, "ReplicaSet", PODS
 
     def sync(self, name: Name) -> None:
         found = self.machinery.store.get(REPLICA_SETS, name)

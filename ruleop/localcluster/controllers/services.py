@@ -5,21 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.localcluster.controllers.machinery import is_being_deleted, reference_to
-from ruleop.localcluster.controllers.pods import NODE, PODS
+from ruleop.localcluster.controllers.pods import NODE
 from ruleop.localcluster.controllers.replica_set import is_over, is_ready
-from ruleop.localcluster.store.store import Name, Resource
+from ruleop.localcluster.kinds.resources import ENDPOINTS, INGRESSES, PODS, SERVICES, SLICES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ruleop.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event, Stored
+    from ruleop.localcluster.store.store import Event, Name, Resource, Stored
 
-SERVICES: Final = Resource("", "services")
-ENDPOINTS: Final = Resource("", "endpoints")
-SLICES: Final = Resource("discovery.k8s.io", "endpointslices")
-INGRESSES: Final = Resource("networking.k8s.io", "ingresses")
 ADDRESS: Final = "192.0.2.100"
 
 

@@ -4,35 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.controllers.machinery import controller_of, is_being_deleted, reference_to, safe_hash
-from ruleop.localcluster.controllers.pods import CLAIMS, PODS
+from ruleop.localcluster.controllers.machinery import (
+    OwningController,
+    is_being_deleted,
+    reference_to,
+    safe_hash,
+)
 from ruleop.localcluster.controllers.replica_set import is_over, is_ready, pod_of
-from ruleop.localcluster.store.store import Name, Resource
+from ruleop.localcluster.kinds.resources import CLAIMS, PODS, REVISIONS, STATEFUL_SETS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ruleop.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event, Stored
+    from ruleop.localcluster.store.store import Name, Stored
 
-STATEFUL_SETS: Final = Resource("apps", "statefulsets")
-REVISIONS: Final = Resource("apps", "controllerrevisions")
 REVISION: Final = "controller-revision-hash"
 _COMPONENT: Final = "statefulset-controller"
 
 
-class StatefulSets:
-    resource = STATEFUL_SETS
-
-    def __init__(self, machinery: Machinery) -> None:
-        self.machinery = machinery
-
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
-        if resource == STATEFUL_SETS and not event.deleted:
-            yield event.new.name
-        elif resource == PODS and (owner := controller_of(event.new.obj, "StatefulSet")) is not None:
-            yield owner
+class StatefulSets(OwningController):
+    resource, kind, dependents = STATEFUL_SETS, "StatefulSet", PODS
 
     def sync(self, name: Name) -> None:
         found = self.machinery.store.get(STATEFUL_SETS, name)

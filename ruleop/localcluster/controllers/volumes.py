@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ruleop.localcluster.controllers.machinery import is_being_deleted
-from ruleop.localcluster.controllers.pods import CLAIMS, PODS, claims_of
-from ruleop.localcluster.kinds.storage import CLAIM_PROTECTION, CLASSES, DEFAULT_CLASS, VOLUME_PROTECTION
+from ruleop.localcluster.controllers.pods import claims_of
+from ruleop.localcluster.kinds.resources import CLAIMS, CLASSES, PODS, VOLUMES
+from ruleop.localcluster.kinds.storage import CLAIM_PROTECTION, DEFAULT_CLASS, VOLUME_PROTECTION
 from ruleop.localcluster.store.store import Name, Resource
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
     from ruleop.localcluster.controllers.machinery import Machinery
     from ruleop.localcluster.store.store import Event, Stored
-
-VOLUMES: Final = Resource("", "persistentvolumes")
 
 
 class Volumes:

@@ -18,6 +18,7 @@ class Request:
     query: Mapping[str, str]
     headers: Mapping[str, str]  # names in lower case
     body: bytes = b""
+    user: str = ""  # who sent it, once that is known
 
 
 @dataclass(frozen=True, slots=True)

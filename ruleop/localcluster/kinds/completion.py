@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.kinds.canonical_quantity import canonical_quantity
 from ruleop.localcluster.kinds.type_defaults import ALWAYS_WRITTEN, FILLED, NOT_FILLED, TYPE_DEFAULTS
 from ruleop.schema.derived_fields import ANYTHING, DERIVED
+from ruleop.schema.quantity import canonical_quantity
 
 if TYPE_CHECKING:
     from ruleop.kinds import Object

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.clock import now
+from ruleop.localcluster.kinds.resources import CRDS
 from ruleop.localcluster.kinds.served import Scale, Served
 from ruleop.localcluster.store.store import Resource
 from ruleop.schema.crds import crd_shape, parse_crd
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.store.store import Event, Store
 
-CRDS: Final = Resource("apiextensions.k8s.io", "customresourcedefinitions")
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.errors import Cause
-from ruleop.localcluster.store.store import Resource
 
 if TYPE_CHECKING:
     from ruleop.kinds import Object
 
-CORE_EVENTS: Final = Resource("", "events")
 _GROUP_VERSION: Final = "events.k8s.io/v1"
 _NAMES: Final = {
     "note": "message",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -43,11 +43,14 @@ def with_encoded_data(secret: dict[str, Any]) -> dict[str, Any]:
     return {**found, "data": data} if data else found
 
 
+_MAX_DATA: Final = 1024 * 1024
+
+
 def data_causes(new: Object, old: Object | None) -> list[Cause]:
     """Of ConfigMaps and Secrets."""
     if old is None:
-        return _key_causes(new)
-    causes = []
+        return [*_key_causes(new), *_size_causes(new)]
+    causes = _size_causes(new)
     if new["kind"] == "Secret" and new.get("type") != old.get("type"):
         causes.append(_immutable("type", new.get("type")))
     if old.get("immutable"):
@@ -59,6 +62,17 @@ def data_causes(new: Object, old: Object | None) -> list[Cause]:
             if (new.get(name) or {}) != (old.get(name) or {})
         ]
     return [*causes, *_key_causes(new)]
+
+
+def _size_causes(obj: Object) -> list[Cause]:
+    size = sum(len(value) for value in (obj.get("data") or {}).values() if isinstance(value, str))
+    size += sum(len(value) * 3 // 4 for value in (obj.get("binaryData") or {}).values() if isinstance(value, str))
+    if obj["kind"] == "Secret":
+        size = size * 3 // 4  # encoded
+    if size <= _MAX_DATA:
+        return []
+    field = "data" if obj["kind"] == "Secret" else "[]"
+    return [Cause("FieldValueTooLong", f"Too long: may not be more than {_MAX_DATA} bytes", field)]
 
 
 def _key_causes(obj: Object) -> list[Cause]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ruleop.localcluster.kinds.builtin import STRATEGIES
-from ruleop.localcluster.kinds.events import CORE_EVENTS, from_core, to_core
+from ruleop.localcluster.kinds.events import from_core, to_core
+from ruleop.localcluster.kinds.resources import EVENTS
 from ruleop.localcluster.kinds.served import PLAIN, Alias, Scale, Served
 from ruleop.schema.builtin_types import served_resources, typed_shape
 from ruleop.schema.shape import UNKNOWN
@@ -13,6 +14,7 @@ from ruleop.schema.shape import UNKNOWN
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from ruleop.kinds import Kind
     from ruleop.localcluster.store.store import Resource
 
 GROUP_VERSIONS: Final = (
@@ -51,7 +53,7 @@ _NOT_SERVED: Final = frozenset({"Binding", "ComponentStatus", "PodTemplate", "Re
 _BUILTIN_GROUPS: Final = frozenset(group for group, _ in GROUP_VERSIONS)
 
 
-_EVENTS: Final = Alias(CORE_EVENTS, to_core, from_core)
+_EVENTS: Final = Alias(EVENTS, to_core, from_core)
 
 
 def is_builtin_group(group: str) -> bool:
@@ -73,10 +75,13 @@ class Registry:
     def of(self, resource: Resource) -> Served | None:
         """The resource in the version in which its objects are stored."""
         if resource not in self._stored:
-            found = [each for each in self.all() if each.resource == resource]
+            found = [each for each in self.all() if each.resource == resource and each.stored_as is None]
             stored = (each for each in found if each.kind.version == each.storage_version)
             self._stored[resource] = next(stored, found[0] if found else None)
         return self._stored[resource]
+
+    def of_kind(self, kind: Kind) -> Served | None:
+        return next((each for each in self.in_group_version(kind.group, kind.version) if each.kind == kind), None)
 
     def all(self) -> Iterator[Served]:
         return iter(tuple(self._by_path.values()))

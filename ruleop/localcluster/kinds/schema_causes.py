@@ -49,7 +49,8 @@ def _shown(value: Any) -> str:
     return orjson.dumps(value).decode()
 
 
-def _type_name(value: Any) -> str:
+def _schema_type(value: Any) -> str:
+    """The type as OpenAPI names it."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -63,7 +64,7 @@ def _type_name(value: Any) -> str:
 
 def _causes(value: Any, schema: Schema, path: str) -> Iterator[Cause]:
     allowed = ["integer", "string"] if schema.get("x-kubernetes-int-or-string") else [schema.get("type", "")]
-    found = _type_name(value)
+    found = _schema_type(value)
     if value is None and (schema.get("nullable") or not allowed[0]):
         return
     if allowed[0] and found not in allowed and not (allowed == ["number"] and found == "integer"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.localcluster.errors import Cause
-from ruleop.localcluster.store.store import Resource
+from ruleop.localcluster.kinds.resources import SERVICES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
     from ruleop.localcluster.store.store import Store
 
-SERVICES: Final = Resource("", "services")
 NODE_PORTS: Final = range(30000, 32768)
 _WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
 _ADDRESS_FIELDS: Final = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
@@ -95,19 +94,17 @@ def kept_on_update(new: dict[str, Any], old: Object) -> dict[str, Any]:
         for name in ("clusterIP", "clusterIPs"):
             if not spec.get(name) and before.get(name):
                 spec[name] = before[name]
+    if kind != "LoadBalancer":
+        for name in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
+            spec.pop(name, None)
     if kind in _WITH_NODE_PORTS:
-        known = {(each.get("protocol"), each["port"]): each.get("nodePort") for each in before.get("ports") or []}
-        spec["ports"] = [
-            {**each, "nodePort": number}
-            if not each.get("nodePort") and (number := known.get((each.get("protocol"), each["port"])))
-            else each
-            for each in spec.get("ports") or []
-        ]
-        if before.get("healthCheckNodePort") and spec.get("externalTrafficPolicy") == "Local":
+        spec["ports"] = _with_known_node_ports(spec.get("ports") or [], before.get("ports") or [])
+        if spec.get("externalTrafficPolicy") != "Local":
+            spec.pop("healthCheckNodePort", None)
+        elif before.get("healthCheckNodePort"):
             spec.setdefault("healthCheckNodePort", before["healthCheckNodePort"])
     else:
-        for name in ("allocateLoadBalancerNodePorts", "loadBalancerClass", "healthCheckNodePort"):
-            spec.pop(name, None)
+        spec.pop("healthCheckNodePort", None)
         if not spec.get("externalIPs"):
             spec.pop("externalTrafficPolicy", None)
         if before.get("type") in _WITH_NODE_PORTS:
@@ -115,6 +112,21 @@ def kept_on_update(new: dict[str, Any], old: Object) -> dict[str, Any]:
                 {name: value for name, value in each.items() if name != "nodePort"} for each in spec.get("ports") or []
             ]
     return {**new, "spec": {name: value for name, value in spec.items() if value != [] or name != "ports"}}
+
+
+def _with_known_node_ports(ports: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A port keeps the node port of the previous port of its name."""
+    known = {each.get("name"): each.get("nodePort") for each in before}
+    used = {each.get("nodePort") for each in ports} & {each.get("nodePort") for each in before}
+    found = []
+    for each in ports:
+        number = known.get(each.get("name"))
+        if each.get("nodePort") or not number or number in used:
+            found.append(each)
+        else:
+            used.add(number)
+            found.append({**each, "nodePort": number})
+    return found
 
 
 def service_causes(new: Object, old: Object | None) -> list[Cause]:
@@ -127,6 +139,15 @@ def service_causes(new: Object, old: Object | None) -> list[Cause]:
             message = f"Invalid value: {shown}: may not change once set"
             causes.append(Cause("FieldValueInvalid", message, "spec.clusterIPs[0]"))
     return causes
+
+
+def _node_port_causes(before: list[Any], port: Object, field: str) -> Iterator[Cause]:
+    """Ports of one number and of two protocols may share a node port."""
+    number = port.get("nodePort")
+    taken = [each for each in before if number and each.get("nodePort") == number]
+    if any(each["port"] != port["port"] or each.get("protocol") == port.get("protocol") for each in taken):
+        message = f"Invalid value: {number}: provided port is already allocated"
+        yield Cause("FieldValueInvalid", message, f"{field}.nodePort")
 
 
 def _port_causes(spec: Object) -> Iterator[Cause]:
@@ -143,6 +164,7 @@ def _port_causes(spec: Object) -> Iterator[Cause]:
         elif name and name in names:
             yield Cause("FieldValueDuplicate", f'Duplicate value: "{name}"', f"{field}.name")
         names.add(name or "")
+        yield from _node_port_causes(ports[:index], each, field)
         for part in ("port", "targetPort"):
             number = each.get(part, 0)
             if isinstance(number, int) and not 1 <= number <= 65535:

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.clock import now
 from ruleop.localcluster.errors import Cause
-from ruleop.localcluster.store.store import Resource
+from ruleop.localcluster.kinds.resources import CLASSES
 from ruleop.schema.quantity import parse_quantity
 
 if TYPE_CHECKING:
     from ruleop.kinds import Object
     from ruleop.localcluster.store.store import Store
 
-CLASSES: Final = Resource("storage.k8s.io", "storageclasses")
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 CLAIM_PROTECTION, VOLUME_PROTECTION = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
 _CLAIM_FORBIDDEN: Final = (

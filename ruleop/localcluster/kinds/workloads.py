@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.localcluster.errors import Cause, forbidden
-from ruleop.localcluster.store.store import Name, Resource
+from ruleop.localcluster.kinds.resources import PRIORITY_CLASSES, SERVICE_ACCOUNTS
+from ruleop.localcluster.store.store import Name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
     from ruleop.localcluster.store.store import Store
 
-SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
-PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "priorityclasses")
 _TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _UNREACHABLE: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -78,6 +77,10 @@ def _service_class(spec: Object) -> str:
 
 def admit_pod(pod: dict[str, Any], store: Store) -> dict[str, Any]:
     """What admission adds: the service account with its token, tolerations, the priority."""
+    return admit_pod_as_it_is(_with_account(pod, store), store)
+
+
+def _with_account(pod: dict[str, Any], store: Store) -> dict[str, Any]:
     metadata, spec = pod["metadata"], dict(pod["spec"])
     account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
     found = store.get(SERVICE_ACCOUNTS, Name(metadata["namespace"], account))
@@ -92,6 +95,12 @@ def admit_pod(pod: dict[str, Any], store: Store) -> dict[str, Any]:
         mounts = found.obj.get("automountServiceAccountToken")
     if mounts is not False:
         _mount_token(spec)
+    return {**pod, "spec": spec}
+
+
+def admit_pod_as_it_is(pod: dict[str, Any], store: Store) -> dict[str, Any]:
+    """What admission adds where nobody makes service accounts: tolerations, the priority."""
+    metadata, spec = pod["metadata"], dict(pod["spec"])
     given = {each.get("key") for each in spec.get("tolerations") or [] if each.get("effect") in ("NoExecute", None)}
     more = [
         {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
@@ -179,11 +188,47 @@ def selector_causes(new: Object, old: Object | None) -> list[Cause]:
     spec = new.get("spec") or {}
     selector = spec.get("selector")
     if old is None or selector == old["spec"].get("selector"):
-        return _match_causes(spec)
+        return [*_match_causes(spec), *_replica_causes(new), *_duplicate_causes(new)]
     changed = [immutable_value("spec.selector", selector)]
     if new["kind"] == "DaemonSet":
         return [*changed, *_match_causes(spec)]
     return [*_match_causes(spec), *changed]
+
+
+def _duplicate_causes(new: Object) -> list[Cause]:
+    """Of a pod's template: names of ports within a container, host ports within the pod, disks."""
+    spec = ((new.get("spec") or {}).get("template") or {}).get("spec") or {}
+    causes, hosts = [], set[tuple[Any, ...]]()
+    for number, container in enumerate(spec.get("containers") or ()):
+        field, names, disks = f"spec.template.spec.containers[{number}]", set[str](), set[str]()
+        for index, port in enumerate(container.get("ports") or ()):
+            name, host = port.get("name"), port.get("hostPort")
+            where = (port.get("protocol"), port.get("hostIP"), host)
+            if name in names:
+                causes.append(_duplicate(f"{field}.ports[{index}].name", name))
+            if host and where in hosts:
+                shown = "/".join(str(each) for each in (where[0], where[1] or "", host))
+                causes.append(_duplicate(f"{field}.ports[{index}].hostPort", shown))
+            names |= {name} if name else set()
+            hosts.add(where)
+        for index, disk in enumerate(container.get("volumeDevices") or ()):
+            if disk.get("name") in disks:
+                message = "Invalid value: must be unique"
+                causes.append(Cause("FieldValueInvalid", message, f"{field}.volumeDevices[{index}].name"))
+            disks.add(disk.get("name", ""))
+    return causes
+
+
+def _replica_causes(new: Object) -> list[Cause]:
+    replicas = (new.get("spec") or {}).get("replicas")
+    if not isinstance(replicas, int) or replicas >= 0:
+        return []
+    message = f"Invalid value: {replicas}: must be greater than or equal to 0"
+    return [Cause("FieldValueInvalid", message, "spec.replicas")]
+
+
+def _duplicate(field: str, value: str) -> Cause:
+    return Cause("FieldValueDuplicate", f'Duplicate value: "{value}"', field)
 
 
 def _match_causes(spec: Object) -> list[Cause]:
@@ -221,15 +266,16 @@ _STATEFUL_MAY_CHANGE: Final = (
 
 def stateful_set_causes(new: Object, old: Object | None) -> list[Cause]:
     if old is None:
-        return _match_causes(new["spec"])
+        return [*_match_causes(new["spec"]), *_replica_causes(new), *_duplicate_causes(new)]
+    causes = [*_match_causes(new["spec"]), *_replica_causes(new), *_duplicate_causes(new)]
     before, after = (_without(each["spec"], _STATEFUL_MAY_CHANGE) for each in (old, new))
     if before == after:
-        return []
+        return causes
     *names, last = [f"'{each}'" for each in _STATEFUL_MAY_CHANGE]
     message = (
         f"Forbidden: updates to statefulset spec for fields other than {', '.join(names)} and {last} are forbidden"
     )
-    return [Cause("FieldValueForbidden", message, "spec")]
+    return [*causes, Cause("FieldValueForbidden", message, "spec")]
 
 
 def _without(spec: Object, names: tuple[str, ...]) -> dict[str, Any]:

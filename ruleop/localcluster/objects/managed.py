@@ -7,7 +7,6 @@ time.
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -246,8 +245,3 @@ def cap(managers: Managers) -> Managers:
         del capped[manager]
         count -= 1
     return capped
-
-
-def timestamp(now: dt.datetime) -> str:
-    """A time as the server writes it: UTC, in whole seconds."""
-    return now.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 KEPT_EVENTS: Final = 20_000
 """Events of one resource that a watch can still be resumed from."""
 
+MAX_SIZE: Final = 1_572_864  # bytes of an object, as etcd has it
+
 _FIRST_FIELDS: Final = ("kind", "apiVersion", "metadata")
 
 
@@ -66,6 +68,14 @@ class Event:
     old: Stored | None
     new: Stored
     deleted: bool = False
+
+
+class TooLargeError(Exception):
+    """An object has more bytes than etcd takes."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__("etcdserver: request is too large")
+        self.size = size
 
 
 class TooOldError(Exception):
@@ -142,10 +152,12 @@ class Store:
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def put(self, resource: Resource, obj: Object) -> Stored:
-        """Stores a new object, or a new version of one."""
+        """Stores a new object, or a new version of one. Raises TooLargeError."""
         table = self._table(resource)
+        new = stored(obj, self.version + 1)
+        if len(new.data) > MAX_SIZE:
+            raise TooLargeError(len(new.data))
         self.version += 1
-        new = stored(obj, self.version)
         name = new.name
         old = table.objects.get(name)
         if old is None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
+
+from ruleop.localcluster.clock import seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -42,10 +43,6 @@ def human_duration(seconds: float) -> str:
 
 def _pair(large: int, unit: str, small: int, small_unit: str) -> str:
     return f"{large}{unit}{small}{small_unit}" if small else f"{large}{unit}"
-
-
-def seconds_of(timestamp: str) -> float:
-    return datetime.fromisoformat(timestamp).timestamp()
 
 
 def since(timestamp: JSON, now: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.kinds import Kind
+from ruleop.localcluster.clock import seconds_of
 from ruleop.localcluster.tables.printer import printer
 from ruleop.localcluster.tables.text import (
     NONE,
@@ -19,7 +20,6 @@ from ruleop.localcluster.tables.text import (
     label_selector,
     labels,
     name,
-    seconds_of,
     since,
     spec,
     status,

@@ -104,6 +104,12 @@ def _as_written(resource: Object, type_: str) -> Condition | None:
     return Condition(*(str(live.get(name) or "") for name in ("type", "status", "reason", "message"))) if live else None
 
 
+def type_of(condition: object) -> str:
+    """The type of a condition in a status, where a schema may allow anything; empty for what is not a condition."""
+    found = condition.get("type") if isinstance(condition, dict) else None
+    return found if isinstance(found, str) else ""
+
+
 def condition_of(resource: Object, type_: str) -> Mapping[str, object]:
     """A condition in the status of a resource; empty if there is none."""
     status = resource.get("status")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ruleop.kinds import JSON
+    from ruleop.templating.tree.layout import Layout
 
 MAX_RENDERS = 20  # nested calls of render()
 
@@ -33,6 +34,7 @@ class Renderer:
         self.inner_renders = 0
         self.depth = 0
         self.hide: Callable[[tuple[Part, ...]], tuple[Part, ...]] | None = None  # changes what a template yields
+        self.trace: Callable[[str, Layout, list[JSON]], None] | None = None  # is shown each text and its objects
         self.before = 0  # of the meter, at the start of the outermost evaluation
 
     def __enter__(self) -> None:
@@ -82,7 +84,10 @@ class Renderer:
                 skeleton = self.skeletons.of(layout, name)
             except Unreadable as error:
                 raise RenderError(error.mistakes[0].message, error.mistakes[0].site) from None
-            return fill(skeleton, layout, lenient=lenient)
+            documents = fill(skeleton, layout, lenient=lenient)
+            if self.trace is not None:
+                self.trace(name, layout, documents)
+            return documents
 
     def read_captured(self, value: Any, what: str) -> Any:
         """`from_yaml`: captured text is parsed with its slots, like a template; any other text as plain data."""

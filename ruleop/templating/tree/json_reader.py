@@ -42,11 +42,17 @@ class _StopError(Exception):
     """Stops the reader after a recorded mistake."""
 
 
+def line_starts(text: str) -> list[int]:
+    """The start of each line."""
+    return [0, *(match.end() for match in re.finditer("\n", text))]
+
+
 def read_json(
-    text: str, start: int, end: int, locate: Callable[[int, int], Site]
+    text: str, start: int, end: int, lines: list[int], locate: Callable[[int, int], Site]
 ) -> tuple[list[YamlNode], list[RuleError]]:
-    """The consecutive values in a part of a text, and the mistakes in them. Raises NotJsonText."""
-    reader = _Reader(text, end, locate)
+    """The consecutive values in a part of a text, and the mistakes in them. `lines`: the start of each line of the
+    whole text. Raises NotJsonText."""
+    reader = _Reader(text, end, lines, locate)
     found: list[YamlNode] = []
     at = reader.skip_blanks(start)
     try:
@@ -60,9 +66,8 @@ def read_json(
 
 
 class _Reader:
-    def __init__(self, text: str, end: int, locate: Callable[[int, int], Site]) -> None:
-        self.text, self.end, self.locate = text, end, locate
-        self.lines = [0, *(match.end() for match in re.finditer("\n", text))]  # the start of each line
+    def __init__(self, text: str, end: int, lines: list[int], locate: Callable[[int, int], Site]) -> None:
+        self.text, self.end, self.lines, self.locate = text, end, lines, locate
         self.mistakes: list[RuleError] = []
         self.count = 0
 

@@ -7,11 +7,12 @@ as strict as in the rules: ambiguous YAML is an error.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from ruleop.errors import RuleError, Site
 from ruleop.templating.tree.anchors import Anchors
-from ruleop.templating.tree.json_reader import NotJsonText, read_json
+from ruleop.templating.tree.json_reader import NotJsonText, line_starts, read_json
 from ruleop.templating.tree.yaml_reader import MAX_DEPTH, read_yaml
 
 if TYPE_CHECKING:
@@ -31,8 +32,9 @@ def read_resources(text: str, path: str) -> tuple[list[YamlNode], list[RuleError
         return read_yaml(text, path, anchors=anchors)
     documents: list[YamlNode] = []
     mistakes: list[RuleError] = []
+    lines = line_starts(text)
     for start, end in parts:
-        found, part_mistakes = _read_part(text, path, start, end, anchors)
+        found, part_mistakes = _read_part(text, path, start, end, lines, anchors)
         documents += found
         mistakes += part_mistakes
     return documents, mistakes
@@ -44,8 +46,10 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
     yield from zip(starts, [*starts[1:], len(text)], strict=True)
 
 
-def _read_part(text: str, path: str, start: int, end: int, anchors: Anchors) -> tuple[list[YamlNode], list[RuleError]]:
-    lines_before = text.count("\n", 0, start)
+def _read_part(
+    text: str, path: str, start: int, end: int, lines: list[int], anchors: Anchors
+) -> tuple[list[YamlNode], list[RuleError]]:
+    lines_before = bisect_right(lines, start) - 1
 
     def as_yaml() -> tuple[list[YamlNode], list[RuleError]]:
         return read_yaml(
@@ -56,7 +60,7 @@ def _read_part(text: str, path: str, start: int, end: int, anchors: Anchors) -> 
     if like_json is None:
         return as_yaml()
     try:
-        return read_json(text, like_json.end(), end, lambda line, column: Site(path, line, column))
+        return read_json(text, like_json.end(), end, lines, lambda line, column: Site(path, line, column))
     except NotJsonText as error:
         documents, mistakes = as_yaml()  # {a: b} is valid YAML
         first = mistakes[0].site if mistakes else None

@@ -66,12 +66,13 @@ class Exhausted(Fault):
 class Account:
     """The remaining units and bytes of one pass."""
 
-    __slots__ = ("fuel", "hints", "memory")
+    __slots__ = ("exhausted", "fuel", "hints", "memory")
 
     def __init__(self) -> None:
         self.fuel = FUEL
         self.memory = MEMORY
         self.hints = HINTS
+        self.exhausted = False  # something failed because of it
 
     @property
     def units(self) -> int:
@@ -143,6 +144,7 @@ class Meter:
         self.fuel -= amount
         if self.fuel < 0:
             self.fuel = 0  # the work is not done
+            self._account.exhausted = True
             raise Exhausted(
                 f"the templates do too much work for one resource (at most {FUEL:,} units for loops, calls, text and "
                 "objects together); limit the values that drive them, for example with `maximum` or `maxItems` in the "
@@ -154,6 +156,7 @@ class Meter:
         self.memory -= size
         if self.memory < 0:
             self.memory = 0
+            self._account.exhausted = True
             raise Exhausted(
                 f"the templates make too much data for one resource (at most {MEMORY >> 20} MiB of texts and objects "
                 "together); limit the values that they repeat, for example with `maxLength` or `maxItems` in the CRD's "

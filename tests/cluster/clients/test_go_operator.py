@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from ruleop.localcluster import LocalCluster
 
+pytestmark = pytest.mark.real_server("kubectl and the operator are built from Go modules")
+
 BENCH = Path(__file__).resolve().parents[3] / "bench"
 APPS = 20
 TIMEOUT = 60.0

@@ -6,7 +6,6 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from controlplane.cluster import ControlPlane
 
 from tests.cluster.example_projects import ROOT
 from tests.cluster.faults.fork_server import ForkServer
@@ -18,14 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from controlplane.cluster import ControlPlane
+
+    from tests.cluster.conftest import NewCluster
     from tests.cluster.faults.scenarios import Recording
 
     Make = Callable[..., Lab]
 
 
 @pytest.fixture(scope="session")
-def plane() -> Iterator[ControlPlane]:
-    with ControlPlane(controllers=False, audit=False) as plane:
+def plane(new_cluster: NewCluster) -> Iterator[ControlPlane]:
+    with new_cluster(controllers=False, audit=False) as plane:
         plane.define(PROJECT / "crds", ROOT / "crds/apps.myapp.k8s.io.yaml")
         yield plane
         plane.check()

@@ -128,7 +128,7 @@ async def _nothing(_call: Call) -> Answer | None:
 class Proxy:
     """On entering the context, at `address`. Speaks plain HTTP to the operator: nothing that is tested here is about TLS."""
 
-    def __init__(self, threads: Threads, server: str, authority: Path) -> None:
+    def __init__(self, threads: Threads, server: str, authority: Path | None) -> None:
         self.threads = threads
         self.server = server
         self.before: Callable[[Call], Awaitable[Answer | None]] = _nothing
@@ -224,8 +224,8 @@ class Proxy:
     # -- the work ------------------------------------------------------------------------------------------------------------------------
 
     async def _open(self) -> None:
-        context = ssl.create_default_context(cafile=str(self._authority))
-        connector = aiohttp.TCPConnector(ssl=context, limit=0)
+        secure = self._authority is None or ssl.create_default_context(cafile=str(self._authority))
+        connector = aiohttp.TCPConnector(ssl=secure, limit=0)
         self._client = aiohttp.ClientSession(
             connector=connector, auto_decompress=False, read_bufsize=BUFFER, cookie_jar=aiohttp.DummyCookieJar()
         )

@@ -45,7 +45,8 @@ def test_a_clock_jump_causes_no_write(lab: Lab, jump: float) -> None:
         pass
     assert [str(call) for call in lab.proxy.calls[mark:] if call.is_write] == []
     lab.edit("configmaps", "all-settings", {"data": {"currency": "CHF"}})
-    lab.eventually("work to go on", lambda: lab.get("configmaps", "all-book")["data"]["currency"] == "CHF")
+    # The status too: a pass that the next edit interrupts reports that it waits.
+    lab.eventually("work to go on", lambda: lab.is_observed("ledgers", "all", "Ready")["status"]["currency"] == "CHF")
     lab.edit("ledgers", "all", {"spec": {"text": "two"}})
     lab.eventually("the status", lambda: tells(lab, "two"))
     assert times(lab) == before

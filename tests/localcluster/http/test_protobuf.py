@@ -69,7 +69,7 @@ AS_JSON = {
 }
 
 
-def test_a_config_map() -> None:
+def test_a_config_map_in_protobuf_is_read() -> None:
     sent = body(
         "v1",
         "ConfigMap",
@@ -89,7 +89,7 @@ def test_a_config_map() -> None:
     }
 
 
-def test_a_deployment() -> None:
+def test_a_deployment_in_protobuf_is_read() -> None:
     resources = message((1, entry("cpu", message((1, "100m")))))
     port = message((1, "http"), (2, 0), (3, 8080), (4, "TCP"), (5, ""))
     probe = message((1, message((2, message((1, "/ready"), (2, message((1, 1), (2, 0), (3, "http"))), (3, ""))))))
@@ -117,7 +117,7 @@ def test_a_deployment() -> None:
     assert made["readinessProbe"]["httpGet"]["port"] == "http"
 
 
-def test_negative_numbers_and_times() -> None:
+def test_negative_numbers_and_times_in_protobuf_are_read() -> None:
     lease = message((1, "me"), (2, 15), (3, TIME), (5, -7))
     found = read_protobuf(body("coordination.k8s.io/v1", "Lease", (1, message((1, "l"))), (2, lease)))
     assert found["spec"] == {
@@ -128,14 +128,14 @@ def test_negative_numbers_and_times() -> None:
     }
 
 
-def test_custom_resources_are_json_in_an_envelope() -> None:
+def test_a_custom_resource_in_a_protobuf_envelope_is_json() -> None:
     app = {"spec": {"size": 3}}
     type_meta = message((1, "example.com/v1"), (2, "App"))
     sent = MAGIC + message((1, type_meta), (2, orjson.dumps(app)), (4, "application/json"))
     assert read_protobuf(sent) == {"apiVersion": "example.com/v1", "kind": "App", **app}
 
 
-def test_fields_of_a_newer_kubernetes_are_left_out() -> None:
+def test_fields_of_a_newer_kubernetes_are_ignored() -> None:
     assert read_protobuf(body("v1", "ConfigMap", (2, entry("a", "b")), (99, "new")))["data"] == {"a": "b"}
 
 
@@ -171,7 +171,9 @@ SAMPLES = [
 
 
 @given(st.sampled_from(SAMPLES), st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=6), st.data())
-def test_damage_raises_nothing_else(sample: bytes, changes: list[tuple[int, int]], data: st.DataObject) -> None:
+def test_a_damaged_body_raises_only_protobuf_errors(
+    sample: bytes, changes: list[tuple[int, int]], data: st.DataObject
+) -> None:
     sent = bytearray(sample)
     for at, byte in changes:
         sent[at % len(sent)] = byte
@@ -184,7 +186,7 @@ def test_damage_raises_nothing_else(sample: bytes, changes: list[tuple[int, int]
 
 
 @given(st.binary(max_size=200))
-def test_noise_raises_nothing_else(noise: bytes) -> None:
+def test_random_bytes_raise_only_protobuf_errors(noise: bytes) -> None:
     for kind in ("ConfigMap", "Pod", "Service", "Event"):
         type_meta = message((1, "v1"), (2, kind))
         try:
@@ -194,7 +196,7 @@ def test_noise_raises_nothing_else(noise: bytes) -> None:
         assert orjson.dumps(found)
 
 
-def test_the_server_reads_such_bodies() -> None:
+def test_the_server_reads_protobuf_bodies() -> None:
     with LocalCluster() as cluster:
         sent = body("v1", "ConfigMap", (1, message((1, "settings"))), (2, entry("colour", "blue")))
         path = "/api/v1/namespaces/default/configmaps"

@@ -33,7 +33,7 @@ def config_map(**data: str) -> JSON:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": data}
 
 
-def test_a_new_object_is_owned_by_who_applied_it() -> None:
+def test_the_fields_of_a_new_object_belong_to_its_applier() -> None:
     live = apply(None, deployment(replicas=1), DEPLOYMENT, manager="kubectl", now=THEN)
     fields = {
         "f:spec": {
@@ -55,7 +55,7 @@ def test_a_new_object_is_owned_by_who_applied_it() -> None:
     ]
 
 
-def test_a_created_object_is_owned_without_the_maps_that_are_always_there() -> None:
+def test_the_creator_owns_fields_except_maps_that_always_exist() -> None:
     live = track_update(None, deployment(replicas=1), DEPLOYMENT, manager="curl", now=THEN)
     (entry,) = live["metadata"]["managedFields"]
     assert entry["operation"] == "Update"
@@ -88,7 +88,7 @@ def test_force_takes_the_field_from_its_manager() -> None:
     assert owned == {"one": {"f:data": {"f:b": {}}}, "two": {"f:data": {"f:a": {}}}}
 
 
-def test_a_field_goes_only_with_its_last_manager() -> None:
+def test_a_field_is_removed_with_its_last_manager() -> None:
     live = apply(None, config_map(a="1", b="1"), CONFIG_MAP, manager="one", now=THEN)
     live = apply(live, config_map(a="1"), CONFIG_MAP, manager="two", now=THEN)
     live = apply(live, config_map(c="1"), CONFIG_MAP, manager="one", now=NOW)
@@ -118,7 +118,7 @@ def test_an_object_without_managers_gets_one_at_its_first_apply() -> None:
     assert entries["before-first-apply"]["operation"] == "Update"
 
 
-def test_managers_can_be_reset_and_stay_away_until_something_is_applied() -> None:
+def test_reset_managers_are_not_tracked_until_the_next_apply() -> None:
     live = apply(None, config_map(a="1"), CONFIG_MAP, manager="one", now=THEN)
     for reset in ([], [{}]):
         new = {**live, "metadata": {"name": "x", "managedFields": reset}}
@@ -127,7 +127,7 @@ def test_managers_can_be_reset_and_stay_away_until_something_is_applied() -> Non
         assert track_update(bare, {**bare, "data": {}}, CONFIG_MAP, manager="two", now=NOW)["metadata"] == {"name": "x"}
 
 
-def test_the_status_is_owned_through_its_own_address() -> None:
+def test_a_manager_of_the_status_subresource_owns_only_the_status() -> None:
     status = tracking_of(objects.DEPLOYMENT, "status")
     live = {**apply(None, deployment(), DEPLOYMENT, manager="one", now=THEN), "status": {}}
     new = {**live, "status": {"observedGeneration": 1}, "spec": {**live["spec"], "replicas": 3}}
@@ -136,7 +136,7 @@ def test_the_status_is_owned_through_its_own_address() -> None:
     assert update["fieldsV1"] == {"f:status": {"f:observedGeneration": {}}}
 
 
-def test_old_updaters_are_joined() -> None:
+def test_the_oldest_updaters_are_merged_into_one_entry() -> None:
     live: JSON = track_update(None, config_map(), CONFIG_MAP, manager="m00", now=THEN)
     for number in range(1, 15):
         new = {**live, "data": {**live.get("data", {}), f"k{number:02}": ""}}
@@ -146,7 +146,7 @@ def test_old_updaters_are_joined() -> None:
     assert managers[0] == "ancient-changes"
 
 
-def test_kubectl_keeps_its_annotation() -> None:
+def test_kubectl_keeps_its_last_applied_annotation() -> None:
     annotated = {
         **config_map(a="1"),
         "metadata": {"name": "x", "annotations": {LAST_APPLIED: json.dumps(config_map(a="1"))}},
@@ -168,13 +168,13 @@ def test_kubectl_keeps_its_annotation() -> None:
         ),
     ],
 )
-def test_what_is_no_configuration(config: JSON, message: str) -> None:
+def test_an_invalid_apply_configuration_is_refused(config: JSON, message: str) -> None:
     with pytest.raises(Rejected) as caught:
         apply(None, config, CONFIG_MAP, manager="one", now=NOW)
     assert (caught.value.code, caught.value.message) == (400, message)
 
 
-def test_fields_below_what_became_atomic_become_one_field() -> None:
+def test_fields_below_a_map_that_became_atomic_are_merged_into_one() -> None:
     atomic = Shape(type="object", atomic=True, values=Shape(type="scalar", scalar="string"))
     shape = Shape(type="object", fields={**CONFIG_MAP.shape.fields, "data": atomic})
     tracking = type(CONFIG_MAP)("v1", shape)
@@ -210,12 +210,12 @@ def test_entries_of_a_version_that_is_not_served_are_dropped() -> None:
         ),
     ],
 )
-def test_entries_that_cannot_be_read(entry: JSON, message: str) -> None:
+def test_an_invalid_managed_fields_entry_is_an_error(entry: JSON, message: str) -> None:
     with pytest.raises(InvalidFieldsError, match=message):
         read_managers([entry])
 
 
-def test_fields_are_read_in_any_spelling() -> None:
+def test_fields_are_parsed_in_any_spelling() -> None:
     written = {
         "f:a": {".": {}},
         'k:{"b": 1, "a": "x"}': {"f:c": {}},

@@ -34,7 +34,7 @@ def test_unknown_fields_are_dropped_and_listed() -> None:
     assert found.unknown == ("foo", "metadata.boo", "spec.template.spec.containers[0].bar")
 
 
-def test_nulls_are_missing_fields_and_in_maps_zeros() -> None:
+def test_nulls_are_missing_fields_and_zero_values_in_maps() -> None:
     found = decode({"data": {"a": None, "b": "x"}, "immutable": None, "metadata": None}, CONFIG_MAP)
     assert found.obj == {"data": {"a": "", "b": "x"}}
     limits = decode(container(resources={"limits": {"cpu": None}}, args=[None]), SHAPE)
@@ -91,7 +91,7 @@ def test_wrong_types_are_described_as_by_the_server(obj: JSON, shape: Any, messa
     assert str(caught.value) == message
 
 
-def test_the_answers_to_a_body_and_to_a_patch() -> None:
+def test_decoding_errors_of_bodies_and_patches_have_the_form_of_the_server() -> None:
     problem = strict_problem([unknown_field("spec.foo"), unknown_field("bar")])
     body = in_body(KIND, problem)
     assert (body.code, body.reason) == (400, "BadRequest")
@@ -106,7 +106,7 @@ def test_the_answers_to_a_body_and_to_a_patch() -> None:
     assert patch.details["causes"][0]["field"] == "patch"
 
 
-def test_a_configuration_is_checked_whole() -> None:
+def test_all_errors_of_an_apply_configuration_are_reported() -> None:
     config = {"metadata": {"name": "q", "labels": {"a": 1}}, **container(foo=1, env=[{"name": "a"}, {"name": "a"}])}
     with pytest.raises(Rejected) as caught:
         check_config(config, SHAPE, KIND)

@@ -40,7 +40,7 @@ def pod(**spec: JSON) -> JSON:
         ([{"op": "replace", "path": "", "value": {"n": 1}}, {"op": "test", "path": "", "value": {"n": 1}}], {"n": 1}),
     ],
 )
-def test_operations(operations: JSON, expected: JSON) -> None:
+def test_json_patch_operations_have_their_results(operations: JSON, expected: JSON) -> None:
     before = {"a": [1, 2], "b": {"c": 1}}
     assert json_patch(before, operations) == expected
     assert before == {"a": [1, 2], "b": {"c": 1}}
@@ -63,7 +63,7 @@ def test_operations(operations: JSON, expected: JSON) -> None:
         {"op": "frob", "path": "/a"},
     ],
 )
-def test_an_operation_that_fails_is_not_named(operation: JSON) -> None:
+def test_the_error_of_a_failed_operation_does_not_name_it(operation: JSON) -> None:
     with pytest.raises(Rejected) as caught:
         json_patch({"a": [1, 2], "b": {"c": 1}}, [operation])
     assert (caught.value.code, caught.value.reason, caught.value.message) == (422, "Invalid", GENERIC)
@@ -90,13 +90,13 @@ def test_an_operation_that_fails_is_not_named(operation: JSON) -> None:
         ),
     ],
 )
-def test_what_is_no_json_patch(patch: JSON, code: int, message: str) -> None:
+def test_an_invalid_json_patch_is_refused(patch: JSON, code: int, message: str) -> None:
     with pytest.raises(Rejected) as caught:
         json_patch({}, patch)
     assert (caught.value.code, caught.value.message) == (code, message)
 
 
-def test_the_result_of_a_json_patch_is_an_object() -> None:
+def test_a_json_patch_whose_result_is_not_an_object_is_refused() -> None:
     with pytest.raises(Rejected):
         json_patch({}, [{"op": "replace", "path": "", "value": [1]}])
 
@@ -105,7 +105,7 @@ def test_unknown_members_of_operations_are_found() -> None:
     assert unknown_in_operations([{"op": "add", "path": "/a", "bogus": 1}]) == ['json patch unknown field "[0].bogus"']
 
 
-def test_merge_patches_remove_with_null_and_prune_what_is_new() -> None:
+def test_a_merge_patch_removes_fields_with_null_and_prunes_new_values() -> None:
     before = {"a": {"b": 1, "c": 2}, "l": [1]}
     patch = {"a": {"b": None, "d": {"e": None, "f": [{"g": None}]}}, "l": {"x": None, "y": 1}, "n": None}
     assert merge_patch(before, patch) == {"a": {"c": 2, "d": {"f": [{}]}}, "l": {"y": 1}}
@@ -124,7 +124,7 @@ def test_items_are_merged_by_the_key_of_patches() -> None:
     )
 
 
-def test_the_order_of_items_can_be_given() -> None:
+def test_a_strategic_merge_patch_can_set_the_order_of_items() -> None:
     live = pod(containers=[{"name": "a"}, {"name": "b"}, {"name": "c"}])
     patch = pod(
         **{"$setElementOrder/containers": [{"name": "c"}, {"name": "a"}], "containers": [{"name": "a", "image": "x"}]}
@@ -185,7 +185,7 @@ def test_a_new_item_takes_the_place_of_a_deleted_one_in_the_order_of_the_live_li
         ({"x": 1}, {"x": {"a": {"$patch": "delete"}, "b": 1}}, {"x": {"b": 1}}),
     ],
 )
-def test_directives(live: JSON, patch: JSON, expected: JSON) -> None:
+def test_directives_of_strategic_merge_patches_are_applied(live: JSON, patch: JSON, expected: JSON) -> None:
     assert strategic_merge_patch(live, patch, SHAPE) == expected
 
 
@@ -208,7 +208,7 @@ def test_directives(live: JSON, patch: JSON, expected: JSON) -> None:
         ([], 400, "json: cannot unmarshal array into Go value of type map[string]interface {}"),
     ],
 )
-def test_what_is_no_strategic_merge_patch(patch: JSON, code: int, message: str) -> None:
+def test_an_invalid_strategic_merge_patch_is_refused(patch: JSON, code: int, message: str) -> None:
     with pytest.raises(Rejected) as caught:
         strategic_merge_patch(pod(containers=[{"name": "a"}]), patch, SHAPE)
     assert (caught.value.code, caught.value.message) == (code, message)

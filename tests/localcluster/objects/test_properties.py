@@ -1,4 +1,4 @@
-"""What holds for all objects: field sets are an algebra, applying twice is applying once, patches do what they say."""
+"""Properties of all objects: field sets are an algebra, apply is idempotent, and patches have their result."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_operations_on_field_sets_are_those_on_sets_of_paths(three: list[JSON]) 
 
 @MANY
 @given(field_sets())
-def test_removing_fields_with_all_below_them(three: list[JSON]) -> None:
+def test_fields_are_removed_from_a_set_with_their_children(three: list[JSON]) -> None:
     a, b, _ = three
     removed = members(b)
     expected = {path for path in members(a) if not any(path[:length] in removed for length in range(1, len(path) + 1))}
@@ -87,7 +87,7 @@ def test_removing_fields_with_all_below_them(three: list[JSON]) -> None:
 
 @MANY
 @given(field_sets())
-def test_sets_are_read_as_they_are_written(three: list[JSON]) -> None:
+def test_written_field_sets_are_read_back_unchanged(three: list[JSON]) -> None:
     for fields in three:
         assert parse_fields(fields) == fields
         assert all(contains(fields, path) for path in paths(fields))
@@ -141,7 +141,7 @@ def test_managers_of_different_fields_do_not_conflict(drawn: Any) -> None:
 
 @MANY
 @given(several(2))
-def test_what_is_no_longer_applied_is_removed(drawn: Any) -> None:
+def test_a_field_that_is_no_longer_applied_is_removed(drawn: Any) -> None:
     kind, (first, second) = drawn
     tracking = TRACKING[kind]
     live = apply(None, first, tracking, manager="one", now=NOW)
@@ -153,7 +153,7 @@ def test_what_is_no_longer_applied_is_removed(drawn: Any) -> None:
 
 @MANY
 @given(several(2))
-def test_an_update_owns_what_it_changes(drawn: Any) -> None:
+def test_an_updater_owns_the_fields_that_it_changes(drawn: Any) -> None:
     kind, (first, second) = drawn
     tracking = TRACKING[kind]
     live = track_update(None, first, tracking, manager="one", now=NOW)
@@ -186,7 +186,7 @@ def test_patches_turn_one_object_into_another(drawn: Any) -> None:
 
 @MANY
 @given(several(2, kinds=st.sampled_from(SUBJECTS[:-1])))
-def test_a_strategic_merge_patch_keeps_what_it_does_not_name(drawn: Any) -> None:
+def test_a_strategic_merge_patch_keeps_fields_that_it_does_not_name(drawn: Any) -> None:
     kind, (old, new) = drawn
     tracking = TRACKING[kind]
     before = copy.deepcopy(old)
@@ -199,7 +199,7 @@ def test_a_strategic_merge_patch_keeps_what_it_does_not_name(drawn: Any) -> None
 
 @MANY
 @given(several(1, kinds=st.sampled_from(SUBJECTS[:-1])))
-def test_what_fits_its_kind_is_decoded_as_it_is(drawn: Any) -> None:
+def test_an_object_that_fits_its_kind_is_decoded_unchanged(drawn: Any) -> None:
     kind, (obj,) = drawn
     tracking = TRACKING[kind]
     decoded = decode(obj, tracking.shape)

@@ -40,7 +40,7 @@ def labelled(**labels: str) -> dict[str, Any]:
         ("in in (in)", False),
     ],
 )
-def test_labels(selector: str, chosen: bool) -> None:
+def test_label_selectors_select_by_labels(selector: str, chosen: bool) -> None:
     selects = label_selector(selector)
     assert selects is not None
     assert selects(labelled(app="web", tier="front", count="5", empty="")) is chosen
@@ -63,13 +63,13 @@ def test_an_empty_selector_selects_everything() -> None:
         ("status.phase==Running", True),
     ],
 )
-def test_fields(selector: str, chosen: bool) -> None:
+def test_field_selectors_select_by_fields(selector: str, chosen: bool) -> None:
     selects = field_selector(selector, POD)
     assert selects is not None
     assert selects({"metadata": {"name": "x"}, "status": {"phase": "Running"}}) is chosen
 
 
-def test_fields_that_have_other_names_in_the_object() -> None:
+def test_field_selectors_with_special_names_are_resolved() -> None:
     selects = field_selector("source=kubelet,involvedObject.name=x", Kind("", "v1", "Event"))
     assert selects is not None
     assert selects({"source": {"component": "kubelet"}, "involvedObject": {"name": "x"}})
@@ -87,6 +87,6 @@ def test_custom_kinds_select_by_their_selectable_fields() -> None:
         field_selector("spec.other=3", kind, custom=True, selectable=["spec.size"])
 
 
-def test_a_selector_for_one_name() -> None:
+def test_a_field_selector_for_one_name_is_recognised() -> None:
     assert names_one("metadata.namespace=n,metadata.name=x") == "x"
     assert names_one("metadata.name!=x") == ""

@@ -1,4 +1,4 @@
-"""Cells of `kubectl get`: what people read there. `tests/cluster/test_tables.py` compares all kinds with the real API server."""
+"""The cells of `kubectl get`. `tests/cluster/test_tables.py` compares all kinds with the real API server."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from ruleop.kinds import Kind
+from ruleop.localcluster.clock import seconds_of
 from ruleop.localcluster.tables.builtin import cells, columns, conditions
 from ruleop.localcluster.tables.custom import custom_cells, custom_columns
 from ruleop.localcluster.tables.json_path import first, parse
-from ruleop.localcluster.tables.text import human_duration, label_selector, seconds_of
+from ruleop.localcluster.tables.text import human_duration, label_selector
 from ruleop.schema.builtin_types import served_resources
 from ruleop.schema.crds import PrinterColumn
 
@@ -50,11 +51,11 @@ def pod(**status: Any) -> dict[str, Any]:
         (9 * 365 * DAY + 40 * DAY, "9y"),
     ],
 )
-def test_durations_have_two_or_three_figures(seconds: float, text: str):
+def test_durations_have_two_or_three_digits(seconds: float, text: str):
     assert human_duration(seconds) == text
 
 
-def test_a_selector_is_sorted_by_key():
+def test_a_printed_selector_is_sorted_by_key():
     assert (
         label_selector(
             {
@@ -82,7 +83,7 @@ def test_each_kind_has_a_cell_for_each_column_also_of_an_empty_object(resource: 
     assert next(each.name for each in columns(kind) if each.format == "name") in ("Name", "Attacher")
 
 
-def test_the_wide_columns_are_after_the_others():
+def test_wide_columns_come_after_the_others():
     assert [each.name for each in columns(POD) if not each.priority] == ["Name", "Ready", "Status", "Restarts", "Age"]
     assert [each.name for each in columns(POD) if each.priority] == ["IP", "Node", "Nominated Node", "Readiness Gates"]
     assert columns(POD)[0].as_json() == {
@@ -94,7 +95,7 @@ def test_the_wide_columns_are_after_the_others():
     }
 
 
-def test_a_pod_that_crashes_shows_why_and_how_often():
+def test_the_row_of_a_crashing_pod_has_the_reason_and_the_restarts():
     crashed = {
         "name": "app",
         "ready": False,
@@ -106,7 +107,7 @@ def test_a_pod_that_crashes_shows_why_and_how_often():
     assert row[:5] == ["p", "0/1", "CrashLoopBackOff", "4 (100s ago)", "100s"]
 
 
-def test_a_pod_that_is_deleted_is_terminating():
+def test_the_row_of_a_deleted_pod_is_terminating():
     deleted = pod(phase="Running")
     deleted["metadata"]["deletionTimestamp"] = CREATED
     assert cells(POD, deleted, NOW)[2] == "Terminating"
@@ -116,7 +117,7 @@ def test_a_pod_that_is_deleted_is_terminating():
     assert cells(POD, deleted, NOW)[2] == "Unknown"
 
 
-def test_only_rows_of_ended_pods_have_conditions():
+def test_only_rows_of_finished_pods_have_conditions():
     (ended,) = conditions(POD, pod(phase="Succeeded"))
     assert (ended["type"], ended["reason"]) == ("Completed", "Succeeded")
     assert conditions(POD, pod(phase="Running")) == []
@@ -126,12 +127,12 @@ def test_only_rows_of_ended_pods_have_conditions():
 @pytest.mark.parametrize(
     "kind", [Kind("batch", "v1", "Job"), Kind("", "v1", "PersistentVolumeClaim"), Kind("", "v1", "PersistentVolume")]
 )
-def test_other_kinds_are_terminating_too(kind: Kind):
+def test_rows_of_deleted_jobs_claims_and_volumes_are_terminating(kind: Kind):
     deleted = {"metadata": {"name": "n", "deletionTimestamp": CREATED}, "status": {"phase": "Bound"}}
     assert "Terminating" in cells(kind, deleted, NOW)
 
 
-def test_a_claim_in_use_that_is_deleted():
+def test_the_row_of_a_deleted_resource_claim_in_use_lists_its_states():
     claim = {"metadata": {"name": "c", "deletionTimestamp": CREATED}, "status": {"allocation": {}, "reservedFor": [{}]}}
     assert cells(Kind("resource.k8s.io", "v1", "ResourceClaim"), claim, NOW)[1] == "deleted,allocated,reserved"
 
@@ -144,7 +145,7 @@ def test_a_claim_in_use_that_is_deleted():
         ([{"type": "Available", "status": "False", "reason": "Missing"}], "False (Missing)"),
     ],
 )
-def test_whether_an_api_service_is_available(conditions: list[dict[str, str]], text: str):
+def test_the_row_of_an_api_service_has_its_availability(conditions: list[dict[str, str]], text: str):
     service = {
         "metadata": {"name": "v"},
         "spec": {"service": {"namespace": "n", "name": "s"}},
@@ -176,7 +177,7 @@ ITEMS = {"items": [{"name": "a", "size": 1}, {"name": "b", "size": 5, "x.y": Tru
         ("", ITEMS),
     ],
 )
-def test_paths_of_columns(path: str, value: Any):
+def test_paths_of_columns_are_evaluated(path: str, value: Any):
     parsed = parse(path)
     assert parsed is not None
     found = first(parsed, ITEMS)
@@ -186,7 +187,7 @@ def test_paths_of_columns(path: str, value: Any):
 @pytest.mark.parametrize(
     "path", ["items", ".items[", ".items[0:2]", "..name", ".items['a','b']", ".items[?(@.size==x)]", ".a b["]
 )
-def test_other_paths_are_not_supported_and_their_columns_empty(path: str):
+def test_unsupported_paths_are_refused_and_their_columns_empty(path: str):
     assert parse(path) is None
     assert custom_cells([PrinterColumn("C", "string", path)], {"metadata": {"name": "n"}}, NOW) == ["n", None]
 

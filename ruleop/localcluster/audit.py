@@ -1,0 +1,78 @@
+"""The requests that a cluster has answered, for tests that count what a client asks for."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlencode
+
+import orjson
+
+from ruleop.localcluster.api.route import Route, route_of
+from ruleop.localcluster.api.verbs import verb_of
+from ruleop.localcluster.http.message import Response, Stream
+
+if TYPE_CHECKING:
+    from ruleop.localcluster.http.message import Answer, Request
+
+_NOWHERE: Final = Route("", "", "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """A request. Those that name no resource, such as /version, have a method for verb and an empty resource."""
+
+    time: float  # when it was answered, or a watch began
+    user: str
+    user_agent: str
+    verb: str
+    uri: str
+    group: str
+    resource: str
+    namespace: str
+    name: str  # that of the new object, where one was created
+    subresource: str
+    status: int  # 0 if it got no answer, or gets one later
+
+
+@dataclass(slots=True)
+class Audit:
+    """`enabled` starts it: a cluster that is not asked to remembers nothing."""
+
+    enabled: bool = False
+    entries: list[Audited] = field(default_factory=list)
+
+    def record(self, request: Request, answer: Answer) -> None:
+        route = route_of(request.path)
+        where = route or _NOWHERE
+        name = where.name or (_created(answer) if request.method == "POST" else "")
+        uri = quote(request.path) + (f"?{urlencode(request.query)}" if request.query else "")
+        verb = verb_of(request, route) if route is not None else request.method.lower()
+        status = answer.status if isinstance(answer, Response) else 200 if isinstance(answer, Stream) else 0
+        self.entries.append(
+            Audited(
+                time.time(),
+                request.user,
+                request.headers.get("user-agent", ""),
+                verb,
+                uri,
+                where.group,
+                where.plural,
+                where.namespace or (name if where.plural == "namespaces" else ""),
+                name,
+                where.subresource,
+                status,
+            )
+        )
+
+
+def _created(answer: Answer) -> str:
+    if not isinstance(answer, Response) or answer.status >= 300:
+        return ""
+    try:
+        document = orjson.loads(answer.body)
+    except orjson.JSONDecodeError:  # a table, or YAML
+        return ""
+    metadata = document.get("metadata") if isinstance(document, dict) else None
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""

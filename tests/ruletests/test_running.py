@@ -1,0 +1,212 @@
+"""Cases are run as the operator would run them; a failed expectation is reported with its position."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ruletests.running import expected, results, shown
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NEW = """\
+    - name: a new site
+      resource: site.yaml
+      kinds: []
+      expect:
+        children:
+          config: {data: {page: hello}}
+          web: {spec: {replicas: 1, template: {spec: {containers: [{name: web, image: nginx}]}}}}
+        absent: [service, jobs, certificate]
+        status: {replicas: 0}
+        conditions: {Ready: "False", Reconciling: {status: "True", reason: Progressing, message: ""}}
+        actions: [add the finalizer, create config, create web]
+        waits: {}
+""".replace(', message: ""', "")
+
+
+def test_a_new_resource_has_the_expected_children(tmp_path: Path) -> None:
+    assert shown(tmp_path, NEW) == ""
+
+
+def test_a_case_can_have_several_steps(tmp_path: Path) -> None:
+    steps = """\
+      then:
+        - name: pods come
+          existing: [{ready: [web]}]
+          expect: {status: {replicas: 1}, conditions: {Ready: "True"}, actions: []}
+        - name: it is published
+          resource: {spec: {public: true, replicas: 3}}
+          expect:
+            actions: [patch web]
+            waits: {service: web to be ready}
+            children: {web: {spec: {replicas: 3, template: {spec: {containers: [{name: proxy}]}}}}}
+            absent: [service]
+        - name: its pods come too
+          existing: [{ready: true}]
+          expect: {actions: [create service], status: {replicas: 3}}
+        - name: it is closed again
+          resource: {spec: {public: null}}
+          expect: {actions: [patch web, delete service], absent: [service]}
+        - name: a pod is lost
+          existing: [{patch: {web: {status: {readyReplicas: 2, availableReplicas: 2}}}}]
+          expect: {status: {replicas: 2}, conditions: {Ready: "False"}}
+        - name: somebody scales the Deployment
+          existing: [{patch: {web: {spec: {replicas: 9}}}}]
+          expect: {actions: [patch web], children: {web: {spec: {replicas: 3}}}}
+        - name: somebody deletes the ConfigMap
+          existing: [{delete: [config]}]
+          expect: {actions: [create config]}
+        - name: it is deleted, and backed up before
+          deleted: true
+          expect: {gone: false, children: {backup: {}}, actions: [create backup]}
+        - name: the backup is done
+          existing: [{ready: [backup]}]
+          expect: {gone: true, children: {}, absent: [web]}
+"""
+    steps = steps.replace("children: {backup: {}}", "children: {backup: {kind: Job}}")
+    assert shown(tmp_path, NEW + steps) == ""
+
+
+def test_existing_objects_can_be_those_that_the_rules_render(tmp_path: Path) -> None:
+    assert (
+        shown(
+            tmp_path,
+            """\
+    - name: ready
+      resource: site.yaml
+      existing:
+        - from: render
+          patch: {web: {status: {replicas: 1, updatedReplicas: 1, availableReplicas: 1, readyReplicas: 1}}}
+      kinds: []
+      expect: {actions: [], status: {replicas: 1}, conditions: {Ready: "True"}}
+    - name: everything is ready at once
+      resource: site.yaml
+      set: {spec: {public: true}}
+      existing: [{from: render, ready: true}]
+      expect: {actions: [], children: {service: {spec: {ports: [{port: 53}]}}}, conditions: {Ready: "True"}}
+    """,
+        )
+        == ""
+    )
+
+
+def test_objects_of_a_loop_are_expected_by_kind_and_name(tmp_path: Path) -> None:
+    case = "kinds: [], set: {spec: {jobs: [a, b]}}, "
+    assert (
+        expected(
+            tmp_path, "{children: {Job/blog-a: {metadata: {name: blog-a}}, Job/default/blog-b: {kind: Job}}}", case
+        )
+        == ""
+    )
+    failed = expected(tmp_path, "{children: {jobs: {kind: Job}}}", case)
+    assert "children.jobs: has 2 objects; name one of them: Job/blog-a, Job/blog-b" in failed
+    assert (
+        expected(
+            tmp_path,
+            "{actions: [add the finalizer, create config, create web, create Job/blog-a, create Job/blog-b]}",
+            case,
+        )
+        == ""
+    )
+
+
+def test_a_case_can_list_the_kinds_that_the_cluster_serves(tmp_path: Path) -> None:
+    assert expected(tmp_path, "{absent: [certificate]}", "kinds: [], ") == ""
+    served = "kinds: [certificates.example.com/v1 Certificate], "
+    assert expected(tmp_path, "{children: {certificate: {spec: {page: hello}}}}", served) == ""
+    assert expected(tmp_path, "{children: {certificate: {spec: {page: hello}}}}") == ""
+
+
+def test_a_case_can_set_environment_variables_of_the_rules(tmp_path: Path) -> None:
+    expect = "{children: {web: {spec: {template: {spec: {containers: [{name: web, image: caddy}]}}}}}}"
+    assert expected(tmp_path, expect, "env: {IMAGE: caddy}, ") == ""
+    assert "image: nginx" in expected(tmp_path, expect)
+
+
+# -- what fails --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("expect", "message"),
+    [
+        ("{children: {wbe: {kind: x}}}", "children.wbe: the rule has no child wbe (did you mean web?)"),
+        ("{absent: [servise]}", "absent: the rule has no child servise (did you mean service?)"),
+        ("{children: {service: {kind: x}}}", "children.service: does not exist: `when` is false"),
+        ("{children: {Service/x: {kind: x}}}", "children.Service/x: Service/x does not exist; there are ConfigMap/blog-config"),
+        ("{absent: [web]}", "absent.web: exists: Deployment/blog"),
+        ("{children: {}}", "children.config: ConfigMap/blog-config exists, and is not expected"),
+        ("{exact: true, children: {web: {kind: x}}}", "children.config: ConfigMap/blog-config exists, and is not expected"),
+        ('{conditions: {Redy: "True"}}', "conditions.Redy: the CR has no such condition (did you mean Ready?)"),
+        ("{waits: {web: x}}", "waits.web: does not wait: Deployment/blog"),
+        ("{waits: {wbe: x}}", "waits.wbe: the rule has no child wbe (did you mean web?)"),
+        ("{error: x}", 'error: expected "x", but there is no error'),
+        ("{gone: true}", "gone: the CR still exists: Deployment/blog is not ready"),
+        ("{status: {}}", "status: differs"),
+    ],
+)  # fmt: skip
+def test_each_failed_expectation_has_a_message(tmp_path: Path, expect: str, message: str) -> None:
+    assert message in expected(tmp_path, expect, "kinds: [], ")
+
+
+def test_an_error_that_is_not_expected_fails(tmp_path: Path) -> None:
+    failed = expected(tmp_path, "{absent: [web]}", "set: {spec: {page: forbidden}}, ")
+    assert "error: not expected: spec: spec.page must not be forbidden" in failed
+    assert "at watches.yaml:6:7" in failed
+    assert expected(tmp_path, "{error: must not be forbidden, absent: [web]}", "set: {spec: {page: forbidden}}, ") == ""
+
+
+def test_an_invalid_resource_is_an_error(tmp_path: Path) -> None:
+    assert expected(tmp_path, "{error: 'spec.replicas: must be at least 0'}", "set: {spec: {replicas: -1}}, ") == ""
+    failed = expected(tmp_path, "{absent: [web]}", "set: {spec: {replicas: -1}}, ")
+    assert "error: not expected: spec.replicas: must be at least 0" in failed
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("{name: a, resource: sit.yaml, ", "sit.yaml: cannot be read: No such file or directory; names are relative to the test file"),
+        ("{name: a, resource: {apiVersion: example.com/v1, kind: Sit}, ", "resource has no custom resource of this project, and a case needs one (did you mean Site?)"),
+        ("{name: a, resource: site.yaml, set: {spec: {pge: x}}, ", "spec.pge: is not in Site's schema, and the API server drops it (did you mean page?)"),
+        ("{name: a, resource: site.yaml, existing: [{from: render, patch: {web: {status: {availableReplica: 1}}}}], ", "Deployment: status.availableReplica: is an unknown field (did you mean availableReplicas?)"),
+        ("{name: a, resource: site.yaml, existing: [{from: render, patch: {wbe: {status: {}}}}], ", "no rule has a child wbe (did you mean web?)"),
+    ],
+)  # fmt: skip
+def test_a_case_that_cannot_be_run_fails(tmp_path: Path, case: str, message: str) -> None:
+    assert message in shown(tmp_path, f"- {case} expect: {{status: {{replicas: 0}}}}}}\n")
+
+
+def test_a_case_stops_at_the_first_step_that_fails(tmp_path: Path) -> None:
+    [result] = results(
+        tmp_path,
+        """\
+    - name: a
+      resource: site.yaml
+      expect: {absent: [service]}
+      then:
+        - expect: {absent: [config]}
+        - {name: last, expect: {absent: [web]}}
+    """,
+    )
+    assert [(each.step, each.what) for each in result.failures] == [("step 1", "absent.config")]
+
+
+def test_a_foreign_object_is_a_name_conflict(tmp_path: Path) -> None:
+    existing = "existing: [{apiVersion: v1, kind: ConfigMap, metadata: {name: blog-config}}], "
+    assert expected(tmp_path, "{error: already exists, children: {web: {kind: Deployment}}}", existing) == ""
+
+
+def test_an_exact_expectation_compares_all_fields(tmp_path: Path) -> None:
+    config = "config: {metadata: {name: blog-config}, data: {page: hello}}"
+    web = "web: {kind: Deployment}"
+    failed = expected(tmp_path, f"{{exact: true, children: {{{config}, {web}}}}}", "kinds: [], ")
+    assert "children.config" not in failed
+    assert "children.web: Deployment/blog differs" in failed
+    assert "+ spec:" in failed
+
+
+def test_passwords_are_the_same_in_each_run(tmp_path: Path) -> None:
+    first, second = (results(tmp_path, NEW) for _ in range(2))
+    assert [each.failures for each in first] == [each.failures for each in second]
