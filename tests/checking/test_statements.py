@@ -47,7 +47,7 @@ QUIET = {
 
 
 @pytest.mark.parametrize("data", QUIET.values(), ids=QUIET)
-def test_what_works_is_not_found(data: str) -> None:
+def test_statements_that_work_are_not_found(data: str) -> None:
     assert of(data) == []
 
 

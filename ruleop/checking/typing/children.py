@@ -9,7 +9,7 @@ from ruleop.checking.bodies import bodies
 from ruleop.checking.typing.conformance import Conformance
 from ruleop.checking.typing.report import Report, Source
 from ruleop.checking.typing.typed_bodies import typed
-from ruleop.checking.typing.types import UNKNOWN
+from ruleop.checking.typing.types import UNKNOWN, Dumped
 
 if TYPE_CHECKING:
     from jinja2 import nodes
@@ -50,8 +50,8 @@ class BodyChecks:
     def _stand_in(self, node: nodes.Node) -> Any:
         """A value that is laid out as values of the node's type are."""
         found = self.runner.printed.get(id(node), UNKNOWN)
-        if isinstance(found.code, tuple) and found.code[0] == "dump":
-            found = found.code[1]
+        if isinstance(found.code, Dumped):
+            found = found.code.value
         kinds = found.kinds - {"null"}
         return {"": 0} if kinds == {"mapping"} else [0] if kinds == {"list"} else ""
 

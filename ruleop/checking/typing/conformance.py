@@ -151,7 +151,7 @@ class Conformance:
     def _scalar(self, slot: Slot, body: Text) -> None:
         """A slot inside text, where only a scalar can be printed."""
         found = slot.type
-        if not found.is_known or "other" in found.kinds or found.code is not None:
+        if not found.is_known or "other" in found.kinds or found.is_inserted:
             return
         anchor = f"~{slot.expression}"
         self._visit(slot.site, anchor)
@@ -176,7 +176,7 @@ class Conformance:
         kinds = found.kinds - {"null"}
         anchor = f"{_leaf(path)}={slot.expression}"
         self._visit(slot.site, anchor)
-        if node is None or not found.is_known or not kinds or "other" in kinds or found.code is not None:
+        if node is None or not found.is_known or not kinds or "other" in kinds or found.is_inserted:
             return
         allowed = node.kinds | ({"number"} if "integer" in node.kinds and "integer" in kinds else set())
         if found.node is not None and found.node.is_quantity:

@@ -37,6 +37,17 @@ Constant: TypeAlias = tuple[str, Any]
 """A kind and a value: True and 1 differ."""
 
 
+CAPTURED: Final = "captured"
+"""The `code` of text of a template."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dumped:
+    """The `code` of the text of `to_yaml` and `to_json`."""
+
+    value: Type
+
+
 @dataclass(frozen=True, slots=True)
 class Type:
     kinds: frozenset[str] = KINDS
@@ -53,7 +64,12 @@ class Type:
     undefined: Undefined | None = None
     constants: frozenset[Constant] | None = None
     least: int = 0  # items that a list certainly has
-    code: Any = None  # a macro or an imported module
+    code: Any = None  # a macro, an imported module, a let
+
+    @property
+    def is_inserted(self) -> bool:
+        """Whether it is text that may be inserted as entries or items: of a macro, or of `to_yaml`."""
+        return self.code == CAPTURED or isinstance(self.code, Dumped)
 
     @property
     def is_known(self) -> bool:
@@ -201,6 +217,7 @@ def _joined(a: Type, b: Type) -> Type:
         undefined=undefined,
         constants=_both(a, b),
         least=min((each.least for each in lists), default=0),
+        code=a.code if a.code == b.code else CAPTURED if a.is_inserted or b.is_inserted else None,
     )
 
 
