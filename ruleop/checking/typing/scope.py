@@ -37,7 +37,7 @@ _SERVER_SET: Final = ("name", "uid", "creationTimestamp", "resourceVersion", "ge
 
 def resource_names(draft: Draft, kinds: Kinds) -> dict[str, Type]:
     """The custom resource and its parts, and `vars`."""
-    vars_ = of_data(dict(draft.vars), "vars")
+    vars_ = replace(of_data(dict(draft.vars), "vars"), values=UNKNOWN)  # loading reports unknown ones
     crd = kinds.crd(draft.kind)
     node = kinds.node(draft.kind) if crd is not None else None
     metadata = _metadata("metadata", namespaced=crd.namespaced if crd is not None else None)

@@ -151,7 +151,7 @@ class Runner:
         inference = self.inference
         value = inference.used(node.iter, env)
         self._check_loop(node, value)
-        item = items_of(value)
+        item = items_of(value.only({"mapping", "list"})) if value.kinds & {"mapping", "list"} else UNKNOWN
         inner = env.with_names({**_unpacked(node.target, item), "loop": OTHER})
         iterated = node.iter
         inner = (
