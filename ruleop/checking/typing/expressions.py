@@ -468,6 +468,8 @@ def _missing_message(undefined: Undefined, text: str, *, certain: bool) -> str:
         return f"{path} may not exist yet, and `live` does not wait: add `default(...)`"
     if reason == "undesired":
         return f"{path} has no value while `when` of the child is false: test it with `is defined`"
+    if reason == "unserved":
+        return f"{path} has no value where its kind is not served (it is optional): test it with `is defined`"
     base = path or text
     used = f", and {text} needs it" if text and path and text != path and text.startswith(path) else ""
     if certain:

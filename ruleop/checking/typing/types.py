@@ -16,7 +16,9 @@ from ruleop.templating import Origin
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Reason: TypeAlias = Literal["optional", "no-spec", "undesired", "live", "empty", "omit", "later", "unknown", "unset"]
+Reason: TypeAlias = Literal[
+    "optional", "no-spec", "undesired", "unserved", "live", "empty", "omit", "later", "unknown", "unset"
+]
 
 
 @dataclass(frozen=True, slots=True)
