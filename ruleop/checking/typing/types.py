@@ -39,6 +39,8 @@ Constant: TypeAlias = tuple[str, Any]
 """A kind and a value: True and 1 differ."""
 
 
+MODULE: Final = "module"
+"""The `code` of an imported file, whose fields are its macros."""
 CAPTURED: Final = "captured"
 """The `code` of text of a template."""
 
