@@ -25,6 +25,7 @@ _CLEAN: Final = NUMBERS | {"dns_label", "sha256", "regex_replace"}
 _LABEL_KINDS: Final = frozenset({("", "Service"), ("", "Namespace")})
 _FREE_GROUP: Final = "rbac.authorization.k8s.io"
 _IDENTITIES: Final = frozenset({"metadata.name", "metadata.uid"})
+_DERIVE: Final = "derive the name from the CR"
 _LABELS: Final = frozenset({"labels", "matchLabels"})
 _MAKE_ONE: Final = "make one with `dns_label`, or give the field a pattern and a maxLength in the CRD"
 
@@ -42,7 +43,17 @@ def check_object_names(sources: Sources, findings: Findings) -> None:
                 findings.mistake("invalid-name", text, field.site)
         if any(piece.place for field, _, _ in found for piece in field.slots if not _is_of_metadata(piece.node)):
             _check_free_text([(field, rule.what) for field, rule, _ in found], part, sources, findings)
+        _check_random([field for field, _, _ in found if field.path in {_NAME, _NAMESPACE}], part, sources, findings)
         _check_collisions(part, sources, findings)
+
+
+def _check_random(found: list[Field], part: Part, sources: Sources, findings: Findings) -> None:
+    """Loading finds a random function in the name itself, not one behind a variable."""
+    places = sources.random_places(part)
+    for slot in (slot for field in found for slot in field.slots):
+        if slot.place in places:
+            message = f"`{slot.place.expression}` is random, and would name another object each time: {_DERIVE}"
+            findings.mistake("random", message, slot.place.site, word=slot.place.expression, start=part.site)
 
 
 def _check_free_text(found: list[tuple[Field, str]], part: Part, sources: Sources, findings: Findings) -> None:
