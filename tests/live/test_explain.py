@@ -177,7 +177,7 @@ def test_errors_in_the_rules_are_reported_and_the_rest_is_explained(troubled):
     assert status == 0
     assert "childen" in err
     assert "CrashLoopBackOff" in out
-    assert "have mistakes; not shown: which expression" in out
+    assert "have mistakes; not shown: which expression" in " ".join(out.split())
 
 
 @pytest.mark.parametrize("name", ["configmap/a-config", "deploy/a", "pod"])
@@ -304,7 +304,7 @@ def test_an_older_status_is_named(ready_sites):
         ),
     ],
 )
-def test_the_lease_tells_whether_an_operator_runs(ready_sites, spec, sentence):
+def test_the_lease_shows_whether_an_operator_runs(ready_sites, spec, sentence):
     ready_sites.apply(
         "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: ruleop}\nspec: {" + spec + "}\n"
     )
