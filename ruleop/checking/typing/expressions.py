@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from ruleop.rules.check_ids import Code
 
 _LOOKS_AT_MISSING: Final = frozenset({"default", "d", "required"})
+_STEP_CODES: Final[tuple[Code, ...]] = ("unknown-field", "type-mismatch")
+_COMPARE_CODES: Final[tuple[Code, ...]] = ("type-mismatch", "constant-condition")
 _NO_SPEC: Final = (
     "the CRD does not require `spec`, so a custom resource without it fails: add `required: [spec]` to its schema"
 )
@@ -161,8 +163,9 @@ class Inference:
         return found.type
 
     def _report_step(self, node: nodes.Node, found: Lookup, *words: str) -> None:
-        self.report.visit(node)
         problem = found.problem
+        for code in _STEP_CODES:
+            self.report.visit(node, code)
         if problem is None:
             return
         last = words[0].rpartition(".")[2] if words and words[0] else ""
@@ -218,7 +221,16 @@ class Inference:
 
     def condition(self, node: nodes.Node, env: Environment) -> bool | None:
         """Whether a condition holds; None if that depends on the values."""
-        return truth_of(self.used(node, env))
+        value = self.used(node, env)
+        truth = truth_of(value)
+        if isinstance(node, (nodes.Getattr, nodes.Getitem, nodes.Filter)):
+            self.report.visit(node, "constant-condition")
+            if truth is not None:
+                members = sorted(str(each) for _, each in value.constants or ())
+                what = text_of(node) or "this value"
+                why = f"{what} is one of {', '.join(members)}" if len(members) > 1 else f"{what} is {members[0]}"
+                self._report_always(node, truth, f"{why}; compare it with == or !=")
+        return truth
 
     def of_and(self, node: nodes.And, env: Environment) -> Type:
         left = self.used(node.left, env)
@@ -271,20 +283,14 @@ class Inference:
         self, op: str, left: tuple[Type, nodes.Node], right: tuple[Type, nodes.Node], node: nodes.Node
     ) -> bool | None:
         """The result of a comparison, if it is the same for all values."""
-        self.report.visit(node)
+        for each in _COMPARE_CODES:
+            self.report.visit(node, each)
         outcome = operators.comparison(op, left[0], right[0], (text_of(left[1]), text_of(right[1])))
         if outcome.problem is not None:
             code, message = outcome.problem
             words = (text_of(left[1]), text_of(right[1]))
-            self.report.add_if_always(
-                node,
-                code,
-                message,
-                self.source,
-                node.lineno,
-                *words,
-                warn=outcome.is_possible or code != "type-mismatch",
-            )
+            warn = outcome.is_possible or code != "type-mismatch"
+            self.report.add_if_always(node, code, message, self.source, node.lineno, *words, warn=warn)
         return outcome.truth
 
     def _report_outcome(self, problem: Problem | None, node: nodes.BinExpr, *, warn: bool) -> None:
@@ -324,8 +330,7 @@ class Inference:
             found = below(item, name)
             if found.problem is not None:
                 problem = found.problem
-                self.report.visit(node)
-                self.report.add_if_always(node, problem.code, problem.message, self.source, node.lineno, name)
+                self.report.add(problem.code, problem.message, self.source, node.lineno, name)
             return found
 
         def apply(name: str, item: Type) -> Type:
@@ -358,7 +363,7 @@ class Inference:
         return BOOLEAN if truth is None else of_constant(truth)
 
     def _defined(self, node: nodes.Test, value: Type) -> Type:
-        self.report.visit(node)
+        self.report.visit(node, "constant-condition")
         undefined = value.undefined
         if undefined is not None and undefined.reason == "unset":
             return BOOLEAN
@@ -373,7 +378,7 @@ class Inference:
 
     def _report_always(self, node: nodes.Node, truth: bool, why: str) -> None:
         message = f"this is always {str(truth).lower()}: {why}"
-        words = text_of(node.node) if isinstance(node, nodes.Test) else ""
+        words = text_of(node.node) if isinstance(node, (nodes.Test, nodes.Filter)) else text_of(node)
         self.report.add_if_always(node, "constant-condition", message, self.source, node.lineno, words, warn=True)
 
     def _tested(self, node: nodes.Test, value: Type, env: Environment) -> bool | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ruleop.checking.typing import narrowing
 from ruleop.checking.typing.children import BodyChecks
@@ -37,6 +37,10 @@ def check_types(loaded: Loaded, findings: Findings) -> None:
     for watch in loaded.watches:
         WatchTypes(watch, runner, kinds).check()
     report.close()
+
+
+_CONDITIONS: Final = frozenset({"when", "waitFor", "readyWhen", "validate", "apply.ignore"})
+"""The keys whose expressions are tested for truth."""
 
 
 class WatchTypes:
@@ -87,7 +91,12 @@ class WatchTypes:
             return UNKNOWN
         if isinstance(compiled, Expression):
             with self.inference.within(Source(compiled.site)):
-                return self.inference.used(expression_node(self.library, compiled), env)
+                node = expression_node(self.library, compiled)
+                if part.key in _CONDITIONS:
+                    self.inference.condition(node, env)
+                    with self.inference.report.silence():
+                        return self.inference.used(node, env)
+                return self.inference.used(node, env)
         return self.value(part.node, env)
 
     def value(self, node: YamlNode, env: Environment) -> Type:
@@ -207,7 +216,7 @@ class WatchTypes:
         for key in ("template", "object"):
             for part in self._of(key, child):
                 self.run(part, env)
-                self.bodies.objects(part)
+                self.bodies.objects(part, requires=child.strategy != "server-side")
 
     def _assumed(self, part: Part, env: Environment) -> Environment:
         assert isinstance(part.compiled, Expression)
