@@ -10,11 +10,12 @@ from jinja2 import nodes
 
 from ruleop.checking.sources import NUMBERS
 from ruleop.names import MAX_LABEL, MAX_NAME, QUALIFIED, is_label, is_object_name
+from ruleop.schema.table import builtin_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.checking.bodies import Field, Printed
+    from ruleop.checking.bodies import Field, FieldPath, Printed
     from ruleop.checking.sources import IsSource, Path, Sources
     from ruleop.kinds import Kind
     from ruleop.rules import Findings
@@ -26,7 +27,6 @@ _LABEL_KINDS: Final = frozenset({("", "Service"), ("", "Namespace")})
 _FREE_GROUP: Final = "rbac.authorization.k8s.io"
 _IDENTITIES: Final = frozenset({"metadata.name", "metadata.uid"})
 _DERIVE: Final = "derive the name from the CR"
-_LABELS: Final = frozenset({"labels", "matchLabels"})
 _MAKE_ONE: Final = "make one with `dns_label`, or give the field a pattern and a maxLength in the CRD"
 
 
@@ -89,9 +89,18 @@ def _rule(field: Field, kind: Kind) -> _Rule | None:
         if (kind.group, kind.kind) in _LABEL_KINDS:
             return _Rule("name", "-a-z0-9", MAX_LABEL)
         return _Rule("name", "-.a-z0-9", MAX_NAME)
-    if len(field.path) > 1 and field.path[-2] in _LABELS and isinstance(field.path[-1], str):
+    if _is_label(field.path, kind):
         return _Rule("label value", "-._A-Za-z0-9", MAX_LABEL)
     return None
+
+
+def _is_label(path: FieldPath, kind: Kind) -> bool:
+    """Whether a field is the value of a label. Custom kinds may have other things called labels."""
+    if path[-3:-1] == ("metadata", "labels"):
+        return len(path) == 3 or builtin_resource(kind) is not None
+    if path[-2:-1] == ("matchLabels",):
+        return builtin_resource(kind) is not None
+    return path[:-1] == ("spec", "selector") and (kind.group, kind.kind) == ("", "Service")
 
 
 def _literal_mistake(field: Field, rule: _Rule, kind: Kind) -> str:

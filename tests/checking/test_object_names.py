@@ -44,6 +44,11 @@ def test_literal_characters_that_no_name_can_have_are_errors(template, kind, mes
     assert message in found
 
 
+def test_labels_of_a_custom_kind_are_its_own():
+    text = "name: '{{ metadata.name }}'\nspec: {groups: [{rules: [{labels: {severity: 'very bad'}}]}]}"
+    assert names(text, kind="monitoring.coreos.com/v1/PrometheusRule") == []
+
+
 def test_a_name_of_free_text_is_a_warning():
     assert names("name: '{{ metadata.name }}-{{ spec.team }}'") == [
         f"`spec.team` may be any text, and so no valid name: {TO_DO}"
