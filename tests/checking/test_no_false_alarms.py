@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from ruleop.checking import check_project
-from ruleop.rules import ProjectErrors, build_with_sources, load_with_sources
+from ruleop.rules import REFUSED_METADATA, ProjectErrors, build_with_sources, load_with_sources
+from tests.checking.test_desired_objects import MANIFESTS, without_nulls
+from tests.definitions import definition
 from tests.docs.examples import examples
 from tests.projects.snapshots import ROOT
 
@@ -43,3 +46,22 @@ def test_an_example_of_a_page_has_no_findings(page: Path, name: str) -> None:
         return  # a page shows how a mistake is reported
     found = [each for each in check_project(loaded) if each.id != NO_CRD]
     assert [str(each) for each in found] == []
+
+
+def test_a_child_that_the_api_server_accepts_has_no_findings_by_its_schema() -> None:
+    files = {"crds/apps.yaml": definition()}
+    children = {}
+    for number, manifest in enumerate(map(without_nulls, MANIFESTS)):
+        manifest["metadata"] = {"name": f"{number}", **manifest["metadata"]}
+        for name in (*REFUSED_METADATA, "generateName"):
+            manifest["metadata"].pop(name, None)
+        files[f"templates/{number}.yaml"] = "".join(
+            f"{key}: {value if key in ('apiVersion', 'kind') else json.dumps(value)}\n"
+            for key, value in manifest.items()
+        )
+        children[f"c{number}"] = {"template": f"{number}.yaml"}
+    files["watches.yaml"] = json.dumps(
+        [{"group": "example.com", "version": "v1", "kind": "App", "reach": "cluster", "children": children}]
+    )
+    found = check_project(build_with_sources(files, root="/nowhere", environ={}))
+    assert [str(each) for each in found if each.code not in ("name-collision", "runs-again")] == []

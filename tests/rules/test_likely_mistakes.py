@@ -64,4 +64,4 @@ def test_the_path_of_a_field_of_the_pod_is_not_an_expression() -> None:
                 image: metadata.name
                 env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
     """
-    assert [line.split(":")[1] for line in said(watch(text))] == ["14"]
+    assert [line.split(":")[1] for line in said(watch(text))] == ["13"]

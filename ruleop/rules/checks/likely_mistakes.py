@@ -40,10 +40,11 @@ def warn_of_plain_text(parts: Iterable[Part], library: Library, findings: Findin
 
 
 def _field_paths(node: YamlNode) -> Iterator[Site]:
-    """The values of `fieldPath`, by which a container reads fields of its own Pod: metadata.name, spec.nodeName."""
+    """The values of `fieldPath`, by which a container reads fields of its own Pod (spec.nodeName), and the keys of
+    `matchFields`."""
     if isinstance(node.value, dict):
         for key, member in node.value.items():
-            if key == "fieldPath":
+            if key == "fieldPath" or (key == "key" and "operator" in node.value):
                 yield member.site
             yield from _field_paths(member)
     elif isinstance(node.value, list):
