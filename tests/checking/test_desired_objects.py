@@ -123,7 +123,7 @@ def without_nulls(value):
 
 
 @pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda each: f"{each['kind']}-{each['metadata'].get('name', '')}")
-def test_what_the_api_server_accepts_has_no_violation(manifest):
+def test_a_manifest_that_the_api_server_accepts_has_no_violation(manifest):
     project = build_project({"watches.yaml": "watches: []"}, root="/project", environ={})
     assert [str(each) for each in violations(without_nulls(manifest), project)] == []
 
