@@ -26,6 +26,7 @@ from ruleop.errors import RuleopError
 from ruleop.kinds import Kind
 from ruleop.offline.cluster import OfflineKinds, prepare
 from ruleop.rules import Project, ProjectErrors, load_project
+from ruleop.ruletests.admission import Admission
 from ruleop.ruletests.cases import Case, find_files, parse_file
 from ruleop.ruletests.plan_mode import PlanMode
 from ruleop.ruletests.projects import Projects
@@ -200,7 +201,7 @@ def resources(project: Project, samples: Sequence[Path], rng: random.Random) -> 
 
 def rendered(project: Project, resource: dict[str, Any], existing: Sequence[dict[str, Any]]) -> object:
     """Everything that exists once all children are ready, and what is wrong."""
-    world = PlanMode(project, OfflineKinds(project))
+    world = PlanMode(project, OfflineKinds(project), Admission(project))
     for obj in existing:
         world.add(obj)
     world.create(resource)
