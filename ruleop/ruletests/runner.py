@@ -67,7 +67,7 @@ class Runner:
         try:
             return self.projects.load(env)
         except ProjectErrors as errors:
-            message = f"with this env, the project has mistakes: {errors.mistakes[0]}"
+            message = f"{'with this env, ' if env else ''}the project has mistakes: {errors.mistakes[0]}"
             raise CaseError(message, case.table.key_sites.get("env", case.site)) from None
 
 
