@@ -127,10 +127,10 @@ class Mutation:
         return f"{self.template}:{self.line}: {self.before.strip()}  ->  {after}"
 
 
-def mutation(root: Path, rng: random.Random) -> Mutation:
-    """A random mutation of a template that changes its text."""
+def mutation(root: Path, rng: random.Random, *, rules: bool) -> Mutation:
+    """A random mutation of a template that changes its text; with `rules`, of watches.yaml."""
     while True:
-        template = rng.choice(sorted((root / "templates").rglob("*.j2")))
+        template = root / "watches.yaml" if rules else rng.choice(sorted((root / "templates").rglob("*.j2")))
         lines = template.read_text("utf-8").split("\n")
         number = rng.randrange(len(lines))
         line = lines[number]
@@ -289,6 +289,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200, help="mutations that change what is rendered")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rules", action="store_true", help="mutations of watches.yaml instead of templates")
     options = parser.parse_args()
     rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory(prefix="ruleop-mutations-") as folder:
@@ -297,7 +298,7 @@ def main() -> int:
         same, survivors, seen = 0, [], set()
         while sum(found.values()) < options.count:
             example = rng.choice(examples)
-            change = mutation(example.root, rng)
+            change = mutation(example.root, rng, rules=options.rules)
             if (example.name, change) in seen:
                 continue
             seen.add((example.name, change))
