@@ -285,12 +285,12 @@ class Example:
             yield from parse_file(path, path.name, path.read_text("utf-8")).cases
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200, help="mutations that change what is rendered")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rules", action="store_true", help="mutations of watches.yaml instead of templates")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory(prefix="ruleop-mutations-") as folder:
         examples = [Example.at(name, Path(folder), rng) for name in EXAMPLES]
