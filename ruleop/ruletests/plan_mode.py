@@ -174,7 +174,7 @@ class PlanMode:
                 Action(verb_of(each).do, "" if isinstance(each, FinalizerAction) else each.child, each.key)
                 for each in self.cluster.writes
             ),
-            waits=tuple((wait.child, wait.for_what) for wait in found.waits),
+            waits=found.waits,
             errors=tuple(
                 Error(problem.message, problem.child, problem.site)
                 for problem in (*found.problems, *self.admission.problems(found, self.rule))

@@ -222,3 +222,20 @@ def test_an_object_that_the_api_server_would_reject_is_an_error(tmp_path: Path) 
     )
     assert "at templates/web.yaml.j2:15" in failed
     assert expected(tmp_path, "{error: containerPort}", "kinds: [], ") == ""
+
+
+@pytest.mark.parametrize(
+    ("expect", "message"),
+    [
+        ("{absent: [Deploymnet/blog]}", "absent: no child has the kind Deploymnet (did you mean Deployment?)"),
+        ("{children: {Deploymnet/blog: {kind: x}}}", "no child has the kind Deploymnet (did you mean Deployment?)"),
+        ("{children: {web: {spec: {pausd: null}}}}", "children.web: Deployment/blog: spec.pausd: is an unknown field (did you mean paused?)"),
+    ],
+)  # fmt: skip
+def test_what_would_always_hold_fails(tmp_path: Path, expect: str, message: str) -> None:
+    assert message in expected(tmp_path, expect, "kinds: [], ")
+
+
+def test_a_missing_child_has_the_place_that_decides(tmp_path: Path) -> None:
+    closed = expected(tmp_path, "{children: {service: {kind: Service}}}")
+    assert "does not exist: `when` is false\n      at watches.yaml:19:13" in closed
