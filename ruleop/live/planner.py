@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ruleop.engine.cache.watch_specs import child_needs, constant_labels
+from ruleop.engine.cache.watch_specs import child_needs
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.kube.client.errors import ApiError, Problem
@@ -23,14 +23,14 @@ from ruleop.planning.model.marks import PART_OF
 from ruleop.planning.rendering.scope import labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from ruleop.labels import Requirement
     from ruleop.live.kinds import LiveKinds
     from ruleop.live.operator import Operator
     from ruleop.live.reader import Reader
     from ruleop.planning.model.targets import Target
-    from ruleop.rules import Observe, Rule
+    from ruleop.rules import Rule
 
 BATCH: Final = 100
 """Custom resources that are planned together. The selector of their children must fit into the line of a request: some
@@ -38,6 +38,9 @@ proxies accept no more than 4 KiB."""
 
 SINGLE: Final = 8
 """Objects of one kind that are read one by one. More are read as a list."""
+
+TOGETHER: Final = 40
+"""Selectors that are joined to one: the value of a label may be long."""
 
 MAX_ROUNDS: Final = 20
 """How often a pass is planned again with more objects. Each round reads what the one before asked for."""
@@ -73,7 +76,9 @@ class _Pending:
 class LivePlanner:
     def __init__(self, reader: Reader, kinds: LiveKinds, operator: Operator, rules: Sequence[Rule]) -> None:
         self.reader, self.kinds, self.operator, self.rules = reader, kinds, operator, tuple(rules)
+        self.namespace = ""  # that of all custom resources; empty: they may be anywhere
         self.objects = LiveObjects()  # of the last batch
+        self._keys: dict[Kind, set[ObjectKey]] = {}
 
     async def plan(self, resources: Iterable[Object]) -> list[LivePass]:
         """Plans some custom resources, at most `BATCH`. Raises ApiError."""
@@ -169,25 +174,28 @@ class LivePlanner:
             missing[kind].append(key)
         self.objects.unread.clear()
         await asyncio.gather(*(self._read_objects(kind, keys) for kind, keys in missing.items()))
-        selected: dict[Kind, dict[Target, Observe]] = defaultdict(dict)
+        selected: dict[Kind, set[Target]] = defaultdict(set)
         for each in rest:
             new = _selectors(each.plan) - each.targets if each.plan is not None else set()
             each.targets |= new
             for observe in each.rule.observe.values():
                 for target in new:
                     if observe.selector is not None and observe.kind.versionless == target.kind:
-                        selected[observe.kind][target] = observe
+                        selected[observe.kind].add(target)
         await asyncio.gather(*(self._read_selected(kind, targets) for kind, targets in selected.items()))
 
     async def _read_objects(self, kind: Kind, keys: Sequence[ObjectKey]) -> None:
         try:
-            if len(keys) <= SINGLE:
-                found = await asyncio.gather(*(self.reader.get(kind, key) for key in keys))
-                for key, obj in zip(keys, found, strict=True):
+            existing = await self._existing(kind, keys)
+            for key in set(keys).difference(existing):
+                self.objects.add(kind, key, None)
+            if len(existing) <= SINGLE:
+                found = await asyncio.gather(*(self.reader.get(kind, key) for key in existing))
+                for key, obj in zip(existing, found, strict=True):
                     self.objects.add(kind, key, obj)
                 return
-            missing = set(keys)
-            namespaces = {key.namespace for key in keys}
+            missing = set(existing)
+            namespaces = {key.namespace for key in missing}
             async for page in self.reader.pages(kind, namespaces.pop() if len(namespaces) == 1 else ""):
                 for obj in page:
                     if (key := ObjectKey.of(obj)) in missing:
@@ -200,22 +208,30 @@ class LivePlanner:
             for key in keys:
                 self.objects.add(kind, key, None)
 
-    async def _read_selected(self, kind: Kind, targets: Mapping[Target, Observe]) -> None:
-        """The objects of selectors: with a list for each while they are few, else with one for all."""
+    async def _existing(self, kind: Kind, keys: Sequence[ObjectKey]) -> Sequence[ObjectKey]:
+        """Those of the keys that are worth a request: all while they are few, else those of existing objects. Most of
+        what many custom resources ask for is about to be created."""
+        if len(keys) <= SINGLE:
+            return keys
+        if kind not in self._keys:
+            namespaces = {key.namespace for key in keys}
+            is_inside = self.namespace and namespaces == {self.namespace}
+            self._keys[kind] = await self.reader.keys(kind, self.namespace if is_inside else "")
+        return [key for key in keys if key in self._keys[kind]]
+
+    async def _read_selected(self, kind: Kind, targets: Collection[Target]) -> None:
+        """The objects of selectors: with a list for each while they are few, else with a list for several."""
+        each_alone = len(targets) <= SINGLE
+        groups = [[each] for each in targets] if each_alone else list(_chunks(sorted(targets, key=repr), TOGETHER))
         try:
-            if len(targets) <= SINGLE:
-                await asyncio.gather(*(self._read_target(kind, each, selector_of(each), [each]) for each in targets))
-                return
-            for labels in {constant_labels(observe.selector) for observe in targets.values()}:
-                same = [each for each, observe in targets.items() if constant_labels(observe.selector) == labels]
-                namespaces = {each.namespace for each in same}
-                scope = replace(same[0], namespace=namespaces.pop() if len(namespaces) == 1 else None)
-                await self._read_target(kind, scope, labels, same)
+            await asyncio.gather(*(self._read_targets(kind, group) for group in groups))
         except ApiError as error:
             self._forbid(kind, error)
 
-    async def _read_target(self, kind: Kind, scope: Target, labels: str, targets: Sequence[Target]) -> None:
-        async for page in self.reader.pages(kind, scope.namespace or "", labels=labels):
+    async def _read_targets(self, kind: Kind, targets: Sequence[Target]) -> None:
+        namespaces = {each.namespace or "" for each in targets}
+        namespace = namespaces.pop() if len(namespaces) == 1 else ""
+        async for page in self.reader.pages(kind, namespace, labels=common_selector(targets)):
             for obj in page:
                 if any(target.matches(labels_of(obj)) for target in targets):
                     self.objects.add_selected(kind, obj)
@@ -229,9 +245,23 @@ def _selectors(planned: Plan) -> set[Target]:
     return {target for target in planned.watches if target.name is None}
 
 
-def selector_of(target: Target) -> str:
-    """The label selector of a target, as the API writes it."""
-    return ",".join([*(f"{key}={value}" for key, value in target.labels), *_terms(target.requirements)])
+def common_selector(targets: Sequence[Target]) -> str:
+    """A label selector that selects at least the objects of all these targets, as the API writes it."""
+    values: dict[str, set[str]] = {}
+    for target in targets:
+        for key, value in target.labels:
+            values.setdefault(key, set()).add(value)
+    keys = [key for key in sorted(values) if all(key in dict(target.labels) for target in targets)]
+    shared = set.intersection(*(set(target.requirements) for target in targets))
+    return ",".join([*(_term(key, values[key]) for key in keys), *_terms(sorted(shared, key=repr))])
+
+
+def _term(key: str, values: set[str]) -> str:
+    return f"{key}={next(iter(values))}" if len(values) == 1 else f"{key} in ({','.join(sorted(values))})"
+
+
+def _chunks(items: Sequence[Target], size: int) -> Iterator[Sequence[Target]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def _terms(requirements: Iterable[Requirement]) -> Iterator[str]:

@@ -137,9 +137,12 @@ def test_the_requests_do_not_grow_with_the_custom_resources(sites):
     for number in range(20):
         sites.apply(site(f"few-{number}"))
     few = count()
-    for number in range(60):
+    for number in range(20):
         sites.apply(site(f"more-{number}"))
     assert count() == few
+    for number in range(40):
+        sites.apply(site(f"many-{number}"))
+    assert count() == few + 1, "the selectors of their pods are too long for one request"
 
 
 def test_more_than_one_page_and_one_batch(sites, monkeypatch):
