@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 WITHOUT_RULES = "not shown: which expression each child waits for, and what the next reconcile would do"
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, example="ruleop explain App/app-sample -n default")
 @click.argument("names", nargs=-1, metavar="KIND/NAME")
 @cluster_options
 @project_options
@@ -42,8 +42,6 @@ def command(folder: str, env_files: tuple[str, ...], names: tuple[str, ...], out
     named as for kubectl. The rules are those of the current folder or of -C; without any, only what the cluster says
     is shown. Exit status 0: explained, whether it is ready or not. 1: it does not exist, or cannot be read. 2: wrong
     usage, or the cluster cannot be used.
-
-    Example: ruleop explain App/app-sample -n default
     """
     if not names:
         raise UsageError("name the custom resource to explain: KIND/NAME")

@@ -68,6 +68,25 @@ class Passes:
     )  # the API server would reject these
     unruled: list[ObjectKey] = field(default_factory=list)  # of a watched kind, but not selected by any rule
 
+    @property
+    def failed(self) -> bool:
+        return bool(self.refused or self.unruled or any(each.plan.problems for each in self.planned))
+
+    def unplanned(self) -> dict[str, Any]:
+        """The custom resources without a plan, as plain JSON."""
+        refused = [
+            {
+                **_named(key),
+                "findings": [{"field": finding.location, "message": finding.message} for finding in findings],
+            }
+            for key, findings in self.refused
+        ]
+        return {"refused": refused, "unmatched": [_named(key) for key in self.unruled]}
+
+
+def _named(key: ObjectKey) -> dict[str, str]:
+    return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
+
 
 def load_for_planning(folder: str, env_files: Sequence[str]) -> tuple[Folder, Project]:
     """Loads the project. Raises UsageError after printing its mistakes."""

@@ -20,10 +20,8 @@ from ruleop.report.plan_text import Line, as_json, show
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ruleop.kinds import ObjectKey
 
-
-@click.command(cls=Command)
+@click.command(cls=Command, example="ruleop plan --live --all")
 @click.argument("names", nargs=-1, metavar="[KIND[/NAME]]")
 @partial(pass_options, required=False)
 @project_options
@@ -41,8 +39,6 @@ def command(folder: str, env_files: tuple[str, ...], output: str, **flags: Any) 
     With --live, the objects are read from the cluster: for KIND/NAME, for the resources of -f as they would be once
     applied, for all of a KIND, or for --all, which summarises how many would change and what. Exit status 0: the plan
     has no errors. 1: the plan has errors. 2: wrong usage, the project has mistakes, or the cluster cannot be used.
-
-    Example: ruleop plan --live --all
     """
     found = _planned(folder, env_files, flags)
     return _print_summary(found, output) if isinstance(found, ChangeSummary) else _print_passes(found, output)
@@ -77,29 +73,11 @@ def _print_summary(summary: ChangeSummary, output: str) -> int:
 
 def _print_passes(passes: Passes, output: str) -> int:
     if output == "json":
-        print_text(_document(passes))
+        plans = [as_json(planned.plan, planned.resource) for planned in passes.planned]
+        print_text(json_document({"plans": plans, **passes.unplanned()}))
     else:
         lines: list[Line] = []
         for planned in passes.planned:
             lines += [(), *show(planned.plan, planned.resource, passes.kinds, place=passes.folder.place)]
         print_lines(lines[1:])
-    return NO if passes.refused or passes.unruled or any(planned.plan.problems for planned in passes.planned) else DONE
-
-
-def _document(passes: Passes) -> str:
-    document = {
-        "plans": [as_json(planned.plan, planned.resource) for planned in passes.planned],
-        "refused": [
-            {
-                **_named(key),
-                "findings": [{"field": finding.location, "message": finding.message} for finding in findings],
-            }
-            for key, findings in passes.refused
-        ],
-        "unmatched": [_named(key) for key in passes.unruled],
-    }
-    return json_document(document)
-
-
-def _named(key: ObjectKey) -> dict[str, str]:
-    return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
+    return NO if passes.failed else DONE

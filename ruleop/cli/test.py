@@ -60,7 +60,7 @@ class Options:
         return bool(self.part or self.first or self.files)
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, example="ruleop test -k replicas --junit results.xml")
 @click.argument("files", nargs=-1, metavar="[FILES]...")
 @project_options
 @click.option("-k", "part", default="", metavar="TEXT", help="Run only cases whose file or name contains this text.")
@@ -78,8 +78,6 @@ def command(watch: bool, **flags: Any) -> int:
     FILES are test files or folders; by default, all *.test.yaml below the project's folder. Each case plans a custom
     resource as the operator would, without a cluster, and compares the result. Exit status 0: all cases passed. 1: some
     failed. 2: wrong usage, no tests, or the project has mistakes.
-
-    Example: ruleop test -k replicas
     """
     options = Options(**flags)
     if not watch:

@@ -352,17 +352,33 @@ def as_json(plan: Plan, resource: Object) -> dict[str, Any]:
     """The plan as plain JSON. Changes are RFC 6902 patches of the live objects; values of Secrets are masked."""
     plan = with_masked_texts(plan)
     return {
-        "resource": {**_identity(plan.resource), "uid": plan.uid},
-        "rule": plan.rule,
+        **_whose_json(plan),
         "quiet": plan.quiet,
         "actions": [_action_json(action, masks_of(plan)) for action in plan.actions],
         "children": [_child_json(child) for child in plan.children],
-        "waits": [{"child": wait.child, "for": wait.for_what, "site": site_json(wait.site)} for wait in plan.waits],
-        "problems": [_problem_json(problem) for problem in plan.problems],
+        **_obstructions_json(plan),
         "status": _status_json(plan, resource),
         "conditions": [each.as_json() for each in plan.conditions or ()],
         "events": [{"type": event.type, "reason": event.reason, "message": event.message} for event in plan.events],
         "requeueAfter": _requeue_json(plan.requeue_after),
+    }
+
+
+def rendered_as_json(plan: Plan) -> dict[str, Any]:
+    """The children as rendered, in apply order, and why others are missing. Values of Secrets in them are not masked:
+    they can be applied."""
+    objects = [{"child": child, "template": template, "object": obj} for child, template, obj in plan.rendered]
+    return {**_whose_json(plan), "objects": objects, **_obstructions_json(with_masked_texts(plan))}
+
+
+def _whose_json(plan: Plan) -> dict[str, Any]:
+    return {"resource": {**_identity(plan.resource), "uid": plan.uid}, "rule": plan.rule}
+
+
+def _obstructions_json(plan: Plan) -> dict[str, Any]:
+    return {
+        "waits": [{"child": wait.child, "for": wait.for_what, "site": site_json(wait.site)} for wait in plan.waits],
+        "problems": [_problem_json(problem) for problem in plan.problems],
     }
 
 
@@ -491,4 +507,4 @@ def site_json(site: Site | None) -> dict[str, Any] | None:
     return None if site is None else {"path": site.path, "line": site.line, "column": site.column}
 
 
-__all__ = ["Line", "Place", "Span", "Tone", "as_json", "json_patch", "show", "text_of"]
+__all__ = ["Line", "Place", "Span", "Tone", "as_json", "json_patch", "rendered_as_json", "show", "text_of"]

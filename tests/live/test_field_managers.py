@@ -72,7 +72,7 @@ def test_a_field_that_another_manager_took_is_changed():
     assert found["spec.replicas"].managers[0].time == "2026-01-01T00:05:00Z"
 
 
-def test_of_several_managers_the_latest_is_first():
+def test_the_latest_of_several_managers_is_first():
     other = entry("helm", {"f:spec": {"f:replicas": {}}}, "2026-01-01T00:05:00Z", "Apply")
     found = {each.path: each for each in managed_fields(obj(entry("ruleop", OWN), other))}
     assert [each.name for each in found["spec.replicas"].managers] == ["helm", "ruleop"]
