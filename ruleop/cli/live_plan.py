@@ -112,7 +112,7 @@ class _LivePlan:
         return prepare_document(passes, self.project, document, known)
 
     async def _planned(self, cluster: LiveCluster, passes: Passes, resources: Sequence[Object]) -> Passes:
-        for each in await cluster.planner(self.project.rules).plan(resources):
+        for each in await cluster.planner(self.project).plan(resources):
             if each.rule is None:
                 passes.unruled.append(each.key)
                 print_diagnostics(found.mistake(str(each.key), NOT_SELECTED, warning=True))
@@ -124,7 +124,7 @@ class _LivePlan:
 
     async def _summary(self, cluster: LiveCluster, kinds: Any) -> ChangeSummary:
         summary = ChangeSummary()
-        async for each in all_passes(cluster.planner(self.project.rules), kinds, self.access.namespace):
+        async for each in all_passes(cluster.planner(self.project), kinds, self.access.namespace):
             _add(summary, each, cluster)
         return summary
 

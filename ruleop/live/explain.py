@@ -102,7 +102,7 @@ class Explainer:
         if self.project is not None:
             rule = choose_rule(self.project.rules, live)
             if rule is not None:
-                planner = self.cluster.planner(self.project.rules)
+                planner = self.cluster.planner(self.project)
                 (planned,) = await planner.plan([live])
                 if planned.error:
                     self.notes.append(f"the next reconcile cannot be planned: {planned.error}")

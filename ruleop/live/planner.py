@@ -13,6 +13,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from ruleop.checking.desired_objects import with_violations
 from ruleop.engine.cache.watch_specs import child_needs
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from ruleop.live.operator import Operator
     from ruleop.live.reader import Reader
     from ruleop.planning.model.targets import Target
-    from ruleop.rules import Rule
+    from ruleop.rules import Project, Rule
 
 BATCH: Final = 100
 """Custom resources that are planned together. The selector of their children must fit into the line of a request: some
@@ -74,8 +75,8 @@ class _Pending:
 
 
 class LivePlanner:
-    def __init__(self, reader: Reader, kinds: LiveKinds, operator: Operator, rules: Sequence[Rule]) -> None:
-        self.reader, self.kinds, self.operator, self.rules = reader, kinds, operator, tuple(rules)
+    def __init__(self, reader: Reader, kinds: LiveKinds, operator: Operator, project: Project) -> None:
+        self.reader, self.kinds, self.operator, self.project = reader, kinds, operator, project
         self.namespace = ""  # that of all custom resources; empty: they may be anywhere
         self.objects = LiveObjects()  # of the last batch
         self._keys: dict[Kind, set[ObjectKey]] = {}
@@ -93,11 +94,18 @@ class LivePlanner:
                 break
             await self._read_missing(rest)
         planned = iter(pending)
-        return [_result(next(planned)) if rule is not None else LivePass(each, None) for each, rule in chosen]
+        return [self._result(next(planned)) if rule is not None else LivePass(each, None) for each, rule in chosen]
+
+    def _result(self, each: _Pending) -> LivePass:
+        """With what the API server would refuse of the desired objects; of those that exist unchanged, nothing."""
+        found = each.plan
+        if found is not None and found.actions:
+            found = with_violations(found, each.rule, self.project)
+        return LivePass(each.resource, each.rule, found, each.error)
 
     async def _with_rule(self, resource: Object) -> tuple[Object, Rule | None]:
         """The rule of a custom resource, which is read again if its rule names another version of the kind."""
-        rule = choose_rule(self.rules, resource)
+        rule = choose_rule(self.project.rules, resource)
         if rule is None or rule.kind == Kind.of(resource):
             return resource, rule
         return await self.reader.get(rule.kind, ObjectKey.of(resource)) or resource, rule
@@ -235,10 +243,6 @@ class LivePlanner:
             for obj in page:
                 if any(target.matches(labels_of(obj)) for target in targets):
                     self.objects.add_selected(kind, obj)
-
-
-def _result(each: _Pending) -> LivePass:
-    return LivePass(each.resource, each.rule, each.plan, each.error)
 
 
 def _selectors(planned: Plan) -> set[Target]:

@@ -219,3 +219,14 @@ def test_a_cluster_that_does_not_answer_is_an_error(sites):
     assert status == 2
     assert "127.0.0.1" in err
     sites.cluster.start()
+
+
+def test_a_value_that_the_api_server_would_refuse_is_an_error(ready_sites):
+    ready_sites.edit("templates/web.yaml.j2", "replicas: 2", 'replicas: "{{ spec.page }}"')
+    status, out, _ = ready_sites.run("plan", "--live", "--all")
+    assert status == 1
+    (problem,) = [line for line in out.splitlines() if line.startswith("!")]
+    assert problem.startswith("! web: templates/web.yaml.j2:")
+    assert "Deployment/a: spec.replicas: must be an integer" in problem
+    assert problem.endswith("  in 3: Site default/a, Site default/b, Site other/c")
+    assert out.endswith("3 of 3 would change, 3 with errors.\n")
