@@ -21,10 +21,11 @@ from ruleop.live.objects import LiveObjects
 from ruleop.live.owners import find_owner
 from ruleop.live.pods import unready_pods
 from ruleop.planning import Owner, State, choose_rule
+from ruleop.planning.changes.masks import NO_MASKS
 from ruleop.planning.child.blocking import is_wait_of
 from ruleop.planning.model.marks import PART_OF
 from ruleop.report.explanation import Blocker, ExplainedObject, Explanation
-from ruleop.report.plan_text import Tone, with_masked_texts
+from ruleop.report.plan_text import Tone, masks_of, with_masked_texts
 from ruleop.report.tree import Node, resource_node
 from ruleop.rules import MAX_CRD_BYTES, read_regular
 
@@ -58,18 +59,21 @@ class Explainer:
         live = await self._resource(kind, name)
         key = ObjectKey.of(live)
         found = await self._found(live)
-        objects = await self._with_pods(list(explained_objects(found)), found)
+        masks = masks_of(found.plan) if found.plan is not None else NO_MASKS
+        objects = [each.masked(masks.text) for each in await self._with_pods(list(explained_objects(found)), found)]
+        events = [replace(each, message=masks.text(each.message)) for each in await self._events(key, objects)]
         plan = with_masked_texts(found.plan) if found.plan is not None else None
+        resource = {**found.resource, "status": masks.all(found.resource.get("status") or {})}
         return Explanation(
-            resource=found.resource,
-            tree=_tree(found.resource, objects),
+            resource=resource,
+            tree=_tree(resource, objects),
             kinds=self.cluster.kinds,
             now=self.now,
             rule=found.rule.title if found.rule is not None else "",
             objects=tuple(objects),
             blockers=tuple(self._blockers(plan)) if plan is not None else (),
             problems=tuple(f"{each.child}: {each.message}" for each in plan.problems) if plan is not None else (),
-            events=tuple(await self._events(key, objects)),
+            events=tuple(events),
             plan=found.plan,
             operator=await self._operator(),
             notes=tuple(self.notes),

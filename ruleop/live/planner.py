@@ -19,6 +19,7 @@ from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.live.objects import LiveObjects
+from ruleop.names import RESERVED_PREFIX
 from ruleop.planning import Observed, Owner, Plan, choose_rule, plan
 from ruleop.planning.model.marks import PART_OF
 from ruleop.planning.rendering.scope import labels_of
@@ -118,7 +119,7 @@ class LivePlanner:
             objects=self.objects,
             kinds=self.kinds,
             now=dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            finalizer=self.operator.finalizer,
+            finalizer=self._finalizer(each.resource),
             retired=self.operator.entry(each.rule.kind.versionless).conditions
             - {condition.type for condition in each.rule.conditions},
             namespace_terminating=terminating,
@@ -131,6 +132,12 @@ class LivePlanner:
             return False
         asked, self.objects.unread = self.objects.unread, before | self.objects.unread
         return bool(asked or self.kinds.unread or _selectors(each.plan) - each.targets)
+
+    def _finalizer(self, resource: Object) -> str:
+        """That of the operator, or of the one that has set its own on the custom resource."""
+        own = self.operator.finalizer
+        found = [each for each in resource["metadata"].get("finalizers") or () if each.startswith(RESERVED_PREFIX)]
+        return found[0] if len(found) == 1 else own
 
     def _is_namespace_terminating(self, resource: Object) -> bool:
         metadata = resource["metadata"]

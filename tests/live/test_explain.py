@@ -330,3 +330,17 @@ def test_an_object_of_a_child_that_waits_stays_as_it_is(shops):
     assert "├─ ConfigMap a-new  missing: is about to be created" in tree
     assert "└─ ConfigMap a-cert  not desired: will be deleted  (ruleop, now)" in tree
     assert not any("a-cert" in line for line in section(out, "Why it is not ready"))
+
+
+def test_events_and_statuses_do_not_show_a_value_of_a_secret(troubled):
+    troubled.apply("apiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData: {password: swordfish-77}\n")
+    about = "{apiVersion: example.com/v1, kind: Shop, namespace: default, name: a}"
+    troubled.apply(
+        "apiVersion: v1\nkind: Event\nmetadata: {name: a.1, namespace: default}\ntype: Warning\nreason: Leak\n"
+        f"message: the password is swordfish-77\ninvolvedObject: {about}\n"
+    )
+    for output in ("text", "json"):
+        status, out, _ = troubled.run("explain", "Shop/a", "-o", output)
+        assert status == 0
+        assert "the password is ***" in out
+        assert "swordfish" not in out

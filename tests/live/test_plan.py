@@ -230,3 +230,15 @@ def test_a_value_that_the_api_server_would_refuse_is_an_error(ready_sites):
     assert "Deployment/a: spec.replicas: must be an integer" in problem
     assert problem.endswith("  in 3: Site default/a, Site default/b, Site other/c")
     assert out.endswith("3 of 3 would change, 3 with errors.\n")
+
+
+def test_the_finalizer_of_an_operator_with_another_name_is_kept(ready_sites):
+    ready_sites.apply(site("a").replace("name: a,", "name: a, finalizers: [ruleop.dev/other],"))
+    ready_sites.edit("watches.yaml", "  children:", "  reach: cluster\n  children:")
+    ready_sites.edit("templates/config.yaml.j2", 'config"}', 'config", namespace: other}')
+    status, out, _ = ready_sites.run("plan", "--live", "Site/a")
+    assert status == 0
+    assert "+ create ConfigMap/other/a-config" in out
+    assert "finalizer" not in out
+    _, out, _ = ready_sites.run("plan", "--live", "Site/b")
+    assert "+ add the finalizer ruleop.dev/ruleop to Site/b" in out
