@@ -134,7 +134,7 @@ class LivePlanner:
         return bool(asked or self.kinds.unread or _selectors(each.plan) - each.targets)
 
     def _finalizer(self, resource: Object) -> str:
-        """That of the operator, or of the one that has set its own on the custom resource."""
+        """That of the operator, or the finalizer that an operator of another name has set."""
         own = self.operator.finalizer
         found = [each for each in resource["metadata"].get("finalizers") or () if each.startswith(RESERVED_PREFIX)]
         return found[0] if len(found) == 1 else own
