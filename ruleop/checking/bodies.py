@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import nodes
@@ -68,7 +69,7 @@ def _slots_in(pieces: Iterable[str | Printed]) -> Iterator[Printed]:
             yield from _slots_in(piece.captured or ())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Body:
     """One document. Its strings and keys contain marks, which `pieces` replaces."""
 
@@ -95,8 +96,9 @@ class Body:
         match = SPREAD.fullmatch(text)
         return self.printed[int(match[1])] if match else None
 
-    def fields(self) -> Iterator[Field]:
-        yield from self._fields(self.document, ())
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(self._fields(self.document, ()))
 
     def _fields(self, node: YamlNode, path: FieldPath) -> Iterator[Field]:
         value = node.value
@@ -441,13 +443,16 @@ class _Place:
         self.lines = layout.text.split("\n")
         self.sites = layout.sites()
         self.library = library
+        self.written: dict[str, list[str]] = {}  # the lines of the files
 
     def of(self, line: int, column: int) -> Site:
         site = self.sites[line - 1] if line <= len(self.sites) else None
         if site is None:
             return Site("")
-        name = site.path.removeprefix(self.library.prefix)
-        source = self.library.texts.get(name, "").split("\n")
+        source = self.written.get(site.path)
+        if source is None:
+            name = site.path.removeprefix(self.library.prefix)
+            source = self.written[site.path] = self.library.texts.get(name, "").split("\n")
         text = self.lines[line - 1]
         if not 0 < site.line <= len(source):
             return site

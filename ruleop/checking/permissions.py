@@ -1,6 +1,6 @@
 """Compares the verbs that the rules need with the roles of a manifest.
 
-The roles are taken together, whoever they are bound to and wherever they hold. An entry with resourceNames does not
+The roles are taken together, with any subject and in any namespace. An entry with resourceNames does not
 count: the operator lists objects, and does not know their names before.
 """
 

@@ -19,7 +19,7 @@ PROJECTS = sorted(
     for pattern in ("watches.yaml", "examples/*/watches.yaml", "tests/projects/*/watches.yaml")
     for file in ROOT.glob(pattern)
 )
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
+PAGES = [*(page for page in sorted((ROOT / "docs").glob("*.md")) if page.stem != "checks"), ROOT / "README.md"]
 EXAMPLES = [
     pytest.param(page, name, id=f"{page.stem}-{name}")
     for page in PAGES

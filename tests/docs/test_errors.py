@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import html
 import re
-from typing import get_args
 
 import pytest
 
-from ruleop.rules.findings import Code
 from tests.docs.messages import ROOMS, ROOT, Message, complaints, constants, messages
 
 PAGE = ROOT / "docs" / "errors.md"
@@ -66,8 +64,3 @@ def test_every_entry_belongs_to_a_message() -> None:
 def test_every_warning_and_error_of_the_log_has_an_entry() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert [event for event in complaints() if f"`{event}`" not in text] == []
-
-
-def test_every_code_is_on_the_page() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    assert [code for code in get_args(Code) if f"`{code}`" not in text] == []

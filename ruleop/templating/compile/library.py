@@ -222,7 +222,7 @@ class Library:
         tree = self._written.get(name)
         if tree is None:
             path = self.prefix + name
-            tree = self._written[name] = self._parse(self.texts[name], path)
+            tree = self._written[name] = self.environment._parse(self.texts[name], path, path)  # noqa: SLF001 - `parse` would rewrite the errors
             attach_places(tree, self.environment.printed(), path)
         return tree
 
@@ -231,13 +231,10 @@ class Library:
         return [self.written_tree(name) for name in sorted(self._closure(names))]
 
     def written_string(self, text: str, site: Site) -> nodes.Template:
-        """The same of a string of watches.yaml."""
+        """The same of a string of watches.yaml that was loaded before."""
         if (text, site) in self._written_strings:
             return self._written_strings[text, site]
-        try:
-            tree = self._parse(text, site.path)
-        except RuleErrors as errors:
-            raise RuleErrors([RuleError(error.message, site) for error in errors.mistakes]) from None
+        tree = self.environment._parse(text, site.path, site.path)  # noqa: SLF001 - `parse` would rewrite the errors
         printed = self.environment.printed()
         for expression in printed:
             expression.alone = False
