@@ -10,7 +10,7 @@ import asyncio
 import datetime as dt
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
@@ -22,25 +22,28 @@ from ruleop.live.objects import LiveObjects
 from ruleop.live.owners import find_owner
 from ruleop.live.pods import unready_pods
 from ruleop.planning import Owner, State, choose_rule
+from ruleop.planning.changes.writes import changes
 from ruleop.planning.child.apply import record_of
 from ruleop.planning.child.blocking import is_wait_of
 from ruleop.planning.model.actions import FinalizerAction
-from ruleop.planning.model.marks import PART_OF, claim_on
+from ruleop.planning.model.conditions import condition_of
+from ruleop.planning.model.marks import PART_OF, claim_on, is_paused
 from ruleop.report.explanation import Blocker, ExplainedObject, Explanation
-from ruleop.report.plan_text import Tone, with_masked_texts
+from ruleop.report.plan_text import Tone, masks_of, with_masked_texts
 from ruleop.report.tree import Node, child_node, resource_node
 from ruleop.rules import MAX_CRD_BYTES, read_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ruleop.errors import Site
     from ruleop.live.cluster import LiveCluster
-    from ruleop.planning import ChildReport, ObjectReport, Plan
+    from ruleop.planning import Action, ChildReport, ObjectReport, Plan
     from ruleop.report.explanation import Occurrence
     from ruleop.rules import Project
 
 LEASE: Final = Kind("coordination.k8s.io", "v1", "Lease")
+STALE_LEASE: Final = dt.timedelta(minutes=1)  # a leader renews it every few seconds
 _WORDS: Final = {
     State.READY: "ready",
     State.PROGRESSING: "not ready",
@@ -168,8 +171,7 @@ class Explainer:
                 yield self._absent_child(report, found)
             for each in report.objects:
                 seen.add(each.key)
-                assert plan is not None
-                yield _desired(report, each, found.objects.find(each.key), plan)
+                yield self._desired(report, each, found)
         owner = Owner.of(found.resource)
         for obj in found.objects.children(owner.part_of):
             key = ObjectKey.of(obj)
@@ -185,6 +187,27 @@ class Explainer:
         kind = kinds.pop() if len(kinds) == 1 else GroupKind("", "")
         key = ObjectKey(*kind, found.resource["metadata"].get("namespace") or "", "")
         return ExplainedObject(key, _WORDS[report.state], _message(report.message), report.id, exists=False)
+
+    def _desired(self, report: ChildReport, each: ObjectReport, found: _Found) -> ExplainedObject:
+        assert found.plan is not None
+        assert found.objects is not None
+        live, plan = found.objects.find(each.key), found.plan
+        state, message = _WORDS[each.state], _message(each.message)
+        if live is None:
+            missing = "missing" if each.state is State.PROGRESSING else state
+            return ExplainedObject(each.key, missing, message, report.id, exists=False)
+        action = next((one for one in plan.actions if _is_on(one, each.key)), None)
+        is_stopped = is_paused(found.resource) and each.message.startswith("is not ")
+        if each.state is State.READY or (each.state is State.PROGRESSING and (action is not None or is_stopped)):
+            node = child_node(live)
+            failed = report.id in _failed_children(found.resource)
+            more = "its last change failed" if failed else "will be changed" if action is not None else ""
+            more = "will not be changed while the CR is paused" if is_stopped else more
+            state, message = node.state, "; ".join(filter(None, (node.message, more if action or is_stopped else "")))
+        elif each.state is State.WAITING:
+            message = f"its update waits for {message}"
+        planned = changes(action, self.cluster.kinds, masks_of(plan)) if action is not None else []
+        return _of_live(live, state, message, report.id, [change.path for change in planned])
 
     async def _with_pods(self, objects: Sequence[ExplainedObject], found: _Found) -> list[ExplainedObject]:
         assert found.objects is not None
@@ -258,13 +281,15 @@ class Explainer:
             lease = await self.reader.get(LEASE, key)
         except ApiError:
             return ""
-        spec = (lease or {}).get("spec") or {}
+        spec: Mapping[str, Any] = (lease or {}).get("spec") or {}
         holder, renewed = spec.get("holderIdentity"), str(spec.get("renewTime") or "")[:19]
         if lease is None:
             return ""
         if not holder:
             return f"no operator holds the Lease {operator.namespace}/{operator.name}: is it running?"
-        return f"{holder} holds the Lease {operator.namespace}/{operator.name}, renewed at {renewed}Z"
+        age = dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(f"{renewed}Z") if renewed else dt.timedelta.max
+        late = ": is it running?" if age > STALE_LEASE else ""
+        return f"{holder} holds the Lease {operator.namespace}/{operator.name}, renewed at {renewed}Z{late}"
 
 
 # -- single objects ----------------------------------------------------------------------------------------------------
@@ -276,21 +301,6 @@ def _message(text: str) -> str:
     return "waitFor is not true" if text.startswith(("waits for waitFor: ", "waitFor: ")) else text
 
 
-def _desired(report: ChildReport, each: ObjectReport, live: Object | None, plan: Plan) -> ExplainedObject:
-    state, message = _WORDS[each.state], _message(each.message)
-    if live is None:
-        missing = "missing" if each.state is State.PROGRESSING else state
-        return ExplainedObject(each.key, missing, message, report.id, exists=False)
-    acts = any(not isinstance(action, FinalizerAction) and action.key == each.key for action in plan.actions)
-    if each.state is State.READY or (each.state is State.PROGRESSING and acts):
-        node = child_node(live)
-        more = "will be changed" if acts else ""
-        state, message = node.state, "; ".join(filter(None, (node.message, more)))
-    elif each.state is State.WAITING:
-        message = f"its update waits for {message}"
-    return _of_live(live, state, message, report.id)
-
-
 def _existing(obj: Object, plan: Plan | None) -> ExplainedObject:
     """An owned object that is not among the desired ones, or of which no rules are known."""
     record, node = record_of(obj), child_node(obj)
@@ -298,7 +308,19 @@ def _existing(obj: Object, plan: Plan | None) -> ExplainedObject:
     return _of_live(obj, state, node.message, record.id if record is not None else "")
 
 
-def _of_live(obj: Object, state: str, message: str, child: str) -> ExplainedObject:
+def _is_on(action: Action, key: ObjectKey) -> bool:
+    return not isinstance(action, FinalizerAction) and action.key == key
+
+
+def _failed_children(resource: Object) -> set[str]:
+    """The children that the operator reported an error of."""
+    if condition_of(resource, "Stalled").get("status") != "True":
+        return set()
+    parts = str(condition_of(resource, "Ready").get("message") or "").split("; ")
+    return {part.partition(": ")[0] for part in parts}
+
+
+def _of_live(obj: Object, state: str, message: str, child: str, planned: Sequence[str] = ()) -> ExplainedObject:
     return ExplainedObject(
         ObjectKey.of(obj),
         state,
@@ -306,7 +328,7 @@ def _of_live(obj: Object, state: str, message: str, child: str) -> ExplainedObje
         child,
         problems=() if state == "ready" else object_problems(obj),
         last_change=last_change(obj),
-        fields=tuple(managed_fields(obj)) if state != "name conflict" else (),
+        fields=tuple(managed_fields(obj, planned)) if state != "name conflict" else (),
     )
 
 

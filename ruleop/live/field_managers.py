@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
@@ -29,9 +29,10 @@ def last_change(obj: Object) -> FieldManager | None:
     return max(managers, key=lambda each: each.time, default=None)
 
 
-def managed_fields(obj: Object) -> list[ManagedField]:
+def managed_fields(obj: Object, planned: Collection[str] = ()) -> list[ManagedField]:
     """The fields that ruleop sets, by its record or, without one, by the API server's. Not those that identify the
-    object, nor ruleop's own metadata."""
+    object, nor ruleop's own metadata. `planned`: the fields that the next reconcile changes. It shows which of the
+    missing fields another client has removed; others may be missing because the API server does not store them."""
     entries = [each for each in _entries(obj) if isinstance(each.get("fieldsV1"), Mapping)]
     record = record_of(obj)
     if record is not None:
@@ -42,10 +43,37 @@ def managed_fields(obj: Object) -> list[ManagedField]:
     for path in dict.fromkeys(paths):
         if path in _IDENTITY or _is_mark(path):
             continue
-        owners = [_manager(each) for each in entries if _owns(each["fieldsV1"], path)]
+        owners = _owners(entries, path) if _exists(obj, path) else []
         latest_first = sorted(owners, key=lambda each: (each.time, each.is_ruleop), reverse=True)
-        found.append(ManagedField(path_text(path), tuple(latest_first)))
+        text = path_text(path)
+        by_others = bool(owners) and not any(each.is_ruleop for each in owners)
+        is_removed = not owners and any(text == each or text.startswith((f"{each}.", f"{each}[")) for each in planned)
+        found.append(ManagedField(text, tuple(latest_first), by_others or is_removed))
     return found
+
+
+def _owners(entries: Sequence[Mapping[str, Any]], path: Sequence[Step]) -> list[FieldManager]:
+    """The managers of a field; if there are none, those of a field above it: it may be owned as a whole."""
+    exact = [_manager(each) for each in entries if _owns(each["fieldsV1"], path, exact=True)]
+    return exact or [_manager(each) for each in entries if _owns(each["fieldsV1"], path, exact=False)]
+
+
+def _exists(obj: Any, path: Sequence[Step]) -> bool:
+    for step in path:
+        if isinstance(step, str):
+            found = obj.get(step) if isinstance(obj, Mapping) else None
+        else:
+            items = obj if isinstance(obj, list) else []
+            found = next((each for each in items if isinstance(each, Mapping) and _has_keys(each, dict(step))), None)
+        if found is None:
+            return False
+        obj = found
+    return True
+
+
+def _has_keys(item: Mapping[str, Any], keys: Mapping[str, Any]) -> bool:
+    """A key that the item lacks has the default of the API."""
+    return all(item.get(name, value) == value for name, value in keys.items())
 
 
 def _is_mark(path: Sequence[Step]) -> bool:
@@ -99,11 +127,11 @@ def _step(name: str) -> Step | None:
     return tuple(sorted(orjson.loads(rest).items())) if kind == "k" else None
 
 
-def _owns(fields: Mapping[str, Any], path: Sequence[Step]) -> bool:
+def _owns(fields: Mapping[str, Any], path: Sequence[Step], *, exact: bool) -> bool:
     for number, step in enumerate(path):
         inner = _below(fields, step)
         if inner is None:
-            return number > 0 and not fields  # a field above it is owned as a whole
+            return not exact and number > 0 and not fields
         fields = inner
     return True
 

@@ -52,7 +52,7 @@ from ruleop.planning.status import (
     without_rejected,
 )
 from ruleop.templating import Disabled, Waiting
-from ruleop.templating.values.budget import METER, Account, charged_to
+from ruleop.templating.values.budget import METER, Account, Exhausted, charged_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -173,7 +173,11 @@ class _Planner:
     def steps(self) -> Steps[Plan]:
         """The plan. It yields after each object that it has read, rendered or compared."""
         METER.charge(status_units(self.resource))
-        existing = yield from existing_of(self.rule, self.owner, self.observed)
+        try:
+            existing = yield from existing_of(self.rule, self.owner, self.observed)
+        except Exhausted as limit:
+            self.children = self._children([])
+            return self._invalid_plan(Problem("children", "RenderFailed", limit.reason))
         self.children = self._children(existing)
         if self.resource["metadata"].get("deletionTimestamp"):
             return (yield from self._deleting())
@@ -228,7 +232,8 @@ class _Planner:
         return None
 
     def _invalid_plan(self, problem: Problem) -> Plan:
-        """A plan that renders nothing and leaves the children as they are. Status and conditions read what exists."""
+        """A plan that renders nothing and leaves the children as they are. Status and conditions read what exists, as
+        far as it is known."""
         self.children.use_existing(self.rule.children.values())
         if problem.reason == "Waiting":
             return self._plan(Conditions.of("Waiting", problem.message, reconciling=True), [], check_after=None)

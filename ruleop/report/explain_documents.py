@@ -79,7 +79,7 @@ def _object(each: ExplainedObject) -> dict[str, Any]:
         "problems": list(each.problems),
         "lastChange": _manager(each.last_change) if each.last_change is not None else None,
         "fields": [
-            {"path": field.path, "changed": field.is_changed, "managers": [_manager(one) for one in field.managers]}
+            {"path": field.path, "changed": field.changed, "managers": [_manager(one) for one in field.managers]}
             for field in each.fields
         ],
         "pods": [_object(part) for part in each.parts],

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.planning.model.conditions import NEGATIVE
+from ruleop.planning.model.marks import PAUSED, is_paused
 from ruleop.report.plan_text import Line, Place, Span, Tone, show_actions
-from ruleop.report.tree import Node, is_ready, tree_lines
+from ruleop.report.tree import Node, condition, tree_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,14 +109,23 @@ class _Text:
             yield from wrapped(text, "  ", Tone.WAIT)
         elif not self.status.get("conditions"):
             yield from wrapped("It has no conditions: no operator has reconciled it yet", "  ", Tone.WAIT)
+        yield from self._report()
         for problem in explanation.problems:
             yield from wrapped(problem, "  ! ", Tone.BAD)
         for each in explanation.objects:  # before the waits, which often wait for them
             yield from self._object(each)
         for blocker in explanation.blockers:
             yield from self._blocker(blocker)
-        if explanation.plan is None and not is_ready(self.resource):
-            yield from self._last_message()
+
+    def _report(self) -> Iterator[Line]:
+        """What the operator reported last, as far as a plan does not show it: a write that the API server rejected, or
+        a field conflict. Without rules, it is all that is known."""
+        ready = condition(self.resource, "Ready") or {}
+        parts = [] if ready.get("status") == "True" else str(ready.get("message") or "").split("; ")
+        text = "; ".join(part for part in parts if part and not self._is_reported(part))
+        if text:
+            is_error = (condition(self.resource, "Stalled") or {}).get("status") == "True"
+            yield from wrapped(text, "  ! " if is_error else "  ", Tone.BAD if is_error else Tone.WAIT)
 
     def _blocker(self, blocker: Blocker) -> Iterator[Line]:
         place = self.place(blocker.site) if blocker.site is not None else ""
@@ -149,12 +159,6 @@ class _Text:
             for problem in part.problems:
                 yield from wrapped(problem, "          ")
 
-    def _last_message(self) -> Iterator[Line]:
-        """What the operator reported last: without rules, nothing else tells what a child waits for."""
-        for each in self._conditions():
-            if each.get("type") == "Ready" and each.get("message"):
-                yield from wrapped(str(each["message"]), "  ", Tone.WAIT)
-
     # -- conditions and fields -----------------------------------------------------------------------------------------
 
     def _conditions(self) -> list[dict[str, Any]]:
@@ -176,45 +180,43 @@ class _Text:
                 Span(since, Tone.FAINT),
             )
             message = str(each.get("message") or "")
-            if message and not self._is_reported(message):
+            if message and type_ != "Ready":  # that of Ready is among the reasons
                 yield from wrapped(message, "      ", Tone.FAINT)
 
-    def _is_reported(self, message: str) -> bool:
-        """Whether all parts of a message are among the reasons above."""
-        above = [*self.explanation.problems, *(f"{each.child} waits for {each.for_what}" for each in self._waits())]
-        unready = [f"{each.key.kind}/{each.key.name} is not ready" for each in self.explanation.objects]
-        return self.explanation.plan is not None and all(
-            any(part in text for text in (*above, *unready)) for part in message.split("; ")
-        )
-
-    def _waits(self) -> list[Blocker]:
-        return [each for each in self.explanation.blockers if each.why != "ready"]
+    def _is_reported(self, part: str) -> bool:
+        """Whether a part of the message of Ready is among the reasons that the plan gives."""
+        explanation = self.explanation
+        if explanation.plan is None:
+            return False
+        waits = [f"{each.child} waits for {each.for_what}" for each in explanation.blockers if each.why != "ready"]
+        unready = [f"{each.key.kind}/{each.key.name} is not ready" for each in explanation.objects if not each.is_ready]
+        return any(part in text for text in (*explanation.problems, *waits, *unready))
 
     def fields(self, *, every_field: bool) -> Iterator[Line]:
         objects = [each for each in self.explanation.objects if each.fields]
         total = sum(len(each.fields) for each in objects)
-        changed = sum(field.is_changed for each in objects for field in each.fields)
+        changed = sum(field.changed for each in objects for field in each.fields)
         if total and not changed and not every_field:
             yield (Span(f"  all {total} fields that ruleop sets are as it wrote them", Tone.FAINT),)
             return
         for each in objects:
-            found = [field for field in each.fields if every_field or field.is_changed]
+            found = [field for field in each.fields if every_field or field.changed]
             if not found:
                 continue
             yield (Span(f"  {self.title(each.key)}"), Span(f"  {self._counts(each)}", Tone.FAINT))
             for field in found if every_field else found[:MAX_FIELDS]:
-                tone = Tone.WAIT if field.is_changed else Tone.FAINT
+                tone = Tone.WAIT if field.changed else Tone.FAINT
                 yield (Span(f"      {field.path}"), Span(f"  {self._managers(field)}", tone))
             if not every_field and len(found) > MAX_FIELDS:
                 yield (Span(f"      and {len(found) - MAX_FIELDS} more", Tone.FAINT),)
 
     def _counts(self, each: ExplainedObject) -> str:
-        names = Counter(field.managers[0].name if field.managers else "nobody" for field in each.fields)
+        names = Counter(field.managers[0].name for field in each.fields if field.managers)
         return ", ".join(f"{count} by {name}" for name, count in names.most_common())
 
     def _managers(self, field: ManagedField) -> str:
         if not field.managers:
-            return "by nobody: the API server has set or removed it"
+            return "removed" if field.changed else "missing: the API server does not store it"
         return "; ".join(f"{each.name} ({each.operation}), {self.ago(each.time)}" for each in field.managers)
 
     # -- what happened and what comes ----------------------------------------------------------------------------------
@@ -233,6 +235,9 @@ class _Text:
     def next_reconcile(self) -> Iterator[Line]:
         plan = self.explanation.plan
         if plan is None:
+            return
+        if is_paused(self.resource):
+            yield from wrapped(f"Nothing, while the annotation {PAUSED} stops all changes.", "  ", Tone.WAIT)
             return
         lines = show_actions(plan, self.resource, self.explanation.kinds, place=self.place)
         yield from ((Span("  "), *line) for line in lines)

@@ -30,20 +30,11 @@ class FieldManager:
 
 @dataclass(frozen=True, slots=True)
 class ManagedField:
-    """A field that ruleop sets, and its field managers, the latest first. Without any, nobody manages it: it was
-    removed, or the API server sets it."""
+    """A field that ruleop sets, and its field managers, the latest first. It has none if it does not exist."""
 
     path: str
     managers: tuple[FieldManager, ...] = ()
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether another client has changed it since ruleop wrote it."""
-        return bool(self.managers) and not any(each.is_ruleop for each in self.managers)
-
-    @property
-    def is_shared(self) -> bool:
-        return len(self.managers) > 1 and any(each.is_ruleop for each in self.managers)
+    changed: bool = False  # by another client since ruleop wrote it
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,12 +41,11 @@ def failures(expect: ExpectTable | None, after: After, world: World, *, site: Si
 def _errors(expect: ExpectTable | None, after: After, site: Site) -> Iterator[Failure]:
     parts = expect.error if expect is not None else None
     for error in after.errors:
-        if not any(part.text in error.message for part in parts or ()):
-            who = f"{error.child}: " if error.child else ""
+        if not any(part.text in str(error) for part in parts or ()):
             at = expect.key_sites.get("error", expect.site) if expect is not None else site
-            yield Failure("error", f"not expected: {who}{error.message}", at, source=error.site)
+            yield Failure("error", f"not expected: {error}", at, source=error.site)
     for part in parts or ():
-        if not any(part.text in error.message for error in after.errors):
+        if not any(part.text in str(error) for error in after.errors):
             found = "there is no error" if not after.errors else "no error contains it"
             yield Failure("error", f'expected "{part.text}", but {found}', part.site)
 

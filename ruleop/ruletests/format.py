@@ -251,6 +251,7 @@ class Asserts(Constraint):
         return {"anyOf": [{"required": [name]} for name in ("expect", "snapshot", "then")]}
 
 
+REJECTS = ListOf(CHILD, "a rejected child", minimum=1)
 EXISTING = ListOf(ExistingType(), "an existing object")
 
 
@@ -267,6 +268,7 @@ class StepTable(Table):
         "existing", EXISTING, "Changes of what exists: files, objects, and changes of children.", default=[]
     )
     deleted: bool = key("deleted", Flag(), "true: the CR is deleted.", default=False)
+    rejects: tuple[Word, ...] = key("rejects", REJECTS, "Children whose writes the API server rejects.", default=[])
     expect: ExpectTable | None = key("expect", TableOf(ExpectTable), "The state after the step.")
     snapshot: Word | None = key(
         "snapshot", SNAPSHOT, "A file with all rendered children, which --update writes; relative to the test file."
@@ -302,6 +304,7 @@ class CaseTable(Table):
         default=[],
     )
     deleted: bool = key("deleted", Flag(), "true: the CR is being deleted.", default=False)
+    rejects: tuple[Word, ...] = key("rejects", REJECTS, "Children whose writes the API server rejects.", default=[])
     kinds: tuple[Word, ...] | None = key(
         "kinds",
         ListOf(KIND, "a kind"),

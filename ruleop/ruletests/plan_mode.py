@@ -9,12 +9,11 @@ from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.offline.cluster import EPOCH, identified, prepare
 from ruleop.planning import FinalizerAction, History, Observed, Plan, choose_rule, plan
 from ruleop.planning.changes.writes import verb_of
-from ruleop.planning.model.actions import State
 from ruleop.planning.model.marks import Owner
 from ruleop.ruletests.cluster import CaseCluster
 from ruleop.ruletests.controllers import made_ready
 from ruleop.ruletests.provenance import Provenance
-from ruleop.ruletests.state import Action, After, Error, named, owned
+from ruleop.ruletests.state import Action, After, Error, described, named, owned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -78,6 +77,9 @@ class PlanMode:
 
     def remove(self, obj: Object) -> None:
         self.cluster.delete(ObjectKey.of(obj))
+
+    def reject(self, names: Iterable[str]) -> None:
+        self.cluster.rejected = frozenset(names)
 
     def make_ready(self, names: Iterable[str] | None) -> None:
         """Controllers make these children ready, or all."""
@@ -173,12 +175,6 @@ class PlanMode:
             waits=tuple((wait.child, wait.for_what) for wait in found.waits),
             errors=tuple(Error(problem.message, problem.child, problem.site) for problem in found.problems),
             conditions=tuple(each.as_json() for each in found.conditions or ()),
-            reports={child.id: _described(child.state, child.message) for child in found.children},
+            reports={child.id: described(child.state, child.message) for child in found.children},
             rendered=found.rendered,
         )
-
-
-def _described(state: State, message: str) -> str:
-    if state is State.UNWANTED:
-        return message or "`when` is false"
-    return message or state.value

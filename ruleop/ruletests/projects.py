@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ruleop.kinds import Kind, Object
     from ruleop.rules import Project
     from ruleop.ruletests.coverage import Probe
+    from ruleop.ruletests.format import Mode
     from ruleop.ruletests.world import World
 
 
@@ -45,13 +46,19 @@ class Projects:
         return found
 
     @contextlib.contextmanager
-    def world(self, project: Project, served: Collection[Kind] | None) -> Iterator[World]:
+    def world(self, project: Project, served: Collection[Kind] | None, mode: Mode) -> Iterator[World]:
         """Where a case runs."""
         key = id(project), frozenset(served) if served is not None else None
         kinds = self._kinds.get(key)
         if kinds is None:
             kinds = self._kinds[key] = OfflineKinds(project, served)
-        yield PlanMode(project, kinds)
+        if mode == "plan":
+            yield PlanMode(project, kinds)
+            return
+        from ruleop.ruletests.dev_mode import DevMode  # noqa: PLC0415 - the engine is not needed in plan mode
+
+        with DevMode(project, kinds, served or ()) as world:
+            yield world
 
 
 def _read(file: Path) -> Iterator[Object]:

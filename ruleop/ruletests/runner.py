@@ -50,7 +50,7 @@ class Runner:
     def _failures(self, case: Case, written: list[str]) -> list[Failure]:
         project = self._project(case)
         served = frozenset(map(_kind, case.table.kinds)) if case.table.kinds is not None else None
-        with self.projects.world(project, served) as world:
+        with self.projects.world(project, served, case.table.mode) as world:
             steps = _Steps(case, project, world, self.projects)
             for number, step in enumerate(case.steps):
                 steps.take(step)
@@ -87,6 +87,9 @@ class _Steps:
             self._begin(step)
         else:
             self._resume(step)
+        for word in step.rejects:
+            self._check_id(word.text, word.site)
+        self.world.reject([word.text for word in step.rejects])
         if step.deleted:
             self.world.delete()
         self.world.reconcile()
@@ -177,10 +180,14 @@ class _Steps:
     def _existing(self, name: str, site: Site) -> list[Object]:
         found = self.world.objects_of(name)
         if not found:
-            ids = [child.id for rule in self.project.rules for child in rule.every_child()]
-            known = "" if "/" in name or name in ids else did_you_mean(name, ids)
-            raise CaseError(f"{name} does not exist before this step{known}", site)
+            self._check_id(name, site)
+            raise CaseError(f"{name} does not exist before this step", site)
         return found
+
+    def _check_id(self, name: str, site: Site) -> None:
+        ids = [child.id for rule in self.project.rules for child in rule.every_child()]
+        if "/" not in name and name not in ids:
+            raise CaseError(f"no rule has a child {name}{did_you_mean(name, ids)}", site)
 
     def _check_fields(self, obj: Object, site: Site) -> None:
         """Refuses misspelt fields, which would do nothing."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.kinds import Kind, ObjectKey
 from ruleop.planning.child.apply import record_of
+from ruleop.planning.model.actions import State
 from ruleop.planning.model.marks import PART_OF, Owner, claim_on
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ class Error:
     message: str
     child: str = ""
     site: Site | None = None
+
+    def __str__(self) -> str:
+        return f"{self.child}: {self.message}" if self.child else self.message
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +88,8 @@ def named(objects: Iterable[Object], name: str) -> list[Object]:
         and obj["metadata"]["name"] == last
         and (not namespace or obj["metadata"].get("namespace") == namespace[0])
     ]
+
+
+def described(state: State, message: str) -> str:
+    """The state of a child in words."""
+    return message or ("`when` is false" if state is State.UNWANTED else state.value)

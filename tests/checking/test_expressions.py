@@ -80,11 +80,11 @@ QUIET = [
 
 
 @pytest.mark.parametrize(("expression", "message"), MISTAKES, ids=[each for each, _ in MISTAKES])
-def test_a_mistake_is_found(expression: str, message: str) -> None:
+def test_an_invalid_expression_has_a_finding(expression: str, message: str) -> None:
     found = found_in(expression)
     assert any(message in each for each in found), found
 
 
 @pytest.mark.parametrize("expression", QUIET)
-def test_what_works_is_not_found(expression: str) -> None:
+def test_a_valid_expression_has_no_finding(expression: str) -> None:
     assert found_in(expression) == []

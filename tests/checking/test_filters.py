@@ -51,7 +51,7 @@ def test_each_function_has_a_row() -> None:
 
 @pytest.mark.parametrize("kind", SAMPLES)
 @pytest.mark.parametrize("name", sorted(FILTER_NAMES))
-def test_a_filter_takes_and_gives_what_its_row_says(name: str, kind: str) -> None:
+def test_a_filter_takes_and_returns_the_types_of_its_row(name: str, kind: str) -> None:
     library = LIBRARY
     source = f"value | {name}({ARGUMENTS.get(name, '')})"
     expression = library.expression(source, Site("a", 1))

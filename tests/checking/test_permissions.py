@@ -64,7 +64,7 @@ def test_an_entry_for_names_does_not_count(said):
     ]
 
 
-def test_of_a_kind_with_an_unknown_plural_the_group_is_enough(said, project):
+def test_a_rule_for_the_group_is_enough_for_a_kind_with_an_unknown_plural(said, project):
     project.edit("templates/config.yaml.j2", "apiVersion: v1\nkind: ConfigMap", "apiVersion: other.io/v1\nkind: Thing")
     assert said(ROLE) == [
         (

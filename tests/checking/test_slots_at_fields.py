@@ -88,7 +88,7 @@ def test_an_object_in_watches_yaml_has_one_body():
     ]
 
 
-def test_a_place_is_that_of_the_template():
+def test_the_position_of_a_slot_is_that_of_the_template():
     files = {
         "watches.yaml": watch("children: {a: {template: a.yaml}}"),
         "crds/apps.yaml": definition(),

@@ -27,14 +27,16 @@ def no_ci(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CI", raising=False)
 
 
-def test_cases_pass(project: Project, ruleop: Callable[..., Ran]) -> None:
+def test_a_run_with_passing_cases_succeeds(project: Project, ruleop: Callable[..., Ran]) -> None:
     project.write("tests/site.test.yaml", PASSES)
     ran = ruleop("test")
     assert (ran.status, ran.err) == (0, ".\n")
     assert ran.out.startswith("1 passed in ")
 
 
-def test_a_failure_is_shown_with_both_places(project: Project, ruleop: Callable[..., Ran]) -> None:
+def test_a_failure_is_shown_with_the_positions_of_test_and_template(
+    project: Project, ruleop: Callable[..., Ran]
+) -> None:
     project.write("tests/site.test.yaml", PASSES + FAILS)
     ran = ruleop("test")
     assert (ran.status, ran.err) == (1, ".F\n")
@@ -45,7 +47,7 @@ def test_a_failure_is_shown_with_both_places(project: Project, ruleop: Callable[
     assert "1 failed, 1 passed in " in ran.out
 
 
-def test_some_cases_are_selected(project: Project, ruleop: Callable[..., Ran]) -> None:
+def test_cases_can_be_selected_by_name_or_file(project: Project, ruleop: Callable[..., Ran]) -> None:
     project.write("tests/site.test.yaml", PASSES + FAILS)
     assert "1 passed, 1 not selected" in ruleop("test", "-k", "A PAGE").out
     assert "1 failed, 1 not selected" in ruleop("test", "-k", "no page").out
@@ -53,12 +55,12 @@ def test_some_cases_are_selected(project: Project, ruleop: Callable[..., Ran]) -
     assert "1 passed in " in ruleop("test", "b.test.yaml").out
 
 
-def test_it_stops_at_the_first_failure(project: Project, ruleop: Callable[..., Ran]) -> None:
+def test_the_option_x_stops_at_the_first_failure(project: Project, ruleop: Callable[..., Ran]) -> None:
     project.write("tests/site.test.yaml", FAILS + PASSES)
     assert ruleop("test", "-x").err == "F\n"
 
 
-def test_a_mistake_in_a_file_fails_the_run(project: Project, ruleop: Callable[..., Ran]) -> None:
+def test_an_error_in_a_test_file_fails_the_run(project: Project, ruleop: Callable[..., Ran]) -> None:
     project.write("tests/a.test.yaml", PASSES.replace("expect", "expekt"))
     project.write("tests/b.test.yaml", PASSES)
     ran = ruleop("test")
@@ -83,7 +85,7 @@ def test_without_tests_nothing_has_passed(
     assert message in ran.err
 
 
-def test_mistakes_of_the_project_are_listed(project: Project, ruleop: Callable[..., Ran]) -> None:
+def test_errors_of_the_project_are_listed(project: Project, ruleop: Callable[..., Ran]) -> None:
     project.write("tests/site.test.yaml", PASSES)
     project.edit("watches.yaml", "children", "childs")
     ran = ruleop("test")
@@ -192,7 +194,7 @@ def test_pytest_collects_the_same_files(project: Project) -> None:
     assert "+   page: hello                               # templates/config.yaml.j2:4" in ran.out
 
 
-def test_pytest_reports_mistakes_of_a_file(project: Project) -> None:
+def test_pytest_reports_errors_of_a_test_file(project: Project) -> None:
     project.write("tests/site.test.yaml", PASSES.replace("expect", "expekt"))
     ran = run_pytest(project)
     assert ran.status == 2

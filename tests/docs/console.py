@@ -58,7 +58,7 @@ def _commands(lines: list[str]) -> list[Command]:
 
 
 def agrees(shown: Sequence[str], printed: Sequence[str]) -> bool:
-    """Whether what is shown is what was printed, in this order and with nothing else but where it says so."""
+    """Whether the shown lines are the printed ones, in this order and with nothing else except at `...`."""
     pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + "\n" for line in shown)
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) is not None
 

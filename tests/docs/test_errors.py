@@ -1,4 +1,4 @@
-"""docs/errors.md has an entry for every message that the source can show."""
+"""docs/errors.md has an entry for every message in the source."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_every_row_of_the_page_has_two_cells() -> None:
 
 
 def test_every_entry_belongs_to_a_message() -> None:
-    """Some words of an entry stand in the source in their order; the rest is what is filled in. So an entry whose message is gone is found."""
+    """The source contains some words of an entry in their order; the rest is filled in. So an entry whose message was removed is found."""
     source = plain("\n".join(constants()))
     gone = []
     for line in PAGE.read_text(encoding="utf-8").splitlines():

@@ -1,7 +1,7 @@
-"""The marks of the dialect that ruleop's texts were once written in, each with the field's word for it; and where they are found.
+"""Words and phrases to avoid, each with the field's word for it, and where they are searched.
 
 Text means four things: strings in the source (users read most of them), docstrings and comments, names, and the pages. In a page, what is quoted
-in backticks or in a code block is not looked at: it is code, output, or a message, which is checked where it is written.
+in backticks or in a code block is not checked: it is code, output, or a message, which is checked where it is written.
 """
 
 from __future__ import annotations

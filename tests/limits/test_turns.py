@@ -20,7 +20,7 @@ from tests.planning.harness import Harness, as_bytes
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A millisecond passes each time that somebody looks at the clock."""
+    """A millisecond passes with each read of the clock."""
     times = itertools.count(1)
     monkeypatch.setattr(module.time, "perf_counter", lambda: next(times) / 1000)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -68,6 +69,11 @@ class Live:
     def apply(self, text: str) -> None:
         for each in yaml.safe_load_all(text):
             self.cluster.call(lambda each=each: self.cluster.apply(each))
+
+    def delete(self, plural: str, name: str) -> None:
+        """As another client would."""
+        path = f"{self.cluster.url}/apis/example.com/v1/namespaces/default/{plural}/{name}"
+        urllib.request.urlopen(urllib.request.Request(path, method="DELETE"), timeout=10).close()  # noqa: S310 - loopback
 
     def objects(self, kind: str) -> list[Object]:
         store = self.cluster.store

@@ -38,7 +38,7 @@ def test_the_tree_shows_the_state_of_each_child_and_who_changed_it_last(ready_si
     assert section(out, "Next reconcile") == ["  Nothing to do."]
 
 
-def test_what_waits_is_shown_with_the_expression_and_the_current_values(troubled):
+def test_a_waiting_child_is_shown_with_the_expression_and_the_current_values(troubled):
     status, out, _ = troubled.run("explain", "Shop/a")
     assert status == 0
     assert without_names(out.splitlines()[:8]) == [
@@ -158,7 +158,7 @@ def test_a_name_conflict_is_an_error_and_its_fields_are_not_ruleops(sites):
     assert event.endswith('Site/a  Resource "a-config" already exists and is not managed by Site')
 
 
-def test_without_rules_it_explains_what_the_cluster_says(troubled, tmp_path, monkeypatch):
+def test_explain_without_rules_reports_what_the_cluster_contains(troubled, tmp_path, monkeypatch):
     empty = tmp_path / "elsewhere"
     empty.mkdir()
     monkeypatch.chdir(empty)
@@ -171,7 +171,7 @@ def test_without_rules_it_explains_what_the_cluster_says(troubled, tmp_path, mon
     assert "no watches.yaml in this folder (use -C DIR for the rules); not shown: which expression" in out
 
 
-def test_rules_with_mistakes_are_reported_and_the_rest_is_explained(troubled):
+def test_errors_in_the_rules_are_reported_and_the_rest_is_explained(troubled):
     troubled.edit("watches.yaml", "children:", "childen:")
     status, out, err = troubled.run("explain", "Shop/a")
     assert status == 0
@@ -181,7 +181,7 @@ def test_rules_with_mistakes_are_reported_and_the_rest_is_explained(troubled):
 
 
 @pytest.mark.parametrize("name", ["configmap/a-config", "deploy/a", "pod"])
-def test_of_a_child_or_a_pod_the_custom_resource_is_explained(ready_sites, name):
+def test_the_custom_resource_of_a_child_or_a_pod_is_explained(ready_sites, name):
     if name == "pod":
         name = next(
             f"pod/{each['metadata']['name']}"
@@ -211,7 +211,7 @@ def test_nothing_is_written(troubled):
     assert troubled.version() == version
 
 
-def test_what_may_not_be_read_is_said(troubled):
+def test_kinds_that_cannot_be_listed_are_reported(troubled):
     troubled.cluster.faults.add(Fault(Effect.ERROR, resources=("events", "pods"), status=403))
     status, out, _ = troubled.run("explain", "Shop/a")
     assert status == 0
@@ -219,7 +219,7 @@ def test_what_may_not_be_read_is_said(troubled):
     assert "not permitted to list: events\n" in out
 
 
-def test_a_custom_resource_that_no_operator_has_seen(sites):
+def test_a_custom_resource_without_an_operator_is_explained(sites):
     sites.apply(site("a"))
     status, out, _ = sites.run("explain", "Site/a")
     assert status == 0
@@ -241,15 +241,72 @@ def test_a_custom_resource_that_no_operator_has_seen(sites):
         ),
     ],
 )
-def test_what_cannot_be_explained_is_said_in_one_sentence(shops, arguments, status, message):
+def test_an_object_that_cannot_be_explained_is_reported_in_one_sentence(shops, arguments, status, message):
     found, out, err = shops.run("explain", *arguments)
     assert (found, out) == (status, "")
     assert message in err
 
 
-def test_an_error_of_the_server_ends_it(sites):
+def test_an_error_of_the_server_ends_the_explanation(sites):
     sites.apply(site("a"))
     sites.cluster.faults.add(Fault(Effect.ERROR, resources=("configmaps",), status=500))
     status, out, err = sites.run("explain", "Site/a")
     assert (status, out) == (1, "")
     assert "configmaps" in err
+
+
+def test_a_write_that_the_server_rejected_is_shown_by_what_the_operator_reported(ready_sites):
+    ready_sites.edit("templates/web.yaml.j2", 'matchLabels: {app: "{{ metadata.name }}"}', "matchLabels: {app: b}")
+    ready_sites.edit("templates/web.yaml.j2", 'labels: {app: "{{ metadata.name }}"}', "labels: {app: b}")
+    ready_sites.converge(lambda: "ApplyFailed" in ready_sites.reasons("Site"))
+    status, out, _ = ready_sites.run("explain", "Site/a")
+    assert status == 0
+    assert "ready: 2 of 2 pods; its last change failed" in out
+    first, *others = section(out, "Why it is not ready")
+    assert first.startswith("  ! web: templates/web.yaml.j2:1: ")
+    assert all(line.startswith("    ") for line in others), "one paragraph"
+    assert "immutable" in out
+
+
+def test_a_paused_resource_waits_for_the_annotation(ready_sites):
+    ready_sites.apply(site("a", page="bye").replace("name: a,", "name: a, annotations: {ruleop.dev/paused: 'true'},"))
+    status, out, _ = ready_sites.run("explain", "Site/a")
+    assert status == 0
+    assert "├─ ConfigMap a-config  ready: will not be changed while the CR is paused" in out
+    assert section(out, "Next reconcile") == ["  Nothing, while the annotation ruleop.dev/paused stops all changes."]
+
+
+def test_a_resource_that_is_being_deleted_names_its_finalizers(ready_sites):
+    ready_sites.apply(site("a").replace("name: a,", "name: a, finalizers: [example.com/held],"))
+    ready_sites.delete("sites", "a")
+    status, out, _ = ready_sites.run("explain", "Site/a")
+    assert status == 0
+    assert out.splitlines()[0].split(maxsplit=2)[2].startswith("is being deleted")
+    reason = without_names(section(out, "Why it is not ready"))[0]
+    assert reason == "  It is being deleted, since now; finalizers: example.com/held"
+
+
+def test_an_older_status_is_named(ready_sites):
+    ready_sites.apply(site("a", page="bye"))
+    _, out, _ = ready_sites.run("explain", "Site/a")
+    assert section(out, "Why it is not ready") == [
+        "  The status is of generation 1, the spec of 2: the operator has not reconciled it"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ("", "no operator holds the Lease default/ruleop: is it running?"),
+        (
+            "holderIdentity: pod-1, renewTime: '2026-01-01T00:00:00.000000Z'",
+            "pod-1 holds the Lease default/ruleop, renewed at 2026-01-01T00:00:00Z: is it running?",
+        ),
+    ],
+)
+def test_the_lease_tells_whether_an_operator_runs(ready_sites, spec, sentence):
+    ready_sites.apply(
+        "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: ruleop}\nspec: {" + spec + "}\n"
+    )
+    _, out, _ = ready_sites.run("explain", "Site/a")
+    assert sentence in out.splitlines()

@@ -26,13 +26,27 @@ RECORD = {
 }
 
 
+VALUES = {
+    "metadata": {"name": "a", "labels": {"app": "x", "ruleop.dev/part-of": "y"}},
+    "spec": {
+        "replicas": 2,
+        "selector": {"app": "x"},
+        "finalizers": ["a"],
+        "containers": [{"name": "side"}, {"name": "web", "image": "nginx"}],
+        "ports": [{"port": 80}],
+    },
+}
+
+
 def entry(manager, fields, time="2026-01-01T00:00:00Z", operation="Update", **more):
     return {"manager": manager, "operation": operation, "time": time, "fieldsV1": fields, **more}
 
 
-def obj(*entries, record=RECORD):
+def obj(*entries, record=RECORD, **spec):
+    """The object; None in `spec` removes a field."""
     notes = {"ruleop.dev/applied": encode(Record("web", FieldSet.from_json(record)))} if record else {}
-    return {"metadata": {"name": "a", "annotations": notes, "managedFields": list(entries)}}
+    metadata = {**VALUES["metadata"], "annotations": notes, "managedFields": list(entries)}
+    return {"metadata": metadata, "spec": {**VALUES["spec"], **spec}}
 
 
 def by_path(found):
@@ -54,22 +68,45 @@ def test_a_field_that_another_manager_took_is_changed():
     without = {**OWN, "f:spec": {name: fields for name, fields in OWN["f:spec"].items() if name != "f:replicas"}}
     edited = entry("kubectl-edit", {"f:spec": {"f:replicas": {}}}, "2026-01-01T00:05:00Z")
     found = {each.path: each for each in managed_fields(obj(entry("ruleop", without), edited))}
-    assert [each.path for each in found.values() if each.is_changed] == ["spec.replicas"]
+    assert [each.path for each in found.values() if each.changed] == ["spec.replicas"]
     assert found["spec.replicas"].managers[0].time == "2026-01-01T00:05:00Z"
 
 
-def test_of_several_managers_the_latest_is_first():
+def test_the_latest_of_several_managers_is_first():
     other = entry("helm", {"f:spec": {"f:replicas": {}}}, "2026-01-01T00:05:00Z", "Apply")
     found = {each.path: each for each in managed_fields(obj(entry("ruleop", OWN), other))}
     assert [each.name for each in found["spec.replicas"].managers] == ["helm", "ruleop"]
-    assert found["spec.replicas"].is_shared
-    assert not found["spec.replicas"].is_changed
+    assert not found["spec.replicas"].changed
 
 
-def test_a_field_that_the_server_removed_has_no_manager():
-    found = by_path(obj(entry("ruleop", {"f:spec": {"f:selector": {}}})))
+def test_a_field_that_does_not_exist_has_no_manager():
+    found = by_path(obj(entry("ruleop", OWN), replicas=None))
     assert found["spec.replicas"] == []
     assert found["spec.selector"] == ["ruleop"]
+
+
+def test_a_missing_field_is_changed_only_if_the_plan_sets_it_again():
+    found = {each.path: each for each in managed_fields(obj(entry("ruleop", OWN), replicas=None), ["spec.replicas"])}
+    assert [each.path for each in found.values() if each.changed] == ["spec.replicas"]
+    found = {each.path: each for each in managed_fields(obj(entry("ruleop", OWN), replicas=None), ["spec.replicasX"])}
+    assert [each.path for each in found.values() if each.changed] == []
+    found = {
+        each.path: each for each in managed_fields(obj(entry("ruleop", OWN), containers=None), ["spec.containers"])
+    }
+    assert [each.path for each in found.values() if each.changed] == [
+        "spec.containers[name=web].image",
+        "spec.containers[name=web].name",
+    ]
+
+
+def test_a_map_that_ruleop_still_owns_does_not_make_its_fields_ruleops():
+    """After another client changed the only field of a map, ruleop is still the manager of the map."""
+    record = {"spec": [{"selector": [{"app": 1}]}]}
+    left, taken = (
+        entry("ruleop", {"f:spec": {"f:selector": {}}}),
+        entry("kubectl", {"f:spec": {"f:selector": {"f:app": {}}}}),
+    )
+    assert by_path(obj(left, taken, record=record)) == {"spec.selector.app": ["kubectl"]}
 
 
 def test_a_field_below_one_that_is_owned_as_a_whole_is_owned():

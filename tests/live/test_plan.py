@@ -15,7 +15,7 @@ from tests.live.projects import site
 IMAGE = ("templates/web.yaml.j2", "nginx:1.28", "nginx:1.29")
 
 
-def test_after_the_operator_is_done_there_is_nothing_to_do(ready_sites):
+def test_a_live_plan_of_reconciled_resources_has_no_changes(ready_sites):
     status, out, err = ready_sites.run("plan", "--live", "--all")
     assert (status, err) == (0, "")
     assert out == "0 of 3 would change.\n"
@@ -47,7 +47,7 @@ def test_a_change_of_the_rules_is_summarised_by_field(ready_sites):
     )
 
 
-def test_the_summary_as_json(ready_sites):
+def test_the_summary_of_a_live_plan_can_be_json(ready_sites):
     ready_sites.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ spec.page }} {{ metadata.name }}")
     status, out, _ = ready_sites.run("plan", "--live", "Site", "-n", "default", "-o", "json")
     document = json.loads(out)
@@ -142,7 +142,7 @@ def test_the_requests_do_not_grow_with_the_custom_resources(sites):
     assert count() == few
 
 
-def test_more_than_one_page_and_one_batch(sites, monkeypatch):
+def test_custom_resources_are_read_in_pages_and_planned_in_batches(sites, monkeypatch):
     monkeypatch.setattr("ruleop.live.survey.BATCH", 4)
     monkeypatch.setattr(reader, "PAGE", 3)
     for number in range(10):
@@ -153,7 +153,7 @@ def test_more_than_one_page_and_one_batch(sites, monkeypatch):
     assert planner.BATCH == 100
 
 
-def test_a_list_that_expires_is_begun_again_and_nothing_is_counted_twice(sites, monkeypatch):
+def test_an_expired_list_is_restarted_and_nothing_is_counted_twice(sites, monkeypatch):
     monkeypatch.setattr("ruleop.live.survey.BATCH", 4)
     for number in range(10):
         sites.apply(site(f"s{number}"))
@@ -204,7 +204,7 @@ def test_values_of_secrets_are_masked(sites):
         (["--live", "--all", "--context", "elsewhere"], 2, "no context 'elsewhere'"),
     ],
 )
-def test_what_cannot_be_planned_is_said_in_one_sentence(sites, arguments, status, message):
+def test_an_object_that_cannot_be_planned_is_reported_in_one_sentence(sites, arguments, status, message):
     found, out, err = sites.run("plan", *arguments)
     assert (found, out) == (status, "")
     assert message in err

@@ -42,7 +42,7 @@ def values(found: Plan) -> dict[str, str]:
     return dict(blocking.values)
 
 
-def test_the_values_that_wait_for_reads():
+def test_values_that_wait_for_reads_are_reported():
     found = planned(
         "children: {a: {template: a.yaml, waitFor: spec.on and spec.size > 3 and spec.tag == 'x'}}",
         spec={"on": True, "size": 2, "tag": "y"},
@@ -67,7 +67,7 @@ def test_a_let_is_evaluated():
     assert values(found) == {"big": "false"}
 
 
-def test_of_for_each_the_first_blocked_item_is_shown():
+def test_the_first_blocked_item_of_for_each_is_shown():
     found = planned(
         "children: {a: {template: a.yaml, forEach: spec.items_, waitFor: item.ok}}",
         spec={"items_": [{"ok": True}, {"ok": False}, {"ok": ""}]},
@@ -75,7 +75,7 @@ def test_of_for_each_the_first_blocked_item_is_shown():
     assert values(found) == {"item.ok": "false"}
 
 
-def test_the_values_that_ready_when_reads():
+def test_values_that_ready_when_reads_are_reported():
     body = "children: {a: {template: a.yaml, readyWhen: this.data.x == '2' and this.status.y}}"
     first = planned(body)
     assert first.blocking == (), "it does not exist yet"

@@ -35,7 +35,7 @@ def shown(files: list[FileCoverage]) -> dict[str, str]:
     return {line.split()[0]: " ".join(line.split()[1:]) for line in text_of(table(files)).splitlines()}
 
 
-def test_what_no_case_exercises_is_listed(tmp_path: Path) -> None:
+def test_lines_and_branches_that_no_case_exercises_are_listed(tmp_path: Path) -> None:
     rows = shown(measured(tmp_path, ""))
     assert rows == {
         "coverage": "lines branches not exercised",
@@ -48,7 +48,7 @@ def test_what_no_case_exercises_is_listed(tmp_path: Path) -> None:
     }
 
 
-def test_each_case_adds_to_it(tmp_path: Path) -> None:
+def test_each_case_adds_to_the_coverage(tmp_path: Path) -> None:
     more = "set: {spec: {public: true, jobs: [a]}}, existing: [{from: render, ready: [web]}], "
     rows = shown(measured(tmp_path, "", more))
     assert rows["templates/web.yaml.j2"] == "100 % 100 %"
