@@ -17,7 +17,7 @@ define step
 	@echo "== $(1)"; start=$$(date +%s); { $(2); }; status=$$?; echo "== done in $$(( $$(date +%s) - start )) s (exit $$status)"; exit $$status
 endef
 
-.PHONY: help demo test test-all lint test-cluster controlplane helm cluster-up cluster-down image image-tools test-image bench bench-cluster fuzz coverage lock clean
+.PHONY: help demo test test-all lint test-cluster controlplane helm cluster-up cluster-down image image-tools test-image bench bench-cluster fuzz mutations coverage lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -77,6 +77,7 @@ test-image: image-tools $(STAMP)  ## build the image and run it as a pod against
 
 bench: $(STAMP)  ## measure render, plan, merge and load times against their budgets
 	$(call step,the benchmarks,$(BIN)/python bench/core.py)
+	$(call step,the checks of a project,$(BIN)/python bench/checks.py)
 	$(call step,the API server in memory,$(BIN)/python bench/localcluster.py)
 
 bench-cluster: $(STAMP) controlplane  ## measure the operator against a bare client and a Go operator
@@ -88,6 +89,10 @@ SEED    ?= 1
 FUZZ    := --minutes $(MINUTES) --seed $(SEED) --workers $(patsubst auto,2,$(WORKERS)) $(if $(FRESH),--fresh)
 fuzz: $(STAMP)  ## search for the most expensive pass (MINUTES=, SEED=, WORKERS=, FRESH=1), or measure one case (REPLAY=FILE)
 	$(call step,the search for the most expensive pass,nice -n 19 $(BIN)/python -m bench.fuzz $(if $(REPLAY),--replay $(REPLAY),$(FUZZ)))
+
+COUNT ?= 200
+mutations: $(STAMP)  ## random mutations of the examples' templates: do check and the examples' tests find them? (COUNT=, SEED=)
+	$(call step,mutations of the examples' templates,$(BIN)/python -m bench.mutations --count $(COUNT) --seed $(SEED))
 
 lock:  ## regenerate requirements/*.txt from pyproject.toml
 	@$(PYTHON) -m venv $(UV) && $(UV)/bin/pip install --quiet uv

@@ -32,6 +32,10 @@ from ruleop.offline.cluster import OfflineKinds, prepare
 from ruleop.planning import FixedObjects, Observed, choose_rule, plan
 from ruleop.planning.rendering.scope import Scope
 from ruleop.rules import Project, load_project
+from ruleop.ruletests.cases import parse_file
+from ruleop.ruletests.projects import Projects
+from ruleop.ruletests.runner import Runner
+from ruleop.ruletests.snapshots import Snapshots
 from ruleop.schema.table import builtin_shape
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -164,10 +168,25 @@ def main() -> None:
             measure(lambda: jsonpatch.make_patch(deployment, overlay(deployment, changed))),
         ),
         ("load the project", measure(lambda: load_project(ROOT, environ={})), None, None),
+        *rule_tests(),
     ]
     show(rows)
     show_limits()
     show_turns()
+
+
+def rule_tests() -> list[tuple[str, float, float | None, float | None]]:
+    """Cases of tests/app.test.yaml: with one pass, and with five steps."""
+    runner = Runner(Projects(ROOT, {}), Snapshots())
+    path = ROOT / "tests/app.test.yaml"
+    one, several, *_ = parse_file(path, path.name, path.read_text("utf-8")).cases
+    assert runner.run(one).passed
+    assert runner.run(several).passed
+    steps = len(several.steps)
+    return [
+        ("rule test of one step", measure(lambda: runner.run(one)), 1.0, None),
+        (f"rule test of {steps} steps", measure(lambda: runner.run(several)), float(steps), None),
+    ]
 
 
 LIMITS = 1.0, 64.0

@@ -12,6 +12,7 @@ def definition(
     spec: str = OPEN,
     status: str = OPEN,
     subresource: bool = True,
+    requires_spec: bool = False,
     more: str = "",
 ) -> str:
     """Of `<kind>s.example.com`, in version v1. `spec` and `status` are their schemas, each in one line; '' where there is none. `more` are
@@ -33,5 +34,5 @@ spec:
 {"      subresources: {status: {}}" + chr(10) if subresource else ""}      schema:
         openAPIV3Schema:
           type: object
-          properties:
+{"          required: [spec]" + chr(10) if requires_spec else ""}          properties:
 {"".join(properties)}{more}"""

@@ -109,6 +109,8 @@ class Process:
             reading.hot = f"{place[1].decode()}:{place[2].decode()}"
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
+            if number == signal.SIGXCPU and not lines:
+                return None  # before the first pass: a resource that is far too large
             limit = {signal.SIGXCPU: "CPU limit", signal.SIGKILL: "time limit"}.get(number)  # type: ignore[call-overload]
             reading.failed = reading.failed or limit or f"signal {number}"
             seconds = usage.ru_utime + usage.ru_stime - sum(reading.phases.values())

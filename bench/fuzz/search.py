@@ -6,22 +6,24 @@ that improves a cell is grown at once, as long as its cost per KiB grows with it
 
 from __future__ import annotations
 
+import hashlib
 import random
 import resource
 import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+import ruleop
 from bench.fuzz.genes import Gene, Genetics, case_of
 from bench.fuzz.limited import Limits, Measure, Process, passes, wait
 from bench.fuzz.one_pass import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from bench.fuzz.case import Case
 
@@ -84,11 +86,15 @@ class State:
     findings: dict[str, Entry] = field(default_factory=dict)  # by hot function and bound
     first: dict[str, float] = field(default_factory=dict)  # seconds until each finding
     endings: Counter[str] = field(default_factory=Counter)
+    code: str = ""  # the digest of the code that the readings are of
 
     def save(self, path: Path) -> None:
         document = {
             "format": STATE_FORMAT,
-            **{name: getattr(self, name) for name in ("seed", "runs", "unusable", "seconds", "cpu_seconds", "first")},
+            **{
+                name: getattr(self, name)
+                for name in ("seed", "runs", "unusable", "seconds", "cpu_seconds", "first", "code")
+            },
             "endings": dict(self.endings),
             "cells": {
                 cell: {name: each.as_json() for name, each in entries.items()} for cell, entries in self.cells.items()
@@ -133,6 +139,7 @@ class Search:
         self.state, self.path, self.measure, self.case_of = state, path, measure, case_of
         self.genetics = Genetics(random.Random(f"{state.seed}/{state.runs}"))
         self.growing: deque[Gene] = deque(maxlen=MAX_GROWING)
+        self.known: deque[Gene] = deque(self._of_other_code())
 
     def run(self, options: Options, report: Callable[[State], None] = lambda _: None) -> None:
         """Searches until the time is over, and saves the state regularly."""
@@ -161,8 +168,19 @@ class Search:
 
     # -- candidates ----------------------------------------------------------------------------------------------------
 
+    def _of_other_code(self) -> list[Gene]:
+        """The candidates to be measured again, because the code has changed since."""
+        state, code = self.state, digest_of_code()
+        if state.code == code:
+            return []
+        entries = [*(each for cell in state.cells.values() for each in cell.values()), *state.findings.values()]
+        state.code, state.cells, state.findings = code, {}, {}
+        return [orjson.loads(each) for each in dict.fromkeys(orjson.dumps(entry.gene) for entry in entries)]
+
     def candidate(self) -> Gene:
         chance = self.genetics.chance
+        if self.known:
+            return self.known.popleft()
         if self.growing and chance.random() < 0.6:
             return self.growing.popleft()
         if not self.state.cells or chance.random() < 0.3:
@@ -213,6 +231,12 @@ class Search:
         known = self.state.findings.get(name)
         if known is None or _severity(entry.reading) > _severity(known.reading):
             self.state.findings[name] = entry
+
+
+def digest_of_code() -> str:
+    """The digest of ruleop's modules."""
+    folder = Path(ruleop.__file__).parent
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.rglob("*.py")))).hexdigest()[:16]
 
 
 def _cpu_seconds() -> float:

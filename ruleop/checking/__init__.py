@@ -6,12 +6,17 @@ does not run them. Each check is a function that adds findings.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ruleop.checking.allowances import silenced
+from ruleop.checking.examples import check_examples, read_examples
 from ruleop.checking.object_names import check_object_names
+from ruleop.checking.permissions import Grants, check_permissions
 from ruleop.checking.sensitive_fields import check_sensitive_fields
 from ruleop.checking.sources import Sources
+from ruleop.checking.typing.watches import check_types
 from ruleop.checking.unused_names import check_unused_names
 from ruleop.rules import Findings
 
@@ -19,13 +24,20 @@ if TYPE_CHECKING:
     from ruleop.rules import Finding, Loaded
 
 
-def check_project(loaded: Loaded) -> tuple[Finding, ...]:
-    """The warnings of loading and the findings of all checks that are not silenced, in the order of their places."""
+def check_project(loaded: Loaded, *, grants: Grants | None = None) -> tuple[Finding, ...]:
+    """The warnings of loading and the findings of all checks that are not silenced, in the order of their places.
+    `grants`: what the roles of the operator grant."""
+    examples = read_examples(Path(loaded.project.root))
+    loaded = replace(loaded, files={**loaded.files, **examples})
     findings = Findings(loaded.files)
+    check_types(loaded, findings)
     check_unused_names(loaded, findings)
     for watch in loaded.watches:
         sources = Sources(watch, loaded)
         check_object_names(sources, findings)
         check_sensitive_fields(sources, findings)
+    if grants is not None:
+        check_permissions(loaded, grants, findings)
+    check_examples(loaded, examples, findings)
     found = silenced({*loaded.project.warnings, *findings.sorted()}, loaded)
     return tuple(sorted(found, key=lambda finding: finding.order))

@@ -9,12 +9,15 @@ out; so what is not found in a body may exist nevertheless.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import nodes
 
 from ruleop.errors import Site
+from ruleop.kinds import Kind
 from ruleop.templating import SlotPlace, TextTemplate, YamlNode, read_yaml
 from ruleop.templating.tree.layout import SPREAD, VALUE, Layout, lay_out
 from ruleop.templating.values.text import Lit, Slot, Text
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 Step = str | int
 FieldPath = tuple[Step, ...]
+StandIn = Callable[[nodes.Node], Any]
 
 MAX_BODIES: Final = 16
 MAX_DEPTH: Final = 20  # of macros and includes in each other
@@ -65,12 +69,18 @@ def _slots_in(pieces: Iterable[str | Printed]) -> Iterator[Printed]:
             yield from _slots_in(piece.captured or ())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Body:
     """One document. Its strings and keys contain marks, which `pieces` replaces."""
 
     document: YamlNode
     printed: tuple[Printed, ...]
+
+    @property
+    def kind(self) -> Kind:
+        data = self.document.value if isinstance(self.document.value, dict) else {}
+        version, kind = (data[key].value if key in data else "" for key in ("apiVersion", "kind"))
+        return Kind.parse(str(version), str(kind))
 
     def pieces(self, text: str) -> tuple[str | Printed, ...]:
         found: list[str | Printed] = []
@@ -86,8 +96,9 @@ class Body:
         match = SPREAD.fullmatch(text)
         return self.printed[int(match[1])] if match else None
 
-    def fields(self) -> Iterator[Field]:
-        yield from self._fields(self.document, ())
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(self._fields(self.document, ()))
 
     def _fields(self, node: YamlNode, path: FieldPath) -> Iterator[Field]:
         value = node.value
@@ -114,10 +125,15 @@ class Body:
         yield from self._fields(member, (*path, "*" if _MARK.search(key) else key))
 
 
-def bodies(part: Part, library: Library) -> tuple[Body, ...]:
-    """The bodies of a child; of a template with several documents, those of each."""
+def _text(_: nodes.Node) -> Any:
+    return ""
+
+
+def bodies(part: Part, library: Library, stand_in: StandIn = _text) -> tuple[Body, ...]:
+    """The bodies of a child; of a template with several documents, those of each. `stand_in`: a value for a printed
+    node, of the type that it prints if that is known: a mapping alone on its line is spread."""
     if isinstance(part.compiled, TextTemplate):
-        return tuple(_of_file(part.compiled.name, library))
+        return tuple(bodies_of_file(part.compiled.name, library, stand_in))
     return (_Marker(library).body(part.node),)
 
 
@@ -166,7 +182,7 @@ class _Marker:
 # -- files of templates/ -----------------------------------------------------------------------------------------------
 
 
-def _of_file(name: str, library: Library) -> Iterator[Body]:
+def bodies_of_file(name: str, library: Library, stand_in: StandIn = _text) -> Iterator[Body]:
     tree = library.written_tree(name)
     if tree.find(nodes.Extends) is not None:
         return
@@ -175,7 +191,7 @@ def _of_file(name: str, library: Library) -> Iterator[Body]:
     for _ in range(MAX_BODIES):
         choices.begin()
         with library.renderer:
-            writer = _Writer(library, library.prefix + name, choices)
+            writer = _Writer(library, library.prefix + name, choices, stand_in)
             found = _read(writer.parts(tree.body, {}), writer)
         for body in found:
             text = repr(body.document.data())
@@ -225,6 +241,7 @@ class _Writer:
     library: Library
     path: str
     choices: _Choices
+    stand_in: StandIn = _text
     of_slot: dict[int, Printed] = field(default_factory=dict)
     kept: list[Slot] = field(default_factory=list)  # so that no id is given out again
     depth: int = 0
@@ -267,6 +284,9 @@ class _Writer:
 
     def _branch(self, node: nodes.If, scope: _Scope) -> list[Any]:
         tests = [node, *node.elif_]
+        if len(tests) == 1 and isinstance(node.test, nodes.Not):
+            chosen = self.choices.of(_source(node.test.node), 2)
+            return self.parts(node.else_ if chosen == 0 else node.body, scope)
         condition = " / ".join(_source(each.test) for each in tests)
         chosen = self.choices.of(condition, len(tests) + 1)
         branches = [*(each.body for each in tests), node.else_]
@@ -284,15 +304,22 @@ class _Writer:
         if slot.place.alone or "\n" in "".join(part for part in text.parts if isinstance(part, str)).strip():
             return [Slot(text, slot.place)]
         printed = self.of_slot[id(slot)]
-        inner = tuple(
-            self.of_slot[id(part)] if isinstance(part, Slot) else str(part) for part in text.trimmed(None).parts
-        )
+        inner = tuple(self._pieces(text.trimmed(None)))
         self.of_slot[id(slot)] = Printed(printed.place, printed.node, inner)
         return [slot]
 
+    def _pieces(self, text: Text) -> Iterator[str | Printed]:
+        for part in text.parts:
+            if not isinstance(part, Slot):
+                yield str(part)
+            elif id(part) in self.of_slot:
+                yield self.of_slot[id(part)]
+            else:  # text that another macro printed, alone on its line
+                yield from self._pieces(part.value)
+
     def _slot(self, node: nodes.Node) -> Slot:
         place = getattr(node, "place", None) or SlotPlace(Site(self.path, node.lineno), "")
-        slot = Slot("", place)
+        slot = Slot(self.stand_in(node), place)
         self.of_slot[id(slot)] = Printed(place, node)
         self.kept.append(slot)
         return slot
@@ -423,13 +450,16 @@ class _Place:
         self.lines = layout.text.split("\n")
         self.sites = layout.sites()
         self.library = library
+        self.written: dict[str, list[str]] = {}  # the lines of the files
 
     def of(self, line: int, column: int) -> Site:
         site = self.sites[line - 1] if line <= len(self.sites) else None
         if site is None:
             return Site("")
-        name = site.path.removeprefix(self.library.prefix)
-        source = self.library.texts.get(name, "").split("\n")
+        source = self.written.get(site.path)
+        if source is None:
+            name = site.path.removeprefix(self.library.prefix)
+            source = self.written[site.path] = self.library.texts.get(name, "").split("\n")
         text = self.lines[line - 1]
         if not 0 < site.line <= len(source):
             return site

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from jinja2 import nodes
 
 from ruleop.checking.sources import NUMBERS
-from ruleop.kinds import Kind
 from ruleop.names import MAX_LABEL, MAX_NAME, QUALIFIED, is_label, is_object_name
+from ruleop.schema.table import builtin_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.checking.bodies import Body, Field, Printed
-    from ruleop.checking.sources import Path, Sources
+    from ruleop.checking.bodies import Field, FieldPath, Printed
+    from ruleop.checking.sources import IsSource, Path, Sources
+    from ruleop.kinds import Kind
     from ruleop.rules import Findings
     from ruleop.rules.checks.scopes import Part
 
@@ -22,51 +25,86 @@ _NAME, _NAMESPACE = ("metadata", "name"), ("metadata", "namespace")
 _CLEAN: Final = NUMBERS | {"dns_label", "sha256", "regex_replace"}
 _LABEL_KINDS: Final = frozenset({("", "Service"), ("", "Namespace")})
 _FREE_GROUP: Final = "rbac.authorization.k8s.io"
-_LABELS: Final = frozenset({"labels", "matchLabels"})
+_IDENTITIES: Final = frozenset({"metadata.name", "metadata.uid"})
+_DERIVE: Final = "derive the name from the CR"
 _MAKE_ONE: Final = "make one with `dns_label`, or give the field a pattern and a maxLength in the CRD"
 
 
 def check_object_names(sources: Sources, findings: Findings) -> None:
     for part in sources.body_parts:
-        free = sources.places(part, partial(_is_free_text, sources, part), clean=_CLEAN)
-        for body in sources.bodies(part):
-            kind = kind_of(body)
-            for field in body.fields():
-                rule = _rule(field, kind)
-                if rule is None or field.spread:
-                    continue
-                what, allowed, most = rule
-                text = _literal_mistake(field, what, kind, allowed, most)
-                if text:
-                    findings.mistake("invalid-name", text, field.site)
-                for slot in field.slots:
-                    if slot.place in free:
-                        message = f"`{slot.place.expression}` may be any text, and so no valid {what}: {_MAKE_ONE}"
-                        findings.warning(
-                            "invalid-name", message, slot.place.site, word=slot.place.expression, start=part.site
-                        )
+        found = [
+            (field, rule, body.kind)
+            for body in sources.bodies(part)
+            for field in body.fields
+            if not field.spread and (rule := _rule(field, body.kind)) is not None
+        ]
+        for field, rule, kind in found:
+            if text := _literal_mistake(field, rule, kind):
+                findings.mistake("invalid-name", text, field.site)
+        if any(piece.place for field, _, _ in found for piece in field.slots if not _is_of_metadata(piece.node)):
+            _check_free_text([(field, rule.what) for field, rule, _ in found], part, sources, findings)
+        _check_random([field for field, _, _ in found if field.path in {_NAME, _NAMESPACE}], part, sources, findings)
         _check_collisions(part, sources, findings)
+
+
+def _check_random(found: list[Field], part: Part, sources: Sources, findings: Findings) -> None:
+    """Loading finds a random function in the name itself, not one behind a variable."""
+    places = sources.random_places(part)
+    for slot in (slot for field in found for slot in field.slots):
+        if slot.place in places:
+            message = f"`{slot.place.expression}` is random, and would name another object each time: {_DERIVE}"
+            findings.mistake("random", message, slot.place.site, word=slot.place.expression, start=part.site)
+
+
+def _check_free_text(found: list[tuple[Field, str]], part: Part, sources: Sources, findings: Findings) -> None:
+    free = sources.places(part, partial(_is_free_text, sources, sources.free(part)), clean=_CLEAN)
+    for field, what in found:
+        for slot in field.slots:
+            if slot.place in free:
+                message = f"`{slot.place.expression}` may be any text, and so no valid {what}: {_MAKE_ONE}"
+                findings.warning("invalid-name", message, slot.place.site, word=slot.place.expression, start=part.site)
+
+
+def _is_of_metadata(node: nodes.Node) -> bool:
+    """Whether an expression is `metadata.name`, or another field of the CR's metadata."""
+    return isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name) and node.node.name == "metadata"
 
 
 # -- what the API server rejects ---------------------------------------------------------------------------------------
 
 
-def _rule(field: Field, kind: Kind) -> tuple[str, str, int] | None:
+class _Rule(NamedTuple):
+    what: str
+    allowed: str  # characters, as in a regular expression
+    most: int
+
+
+def _rule(field: Field, kind: Kind) -> _Rule | None:
     """What a field holds, the characters that it may have, and how many."""
     if field.path == _NAMESPACE:
-        return "namespace", "-a-z0-9", MAX_LABEL
+        return _Rule("namespace", "-a-z0-9", MAX_LABEL)
     if field.path == _NAME:
         if kind.group == _FREE_GROUP:
             return None
         if (kind.group, kind.kind) in _LABEL_KINDS:
-            return "name", "-a-z0-9", MAX_LABEL
-        return "name", "-.a-z0-9", MAX_NAME
-    if len(field.path) > 1 and field.path[-2] in _LABELS and isinstance(field.path[-1], str):
-        return "label value", "-._A-Za-z0-9", MAX_LABEL
+            return _Rule("name", "-a-z0-9", MAX_LABEL)
+        return _Rule("name", "-.a-z0-9", MAX_NAME)
+    if _is_label(field.path, kind):
+        return _Rule("label value", "-._A-Za-z0-9", MAX_LABEL)
     return None
 
 
-def _literal_mistake(field: Field, what: str, kind: Kind, allowed: str, most: int) -> str:
+def _is_label(path: FieldPath, kind: Kind) -> bool:
+    """Whether a field is the value of a label. Custom kinds may have other things called labels."""
+    if path[-3:-1] == ("metadata", "labels"):
+        return len(path) == 3 or builtin_resource(kind) is not None
+    if path[-2:-1] == ("matchLabels",):
+        return builtin_resource(kind) is not None
+    return path[:-1] == ("spec", "selector") and (kind.group, kind.kind) == ("", "Service")
+
+
+def _literal_mistake(field: Field, rule: _Rule, kind: Kind) -> str:
+    what, allowed, most = rule
     texts = list(_texts(field.pieces)) if field.pieces else []
     if any(field.slots):
         bad = next((found[0] for text in texts if (found := re.search(f"[^{allowed}]", text))), "")
@@ -108,44 +146,50 @@ def _texts(pieces: tuple[str | Printed, ...]) -> Iterator[str]:
             yield from _texts(piece.captured)
 
 
-def _is_free_text(sources: Sources, part: Part, path: Path) -> bool:
+def _is_free_text(sources: Sources, is_free: IsSource, path: Path) -> bool:
     """Whether the CRD says that a field is text, and not which."""
     schema = sources.schema(path)
-    return schema is not None and schema.get("type") == "string" and sources.is_free(path, part)
+    return schema is not None and schema.get("type") == "string" and is_free(path)
 
 
 # -- names that two objects share --------------------------------------------------------------------------------------
 
 
 def _check_collisions(part: Part, sources: Sources, findings: Findings) -> None:
-    own = sources.places(part, _differs_between_resources)
-    by_item = sources.places(part, lambda path: path[0] == "item", by_item=True) if part.view.item else frozenset()
     given = _given_namespace(part, sources)
-    scope = "" if sources.crd is not None and not sources.crd.namespaced else " of one namespace"
     for body in sources.bodies(part):
-        fields = list(body.fields())
+        fields = body.fields
         names = [field for field in fields if field.path == _NAME]
         if len(names) != 1 or any(field.spread and field.path in {(), ("metadata",)} for field in fields):
             continue
-        name = names[0]
-        placed = [
-            slot.place
-            for field in (name, *(each for each in fields if each.path == _NAMESPACE))
-            for slot in field.slots
-        ]
-        kind = kind_of(body).kind
-        if not own.intersection(placed) and not any(_differs_between_resources(path) for path in given):
-            message = (
-                f"the {kind} of two {sources.watch.rule.kind.kind}s{scope} would have the same name: "
-                "use metadata.name in it"
-            )
-            findings.warning("name-collision", message, name.site)
-        elif part.view.item and not by_item.intersection(placed) and not any(path[0] == "item" for path in given):
-            message = (
-                f"the {kind} of each item of `forEach` would have the same name: "
-                f"use `{part.view.item}` or `index` in it"
-            )
-            findings.warning("name-collision", message, name.site)
+        slots = [slot for field in fields if field.path in {_NAME, _NAMESPACE} for slot in field.slots]
+        if not _is_own(slots, part, sources) and not any(map(_differs_between_resources, given)):
+            scope = "" if sources.crd is not None and not sources.crd.namespaced else " of one namespace"
+            whose = f"two {sources.watch.rule.kind.kind}s{scope}"
+            what = "metadata.name"
+        elif part.view.item and not _is_of_item(slots, part, sources) and not any(map(_is_item, given)):
+            whose, what = "each item of `forEach`", f"`{part.view.item}` or `index`"
+        else:
+            continue
+        message = f"the {body.kind.kind} of {whose} would have the same name: use {what} in it"
+        findings.warning("name-collision", message, names[0].site)
+
+
+def _is_own(slots: list[Printed], part: Part, sources: Sources) -> bool:
+    """Whether one of the slots differs between two CRs."""
+    if any(_is_of_metadata(slot.node) and slot.place.expression in _IDENTITIES for slot in slots):
+        return True
+    places = {slot.place for slot in slots}
+    return bool(places) and not places.isdisjoint(sources.places(part, _differs_between_resources))
+
+
+def _is_of_item(slots: list[Printed], part: Part, sources: Sources) -> bool:
+    places = {slot.place for slot in slots}
+    return bool(places) and not places.isdisjoint(sources.places(part, _is_item, by_item=True))
+
+
+def _is_item(path: Path) -> bool:
+    return path[0] == "item"
 
 
 def _differs_between_resources(path: Path) -> bool:
@@ -163,9 +207,3 @@ def _given_namespace(part: Part, sources: Sources) -> list[Path]:
                 is_item = reference.path[0] in {part.view.item, "index"}
                 found.append(("item",) if is_item else reference.path)
     return found
-
-
-def kind_of(body: Body) -> Kind:
-    data = body.document.value if isinstance(body.document.value, dict) else {}
-    version, kind = (data[key].value if key in data else "" for key in ("apiVersion", "kind"))
-    return Kind.parse(str(version), str(kind))

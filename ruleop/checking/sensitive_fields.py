@@ -12,14 +12,13 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ruleop.checking.object_names import kind_of
 from ruleop.checking.sources import NUMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.checking.bodies import Field, FieldPath
-    from ruleop.checking.sources import Path, Sources
+    from ruleop.checking.sources import IsSource, Path, Sources
     from ruleop.kinds import Kind
     from ruleop.rules import Findings
     from ruleop.rules.checks.scopes import Part
@@ -41,6 +40,7 @@ _HOST: Final = frozenset({"hostNetwork", "hostPID", "hostIPC", "hostUsers"})
 _ACCOUNT: Final = frozenset({"serviceAccountName", "serviceAccount"})
 _OWN_VOLUMES: Final = frozenset({"name", "emptyDir", "persistentVolumeClaim", "configMap", "downwardAPI", "ephemeral"})
 """Volumes that hold nothing which the namespace does not show to everybody who may read it."""
+_ANY_VALUE: Final = frozenset({"securityContext", "host"})
 _FIXED_IMAGE: Final = re.compile(r"[^:@]*[a-z0-9][:@].*|.*/.*[a-z0-9][:@].*", re.DOTALL)
 _FLAG: Final = re.compile(r"-[^=\s]+=.*", re.DOTALL)
 _POWERS: Final = {
@@ -57,33 +57,44 @@ _POWERS: Final = {
 
 def check_sensitive_fields(sources: Sources, findings: Findings) -> None:
     for part in sources.body_parts:
-        texts = sources.places(part, partial(_is_decided, sources, part), clean=NUMBERS)
-        images = sources.places(part, partial(_is_decided_image, sources, part), clean=NUMBERS)
-        any_value = sources.places(part, lambda path: path[0] == "spec")
-        for body in sources.bodies(part):
-            for field, what in _sensitive(list(body.fields()), kind_of(body)):
-                found = {"image": images, "securityContext": any_value, "host": any_value}.get(what, texts)
-                for slot in field.slots:
-                    if slot.place in found:
-                        name = ".".join(str(step) for step in field.path if isinstance(step, str))
-                        message = f"`{slot.place.expression}` lets a CR decide {_POWERS[what]} ({name}): {_TO_DO}"
-                        findings.warning(
-                            "sensitive-field", message, slot.place.site, word=slot.place.expression, start=part.site
-                        )
+        found = [
+            (field, what)
+            for body in sources.bodies(part)
+            for field, what in _sensitive(body.fields, body.kind)
+            if any(field.slots)
+        ]
+        if found:
+            _report(found, part, sources, findings)
+
+
+def _report(found: list[tuple[Field, str]], part: Part, sources: Sources, findings: Findings) -> None:
+    texts = sources.places(part, sources.free(part), clean=NUMBERS)
+    named = {what for _, what in found}
+    any_value = sources.places(part, _is_of_spec) if named & _ANY_VALUE else frozenset()
+    images = sources.places(part, partial(_is_no_image, sources.free(part)), clean=NUMBERS) if texts else texts
+    by_what = {"image": images, **dict.fromkeys(_ANY_VALUE, any_value)}
+    for field, what in found:
+        for slot in field.slots:
+            if slot.place in by_what.get(what, texts):
+                name = ".".join(str(step) for step in field.path if isinstance(step, str))
+                message = f"`{slot.place.expression}` lets a CR decide {_POWERS[what]} ({name}): {_TO_DO}"
+                findings.warning(
+                    "sensitive-field", message, slot.place.site, word=slot.place.expression, start=part.site
+                )
 
 
 _TO_DO: Final = "bound it in the CRD with an enum or a pattern, or allow it with a reason"
 
 
-def _is_decided(sources: Sources, part: Part, path: Path) -> bool:
-    return sources.is_free(path, part)
+def _is_of_spec(path: Path) -> bool:
+    return path[0] == "spec"
 
 
-def _is_decided_image(sources: Sources, part: Part, path: Path) -> bool:
-    return "image" not in (path[-1] or "").lower() and sources.is_free(path, part)
+def _is_no_image(is_free: IsSource, path: Path) -> bool:
+    return "image" not in (path[-1] or "").lower() and is_free(path)
 
 
-def _sensitive(fields: list[Field], kind: Kind) -> Iterator[tuple[Field, str]]:
+def _sensitive(fields: tuple[Field, ...], kind: Kind) -> Iterator[tuple[Field, str]]:
     if kind.group == _RBAC:
         for field in fields:
             if field.path[:1] in {("rules",), ("subjects",), ("roleRef",), ("aggregationRule",)} or not field.path:

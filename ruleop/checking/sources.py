@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.checking.bodies import Body, bodies
-from ruleop.templating import Expression, TextTemplate, YamlNode, slots_from
+from ruleop.templating import NONDETERMINISTIC, Expression, TextTemplate, YamlNode, slots_from
 
 if TYPE_CHECKING:
     from jinja2 import nodes
@@ -26,6 +27,7 @@ Path = tuple[str | None, ...]
 """A field of the CR, such as ("spec", "image"); a computed step is None. ("item",) and ("other",) are an item of
 `forEach`, and another object."""
 IsSource = Callable[[Path], bool]
+_Lets = dict[str, tuple[YamlNode, "frozenset[SlotPlace]"]]
 
 NUMBERS: Final = frozenset({"length", "count", "int", "float", "sum", "abs", "round"})
 """Filters whose results are numbers."""
@@ -39,6 +41,8 @@ class Sources:
     watch: Watch
     loaded: Loaded
     _trees: dict[int, list[nodes.Template]] = field(default_factory=dict)
+    _slots_of_lets: dict[tuple[IsSource, frozenset[str]], _Lets] = field(default_factory=dict)
+    _free: dict[frozenset[Path], IsSource] = field(default_factory=dict)
     _bodies: dict[int, tuple[Body, ...]] = field(default_factory=dict)
 
     @property
@@ -60,26 +64,30 @@ class Sources:
         self, part: Part, is_source: IsSource, *, clean: frozenset[str] = frozenset(), by_item: bool = False
     ) -> frozenset[SlotPlace]:
         """The slots whose values come from fields that `is_source` accepts. After the filters of `clean` they do not.
-        `by_item`: an item of `forEach` is a field of its own."""
-        if not part.compiled.names:
-            return frozenset()
-        lets: dict[str, tuple[YamlNode, frozenset[SlotPlace]]] = {}
-
-        def accepts(path: Path) -> bool:
-            if path[0] == "cr":
-                path = path[1:] or ("spec",)
-            if path[0] == _LET:
-                node, found = lets[path[1] or ""]
-                return _reads(node, path[2:], found)
-            return is_source(path)
-
+        `by_item`: an item of `forEach` is a field of its own. What is found of lets is kept for the same function."""
+        lets = self._lets(is_source, clean)
         names = self._names(part, by_item=by_item)
-        for each in self.watch.parts:
-            if each.let:
-                lets[each.let] = (each.node, slots_from(self._of(each), names, accepts, clean=clean))
-                names[each.let] = [(_LET, each.let)]
         loop = [] if by_item else self._loop(part)
-        return slots_from([*self._of(part), *loop], names, accepts, clean=clean)
+        return slots_from([*self._of(part), *loop], names, partial(_accepts, is_source, lets), clean=clean)
+
+    def random_places(self, part: Part) -> frozenset[SlotPlace]:
+        """The slots whose values differ each time they are rendered."""
+        if not any(name in NONDETERMINISTIC for name, _ in part.compiled.calls):
+            return frozenset()
+        return slots_from(self._of(part), {}, _is_none, functions=NONDETERMINISTIC)
+
+    def _lets(self, is_source: IsSource, clean: frozenset[str]) -> _Lets:
+        """The slots of each let whose values come from these fields."""
+        found = self._slots_of_lets.get((is_source, clean))
+        if found is None:
+            found = self._slots_of_lets[is_source, clean] = {}
+            names = self._plain_names()
+            for each in self.watch.parts:
+                if each.let:
+                    slots = slots_from(self._of(each), names, partial(_accepts, is_source, found), clean=clean)
+                    found[each.let] = (each.node, slots)
+                    names[each.let] = [(_LET, each.let)]
+        return found
 
     def schema(self, path: Path) -> Schema | None:
         """The schema of a field of the CR; None if it is unknown."""
@@ -91,24 +99,30 @@ class Sources:
             found = _below(found, step)
         return found if isinstance(found, Mapping) and found else None
 
-    def is_free(self, path: Path, part: Part) -> bool:
+    def free(self, part: Part) -> IsSource:
         """Whether the author of a CR decides the text of a field: neither the CRD bounds it, nor does `validate` or
-        `when` of the child read it."""
-        if path[0] != "spec" or is_bounded(self.schema(path)):
-            return False
-        checked = (
+        `when` of the child read it. The same function for equal children."""
+        checked = frozenset(
             reference.path[1:] if reference.path[0] == "cr" else reference.path
             for each in self.watch.parts
             if each.key == "validate" or (each.key == "when" and each.child is part.child)
             for reference in each.compiled.references
         )
+        return self._free.setdefault(checked, partial(self._is_free, checked))
+
+    def _is_free(self, checked: frozenset[Path], path: Path) -> bool:
+        if path[0] != "spec" or is_bounded(self.schema(path)):
+            return False
         return all(each[: len(path)] != path for each in checked)
 
-    def _names(self, part: Part, *, by_item: bool) -> dict[str, list[Path]]:
+    def _plain_names(self) -> dict[str, list[Path]]:
         draft = self.watch.draft
         others = [*draft.children, *draft.final, *draft.observed, "live", "ready", "this"]
         names: dict[str, list[Path]] = {name: [(_OTHER,)] for name in others}
-        names |= {name: [(name,)] for name in ("cr", "metadata", "spec", "status")}
+        return names | {name: [(name,)] for name in ("cr", "metadata", "spec", "status")}
+
+    def _names(self, part: Part, *, by_item: bool) -> dict[str, list[Path]]:
+        names = self._plain_names() | {each.let: [(_LET, each.let)] for each in self.watch.parts if each.let}
         if part.view.item:
             names["index"] = [(_ITEM,)]
             if by_item:
@@ -134,6 +148,19 @@ class Sources:
                 found = [library.written_string(text, site) for text, site in texts if "{{" in text or "{%" in text]
             self._trees[id(part)] = found
         return found
+
+
+def _is_none(_path: Path) -> bool:
+    return False
+
+
+def _accepts(is_source: IsSource, lets: _Lets, path: Path) -> bool:
+    if path[0] == "cr":
+        path = path[1:] or ("spec",)
+    if path[0] == _LET:
+        node, found = lets[path[1] or ""]
+        return _reads(node, path[2:], found)
+    return is_source(path)
 
 
 def _reads(node: YamlNode, steps: Iterable[str | None], found: frozenset[SlotPlace]) -> bool:

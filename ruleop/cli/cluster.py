@@ -17,7 +17,7 @@ from ruleop.localcluster import Fault, LocalCluster
 from ruleop.report.plan_text import Span, Tone
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, example="ruleop cluster & export KUBECONFIG=$PWD/ruleop-cluster.kubeconfig")
 @port_option
 @click.option(
     "--kubeconfig",
@@ -34,8 +34,6 @@ def command(port: int, kubeconfig: str, state: str, faults_file: str) -> int:
 
     It has the controllers of a cluster, and any client works with it: kubectl, Helm, client libraries. It listens on
     loopback only, and its address contains a random token. Everything is gone when it stops, at SIGINT or SIGTERM.
-
-    Example: ruleop cluster & export KUBECONFIG=$PWD/ruleop-cluster.kubeconfig
     """
     path = Path(kubeconfig)
     try:

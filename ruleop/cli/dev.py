@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ruleop.rules import Project
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, example="ruleop dev --apply examples/")
 @project_options
 @click.option(
     "--apply", "files", multiple=True, metavar="FILE", help="Apply the objects of a file or folder. Repeatable."
@@ -73,8 +73,6 @@ def command(
     with hot reload. Shows the custom resources with their children as a tree. The printed KUBECONFIG lets kubectl work
     with the cluster. Everything is gone when it stops. Exit status 0: stopped, and with --once all custom resources are
     ready. 1: the project has mistakes, or they are not ready within --timeout.
-
-    Example: ruleop dev --apply examples/
     """
     logs.set_up(log_level, None)
     try:

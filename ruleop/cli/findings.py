@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import ruleop
+from ruleop.checking.explanations import explanation
 from ruleop.cli.terminal import json_document
 from ruleop.printable import printable
 from ruleop.report.plan_text import Span, Tone
@@ -107,7 +108,15 @@ def as_json(findings: tuple[Finding, ...], folder: Folder) -> str:
 
 def as_sarif(findings: tuple[Finding, ...], folder: Folder) -> str:
     checks = sorted({finding.check for finding in findings}, key=lambda check: check.id)
-    rules = [{"id": check.id, "name": check.code, "shortDescription": {"text": check.title}} for check in checks]
+    rules = [
+        {
+            "id": check.id,
+            "name": check.code,
+            "shortDescription": {"text": check.title},
+            "help": {"text": explanation(check.id)},
+        }
+        for check in checks
+    ]
     driver = {"name": "ruleop", "version": ruleop.__version__, "rules": rules}
     results = [
         {

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from ruleop.checking.desired_objects import with_violations
 from ruleop.cli import findings as found
-from ruleop.cli.documents import Document, read_documents
+from ruleop.cli.documents import read_documents
 from ruleop.cli.program import UsageError
 from ruleop.cli.project import Folder, load
 from ruleop.cli.terminal import print_diagnostics
@@ -20,6 +21,8 @@ from ruleop.rules import ProjectErrors
 from ruleop.schema.nearest import nearest
 
 if TYPE_CHECKING:
+    from ruleop.kinds import Object
+    from ruleop.offline.documents import Document
     from ruleop.planning import Kinds
     from ruleop.rules import Project
     from ruleop.schema.schema_findings import SchemaFinding
@@ -65,6 +68,25 @@ class Passes:
     )  # the API server would reject these
     unruled: list[ObjectKey] = field(default_factory=list)  # of a watched kind, but not selected by any rule
 
+    @property
+    def failed(self) -> bool:
+        return bool(self.refused or self.unruled or any(each.plan.problems for each in self.planned))
+
+    def unplanned(self) -> dict[str, Any]:
+        """The custom resources without a plan, as plain JSON."""
+        refused = [
+            {
+                **_named(key),
+                "findings": [{"field": finding.location, "message": finding.message} for finding in findings],
+            }
+            for key, findings in self.refused
+        ]
+        return {"refused": refused, "unmatched": [_named(key) for key in self.unruled]}
+
+
+def _named(key: ObjectKey) -> dict[str, str]:
+    return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
+
 
 def load_for_planning(folder: str, env_files: Sequence[str]) -> tuple[Folder, Project]:
     """Loads the project. Raises UsageError after printing its mistakes."""
@@ -92,23 +114,31 @@ def make_passes(
     live = as_live([document.data for document in read_documents(existing, folder=folder, quoting=False)], kinds)
     passes = Passes(where, kinds)
     taken: list[dict[str, Any]] = []
-    for document in _watched(project, read_documents(files, folder=folder)):
-        resource, findings = prepare(project, identified(document.data, live, kinds))
-        _print_findings(document, findings, dropped(project, document.data))
-        if findings:
-            passes.refused.append((ObjectKey.of(resource), findings))
-        else:
-            taken.append(resource)
+    for document in watched_documents(project, read_documents(files, folder=folder)):
+        prepared = prepare_document(passes, project, document, identified(document.data, live, kinds))
+        taken += [prepared] if prepared is not None else []
     observed = Observed(FixedObjects([*live, *taken]), kinds, now=now, seed=seed)
     for resource in taken:
         rule = choose_rule(project.rules, resource)
         if rule is None:
             passes.unruled.append(ObjectKey.of(resource))
         else:
-            passes.planned.append(Planned(resource, plan(rule, resource, observed)))
+            planned = with_violations(plan(rule, resource, observed), rule, project)
+            passes.planned.append(Planned(resource, planned))
     for key in passes.unruled:
         print_diagnostics(found.mistake(str(key), NOT_SELECTED, warning=True))
     return passes
+
+
+def prepare_document(passes: Passes, project: Project, document: Document, resource: Object) -> dict[str, Any] | None:
+    """The custom resource of a document as the API server would store it. Prints what is wrong with it; if the API
+    server would reject it, it is among the refused ones and None is returned."""
+    prepared, findings = prepare(project, resource)
+    _print_findings(document, findings, dropped(project, document.data))
+    if findings:
+        passes.refused.append((ObjectKey.of(prepared), findings))
+        return None
+    return prepared
 
 
 def _print_findings(document: Document, findings: list[SchemaFinding], dropped_fields: list[SchemaFinding]) -> None:
@@ -120,7 +150,7 @@ def _print_findings(document: Document, findings: list[SchemaFinding], dropped_f
         print_diagnostics([*found.mistake(str(site), str(finding)), *found.excerpt(document.text, site)])
 
 
-def _watched(project: Project, documents: list[Document]) -> list[Document]:
+def watched_documents(project: Project, documents: list[Document]) -> list[Document]:
     """The documents of watched kinds. Others are skipped with a warning; it is an error if there are only others."""
     watched = {rule.kind for rule in project.rules}
     taken, others = [], []

@@ -3,71 +3,81 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ruleop.cli.cluster_options import access_of, cluster_options
 from ruleop.cli.passes import Passes, make_passes, pass_options
 from ruleop.cli.program import DONE, NO, Command, UsageError, output_option
-from ruleop.cli.project import project_options
+from ruleop.cli.project import Folder, project_options
 from ruleop.cli.replay import replay_pass
 from ruleop.cli.terminal import json_document, print_lines, print_text
 from ruleop.offline.cluster import EPOCH
+from ruleop.report.change_summary import ChangeSummary
 from ruleop.report.plan_text import Line, as_json, show
 
 if TYPE_CHECKING:
-    from ruleop.kinds import ObjectKey
+    from collections.abc import Mapping
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, example="ruleop plan --live --all")
+@click.argument("names", nargs=-1, metavar="[KIND[/NAME]]")
 @partial(pass_options, required=False)
 @project_options
 @click.option("--replay", default="", metavar="FILE", help="Plan a pass of `ruleop run --record`, instead of -f.")
+@click.option("--live", is_flag=True, help="Read the objects from the cluster.")
+@click.option("--all", "everything", is_flag=True, help="With --live: plan all custom resources, and summarise.")
+@cluster_options
 @output_option("text", "json")
-def command(
-    folder: str,
-    env_files: tuple[str, ...],
-    files: tuple[str, ...],
-    existing: tuple[str, ...],
-    replay: str,
-    output: str,
-) -> int:
+def command(folder: str, env_files: tuple[str, ...], output: str, **flags: Any) -> int:
     """Show what one reconcile of a custom resource would do.
 
     Shows what would be created, patched and deleted, which children wait and for what, the status and the conditions.
-    The operator runs the same code. Values of Secrets are masked. Exit status 0: the plan has no errors. 1: the plan
-    has errors. 2: wrong usage, or the project has mistakes.
+    The operator runs the same code. Values of Secrets are masked. Writes nothing.
+
+    With --live, the objects are read from the cluster: for KIND/NAME, for the resources of -f as they would be once
+    applied, for all of a KIND, or for --all, which summarises how many would change and what. Exit status 0: the plan
+    has no errors. 1: the plan has errors. 2: wrong usage, the project has mistakes, or the cluster cannot be used.
     """
+    found = _planned(folder, env_files, flags)
+    return _print_summary(found, folder, output) if isinstance(found, ChangeSummary) else _print_passes(found, output)
+
+
+def _planned(folder: str, env_files: tuple[str, ...], flags: Mapping[str, Any]) -> Passes | ChangeSummary:
+    files, existing, replay = flags["files"], flags["existing"], flags["replay"]
+    names, everything = flags["names"], flags["everything"]
+    if flags["live"]:
+        # Imports the client, which the offline plan does not need: it would take twice as long.
+        from ruleop.cli.live_plan import Subjects, plan_live  # noqa: PLC0415
+
+        if replay or existing:
+            raise UsageError("--live reads the cluster: it cannot be combined with --replay or --with")
+        return plan_live(folder, env_files, Subjects(names, files, everything), access_of(flags))
+    if names or everything:
+        raise UsageError("to plan custom resources of a cluster, add --live")
     if bool(files) == bool(replay) or (replay and existing):
         raise UsageError("name either custom resources with -f, or a recorded pass with --replay")
     if replay:
-        passes = replay_pass(folder, env_files, replay)
-    else:
-        passes = make_passes(folder, env_files, files, existing, seed=b"", now=EPOCH)
+        return replay_pass(folder, env_files, replay)
+    return make_passes(folder, env_files, files, existing, seed=b"", now=EPOCH)
+
+
+def _print_summary(summary: ChangeSummary, folder: str, output: str) -> int:
     if output == "json":
-        print_text(_document(passes))
+        print_text(json_document(summary.as_json()))
+    else:
+        print_lines(summary.lines(Folder(folder).place))
+    return NO if summary.failed else DONE
+
+
+def _print_passes(passes: Passes, output: str) -> int:
+    if output == "json":
+        plans = [as_json(planned.plan, planned.resource) for planned in passes.planned]
+        print_text(json_document({"plans": plans, **passes.unplanned()}))
     else:
         lines: list[Line] = []
         for planned in passes.planned:
             lines += [(), *show(planned.plan, planned.resource, passes.kinds, place=passes.folder.place)]
         print_lines(lines[1:])
-    return NO if passes.refused or passes.unruled or any(planned.plan.problems for planned in passes.planned) else DONE
-
-
-def _document(passes: Passes) -> str:
-    document = {
-        "plans": [as_json(planned.plan, planned.resource) for planned in passes.planned],
-        "refused": [
-            {
-                **_named(key),
-                "findings": [{"field": finding.location, "message": finding.message} for finding in findings],
-            }
-            for key, findings in passes.refused
-        ],
-        "unmatched": [_named(key) for key in passes.unruled],
-    }
-    return json_document(document)
-
-
-def _named(key: ObjectKey) -> dict[str, str]:
-    return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
+    return NO if passes.failed else DONE

@@ -15,13 +15,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from ruleop.errors import RuleopError, traceback_lines
 from ruleop.printable import printable_lines
 from ruleop.schema.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import TextIO
 
 DONE: Final = 0
@@ -37,6 +38,9 @@ COMMANDS: Final = {
     "check": "Check a project for mistakes, without a cluster.",
     "cluster": "Run an API server in memory, for any client.",
     "dev": "Run the operator with a cluster in memory, and show a tree.",
+    "explain": "Explain why a custom resource of a cluster is as it is.",
+    "generate": "Generate files, such as the JSON Schema for editors.",
+    "init": "Make a new project in a folder.",
     "plan": "Show what one reconcile of a custom resource would do.",
     "render": "Print the children of a custom resource as YAML.",
     "run": "Run the operator against a cluster.",
@@ -65,14 +69,44 @@ def write_to(stream: TextIO, text: str) -> None:
             raise UsageError(f"the output cannot be written: {error.strerror}") from None
 
 
+_COMPLETED: Final = {"DIR": "dir", "FILE": "file", "PATH": "file"}
+"""What a shell completes as the value of an option, by the option's metavar."""
+
+
+class PathText(click.types.StringParamType):
+    """A path, taken as it is: the commands check it. Shells complete it as a file or a folder."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - of click
+        param: click.Parameter,  # noqa: ARG002 - of click
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type=self._what)]
+
+
 class Command(click.Command):
-    """A command whose help goes to stdout in the same way as other output."""
+    """A command whose help ends with an example, and goes to stdout in the same way as other output."""
+
+    def __init__(self, *args: Any, example: str = "", **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.example = example
+        for parameter in self.params:
+            if parameter.metavar in _COMPLETED and parameter.type is click.STRING:
+                parameter.type = PathText(_COMPLETED[parameter.metavar])
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         option = super().get_help_option(ctx)
         if option is not None:
             option.callback = _help
         return option
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - of click
+        with formatter.section("Example"):
+            formatter.write(f"{'':>{formatter.current_indent}}{self.example}\n")
 
 
 def _help(context: click.Context, _option: click.Parameter, requested: bool) -> None:
@@ -93,19 +127,29 @@ def output_option(*formats: str) -> Callable[[F], F]:
     )
 
 
-class Program(Command, click.Group):
+class CommandGroup(Command, click.Group):
+    """A command with commands of its own, each in a module of `ruleop.cli` that is imported when it is needed.
+
+    `lines` has the commands, each with its line in the help. The module of `a` is `a`, or `PREFIX_a`.
+    """
+
+    def __init__(self, *args: Any, lines: Mapping[str, str], prefix: str = "", **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._lines = lines
+        self._prefix = prefix
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - of click
-        return list(COMMANDS)
+        return list(self._lines)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - of click
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self._lines:
             return None
-        command: click.Command = importlib.import_module(f"ruleop.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"ruleop.cli.{self._prefix}{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - of click
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl(list(self._lines.items()))
 
     def resolve_command(
         self,
@@ -113,10 +157,18 @@ class Program(Command, click.Group):
         args: list[str],
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
-            raise click.UsageError(f"unknown command {name!r}{did_you_mean(name, COMMANDS)}", ctx)
+        # A shell that completes a line parses it as far as it goes, without errors.
+        if name not in self._lines and not name.startswith("-") and not ctx.resilient_parsing:
+            raise click.UsageError(f"unknown command {name!r}{did_you_mean(name, self._lines)}", ctx)
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The names of the commands, without importing them, and then the options."""
+        items = [CompletionItem(name, help=line) for name, line in self._lines.items() if name.startswith(incomplete)]
+        return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
+
+
+class Program(CommandGroup):
     def main(  # type: ignore[override]
         self,
         args: Sequence[str] | None = None,
@@ -150,6 +202,8 @@ class Program(Command, click.Group):
 
 @click.group(
     cls=Program,
+    lines=COMMANDS,
+    example="ruleop init blog && cd blog && ruleop dev --apply examples/",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=True,
 )
@@ -182,7 +236,10 @@ def _usage_message(error: click.ClickException) -> str:
 
 def _sentence(error: click.ClickException, context: click.Context | None) -> str:
     parameter = getattr(error, "param", None)
-    option = parameter.opts[0] if parameter is not None and parameter.opts else getattr(error, "option_name", None)
+    if isinstance(parameter, click.Argument):
+        option = parameter.metavar
+    else:
+        option = parameter.opts[0] if parameter is not None and parameter.opts else getattr(error, "option_name", None)
     name = option or getattr(error, "param_hint", None) or ""
     if isinstance(error, click.NoSuchOption):
         known = [option for each in (context.command.params if context else ()) for option in each.opts]

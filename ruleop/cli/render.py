@@ -1,4 +1,4 @@
-"""`ruleop render`: the children of a custom resource as YAML."""
+"""`ruleop render`: the children of a custom resource as YAML or JSON."""
 
 from __future__ import annotations
 
@@ -10,19 +10,27 @@ import click
 
 from ruleop.cli import findings as found
 from ruleop.cli.passes import Passes, Planned, make_passes, pass_options
-from ruleop.cli.program import DONE, NO, Command
+from ruleop.cli.program import DONE, NO, Command, output_option
 from ruleop.cli.project import project_options
-from ruleop.cli.terminal import print_diagnostics, print_text, styled_comment
+from ruleop.cli.terminal import json_document, print_diagnostics, print_text, styled_comment
+from ruleop.report.plan_text import rendered_as_json
 from ruleop.templating import yaml_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, example="ruleop render -f examples/app.yaml | kubectl diff -f -")
 @pass_options
 @project_options
-def command(folder: str, env_files: tuple[str, ...], files: tuple[str, ...], existing: tuple[str, ...]) -> int:
+@output_option("yaml", "json")
+def command(
+    folder: str,
+    env_files: tuple[str, ...],
+    files: tuple[str, ...],
+    existing: tuple[str, ...],
+    output: str,
+) -> int:
     """Print the children of a custom resource as YAML.
 
     Objects are printed in apply order, each under a comment with its id and template. A child that waits is printed as
@@ -32,7 +40,11 @@ def command(folder: str, env_files: tuple[str, ...], files: tuple[str, ...], exi
     # Random, because the output may be applied: everybody would know a password that is the same each time.
     now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     passes = make_passes(folder, env_files, files, existing, seed=os.urandom(32), now=now)
-    print_text("---\n".join(document for planned in passes.planned for document in _documents(passes, planned)))
+    if output == "json":
+        resources = [rendered_as_json(planned.plan) for planned in passes.planned]
+        print_text(json_document({"resources": resources, **passes.unplanned()}))
+    else:
+        print_text("---\n".join(document for planned in passes.planned for document in _documents(passes, planned)))
     for planned in passes.planned:
         for problem in planned.plan.problems:
             message = f"{problem.child}: {problem.message}"
@@ -40,8 +52,7 @@ def command(folder: str, env_files: tuple[str, ...], files: tuple[str, ...], exi
                 print_diagnostics(found.failure(problem.site, message, passes.folder))
             else:
                 print_diagnostics(found.mistake(str(planned.plan.resource), message))
-    failed = passes.refused or passes.unruled or any(planned.plan.problems for planned in passes.planned)
-    return NO if failed else DONE
+    return NO if passes.failed else DONE
 
 
 def _documents(passes: Passes, planned: Planned) -> Iterator[str]:

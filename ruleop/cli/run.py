@@ -41,7 +41,7 @@ def _duration(name: str, default: str, text: str) -> Callable[[F], F]:
     return _flag(name, default=default, show_default=True, metavar="DURATION", help=text)
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, example="ruleop run --namespaces blog,shop --leader-elect")
 @project_options
 @_flag(
     "--kubeconfig",

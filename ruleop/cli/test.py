@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -16,77 +17,116 @@ from ruleop.cli.program import DONE, NO, Command, UsageError, output_option, wri
 from ruleop.cli.project import project_options, variables
 from ruleop.cli.terminal import has_colour, json_document, print_diagnostics, print_lines, print_text, styled
 from ruleop.report.plan_text import Span, Tone
+from ruleop.ruletests import coverage_report
 from ruleop.ruletests.cases import SUFFIX, TestFile, find_files, parse_file
+from ruleop.ruletests.coverage import Probe
 from ruleop.ruletests.projects import Projects
 from ruleop.ruletests.report import Run, as_json, failure_lines, junit, summary
 from ruleop.ruletests.runner import Runner
 from ruleop.ruletests.snapshots import Snapshots
+from ruleop.ruletests.watching import Touches, changed_files, modified
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from ruleop.ruletests.cases import Case
     from ruleop.ruletests.results import Result
 
+WATCH_PERIOD: Final = 0.3  # seconds between two readings of the times of files
+WIDTH: Final = 100  # cases on a line of progress
 
-@click.command(cls=Command)
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    folder: str
+    env_files: tuple[str, ...]
+    files: tuple[str, ...]
+    output: str
+    part: str
+    first: bool
+    update: bool
+    junit_file: str
+    coverage: bool
+    coverage_html: str
+    coverage_lcov: str
+
+    @property
+    def measures(self) -> bool:
+        return bool(self.coverage or self.coverage_html or self.coverage_lcov)
+
+    @property
+    def selects(self) -> bool:
+        """Whether some cases of the project are left out."""
+        return bool(self.part or self.first or self.files)
+
+
+@click.command(cls=Command, example="ruleop test -k replicas --junit results.xml")
 @click.argument("files", nargs=-1, metavar="[FILES]...")
 @project_options
 @click.option("-k", "part", default="", metavar="TEXT", help="Run only cases whose file or name contains this text.")
 @click.option("-x", "first", is_flag=True, help="Stop at the first failure.")
 @click.option("--update", is_flag=True, help="Write missing and different snapshots.")
+@click.option("--watch", is_flag=True, help="Run again what an edit touches, until Ctrl-C.")
 @click.option("--junit", "junit_file", default="", metavar="FILE", help="Write the results as JUnit XML.")
+@click.option("--coverage", is_flag=True, help="Print which lines and branches of the rules no case exercised.")
+@click.option("--coverage-html", default="", metavar="FILE", help="Write the coverage as an HTML page.")
+@click.option("--coverage-lcov", default="", metavar="FILE", help="Write the coverage in lcov's format.")
 @output_option("text", "json")
-def command(
-    folder: str,
-    env_files: tuple[str, ...],
-    files: tuple[str, ...],
-    part: str,
-    first: bool,
-    update: bool,
-    junit_file: str,
-    output: str,
-) -> int:
+def command(watch: bool, **flags: Any) -> int:
     """Run the tests of a project.
 
     FILES are test files or folders; by default, all *.test.yaml below the project's folder. Each case plans a custom
     resource as the operator would, without a cluster, and compares the result. Exit status 0: all cases passed. 1: some
     failed. 2: wrong usage, no tests, or the project has mistakes.
-
-    Example: ruleop test -k replicas
     """
-    load_for_planning(folder, env_files)
-    paths = _paths(folder, files)
-    snapshots = Snapshots(update=update, ci=bool(os.environ.get("CI")))
-    runner = Runner(Projects(Path(folder), variables(env_files)), snapshots)
-    run = _run(runner, _parsed(paths), part, first=first, quiet=output == "json")
-    if not part and not first and not run.broken and not files:
-        run.stale = [_shown(file) for file in snapshots.stale({path.parent for path in paths})]
-    if junit_file:
-        _write(junit_file, junit(run))
-    if output == "json":
+    options = Options(**flags)
+    if not watch:
+        return DONE if _run_once(options).passed else NO
+    if options.output != "text" or options.measures or options.junit_file:
+        raise UsageError("--watch prints text only: leave out -o, --junit and --coverage")
+    _watch(options)
+    return DONE
+
+
+def _run_once(options: Options) -> Run:
+    load_for_planning(options.folder, options.env_files)
+    paths = _paths(options)
+    snapshots = Snapshots(update=options.update, ci=bool(os.environ.get("CI")))
+    probe = Probe() if options.measures else None
+    projects = Projects(Path(options.folder), variables(options.env_files), probe)
+    progress = _Progress(quiet=options.output == "json")
+    run = _Runs(Runner(projects, snapshots), options.part, first=options.first).run(_parsed(paths), progress.add)
+    progress.end()
+    if not options.selects and not run.broken:
+        run.stale = [file.as_posix() for file in snapshots.stale({path.parent for path in paths})]
+    if options.junit_file:
+        _write(options.junit_file, junit(run))
+    if options.output == "json":
         print_text(json_document(as_json(run)))
     else:
         _print(run)
-    return DONE if run.passed else NO
+    if probe is not None:
+        _report_coverage(options, probe, projects)
+    return run
 
 
-def _paths(folder: str, files: Iterable[str]) -> list[Path]:
+def _paths(options: Options) -> list[Path]:
     """The test files that are named, or all of the project."""
-    found: list[Path] = []
-    for name in files:
+    named: list[Path] = []
+    for name in options.files:
         path = Path(name)
         if path.is_dir():
-            found += find_files(path)
+            named += find_files(path)
         elif path.is_file():
-            found.append(path)
+            named.append(path)
         else:
-            inside = Path(folder) / name
+            inside = Path(options.folder) / name
             meant = f" (did you mean {inside.as_posix()}?)" if inside.exists() else ""
             raise UsageError(f"{name}: no such file{meant}")
-    found = list(dict.fromkeys(found)) if files else find_files(Path(folder))
-    if not found:
+    paths = list(dict.fromkeys(named)) if options.files else find_files(Path(options.folder))
+    if not paths:
         raise UsageError(f"no tests: no file here ends in {SUFFIX}")
-    return found
+    return paths
 
 
 def _parsed(paths: Iterable[Path]) -> Iterator[TestFile]:
@@ -97,36 +137,40 @@ def _parsed(paths: Iterable[Path]) -> Iterator[TestFile]:
             raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:
             raise UsageError(f"{path}: not valid UTF-8") from None
-        yield parse_file(path, _shown(path), text)
+        yield parse_file(path, path.as_posix(), text)
 
 
-def _shown(path: Path) -> str:
-    return path.as_posix()
+@dataclass(slots=True)
+class _Runs:
+    """Runs the selected cases of files."""
 
+    runner: Runner
+    part: str
+    first: bool
+    is_selected: Callable[[Case], bool] = field(default=lambda _case: True)
 
-def _run(runner: Runner, files: Iterable[TestFile], part: str, *, first: bool, quiet: bool) -> Run:
-    run, start = Run(), time.perf_counter()
-    progress = Progress(quiet=quiet)
-    for file in files:
-        if file.findings:
-            run.broken.append(file)
-        for case in file.cases:
-            if part and part.casefold() not in f"{file.name} {case.name}".casefold():
-                run.deselected += 1
-                continue
-            result = runner.run(case)
-            run.results.append(result)
-            progress.add(result)
-            if first and not result.passed:
+    def run(self, files: Iterable[TestFile], done: Callable[[Result], None]) -> Run:
+        run, start = Run(), time.perf_counter()
+        for file in files:
+            if file.findings:
+                run.broken.append(file)
+            for case in file.cases:
+                named = self.part.casefold() in f"{file.name} {case.name}".casefold()
+                if not named or not self.is_selected(case):
+                    run.deselected += 1
+                    continue
+                result = self.runner.run(case)
+                run.results.append(result)
+                done(result)
+                if self.first and not result.passed:
+                    break
+            if self.first and not run.passed:
                 break
-        if first and not run.passed:
-            break
-    progress.end()
-    run.seconds = time.perf_counter() - start
-    return run
+        run.seconds = time.perf_counter() - start
+        return run
 
 
-class Progress:
+class _Progress:
     """A character for each case, on stderr."""
 
     def __init__(self, *, quiet: bool) -> None:
@@ -136,9 +180,9 @@ class Progress:
         if self.quiet:
             return
         sign = Span(".", Tone.GOOD) if result.passed else Span("F", Tone.BAD)
-        end = "\n" if self.column == 99 else ""
+        self.column = (self.column + 1) % WIDTH
+        end = "" if self.column else "\n"
         write_to(sys.stderr, styled([(sign,)], colour=has_colour(sys.stderr)).removesuffix("\n") + end)
-        self.column = (self.column + 1) % 100
 
     def end(self) -> None:
         if self.column:
@@ -149,9 +193,9 @@ def _print(run: Run) -> None:
     for file in run.broken:
         for each in file.findings:
             print_lines([*found.mistake(str(each.site), each.message), *found.excerpt(file.text, each.site)])
-    for number, result in enumerate(run.failed):
-        if not number and any(failure.differences for each in run.failed for failure in each.failures):
-            print_lines([(Span("- expected  + found", Tone.FAINT),)])
+    if any(failure.differences for each in run.failed for failure in each.failures):
+        print_lines([(Span("- expected  + found", Tone.FAINT),)])
+    for result in run.failed:
         print_lines([(), *failure_lines(result)])
     if run.failed:
         print_lines([()])
@@ -160,8 +204,56 @@ def _print(run: Run) -> None:
     print_lines([summary(run)])
 
 
+def _report_coverage(options: Options, probe: Probe, projects: Projects) -> None:
+    files = probe.files(projects.load({}))
+    if options.coverage and options.output == "text":
+        print_lines([(), *coverage_report.table(files)])
+    if options.coverage_html:
+        page = coverage_report.page(files, lambda path: Path(options.folder, path).read_text("utf-8-sig"))
+        _write(options.coverage_html, page)
+    if options.coverage_lcov:
+        _write(options.coverage_lcov, coverage_report.lcov(files))
+
+
 def _write(file: str, text: str) -> None:
     try:
         Path(file).write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{file}: cannot be written: {error.strerror}") from None
+
+
+# -- watching ----------------------------------------------------------------------------------------------------------
+
+
+def _watch(options: Options) -> None:
+    """Runs all cases, and after each edit those that it touches."""
+    root = Path(options.folder)
+    touches = Touches(root)
+    changed: set[Path] = set()
+    while True:
+        before = modified(root)
+        try:
+            _run_touched(options, touches, changed)
+        except UsageError as error:
+            print_diagnostics([(Span(f"{error}", Tone.BAD),)])
+        print_diagnostics([(Span("waiting for a change; Ctrl-C ends", Tone.FAINT),)])
+        while not (changed := changed_files(before, modified(root))):
+            time.sleep(WATCH_PERIOD)
+
+
+def _run_touched(options: Options, touches: Touches, changed: set[Path]) -> None:
+    load_for_planning(options.folder, options.env_files)
+    probe = Probe()
+    projects = Projects(Path(options.folder), variables(options.env_files), probe)
+    runner = Runner(projects, Snapshots(update=options.update, ci=bool(os.environ.get("CI"))))
+    progress = _Progress(quiet=False)
+
+    def done(result: Result) -> None:
+        touches.record(result.case, probe.touched)
+        probe.touched.clear()
+        progress.add(result)
+
+    runs = _Runs(runner, options.part, options.first, lambda case: touches.is_touched(case, changed))
+    run = runs.run(_parsed(_paths(options)), done)
+    progress.end()
+    _print(run)

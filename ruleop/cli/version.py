@@ -13,7 +13,7 @@ import ruleop
 from ruleop.cli.program import Command, output_option, write_to
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, example="ruleop version -o json")
 @output_option("text", "json")
 def command(output: str) -> None:
     """Print the versions of ruleop, Python and the client library."""

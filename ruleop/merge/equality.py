@@ -35,6 +35,8 @@ def same(a: JSON, b: JSON) -> bool:
 
 def _same_types(a: JSON, b: JSON) -> bool:
     """Whether the numbers and booleans in two values that are equal in Python also have the same types."""
+    if a is b:
+        return True
     kind = type(a)
     if kind is not type(b):
         return False

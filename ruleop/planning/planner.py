@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ruleop.errors import RenderError, RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.planning.changes.failures import public_error, public_message, reason_of
+from ruleop.planning.child.blocking import blocking_of
 from ruleop.planning.child.child_plan import existing_of
 from ruleop.planning.child.children import NO_KEYS, Children
 from ruleop.planning.child.known_secrets import masks_of
@@ -46,11 +47,12 @@ from ruleop.planning.status import (
     custom_conditions,
     overall_conditions,
     projected_fields,
+    status_units,
     status_write,
     without_rejected,
 )
 from ruleop.templating import Disabled, Waiting
-from ruleop.templating.values.budget import METER, Account, charged_to
+from ruleop.templating.values.budget import METER, Account, Exhausted, charged_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -90,7 +92,8 @@ def plan(
     masks: bool = True,
 ) -> Plan:
     """The plan of one pass. `foresee`: plan the status too while there are actions, as it would be if nothing else
-    changed. `masks`: find what has to be masked when the plan is shown; the operator only carries it out."""
+    changed. `masks`: find what has to be masked when the plan is shown, and what blocks its children; the operator only
+    carries it out."""
     return Planning(rule, resource, observed, history, foresee=foresee, masks=masks).finish()
 
 
@@ -146,6 +149,7 @@ class _Planner:
         self.history = self._without_expired_refusals(history) if history.refusals else history
         self.info = observed.kinds.info(rule.kind)
         self.owner = Owner.of(resource, observed.proofs)
+        self.is_shown = masks
         self.masks = masks and rule.reads_secret
         self.paused = is_paused(resource)
         self.scope = Scope(rule, resource, observed, masks=self.masks)
@@ -168,7 +172,12 @@ class _Planner:
 
     def steps(self) -> Steps[Plan]:
         """The plan. It yields after each object that it has read, rendered or compared."""
-        existing = yield from existing_of(self.rule, self.owner, self.observed)
+        METER.charge(status_units(self.resource))
+        try:
+            existing = yield from existing_of(self.rule, self.owner, self.observed)
+        except Exhausted as limit:
+            self.children = self._children([])
+            return self._invalid_plan(Problem("children", "RenderFailed", limit.reason))
         self.children = self._children(existing)
         if self.resource["metadata"].get("deletionTimestamp"):
             return (yield from self._deleting())
@@ -223,7 +232,8 @@ class _Planner:
         return None
 
     def _invalid_plan(self, problem: Problem) -> Plan:
-        """A plan that renders nothing and leaves the children as they are. Status and conditions read what exists."""
+        """A plan that renders nothing and leaves the children as they are. Status and conditions read what exists, as
+        far as it is known."""
         self.children.use_existing(self.rule.children.values())
         if problem.reason == "Waiting":
             return self._plan(Conditions.of("Waiting", problem.message, reconciling=True), [], check_after=None)
@@ -364,6 +374,8 @@ class _Planner:
                 "requeue_after": self._requeue_after(self._check_after(actions, check_after)),
                 "complete": complete and not self.observed.held_until,
             }
+        if self.is_shown:
+            found["blocking"] = tuple(blocking_of(self.children))
         if self.scope.masks:
             found["masks"] = masks_of(self.rule, self.resource, self.scope, self.children)
         return Plan(

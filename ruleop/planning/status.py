@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MAX_REASON = 1024
 STATUS_UNITS: Final = 8  # of each value of the status, to compare and to prune it
+LIVE_CONDITION_UNITS: Final = 2
 STATUS_BYTES: Final = 300  # of the copies that are made of each
 _KEPT_DURING_PAUSE = frozenset({"Ready", "Stalled"})  # these conditions keep their values in a pause
 _TOP_KEY = re.compile(r"(?m)^([A-Za-z_][\w-]*):")
@@ -204,6 +205,15 @@ def _reason(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_,:]", "", text)[:MAX_REASON].lstrip("0123456789_,:").rstrip(",:")
 
 
+def status_units(resource: Object) -> int:
+    """What the fields and conditions that are in the status already cost."""
+    status = resource.get("status")
+    if not isinstance(status, dict):
+        return 0
+    conditions = status.get("conditions")
+    return len(status) + (LIVE_CONDITION_UNITS * len(conditions) if isinstance(conditions, list) else 0)
+
+
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
@@ -235,7 +245,8 @@ def status_write(
         new["observedGeneration"] = observed_generation
     if _is_current(live, new, own_fields):
         return StatusWrite(live, None, info.status_subresource)
-    stored = _as_stored({key: value for key, value in live.items() if key not in own_fields}, new, info.status_schema)
+    theirs = {key: value for key, value in live.items() if key not in own_fields}
+    stored = _as_stored(theirs, new, {each["type"] for each in written}, info.status_schema)
     patch = merge_patch(live, stored)
     if patch is None:
         return StatusWrite(live, None, info.status_subresource)
@@ -250,15 +261,21 @@ def _is_current(live: Mapping[str, Any], new: Mapping[str, Any], own_fields: fro
     return all(key in live and same(live[key], value) for key, value in new.items())
 
 
-def _as_stored(theirs: dict[str, Any], new: dict[str, Any], schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The status as the server will store it: pruned and defaulted. Otherwise it would differ in every pass."""
+def _as_stored(
+    theirs: dict[str, Any], new: dict[str, Any], types: Collection[str], schema: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The status as the server will store it: pruned and defaulted. Otherwise it would differ in every pass. Fields and
+    conditions of others, which may be many, are stored already. `types`: those of the rule's own conditions."""
+    ours = {**new, "conditions": [each for each in new["conditions"] if type_of(each) in types]}
     if schema is None:
-        return {**theirs, **without_nulls(new)}
-    if is_kept(whole := {**theirs, **new}, schema_at(schema, ("status",))):
-        return whole
-    new = drop_unknown({"status": new}, schema).get("status") or {}
-    stored: dict[str, Any] = default({"status": {**theirs, **without_nulls(new)}}, schema)["status"]
-    return stored
+        ours = without_nulls(ours)
+    elif not is_kept(ours, schema_at(schema, ("status",))):
+        ours = drop_unknown({"status": ours}, schema).get("status") or {}
+        ours = default({"status": without_nulls(ours)}, schema)["status"]
+    if "conditions" in ours:
+        own = iter(ours["conditions"])
+        ours["conditions"] = [next(own) if type_of(each) in types else each for each in new["conditions"]]
+    return {**ours, **theirs, **{name: value for name, value in ours.items() if name in new}}
 
 
 def _without_retired(retired: Collection[str], live: Any) -> Any:

@@ -94,7 +94,7 @@ def text_of(lines: Iterable[Line]) -> str:
 
 def show(plan: Plan, resource: Object, kinds: Kinds, *, place: Place = str) -> list[Line]:
     """The plan as text. `resource` is the CR that it was made for."""
-    text = _PlanText(_with_masked_texts(plan), resource, kinds, place)
+    text = _PlanText(with_masked_texts(plan), resource, kinds, place)
     where = f" in {plan.resource.namespace}" if plan.resource.namespace else ""
     head: Line = (
         Span(f"{plan.resource.kind}/{plan.resource.name}", Tone.TITLE),
@@ -111,6 +111,12 @@ def show(plan: Plan, resource: Object, kinds: Kinds, *, place: Place = str) -> l
     ]
     shown_parts = [part for part in parts if part]
     return [line for number, part in enumerate(shown_parts) for line in ([(), *part] if number else part)]
+
+
+def show_actions(plan: Plan, resource: Object, kinds: Kinds, *, place: Place = str) -> list[Line]:
+    """What the plan writes, and a summary."""
+    text = _PlanText(with_masked_texts(plan), resource, kinds, place)
+    return [*text.actions(), text.summary()]
 
 
 class _PlanText:
@@ -187,7 +193,7 @@ class _PlanText:
             yield from self._action(action)
 
     def _action(self, action: Action) -> Iterator[Line]:
-        verb, sign = verb_of(action), _sign(action)
+        verb, sign = verb_of(action), sign_of(action)
         if isinstance(action, FinalizerAction):
             joint = "to" if isinstance(action, AddFinalizer) else "from"
             yield self._action_line(sign, verb, f"{action.finalizer} {joint} {self.title(self.plan.resource)}")
@@ -208,7 +214,7 @@ class _PlanText:
         )
 
     def _changes(self, action: Action) -> Iterator[Line]:
-        found = changes(action, self.kinds, _masks_of(self.plan))
+        found = changes(action, self.kinds, masks_of(self.plan))
         shown = [each for each in found if not is_mark(each, self.plan.uid)]
         for each in shown:
             yield from _difference(each)
@@ -225,7 +231,7 @@ class _PlanText:
             {name: value for name, value in (status or {}).items() if name not in _OWN_FIELDS}
             for status in (self.resource.get("status"), self.plan.status.status)
         )
-        before, after = _masks_of(self.plan).texts(before, after)
+        before, after = masks_of(self.plan).texts(before, after)
         changed = [line for each in differences(before, after) for line in _difference(each, indent="  ")]
         same = sorted(name for name in after if name in before and after[name] == before[name])
         rest: list[Line] = [(Span(f"    {name}: {shortened(flow(after[name]))}", Tone.FAINT),) for name in same]
@@ -265,7 +271,7 @@ class _PlanText:
 
     def summary(self) -> Line:
         writes = [each for each in self.plan.actions if not isinstance(each, FinalizerAction)]
-        counts = Counter(map(_sign, writes))
+        counts = Counter(map(sign_of, writes))
         parts = [f"{counts[sign]} to {word}" for sign, word in _TOTALS.items() if counts[sign]]
         waiting = len({wait.child for wait in self.plan.waits})
         parts += [f"{waiting} waiting"] if waiting else []
@@ -285,7 +291,7 @@ def _turn(was: str | None, now: str) -> str:
     return now if was is None or was == now else f"{was} -> {now}"
 
 
-def _sign(action: Action) -> str:
+def sign_of(action: Action) -> str:
     if isinstance(action, (Delete, RemoveFinalizer)):
         return "-"
     return "+" if isinstance(action, AddFinalizer) or verb_of(action) is Verb.CREATE else "~"
@@ -344,15 +350,13 @@ def _text(before: str, after: str, indent: str) -> Iterator[Line]:
 
 def as_json(plan: Plan, resource: Object) -> dict[str, Any]:
     """The plan as plain JSON. Changes are RFC 6902 patches of the live objects; values of Secrets are masked."""
-    plan = _with_masked_texts(plan)
+    plan = with_masked_texts(plan)
     return {
-        "resource": {**_identity(plan.resource), "uid": plan.uid},
-        "rule": plan.rule,
+        **_whose_json(plan),
         "quiet": plan.quiet,
-        "actions": [_action_json(action, _masks_of(plan)) for action in plan.actions],
+        "actions": [_action_json(action, masks_of(plan)) for action in plan.actions],
         "children": [_child_json(child) for child in plan.children],
-        "waits": [{"child": wait.child, "for": wait.for_what, "site": _site_json(wait.site)} for wait in plan.waits],
-        "problems": [_problem_json(problem) for problem in plan.problems],
+        **_obstructions_json(plan),
         "status": _status_json(plan, resource),
         "conditions": [each.as_json() for each in plan.conditions or ()],
         "events": [{"type": event.type, "reason": event.reason, "message": event.message} for event in plan.events],
@@ -360,19 +364,40 @@ def as_json(plan: Plan, resource: Object) -> dict[str, Any]:
     }
 
 
-def _masks_of(plan: Plan) -> Masks:
+def rendered_as_json(plan: Plan) -> dict[str, Any]:
+    """The children as rendered, in apply order, and why others are missing. Values of Secrets in them are not masked:
+    they can be applied."""
+    objects = [{"child": child, "template": template, "object": obj} for child, template, obj in plan.rendered]
+    return {**_whose_json(plan), "objects": objects, **_obstructions_json(with_masked_texts(plan))}
+
+
+def _whose_json(plan: Plan) -> dict[str, Any]:
+    return {"resource": {**_identity(plan.resource), "uid": plan.uid}, "rule": plan.rule}
+
+
+def _obstructions_json(plan: Plan) -> dict[str, Any]:
+    return {
+        "waits": [{"child": wait.child, "for": wait.for_what, "site": site_json(wait.site)} for wait in plan.waits],
+        "problems": [_problem_json(problem) for problem in plan.problems],
+    }
+
+
+def masks_of(plan: Plan) -> Masks:
     return plan.masks if plan.masks is not None else NO_MASKS
 
 
-def _with_masked_texts(plan: Plan) -> Plan:
+def with_masked_texts(plan: Plan) -> Plan:
     """The plan without known values of Secrets in its messages."""
-    text = _masks_of(plan).text
+    text = masks_of(plan).text
     conditions = plan.conditions
     if conditions is not None:
         conditions = conditions.with_messages(text)
     return replace(
         plan,
         waits=tuple(replace(wait, for_what=text(wait.for_what)) for wait in plan.waits),
+        blocking=tuple(
+            replace(each, values=tuple((path, text(value)) for path, value in each.values)) for each in plan.blocking
+        ),
         problems=tuple(replace(problem, message=text(problem.message)) for problem in plan.problems),
         children=tuple(
             replace(
@@ -461,7 +486,7 @@ def _problem_json(problem: Problem) -> dict[str, Any]:
         "child": problem.child,
         "reason": problem.reason,
         "message": problem.message,
-        "site": _site_json(problem.site),
+        "site": site_json(problem.site),
     }
 
 
@@ -469,7 +494,7 @@ def _status_json(plan: Plan, resource: Object) -> dict[str, Any] | None:
     if plan.status is None:
         return None
     before = {"status": resource["status"]} if resource.get("status") is not None else {}
-    old, new = _masks_of(plan).texts(before, {"status": plan.status.status})
+    old, new = masks_of(plan).texts(before, {"status": plan.status.status})
     patch = jsonpatch.make_patch(_sorted(old), _sorted(new)).patch if plan.status.patch is not None else []
     return {"value": new["status"], "patch": patch, "subresource": plan.status.subresource}
 
@@ -478,8 +503,8 @@ def _identity(key: ObjectKey) -> dict[str, str]:
     return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
 
 
-def _site_json(site: Site | None) -> dict[str, Any] | None:
+def site_json(site: Site | None) -> dict[str, Any] | None:
     return None if site is None else {"path": site.path, "line": site.line, "column": site.column}
 
 
-__all__ = ["Line", "Place", "Span", "Tone", "as_json", "json_patch", "show", "text_of"]
+__all__ = ["Line", "Place", "Span", "Tone", "as_json", "json_patch", "rendered_as_json", "show", "text_of"]

@@ -29,6 +29,7 @@ class Node:
     children: tuple[Node, ...] = field(default=())
 
     namespace: str = ""  # shown for a custom resource; its children are in the same one, or in their own
+    note: str = ""
 
     @property
     def title(self) -> str:
@@ -108,10 +109,12 @@ def tree_lines(roots: Iterable[Node]) -> Iterator[Line]:
         gap = " " * (width - len(prefix) - len(node.title) + 2)
         title = Span(node.title, Tone.TITLE if not prefix else Tone.PLAIN)
         message = Span(f": {node.message}" if node.message else "", Tone.PLAIN)
-        yield (Span(prefix, Tone.FAINT), title, Span(gap, Tone.PLAIN), Span(node.state, node.tone), message)
+        note = Span(f"  {node.note}" if node.note else "", Tone.FAINT)
+        yield (Span(prefix, Tone.FAINT), title, Span(gap, Tone.PLAIN), Span(node.state, node.tone), message, note)
 
 
-def _rows(node: Node) -> Iterator[tuple[str, Node]]:
-    yield "", node
-    for index, child in enumerate(node.children):
-        yield ("└─ " if index == len(node.children) - 1 else "├─ "), child
+def _rows(node: Node, prefix: str = "", indent: str = "") -> Iterator[tuple[str, Node]]:
+    yield prefix, node
+    for number, child in enumerate(node.children, 1):
+        last = number == len(node.children)
+        yield from _rows(child, f"{indent}{'└─ ' if last else '├─ '}", f"{indent}{'   ' if last else '│  '}")

@@ -1,6 +1,7 @@
 """Loads watches.yaml, templates/ and crds/ as typed, frozen rules, and reports every mistake with its place."""
 
 from ruleop.rules.checks.child_bodies import REFUSED_METADATA
+from ruleop.rules.checks.scopes import RESERVED as RESERVED_NAMES
 from ruleop.rules.findings import Finding, Findings, ProjectErrors
 from ruleop.rules.language.durations import parse_duration
 from ruleop.rules.language.json_schema import watches_schema
@@ -33,6 +34,7 @@ from ruleop.rules.loading.watched_paths import Place, places
 __all__ = [
     "MAX_CRD_BYTES",
     "REFUSED_METADATA",
+    "RESERVED_NAMES",
     "SECRET",
     "Apply",
     "Child",

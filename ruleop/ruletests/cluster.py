@@ -6,7 +6,7 @@ controllers: a test says what controllers do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.localcluster.objects.patches import merge_patch
@@ -35,12 +35,15 @@ if TYPE_CHECKING:
     from ruleop.planning import Action
 
 
+REJECTED: Final = "the test rejects it"
+
+
 class CaseCluster:
     def __init__(self, kinds: OfflineKinds) -> None:
         self.kinds = kinds
         self.objects: dict[ObjectKey, Object] = {}
         self.writes: list[Action] = []  # of the current step
-        self.rejected: dict[ObjectKey, str] = {}  # writes of these objects fail with this message
+        self.rejected: frozenset[str] = frozenset()  # ids of children, and names of objects, whose writes fail
         self._versions = 1
 
     @property
@@ -112,16 +115,18 @@ class CaseCluster:
             if action.needs & stopped or (ends and outcome.failed):
                 stopped.add(action.child)
                 continue
-            message = self.rejected.get(action.key)
-            if message is not None and not isinstance(action, (AddFinalizer, RemoveFinalizer)):
+            if not isinstance(action, (AddFinalizer, RemoveFinalizer)) and self._rejects(action):
                 stopped.add(action.child)
                 digest = "" if isinstance(action, Delete) else action.desired_digest
-                outcome.failed[action.key] = Failed(Failure.INVALID, message, digest)
+                outcome.failed[action.key] = Failed(Failure.INVALID, REJECTED, digest)
                 continue
             self._write(action, outcome)
             self.writes.append(action)
             outcome.done.append(action)
         return outcome
+
+    def _rejects(self, action: Action) -> bool:
+        return not self.rejected.isdisjoint({action.child, f"{action.key.kind}/{action.key.name}", str(action.key)})
 
     def _write(self, action: Action, outcome: Outcome) -> None:
         match action:

@@ -26,7 +26,6 @@ from ruleop.rules.language.value_types import (
 from ruleop.templating import YamlNode
 
 if TYPE_CHECKING:
-
     from ruleop.kinds import JSON
 
 Mode = Literal["plan", "dev"]
@@ -252,6 +251,7 @@ class Asserts(Constraint):
         return {"anyOf": [{"required": [name]} for name in ("expect", "snapshot", "then")]}
 
 
+REJECTS = ListOf(CHILD, "a rejected child", minimum=1)
 EXISTING = ListOf(ExistingType(), "an existing object")
 
 
@@ -268,6 +268,7 @@ class StepTable(Table):
         "existing", EXISTING, "Changes of what exists: files, objects, and changes of children.", default=[]
     )
     deleted: bool = key("deleted", Flag(), "true: the CR is deleted.", default=False)
+    rejects: tuple[Word, ...] = key("rejects", REJECTS, "Children whose writes the API server rejects.", default=[])
     expect: ExpectTable | None = key("expect", TableOf(ExpectTable), "The state after the step.")
     snapshot: Word | None = key(
         "snapshot", SNAPSHOT, "A file with all rendered children, which --update writes; relative to the test file."
@@ -303,6 +304,7 @@ class CaseTable(Table):
         default=[],
     )
     deleted: bool = key("deleted", Flag(), "true: the CR is being deleted.", default=False)
+    rejects: tuple[Word, ...] = key("rejects", REJECTS, "Children whose writes the API server rejects.", default=[])
     kinds: tuple[Word, ...] | None = key(
         "kinds",
         ListOf(KIND, "a kind"),
@@ -329,10 +331,29 @@ TABLES: tuple[type[Table], ...] = (CaseTable, StepTable, ExpectTable, ExpectedCo
 
 def test_schema() -> dict[str, JSON]:
     """The JSON Schema of a test file, for editors. It cannot check ids, fields of objects, and values of `cases`."""
-    definitions: dict[str, Any] = {table.DEFINITION: table_schema(table) for table in TABLES}
+    definitions: dict[str, Any] = {
+        table.DEFINITION: _with_uses_of_rows(table_schema(table), top=True) for table in TABLES
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "ruleop tests (*.test.yaml)",
         **CASES.schema(),
         "$defs": definitions,
     }
+
+
+_USE_OF_ROW: dict[str, JSON] = {"type": "string", "pattern": r"^\$\{[^{}]+\}$"}
+
+
+def _with_uses_of_rows(schema: dict[str, JSON], *, top: bool = False) -> dict[str, JSON]:
+    """The schema, with `${name}` allowed in place of each value: a row of `cases` has the value."""
+    found = dict(schema)
+    if "properties" in found:
+        found["properties"] = {name: _with_uses_of_rows(inner) for name, inner in schema["properties"].items()}
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(found.get(keyword), dict):
+            found[keyword] = _with_uses_of_rows(schema[keyword])
+    if top or not found.keys() - {"description"}:
+        return found
+    notes: dict[str, JSON] = {name: found.pop(name) for name in ("description", "default") if name in found}
+    return {"anyOf": [found, _USE_OF_ROW], **notes}

@@ -9,12 +9,11 @@ from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.offline.cluster import EPOCH, identified, prepare
 from ruleop.planning import FinalizerAction, History, Observed, Plan, choose_rule, plan
 from ruleop.planning.changes.writes import verb_of
-from ruleop.planning.model.actions import State
 from ruleop.planning.model.marks import Owner
 from ruleop.ruletests.cluster import CaseCluster
 from ruleop.ruletests.controllers import made_ready
 from ruleop.ruletests.provenance import Provenance
-from ruleop.ruletests.state import Action, After, Error, named, owned
+from ruleop.ruletests.state import Action, After, Error, described, named, owned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.offline.cluster import OfflineKinds
     from ruleop.rules import Project, Rule
+    from ruleop.ruletests.admission import Admission
     from ruleop.ruletests.matching import Path
 
 MOST_PASSES: Final = 20
@@ -31,9 +31,10 @@ NOT_SELECTED: Final = "not selected by any rule (see selector and namespaces)"
 class PlanMode:
     """One case in the making."""
 
-    def __init__(self, project: Project, kinds: OfflineKinds) -> None:
+    def __init__(self, project: Project, kinds: OfflineKinds, admission: Admission) -> None:
         self.project = project
         self.kinds = kinds
+        self.admission = admission
         self.cluster = CaseCluster(self.kinds)
         self.key = ObjectKey("", "", "", "")
         self.invalid: tuple[Error, ...] = ()  # why the API server would reject the CR
@@ -78,6 +79,9 @@ class PlanMode:
 
     def remove(self, obj: Object) -> None:
         self.cluster.delete(ObjectKey.of(obj))
+
+    def reject(self, names: Iterable[str]) -> None:
+        self.cluster.rejected = frozenset(names)
 
     def make_ready(self, names: Iterable[str] | None) -> None:
         """Controllers make these children ready, or all."""
@@ -170,15 +174,12 @@ class PlanMode:
                 Action(verb_of(each).do, "" if isinstance(each, FinalizerAction) else each.child, each.key)
                 for each in self.cluster.writes
             ),
-            waits=tuple((wait.child, wait.for_what) for wait in found.waits),
-            errors=tuple(Error(problem.message, problem.child, problem.site) for problem in found.problems),
+            waits=found.waits,
+            errors=tuple(
+                Error(problem.message, problem.child, problem.site)
+                for problem in (*found.problems, *self.admission.problems(found, self.rule))
+            ),
             conditions=tuple(each.as_json() for each in found.conditions or ()),
-            reports={child.id: _described(child.state, child.message) for child in found.children},
+            reports={child.id: described(child.state, child.message) for child in found.children},
             rendered=found.rendered,
         )
-
-
-def _described(state: State, message: str) -> str:
-    if state is State.UNWANTED:
-        return message or "`when` is false"
-    return message or state.value

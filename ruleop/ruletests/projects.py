@@ -1,27 +1,35 @@
-"""The project of a test run, loaded once for each set of environment variables."""
+"""The project of a test run, loaded once for each set of environment variables, and the files that its cases name."""
 
 from __future__ import annotations
 
 import contextlib
 from typing import TYPE_CHECKING
 
+from ruleop.errors import RuleopError
 from ruleop.offline.cluster import OfflineKinds
 from ruleop.rules import load_project
+from ruleop.ruletests.admission import Admission
 from ruleop.ruletests.plan_mode import PlanMode
+from ruleop.templating import read_resources
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
-    from ruleop.kinds import Kind
+    from ruleop.kinds import Kind, Object
     from ruleop.rules import Project
+    from ruleop.ruletests.coverage import Probe
+    from ruleop.ruletests.format import Mode
     from ruleop.ruletests.world import World
 
 
 class Projects:
-    def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
-        self.root, self.environ = root, environ
+    def __init__(self, root: Path, environ: Mapping[str, str], probe: Probe | None = None) -> None:
+        """`probe`: counts what is exercised."""
+        self.root, self.environ, self.probe = root, environ, probe
         self._loaded: dict[tuple[tuple[str, str], ...], Project] = {}
+        self._admission: dict[int, Admission] = {}
+        self._files: dict[Path, list[Object]] = {}
         self._kinds: dict[tuple[int, frozenset[Kind] | None], OfflineKinds] = {}
 
     def load(self, env: Mapping[str, str]) -> Project:
@@ -29,14 +37,45 @@ class Projects:
         key = tuple(sorted(env.items()))
         found = self._loaded.get(key)
         if found is None:
-            found = self._loaded[key] = load_project(self.root, environ={**self.environ, **env})
+            found = self._loaded[key] = load_project(self.root, environ={**self.environ, **env}, probe=self.probe)
+        return found
+
+    def objects(self, file: Path) -> list[Object]:
+        """The objects of a file. Raises RuleopError."""
+        found = self._files.get(file)
+        if found is None:
+            found = self._files[file] = list(_read(file))
         return found
 
     @contextlib.contextmanager
-    def world(self, project: Project, served: Collection[Kind] | None) -> Iterator[World]:
+    def world(self, project: Project, served: Collection[Kind] | None, mode: Mode) -> Iterator[World]:
         """Where a case runs."""
         key = id(project), frozenset(served) if served is not None else None
         kinds = self._kinds.get(key)
         if kinds is None:
             kinds = self._kinds[key] = OfflineKinds(project, served)
-        yield PlanMode(project, kinds)
+        if mode == "plan":
+            admission = self._admission.setdefault(id(project), Admission(project))
+            yield PlanMode(project, kinds, admission)
+            return
+        from ruleop.ruletests.dev_mode import DevMode  # noqa: PLC0415 - the engine is not needed in plan mode
+
+        with DevMode(project, kinds, served or ()) as world:
+            yield world
+
+
+def _read(file: Path) -> Iterator[Object]:
+    try:
+        text = file.read_text("utf-8-sig")
+    except OSError as error:
+        raise RuleopError(f"cannot be read: {error.strerror}; names are relative to the test file") from None
+    except UnicodeDecodeError:
+        raise RuleopError("not valid UTF-8") from None
+    documents, mistakes = read_resources(text, str(file))
+    if mistakes:
+        raise RuleopError(str(mistakes[0]))
+    for document in documents:
+        obj = document.data()
+        if not isinstance(obj, dict) or not isinstance(obj.get("kind"), str) or "apiVersion" not in obj:
+            raise RuleopError(f"line {document.site.line} is not an object with apiVersion and kind")
+        yield obj

@@ -16,7 +16,7 @@ from ruleop.ruletests.overlay import overlaid
 from ruleop.ruletests.results import CaseError, Failure, Result
 from ruleop.schema.nearest import did_you_mean
 from ruleop.schema.shape_fields import unknown_to_shape
-from ruleop.templating import YamlNode, read_resources
+from ruleop.templating import YamlNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,16 +42,16 @@ class Runner:
         try:
             found = tuple(self._failures(case, written))
         except CaseError as error:
-            found = (Failure("case", error.message, error.site),)
+            found = (Failure("not run", error.message, error.site),)
         except RuleopError as error:
-            found = (Failure("case", str(error), case.site),)
+            found = (Failure("not run", str(error), case.site),)
         return Result(case, found, time.perf_counter() - start, tuple(written))
 
     def _failures(self, case: Case, written: list[str]) -> list[Failure]:
         project = self._project(case)
         served = frozenset(map(_kind, case.table.kinds)) if case.table.kinds is not None else None
-        with self.projects.world(project, served) as world:
-            steps = _Steps(case, project, world)
+        with self.projects.world(project, served, case.table.mode) as world:
+            steps = _Steps(case, project, world, self.projects)
             for number, step in enumerate(case.steps):
                 steps.take(step)
                 after = world.after()
@@ -67,7 +67,7 @@ class Runner:
         try:
             return self.projects.load(env)
         except ProjectErrors as errors:
-            message = f"with this env, the project has mistakes: {errors.mistakes[0]}"
+            message = f"{'with this env, ' if env else ''}the project has mistakes: {errors.mistakes[0]}"
             raise CaseError(message, case.table.key_sites.get("env", case.site)) from None
 
 
@@ -79,14 +79,17 @@ def _kind(word: Any) -> Kind:
 class _Steps:
     """Carries out the steps of one case."""
 
-    def __init__(self, case: Case, project: Project, world: World) -> None:
-        self.case, self.project, self.world = case, project, world
+    def __init__(self, case: Case, project: Project, world: World, projects: Projects) -> None:
+        self.case, self.project, self.world, self.projects = case, project, world, projects
 
     def take(self, step: CaseTable | StepTable) -> None:
         if isinstance(step, CaseTable):
             self._begin(step)
         else:
             self._resume(step)
+        for word in step.rejects:
+            self._check_id(word.text, word.site)
+        self.world.reject([word.text for word in step.rejects])
         if step.deleted:
             self.world.delete()
         self.world.reconcile()
@@ -152,22 +155,10 @@ class _Steps:
         """The objects of a file, or the object itself."""
         if not isinstance(node.value, str):
             return [_mapping(node)]
-        file = self.case.folder / node.value
         try:
-            text = file.read_text("utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not valid UTF-8"
-            raise CaseError(
-                f"{node.value}: cannot be read: {reason}; names are relative to the test file", node.site
-            ) from None
-        documents, mistakes = read_resources(text, str(file))
-        if mistakes:
-            raise CaseError(str(mistakes[0]), node.site)
-        found = [document.data() for document in documents]
-        for obj in found:
-            if not isinstance(obj, dict) or not isinstance(obj.get("kind"), str) or "apiVersion" not in obj:
-                raise CaseError(f"{node.value}: not an object with apiVersion and kind", node.site)
-        return found
+            return self.projects.objects(self.case.folder / node.value)
+        except RuleopError as error:
+            raise CaseError(f"{node.value}: {error}", node.site) from None
 
     def _change(self, change: ExistingTable) -> None:
         if change.ready is True and change.source is None:
@@ -189,10 +180,14 @@ class _Steps:
     def _existing(self, name: str, site: Site) -> list[Object]:
         found = self.world.objects_of(name)
         if not found:
-            ids = [child.id for rule in self.project.rules for child in rule.every_child()]
-            known = "" if "/" in name or name in ids else did_you_mean(name, ids)
-            raise CaseError(f"{name} does not exist before this step{known}", site)
+            self._check_id(name, site)
+            raise CaseError(f"{name} does not exist before this step", site)
         return found
+
+    def _check_id(self, name: str, site: Site) -> None:
+        ids = [child.id for rule in self.project.rules for child in rule.every_child()]
+        if "/" not in name and name not in ids:
+            raise CaseError(f"no rule has a child {name}{did_you_mean(name, ids)}", site)
 
     def _check_fields(self, obj: Object, site: Site) -> None:
         """Refuses misspelt fields, which would do nothing."""

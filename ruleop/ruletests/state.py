@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.kinds import Kind, ObjectKey
 from ruleop.planning.child.apply import record_of
+from ruleop.planning.model.actions import State
 from ruleop.planning.model.marks import PART_OF, Owner, claim_on
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from ruleop.errors import Site
     from ruleop.kinds import Object
+    from ruleop.planning import Wait
     from ruleop.rules import Rule
 
 
@@ -41,6 +43,9 @@ class Error:
     child: str = ""
     site: Site | None = None
 
+    def __str__(self) -> str:
+        return f"{self.child}: {self.message}" if self.child else self.message
+
 
 @dataclass(frozen=True, slots=True)
 class After:
@@ -51,7 +56,7 @@ class After:
     resource: Object | None  # None: it is gone
     objects: Mapping[ObjectKey, Object] = field(default_factory=dict)
     actions: tuple[Action, ...] | None = ()  # None: not known
-    waits: tuple[tuple[str, str], ...] = ()  # child, reason
+    waits: tuple[Wait, ...] = ()
     errors: tuple[Error, ...] = ()
     conditions: tuple[Mapping[str, Any], ...] = ()
     reports: Mapping[str, str] = field(default_factory=dict)  # child -> why it has no object, or its state
@@ -84,3 +89,8 @@ def named(objects: Iterable[Object], name: str) -> list[Object]:
         and obj["metadata"]["name"] == last
         and (not namespace or obj["metadata"].get("namespace") == namespace[0])
     ]
+
+
+def described(state: State, message: str) -> str:
+    """The state of a child in words."""
+    return message or ("`when` is false" if state is State.UNWANTED else state.value)

@@ -50,6 +50,10 @@ class World(Protocol):
         """Deletes an object other than the CR."""
         ...
 
+    def reject(self, names: Iterable[str]) -> None:
+        """The API server rejects writes of these children until the next step."""
+        ...
+
     def make_ready(self, names: Iterable[str] | None) -> None:
         """Controllers make these children ready; None: all."""
         ...

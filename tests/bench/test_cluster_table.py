@@ -62,7 +62,7 @@ def test_requests_are_listed_by_kind_without_those_that_are_rare():
     ]
 
 
-def test_of_several_rounds_the_calmest_counts_for_each_action():
+def test_the_calmest_of_several_rounds_counts_for_each_action():
     noisy, calm = replace(CREATE, other_cpu=1.0), replace(CREATE, other_cpu=0.1)
     rounds = [{"create": noisy, "drift": calm}, {"create": calm, "drift": noisy}]
     assert calmest(rounds) == {"create": calm, "drift": calm}

@@ -76,6 +76,17 @@ def test_a_saved_search_is_resumed(tmp_path: Path) -> None:
     assert State.load(path, 6).runs == 0, "each seed has its own search"
 
 
+def test_a_search_of_other_code_measures_first_what_it_has_found(tmp_path: Path) -> None:
+    search = Search(State(5), tmp_path / "state.json", measure=planted)
+    instantly(search, 20)
+    genes = [each.gene for cell in search.state.cells.values() for each in cell.values()]
+    search.state.code = "other"
+    resumed = Search(search.state, search.path, measure=planted)
+    assert not resumed.state.cells
+    assert resumed.candidate() in genes
+    assert Search(search.state, search.path, measure=planted).candidate() not in genes
+
+
 def test_a_finding_is_minimised() -> None:
     chance = Genetics(seeded(1))
     gene = next(
@@ -184,6 +195,14 @@ def test_a_process_over_its_time_limit_is_reported_with_the_pass_that_it_was_in(
     assert (over(reading), reading.where) == ("CPU limit", "edit")
 
 
+def test_a_case_that_takes_too_long_before_its_first_pass_does_not_count() -> None:
+    def stops(case: Case, limits: Limits, announce: Callable[[Reading], None]) -> Reading:
+        os.kill(os.getpid(), signal.SIGXCPU)
+        return Reading()
+
+    assert run(simple("a: b"), LIMITS, stops) is None
+
+
 def test_an_internal_error_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     work = Passes(simple("a: b"))
     monkeypatch.setattr(work, "_plan", lambda _: {}[1])
@@ -191,7 +210,7 @@ def test_an_internal_error_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None
     assert reading.failed.startswith("KeyError")
 
 
-def test_a_case_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_written_case_is_read_back_unchanged(tmp_path: Path) -> None:
     case = Case(
         files={"watches.yaml": "- a\n", "templates/a.j2": "x: 'y'\n  \n"},
         spec={"text": "'a' * 3", "many": "[str(i) for i in range(2)]"},
@@ -232,7 +251,7 @@ def test_every_change_keeps_the_type_of_a_value(name: str) -> None:
     assert isinstance(CHANGES[name](value), dict)
 
 
-def test_the_hot_function_is_known() -> None:
+def test_the_most_expensive_function_is_reported() -> None:
     template = "{% for a in range(9999) %}{% if a == 1 %}{% endif %}{% endfor %}\n  a: b"
     reading = run(simple(template), LIMITS, passes)
     assert reading is not None

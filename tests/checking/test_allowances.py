@@ -1,4 +1,4 @@
-"""What the authors of a project accept is silent, with a reason; a comment that silences nothing is a finding."""
+"""Findings can be allowed with a reason; a comment that allows nothing is a finding."""
 
 import pytest
 
@@ -9,7 +9,7 @@ UNUSED = "RO105 templates/a.yaml: warning: nothing uses this template"
 FORM = "write `ruleop: allow ID REASON`, like `ruleop: allow RO703 the platform team sets the image`"
 
 
-def test_without_a_comment_there_are_findings():
+def test_a_project_without_comments_has_findings():
     assert said_of("let:\n  size: spec.size\nstatus: {size: '{{ size }}'}")[-1].startswith("RO208 watches.yaml:5:11: ")
 
 
@@ -52,7 +52,7 @@ def test_a_finding_about_a_file_is_silenced_on_its_first_line():
         ),
     ],
 )
-def test_a_comment_that_cannot_be_meant_is_a_finding(comment, message):
+def test_an_invalid_comment_is_a_finding(comment, message):
     found = said_of("children: {}", a=f"kind: A {{# ruleop: {comment} #}}\n")
     assert found == [UNUSED, f"RO801 templates/a.yaml:1:10: warning: {message}"]
 

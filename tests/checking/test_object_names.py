@@ -39,9 +39,14 @@ TO_DO = "make one with `dns_label`, or give the field a pattern and a maxLength 
         ("labels: {a: '{{ metadata.name }}/x'}", "v1/ConfigMap", '"/" cannot be in a label value'),
     ],
 )
-def test_literal_characters_that_no_name_has_are_mistakes(template, kind, message):
+def test_literal_characters_that_no_name_can_have_are_errors(template, kind, message):
     (found, *_) = names(template + "\n  name: {{ metadata.name }}" * ("name:" not in template), kind=kind, body="")
     assert message in found
+
+
+def test_labels_of_a_custom_kind_are_its_own():
+    text = "name: '{{ metadata.name }}'\nspec: {groups: [{rules: [{labels: {severity: 'very bad'}}]}]}"
+    assert names(text, kind="monitoring.coreos.com/v1/PrometheusRule") == []
 
 
 def test_a_name_of_free_text_is_a_warning():
@@ -62,7 +67,7 @@ def test_a_name_of_free_text_is_a_warning():
         "{{ spec.unknown }}",
     ],
 )
-def test_a_bounded_value_makes_a_name(value):
+def test_a_bounded_value_can_be_part_of_a_name(value):
     assert names(f"name: '{{{{ metadata.name }}}}-{value}'") == []
 
 
@@ -75,13 +80,13 @@ def test_free_text_is_followed_through_let_items_and_loops():
     assert sorted(each.partition("` ")[0] for each in found) == ["`item", "`short"]
 
 
-def test_what_validate_or_when_looks_at_is_bounded():
+def test_a_value_checked_by_validate_or_when_counts_as_bounded():
     template = "name: '{{ metadata.name }}-{{ spec.team }}'"
     assert names(template, body="validate:\n  - {rule: spec.team | length < 9, message: too long}") == []
     assert names(template, child="when: spec.team is not defined") == []
 
 
-def test_names_of_roles_are_free():
+def test_names_of_roles_may_have_any_characters():
     assert names("name: 'System:{{ metadata.name }}'", kind="rbac.authorization.k8s.io/v1/Role") == []
 
 
@@ -104,11 +109,11 @@ def test_a_constant_name_is_shared_by_all_resources_of_a_namespace():
         ("{{ other.data.name }}", "observe: {other: {version: v1, kind: ConfigMap, name: a}}"),
     ],
 )
-def test_a_name_of_the_resource_is_its_own(name, body):
+def test_a_name_derived_from_the_resource_is_unique(name, body):
     assert names(f'name: "{name}"', body=body) == []
 
 
-def test_items_have_names_of_their_own():
+def test_items_of_a_loop_need_different_names():
     child = "forEach: spec.names\n    as: each"
     assert names("name: '{{ metadata.name }}-x'", child=child) == [
         "the ConfigMap of each item of `forEach` would have the same name: use `each` or `index` in it"
@@ -123,3 +128,15 @@ def test_items_may_differ_in_their_namespace():
         "name: '{{ metadata.name }}'\n  namespace: '{{ each | dns_label }}'", child=child, body="reach: cluster"
     )
     assert found == []
+
+
+def test_a_random_name_behind_a_variable_is_a_mistake():
+    text = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: {{ metadata.name }}-{{ suffix }}\n"
+    files = {
+        "templates/a.yaml": f"{{% set suffix = random_password(6) | lower %}}\n{text}",
+        "crds/apps.yaml": definition(spec=FREE),
+    }
+    found = said(watch("children:\n  a:\n    template: a.yaml\n    apply: {strategy: create-only}"), files)
+    assert found == [
+        "RO502 templates/a.yaml:5:32: `suffix` is random, and would name another object each time: derive the name from the CR"
+    ]

@@ -40,7 +40,7 @@ def pod(text: str) -> list[str]:
         ("{hostNetwork: {{ spec.root }}}", "`spec.root` lets a CR decide what a Pod may do on its node (spec.template.spec.hostNetwork)"),
     ],
 )  # fmt: skip
-def test_a_pod(text, message):
+def test_fields_of_a_pod_decided_by_the_cr_are_reported(text, message):
     assert pod(text) == [message]
 
 
@@ -58,11 +58,11 @@ def test_a_pod(text, message):
         "{serviceAccountName: '{{ metadata.name }}'}",
     ],
 )
-def test_a_bounded_or_usual_value_is_no_finding(text):
+def test_a_bounded_or_usual_value_is_not_reported(text):
     assert pod(text) == []
 
 
-def test_rules_of_roles():
+def test_fields_of_roles_and_bindings_decided_by_the_cr_are_reported():
     role = "rbac.authorization.k8s.io/v1\nkind: RoleBinding"
     assert sensitive("roleRef: {name: '{{ spec.account }}'}", role) == [
         "`spec.account` lets a CR decide what somebody may do (roleRef.name)"
@@ -71,6 +71,6 @@ def test_rules_of_roles():
     assert sensitive(loop, role) == []
 
 
-def test_a_finding_is_allowed_in_its_line():
+def test_a_sensitive_field_can_be_allowed_on_its_line():
     text = "spec: {template: {spec: {serviceAccountName: '{{ spec.account }}'}}} {# ruleop: allow RO703 only admins write Apps #}"
     assert sensitive(text) == []

@@ -1,4 +1,4 @@
-"""What watches.yaml defines is read somewhere."""
+"""Names that watches.yaml defines and nothing reads are reported."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_an_observed_resource_that_nothing_reads_is_reported():
         "validate:\n  - {rule: x is defined, message: text}",
     ],
 )
-def test_any_place_that_reads_it_counts(reads):
+def test_a_value_read_anywhere_in_a_rule_is_used(reads):
     assert unused(f"observe:\n  x: {{version: v1, kind: ConfigMap, name: a}}\n{reads}") == []
 
 

@@ -67,7 +67,7 @@ FILES = {
     "watches.yaml": WATCHES,
     "templates/config.yaml.j2": CONFIG,
     "templates/web.yaml.j2": WEB,
-    "crds/sites.yaml": definition("Site", spec=SPEC),
+    "crds/sites.yaml": definition("Site", spec=SPEC, requires_spec=True),
     "site.yaml": SITE,
 }
 

@@ -71,6 +71,7 @@ def test_sarif_names_rule_file_and_region(project, ruleop):
     rules = {rule["id"]: rule for rule in run["tool"]["driver"]["rules"]}
     assert rules["RO302"]["name"] == "unknown-name"
     assert rules["RO302"]["shortDescription"] == {"text": "A name is not defined"}
+    assert rules["RO302"]["help"]["text"].startswith("RO302 unknown-name\n\nA name is not defined.\n")
     assert run["results"][1]["ruleId"] == "RO302"
     assert run["results"][1]["level"] == "error"
     assert run["results"][1]["locations"] == [
@@ -115,3 +116,22 @@ def test_env_files_override_the_environment(project, ruleop, monkeypatch):
     assert "page: us east" in ruleop("render", "-f", "site.yaml", "--env-file", "some.env").out
     project.write("more.env", "REGION=ap\n")
     assert "page: ap" in ruleop("render", "-f", "site.yaml", "--env-file", "some.env", "--env-file", "more.env").out
+
+
+def test_a_check_is_explained_with_its_examples(ruleop, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # no project is needed
+    ran = ruleop("check", "--explain", "RO302")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.startswith("RO302 unknown-name\n\nA name is not defined.\n")
+    assert "Wrong:\n\n    children:\n" in ran.out
+    assert "```" not in ran.out
+    assert ruleop("check", "--explain", "unknown-name").out == ran.out
+    assert ruleop("check", "--explain", "ro302").out == ran.out
+
+
+def test_an_unknown_check_is_not_explained(ruleop):
+    ran = ruleop("check", "--explain", "unknwon-name")
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err == (
+        "ruleop: --explain: unknown check 'unknwon-name' (did you mean unknown-name?); docs/checks.md lists all\n"
+    )

@@ -58,13 +58,13 @@ def test_no_output_about_a_custom_resource_contains_control_characters(nasty, ru
     assert_safe(ran.out + ran.err)
 
 
-def test_render_escapes_control_characters_without_changing_the_data(nasty, ruleop):
+def test_the_yaml_of_render_keeps_data_with_control_characters(nasty, ruleop):
     config = next(yaml.safe_load_all(ruleop("render", "-f", "site.yaml").out))
     assert config["data"] == {"page": TEXT, "lines": f"one\n{TEXT}", TEXT: "b"}
     assert config["metadata"]["annotations"]["a"] == TEXT
 
 
-def test_plan_escapes_control_characters_without_changing_the_data(nasty, ruleop):
+def test_the_json_of_plan_keeps_data_with_control_characters(nasty, ruleop):
     (plan,) = json.loads(ruleop("plan", "-f", "site.yaml", "-o", "json").out)["plans"]
     (config,) = (each["object"] for each in plan["actions"] if each.get("object", {}).get("kind") == "ConfigMap")
     assert config["data"] == {"page": TEXT, "lines": f"one\n{TEXT}", TEXT: "b"}

@@ -20,5 +20,18 @@ def test_the_commands_print_the_output_of_the_page(ruleop, monkeypatch, command,
 
 def test_each_command_has_a_section_on_the_page():
     assert re.findall(r"^## (\w+)$", PAGE, re.MULTILINE) == sorted(
-        COMMANDS, key=["check", "render", "plan", "test", "dev", "cluster", "run", "version"].index
+        COMMANDS,
+        key=[
+            "init",
+            "check",
+            "render",
+            "plan",
+            "test",
+            "dev",
+            "cluster",
+            "explain",
+            "run",
+            "generate",
+            "version",
+        ].index,
     )

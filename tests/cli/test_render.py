@@ -180,3 +180,33 @@ def test_a_child_that_reads_only_the_name_of_a_generated_secret_is_rendered(proj
     planned = ruleop("plan", "-f", "site.yaml").out
     assert "+ create ConfigMap/blog-reader" in planned
     assert "waiting" not in planned
+
+
+def test_as_json_it_is_one_document_with_objects_in_apply_order(project, ruleop):
+    ran = ruleop("render", "-f", "site.yaml", "-o", "json")
+    document = json.loads(ran.out)
+    (resource,) = document["resources"]
+    assert (ran.status, document["refused"], document["unmatched"]) == (0, [], [])
+    assert resource["resource"]["name"] == "blog"
+    assert [(each["child"], each["template"], each["object"]["kind"]) for each in resource["objects"]] == [
+        ("config", "templates/config.yaml.j2", "ConfigMap"),
+        ("web", "templates/web.yaml.j2", "Deployment"),
+    ]
+    assert (resource["waits"], resource["problems"]) == ([], [])
+
+
+def test_as_json_a_waiting_child_and_one_that_fails_are_listed_with_their_places(project, ruleop):
+    project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ web.status.note }}")
+    project.edit("templates/web.yaml.j2", "{{ spec.replicas }}", "{{ spec.replica }}")
+    ran = ruleop("render", "-f", "site.yaml", "-o", "json")
+    (resource,) = json.loads(ran.out)["resources"]
+    assert (ran.status, resource["objects"]) == (1, [])
+    assert [each["site"]["line"] for each in resource["problems"]] == [6]
+    assert [each["child"] for each in resource["waits"]] == ["config"]
+
+
+def test_as_json_a_resource_that_the_server_would_reject_is_listed(project, ruleop):
+    project.edit("site.yaml", "page: hello", "page: 7")
+    document = json.loads(ruleop("render", "-f", "site.yaml", "-o", "json").out)
+    assert document["resources"] == []
+    assert [(each["name"], each["findings"][0]["field"]) for each in document["refused"]] == [("blog", "spec.page")]

@@ -63,7 +63,7 @@ def test_client_and_server_report_their_version(control_plane: ControlPlane) -> 
     assert "Server Version: v1.36.3" in said
 
 
-def test_deployment_rolls_out(kubectl: Kubectl) -> None:
+def test_a_deployment_rolls_out(kubectl: Kubectl) -> None:
     """The controllers make pods, the scheduler places them, and kwok makes them ready."""
     kubectl("create", "--filename=-", stdin=workload("Deployment", "web", replicas=3))
     kubectl("rollout", "status", "deployment/web", "--timeout=30s")
@@ -92,7 +92,7 @@ def test_a_stateful_set_gets_its_volumes(kubectl: Kubectl) -> None:
     assert kubectl("get", "pvc", "--output=jsonpath={.items[*].status.phase}") == "Bound Bound"
 
 
-def test_job_completes(kubectl: Kubectl) -> None:
+def test_a_job_runs_and_completes(kubectl: Kubectl) -> None:
     """kwok ends the pods of Jobs with success."""
     kubectl("create", "job", "once", "--image=example.com/never-pulled:1")
     kubectl("wait", "--for=condition=Complete", "job/once", "--timeout=30s")

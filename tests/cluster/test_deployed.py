@@ -56,5 +56,5 @@ def test_the_documented_deployment_is_valid_and_starts(
     eventually("both pods", lambda: operator.admin.get(path)["status"]["readyReplicas"] == 2, 60)
 
 
-def test_the_operator_stops_in_order(operator: deployed.Deployed) -> None:
+def test_the_deployed_operator_stops_cleanly(operator: deployed.Deployed) -> None:
     deployed.stops_in_order(operator)

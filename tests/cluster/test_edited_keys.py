@@ -142,7 +142,7 @@ def test_fields_of_others_in_a_port_survive_the_revert_and_a_rule_change(
 
 
 @pytest.mark.parametrize("name", ["merged", "applied"])
-def test_a_port_of_others_stays(plane: ControlPlane, database: Database, name: str) -> None:
+def test_a_port_added_by_others_is_kept(plane: ControlPlane, database: Database, name: str) -> None:
     kubectl_patch(plane, name, METRICS)
     kubectl_patch(plane, name, to(6002))
     eventually("the port", lambda: numbers(database, name) == [5432, 9187])

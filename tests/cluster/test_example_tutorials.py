@@ -173,7 +173,7 @@ def test_a_crontab_without_a_status_is_reconciled(tutorials: Tutorials) -> None:
     assert len(told_that_dropped(live_example.operator)) == 1
 
 
-def test_a_memcached_with_only_nodes_in_its_status(tutorials: Tutorials) -> None:
+def test_a_status_schema_with_only_nodes_gets_only_nodes(tutorials: Tutorials) -> None:
     live_example = tutorials.begin(V1ALPHA1, MEMCACHED_SCHEMA, subresource=True)
     live_example.apply()
     live_example.wait_until_settled()

@@ -132,7 +132,7 @@ def annotation(obj: dict[str, Any]) -> str:
     return text
 
 
-def test_forged_marks(operator: Operator, namespace: str, attack: str) -> None:
+def test_forged_marks_on_objects_of_a_tenant_are_not_accepted(operator: Operator, namespace: str, attack: str) -> None:
     admin = operator.admin
     for kind, plural in (("Near", "nears"), ("Far", "fars")):
         admin.post(f"{GROUP}/namespaces/{namespace}/{plural}", resource(kind, place=namespace))

@@ -109,7 +109,7 @@ def grow(database: Database, size: str, **more: Any) -> None:
     database.admin.merge(database.path, {"spec": {"storage": size, **more}}, "somebody")
 
 
-def test_volumes_grow_by_hand(plane: ControlPlane, by_hand: Database) -> None:
+def test_volumes_of_a_stateful_set_grow_by_the_manual_recipe(plane: ControlPlane, by_hand: Database) -> None:
     def kubectl(*arguments: str) -> str:
         return plane.kubectl("--namespace=by-hand", *arguments)
 
@@ -147,7 +147,7 @@ def test_volumes_grow_by_hand(plane: ControlPlane, by_hand: Database) -> None:
     eventually("the third", lambda: sizes(by_hand).get("data-db-2") == "2Gi")
 
 
-def test_volumes_grow_by_a_rule(by_rule: Database) -> None:
+def test_volumes_of_a_stateful_set_grow_by_the_recipe_with_a_rule(by_rule: Database) -> None:
     pods, claims, before = uids(by_rule, "pods"), uids(by_rule, "persistentvolumeclaims"), uids(by_rule, "statefulsets")
     assert sizes(by_rule) == {"data-db-0": "1Gi", "data-db-1": "1Gi"}
     grow(by_rule, "2Gi")

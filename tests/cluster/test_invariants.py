@@ -115,7 +115,7 @@ def idle(request: pytest.FixtureRequest) -> float:
     return 3.0 if in_memory(request.config) else 60.0
 
 
-def test_many_crs_cost_the_sum_and_a_restart_costs_no_write(operator: Operator, idle: float) -> None:
+def test_many_crs_cost_the_sum_of_their_writes_and_a_restart_costs_none(operator: Operator, idle: float) -> None:
     """Whether it has worked on them or found them as they should be: at rest there are no requests but the watches. After a restart these
     are all that is read of objects, once each, as streams."""
     apps = Apps(operator, "many")

@@ -498,7 +498,9 @@ def misfit(path: str, value: JSON) -> JSON:
 
 
 @pytest.mark.parametrize(("path", "value"), MISFITS, ids=str)
-def test_what_cannot_be_decoded_is_refused_in_the_same_words(server: Client, path: str, value: JSON) -> None:
+def test_an_object_that_cannot_be_decoded_is_refused_with_the_same_message(
+    server: Client, path: str, value: JSON
+) -> None:
     body = misfit(path, value)
     with pytest.raises(RefusedError) as refused:
         server.send("POST", f"{DEPLOYMENTS}?dryRun=All&fieldValidation=Strict", body)
@@ -515,7 +517,9 @@ def test_what_cannot_be_decoded_is_refused_in_the_same_words(server: Client, pat
 
 
 @pytest.mark.parametrize(("path", "value"), UNAPPLICABLE, ids=str)
-def test_what_cannot_be_applied_is_refused_in_the_same_words(server: Client, path: str, value: JSON) -> None:
+def test_an_invalid_apply_configuration_is_refused_with_the_same_message(
+    server: Client, path: str, value: JSON
+) -> None:
     body = misfit(path, value)
     with pytest.raises(RefusedError) as refused:
         server.send("PATCH", f"{DEPLOYMENTS}/misfit?dryRun=All&fieldManager=x&force=true", body, APPLY)
@@ -594,12 +598,12 @@ FIELD_SELECTORS = [
 
 
 @pytest.mark.parametrize("text", LABEL_SELECTORS)
-def test_label_selectors_are_read_in_the_same_way(server: Client, text: str) -> None:
+def test_label_selectors_are_accepted_or_refused_alike(server: Client, text: str) -> None:
     assert answer_to(label_selector, text) == refusal_of(server, f"{CONFIG_MAPS}?labelSelector={quote(text)}")
 
 
 @pytest.mark.parametrize(("path", "kind", "text"), FIELD_SELECTORS)
-def test_field_selectors_are_read_in_the_same_way(server: Client, path: str, kind: Kind, text: str) -> None:
+def test_field_selectors_are_accepted_or_refused_alike(server: Client, path: str, kind: Kind, text: str) -> None:
     ours = answer_to(lambda text: field_selector(text, kind), text)
     assert ours == refusal_of(server, f"{path}?fieldSelector={quote(text)}")
 
@@ -627,7 +631,7 @@ def config_map(name: str, **data: str) -> JSON:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
-def test_more_than_ten_updaters_are_joined(server: Client) -> None:
+def test_more_than_ten_updaters_are_merged_into_one_entry(server: Client) -> None:
     tracking = tracking_of(objects.CONFIG_MAP)
     live = server.send("POST", f"{CONFIG_MAPS}?fieldManager=m0", config_map("crowd", a="0"))
     ours: JSON = live
@@ -645,7 +649,7 @@ def test_more_than_ten_updaters_are_joined(server: Client) -> None:
     server.delete(f"{CONFIG_MAPS}/crowd")
 
 
-def test_managers_are_reset(server: Client) -> None:
+def test_field_managers_can_be_reset(server: Client) -> None:
     tracking = tracking_of(objects.CONFIG_MAP)
     for reset in ([], [{}]):
         live = server.send("POST", f"{CONFIG_MAPS}?fieldManager=one", config_map("reset", a="0"))
@@ -675,7 +679,7 @@ def test_a_client_may_write_managed_fields(server: Client) -> None:
     server.delete(f"{CONFIG_MAPS}/written")
 
 
-def test_kubectl_takes_over_from_its_client_side_apply(server: Client) -> None:
+def test_kubectl_apply_migrates_from_client_side_apply(server: Client) -> None:
     tracking = tracking_of(objects.CONFIG_MAP)
     body = config_map("csa", a="1", b="1")
     annotated = {**body, "metadata": {"name": "csa", "annotations": {LAST_APPLIED: json.dumps(body)}}}
@@ -694,7 +698,7 @@ def test_kubectl_takes_over_from_its_client_side_apply(server: Client) -> None:
     server.delete(f"{CONFIG_MAPS}/csa")
 
 
-def test_the_status_has_entries_of_its_own(server: Client) -> None:
+def test_the_status_subresource_has_its_own_managers(server: Client) -> None:
     main, status = tracking_of(objects.DEPLOYMENT), tracking_of(objects.DEPLOYMENT, "status")
     live = server.send("POST", f"{DEPLOYMENTS}?fieldManager=one", misfit("metadata.name", "with-status"))
     path = f"{DEPLOYMENTS}/with-status"

@@ -830,13 +830,15 @@ EXAMPLES_OF_DIFFERENCES: dict[str, tuple[Subject, dict[str, JSON], str]] = {
 
 
 @pytest.mark.parametrize("name", EXAMPLES_OF_DIFFERENCES)
-def test_documented_differences_exist(server: Client, custom_shape: Shape, name: str) -> None:
+def test_each_documented_difference_to_server_side_apply_exists(server: Client, custom_shape: Shape, name: str) -> None:
     subject, steps, reason = EXAMPLES_OF_DIFFERENCES[name]
     triple = Triple(subject, **{"earlier": None, "others": None, "edited": None, **steps})
     assert set(Comparison(server, shape_of(subject, custom_shape), triple).run()) == {reason}
 
 
-def test_a_volume_changes_its_source_in_both(server: Client, custom_shape: Shape) -> None:
+def test_a_volume_that_changes_its_source_is_merged_as_by_server_side_apply(
+    server: Client, custom_shape: Shape
+) -> None:
     """While nobody else has a share in the old source, server-side apply takes it back by itself."""
     sources: list[JSON] = [{"emptyDir": {}}, {"persistentVolumeClaim": {"claimName": "c"}}]
     applied, wanted = (deployment(APP) for _ in sources)
@@ -846,7 +848,7 @@ def test_a_volume_changes_its_source_in_both(server: Client, custom_shape: Shape
     assert Comparison(server, shape_of(objects.DEPLOYMENT, custom_shape), triple).run() == []
 
 
-def test_live_duplicates_are_merged(server: Client, custom_shape: Shape) -> None:
+def test_duplicate_live_items_get_the_desired_value(server: Client, custom_shape: Shape) -> None:
     """5. Somebody wrote a variable twice. Each copy gets our value; under server-side apply one is left."""
     subject, path = objects.DEPLOYMENT, f"{objects.DEPLOYMENT.path}/duplicates"
 

@@ -149,7 +149,7 @@ def test_only_users_with_the_permission_read_the_metrics(
     assert "rest_client_requests_total" in answers[0][1]
 
 
-def test_without_the_permission_to_review_nobody_reads_them_and_the_log_names_it(
+def test_without_the_permission_to_review_tokens_no_metrics_are_served_and_the_log_names_it(
     control_plane: ControlPlane, certificates: Certificates, tokens: dict[tuple[str, str], str], tmp_path: Path
 ) -> None:
     scraper = Scraper(tmp_path, control_plane, certificates, tokens[OPERATOR])

@@ -21,7 +21,7 @@ STREAMS = ("/attach", "/exec", "/log", "/portforward", "/proxy")
 
 
 @pytest.mark.parametrize(("group", "version"), VERSIONS)
-def test_the_document_of_a_group_version(server: Client, group: str, version: str) -> None:
+def test_the_document_of_each_group_version_equals_that_of_the_server(server: Client, group: str, version: str) -> None:
     path = f"apis/{group}/{version}" if group else f"api/{version}"
     real = without_prose(server.get(f"/openapi/v3/{path}"))
     resources = [resource for resource in served_resources() if resource.info.kind[:2] == (group, version)]
@@ -36,7 +36,7 @@ def test_the_document_of_a_group_version(server: Client, group: str, version: st
     assert (made["openapi"], made["info"]) == (real["openapi"], real["info"])
 
 
-def test_the_types_of_a_crd(server: Client) -> None:
+def test_the_types_of_a_crd_equal_those_of_the_server(server: Client) -> None:
     definition = renamed("documents.example.com")
     server.define(definition)
     crd = parse_crd(definition)

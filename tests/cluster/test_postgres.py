@@ -206,7 +206,7 @@ def test_a_pause_keeps_the_database_healthy_and_its_edits_for_later(live_example
     assert live_example.condition("Paused") == {}
 
 
-def test_a_volume_grows_without_a_restart(live_example: LiveExample) -> None:
+def test_the_volume_of_the_database_grows_without_a_restart(live_example: LiveExample) -> None:
     """The recipe of docs/operations.md; the disk itself is the work of a storage driver, which is not here."""
     live_example.admin.merge(
         "/apis/storage.k8s.io/v1/storageclasses/kwok-volume", {"allowVolumeExpansion": True}, "somebody"

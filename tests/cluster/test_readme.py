@@ -78,7 +78,7 @@ def terminal(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Terminal]:
     control_plane.kubectl("delete", "--ignore-not-found", f"--filename={tmp_path}/checkout/crds", "--wait=true")
 
 
-def test_the_tour_on_a_cluster(terminal: Terminal, control_plane: ControlPlane) -> None:
+def test_the_tour_of_the_readme_works_on_a_cluster(terminal: Terminal, control_plane: ControlPlane) -> None:
     (dry, wet) = (number for number, line in enumerate(LINES) if line.startswith(".venv/bin/ruleop run"))
     children = ["get", "deployments,services", "--output=name", "--selector=app.kubernetes.io/managed-by=ruleop"]
     for line in LINES[:dry]:
@@ -120,7 +120,7 @@ def test_the_tour_on_a_cluster(terminal: Terminal, control_plane: ControlPlane) 
     assert control_plane.kubectl(*["get", "configmaps", "--output=name"]).split() == ["configmap/kube-root-ca.crt"]
 
 
-def test_the_first_step_with_kubectl_and_a_cluster_in_memory(terminal: Terminal) -> None:
+def test_the_first_step_of_the_readme_works_with_a_cluster_in_memory(terminal: Terminal) -> None:
     """The same commands against the API server in memory."""
     first, get, scale, patch, delete = IN_MEMORY
     with terminal.running(first) as output:

@@ -29,7 +29,7 @@ def kind(control_plane: ControlPlane) -> Iterator[None]:
     control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true")
 
 
-def test_the_passes_of_a_life_are_replayed(
+def test_each_recorded_pass_is_replayed_with_the_same_plan(
     control_plane: ControlPlane, namespace: str, kubectl: Kubectl, tmp_path: Path
 ) -> None:
     folder = tmp_path / "passes"

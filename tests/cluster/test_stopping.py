@@ -88,7 +88,7 @@ def test_an_operator_stops_while_the_server_hangs(
 
 
 @pytest.mark.usefixtures("kind")
-def test_an_interrupt_stops_the_operator_in_order(control_plane: ControlPlane, tmp_path: Path) -> None:
+def test_an_interrupt_stops_the_operator_cleanly(control_plane: ControlPlane, tmp_path: Path) -> None:
     with Pod(control_plane, APP.project, APP.permissions, tmp_path / "log", "--leader-elect") as operator:
         operator.wait_for_log("became leader")
         operator.signal(signal.SIGINT)

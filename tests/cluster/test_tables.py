@@ -41,7 +41,9 @@ def surroundings(server: Client) -> None:
 
 
 @pytest.mark.parametrize("resource", LISTED, ids=lambda resource: str(resource.info.kind))
-def test_the_columns_of_each_kind_and_the_rows_of_the_objects_that_are_there(server: Client, resource: Any) -> None:
+def test_the_columns_of_each_kind_and_the_rows_of_existing_objects_are_those_of_the_server(
+    server: Client, resource: Any
+) -> None:
     kind = resource.info.kind
     root = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
     asked = time.time()
@@ -55,7 +57,7 @@ def test_the_columns_of_each_kind_and_the_rows_of_the_objects_that_are_there(ser
 
 @pytest.mark.usefixtures("surroundings")
 @pytest.mark.parametrize("obj", [*OBJECTS, *MORE], ids=lambda obj: f"{obj['apiVersion']} {obj['kind']}")
-def test_the_rows_of_objects(server: Client, obj: dict[str, Any]) -> None:
+def test_the_rows_of_new_objects_are_those_of_the_server(server: Client, obj: dict[str, Any]) -> None:
     kind = Kind.of(obj)
     asked = time.time()
     table = server.send("POST", f"{path(kind)}?dryRun=All&includeObject=Object", renamed(obj), accept=TABLE)
@@ -65,7 +67,7 @@ def test_the_rows_of_objects(server: Client, obj: dict[str, Any]) -> None:
 
 @pytest.mark.usefixtures("surroundings")
 @pytest.mark.parametrize("kind", STATUSES, ids=str)
-def test_the_rows_of_statuses(server: Client, kind: Kind) -> None:
+def test_the_rows_of_objects_with_a_status_are_those_of_the_server(server: Client, kind: Kind) -> None:
     for number, (obj, statuses) in enumerate(STATUSES[kind]):
         name = f"{obj['metadata']['name']}-{number}"
         named = {**obj, "metadata": {**obj["metadata"], "name": name}}
@@ -87,7 +89,9 @@ def test_the_rows_of_statuses(server: Client, kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("declared", [COLUMNS, []], ids=["columns", "no columns"])
-def test_custom_kinds(server: Client, declared: list[dict[str, Any]]) -> None:
+def test_columns_and_rows_of_custom_kinds_are_those_of_the_server(
+    server: Client, declared: list[dict[str, Any]]
+) -> None:
     group = "columns.example.com" if declared else "plain.example.com"
     definition = {
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -125,7 +125,9 @@ def test_a_store_follows_the_server(control_plane: ControlPlane, namespace: str)
     on(control_plane, test)
 
 
-def test_selectors_and_metadata_only(control_plane: ControlPlane, namespace: str) -> None:
+def test_a_watch_with_a_selector_and_metadata_only_stores_only_these(
+    control_plane: ControlPlane, namespace: str
+) -> None:
     async def test(client: Client) -> None:
         for name, labels in (("ours", {"ruleop.dev/part-of": "abc"}), ("theirs", {})):
             await client.send(
@@ -252,7 +254,7 @@ def test_watches_resume_after_a_hanging_api_server(control_plane: ControlPlane, 
     on(control_plane, test)
 
 
-def test_writes_have_preconditions(control_plane: ControlPlane, namespace: str) -> None:
+def test_writes_with_outdated_preconditions_are_refused(control_plane: ControlPlane, namespace: str) -> None:
     async def test(client: Client) -> None:
         key = map_key(namespace, "x")
         made = await client.send(requests.create(MAPS, config_map(namespace, "x", data={"a": "1"})))
@@ -288,7 +290,7 @@ def test_writes_have_preconditions(control_plane: ControlPlane, namespace: str) 
     on(control_plane, test)
 
 
-def test_server_side_apply(control_plane: ControlPlane, namespace: str) -> None:
+def test_server_side_apply_has_conflicts_unless_forced(control_plane: ControlPlane, namespace: str) -> None:
     async def test(client: Client) -> None:
         key = map_key(namespace, "x")
         wanted = config_map(namespace, "x", data={"a": "1"})

@@ -228,7 +228,9 @@ def test_discovery_lists_the_names_of_a_crd(server: Server, definitions: Definit
     assert sorted(second["verbs"]) == ["get", "patch", "update"]
 
 
-def test_the_watches_of_a_kind_end_with_it(server: Server, namespace: str, definitions: Definitions) -> None:
+def test_the_watches_of_a_kind_end_when_its_crd_is_deleted(
+    server: Server, namespace: str, definitions: Definitions
+) -> None:
     name, plural = definitions.make([version("v1", ANYTHING)])
     path = f"/apis/contract.example.com/v1/namespaces/{namespace}/{plural}"
     version_now = server.get(path)["metadata"]["resourceVersion"]

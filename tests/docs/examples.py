@@ -3,7 +3,7 @@
 <!-- example NAME: PATH -->             the block is the file PATH of the project NAME
 <!-- example NAME: watch -->            the block holds the keys of one watch of Site.example.com, version v1; watches.yaml is made of it
 <!-- example NAME: run -->              the block is a terminal: each line `$ ruleop ...` is run in the project, and what follows is its output
-<!-- example NAME from OTHER: ... -->   NAME begins as a copy of OTHER as it stands there
+<!-- example NAME from OTHER: ... -->   NAME begins as a copy of OTHER at this point
 <!-- live NAME cr.yaml PATH: {"Kind/name": {...}, ...} -->   (without a block) writes to PATH what the project would create for cr.yaml, as a cluster
                                         has it, with what is given here laid over it; null removes an object; what is not made is added
 """
@@ -100,7 +100,7 @@ def write(root: Path, step: Step) -> None:
 
 
 def define(root: Path) -> None:
-    """A definition of each watched kind with room for everything, where the example has none."""
+    """A CRD of each watched kind that allows all fields, if the example has none."""
     for watch in _watches(root):
         kind, group = watch["kind"], watch.get("group", "")
         file = root / "crds" / f"{kind.lower()}.yaml"

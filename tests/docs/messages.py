@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     Names = dict[str, list[ast.expr]]  # what a function assigns to its names
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("rules", "templating", "planning", "schema", "merge", "kube", "cli")
+ROOMS = ("rules", "templating", "planning", "schema", "merge", "kube", "scaffold", "cli", "live")
 
 RECORDERS = {
     "mistake", "_mistake", "warning", "fail", "wrong_type", "take",  # findings
     "RuleError", "RenderError", "RuleErrors", "UsageError", "SchemaError", "ApiError", "Finding",
     "Fault", "NotThereYet", "Exhausted", "NotJson", "Unreadable", "Waiting", "PathError", "MergeError", "RecordTooLargeError", "InvalidPatternError",
     "ChildFails", "ChildWaits", "Problem", "Wait", "Readiness", "Event", "condition", "triple",
-    "_complain", "_print_error", "CredentialsError", "NotConnectedError", "_going", "BadParameter", "ClickException",
+    "_complain", "_print_error", "CredentialsError", "NotConnectedError", "_going", "BadParameter", "ClickException", "ScaffoldError", "ExistsError",
 }  # fmt: skip
 """What takes a message. Exceptions that end as one are among them."""
 

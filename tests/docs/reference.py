@@ -1,6 +1,7 @@
 """The references of all keys at the end of docs/rules.md and docs/testing.md, made from the tables that parse the files.
 
-`python -m tests.docs.reference` writes the page anew: the reference, and the outputs of examples that differ.
+`python -m tests.docs.reference` writes the page anew: the reference, and the outputs of examples that differ. It also copies
+docs/checks.md into the package, for `ruleop check --explain`.
 """
 
 from __future__ import annotations
@@ -152,3 +153,4 @@ if __name__ == "__main__":
     TESTING.write_text(written(TESTING.read_text(encoding="utf-8"), rule_tests.TABLES), encoding="utf-8")
     for each in (PAGE, ROOT / "docs" / "errors.md", TESTING):
         each.write_text(_with_outputs(each, each.read_text(encoding="utf-8")), encoding="utf-8")
+    (ROOT / "ruleop" / "checking" / "checks.md").write_bytes((ROOT / "docs" / "checks.md").read_bytes())

@@ -41,7 +41,7 @@ def test_an_example_prints_what_the_page_shows(name: str, tmp_path: Path, monkey
             make_live(tmp_path, step)
         else:
             assert transcript(tmp_path, step.text) == step.text, (
-                f"docs/{page.name}:{step.line}: `python -m tests.docs.reference` writes it anew"
+                f"docs/{page.name}:{step.line}: `python -m tests.docs.reference` updates it"
             )
     define(tmp_path)
     if not name.endswith("-broken"):

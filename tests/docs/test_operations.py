@@ -1,4 +1,4 @@
-"""docs/operations.md says what the operator does: its metrics, its flags, its log and its waits are held against the code."""
+"""docs/operations.md agrees with the code: metrics, flags, log lines and reasons of waits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def section(title: str) -> str:
 
 
 def test_every_metric_has_a_row_and_every_row_a_metric() -> None:
-    assert written(TEXT) == TEXT, "python -m tests.docs.metrics writes the table anew"
+    assert written(TEXT) == TEXT, "python -m tests.docs.metrics updates the table"
 
 
 def test_alerts_use_existing_metrics() -> None:

@@ -1,4 +1,4 @@
-"""No string, comment, name or page of ruleop uses a word to avoid (tests/docs/words.py)."""
+"""No string, comment, name or page of ruleop, and no name of a test, uses a word to avoid (tests/docs/words.py)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,21 @@ import re
 import pytest
 
 from tests.docs.messages import ROOT
-from tests.docs.words import MARKS, Text, hits, name_hits, names, page, prose, strings
+from tests.docs.words import (
+    MARKS,
+    TEST_NAMES,
+    Text,
+    hits,
+    hits_in_names_of_tests,
+    name_hits,
+    names,
+    names_of_tests,
+    page,
+    prose,
+    strings,
+)
 
+TESTS = [file.relative_to(ROOT).as_posix() for file in sorted((ROOT / "tests").rglob("*.py"))]
 MODULES = [file.relative_to(ROOT).as_posix() for file in sorted((ROOT / "ruleop").rglob("*.py"))]
 PAGES = [
     file.relative_to(ROOT).as_posix()
@@ -30,7 +43,7 @@ def read(file: str) -> str:
 
 
 @pytest.mark.parametrize("file", MODULES)
-def test_a_module_is_in_the_words_of_the_field(file: str) -> None:
+def test_a_module_uses_no_word_to_avoid(file: str) -> None:
     """Its messages, its docstrings and comments, and the names that it defines."""
     source = read(file)
     found = [*hits(prose(source), file), *name_hits(names(source), file)]
@@ -40,8 +53,13 @@ def test_a_module_is_in_the_words_of_the_field(file: str) -> None:
 
 
 @pytest.mark.parametrize("file", PAGES)
-def test_pages_are_in_the_words_of_the_field(file: str) -> None:
+def test_a_page_uses_no_word_to_avoid(file: str) -> None:
     found = [str(hit) for hit in hits(page(read(file)), file)]
+    assert not found, "\n".join(found)
+
+
+def test_names_of_tests_are_sentences_without_a_word_to_avoid() -> None:
+    found = [str(hit) for file in TESTS for hit in hits_in_names_of_tests(names_of_tests(read(file)), file)]
     assert not found, "\n".join(found)
 
 
@@ -94,6 +112,28 @@ def test_names_are_found_by_their_words() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("what_is_no_server_is_told", ["is no server", "told", "what is no server is told"]),
+        ("who_was_refused_waits", ["who was refused waits"]),
+        ("of_two_versions_the_served_one_is_created", ["of two versions the served one is created"]),
+        ("it_asks_again", ["it asks again"]),
+        ("one_that_needs_itself_is_an_error", ["one that needs itself is an error"]),
+        ("oidc", ["oidc"]),
+        ("service_account", ["service account"]),
+        ("drift_is_reverted", []),
+        ("one_event_covers_all_objects", []),
+        ("items_of_a_list_are_sorted_whatever_their_order", []),
+    ],
+)
+def test_headless_and_short_names_of_tests_are_found(name: str, found: list[str]) -> None:
+    texts = names_of_tests(f"class A:\n    async def test_{name}(self):\n        pass\n")
+    assert {(hit.place, hit.found) for hit in hits_in_names_of_tests(texts, "a.py")} == {
+        ("a.py:2", each) for each in found
+    }
+
+
 def test_quoted_messages_and_code_blocks_of_a_page_are_left_out() -> None:
     text = "# Page\n\n`watch goes on` says that\nit goes on.\n\n```\nfights\n```\n\nfights\n"
     assert [str(hit) for hit in hits(page(text), "p.md")] == [
@@ -103,4 +143,4 @@ def test_quoted_messages_and_code_blocks_of_a_page_are_left_out() -> None:
 
 
 def test_every_mark_has_a_pattern_and_a_better_word() -> None:
-    assert [mark for mark in MARKS if not mark.instead or not re.compile(mark.pattern)] == []
+    assert [mark for mark in (*MARKS, *TEST_NAMES) if not mark.instead or not re.compile(mark.pattern)] == []

@@ -1,7 +1,7 @@
-"""The marks of the dialect that ruleop's texts were once written in, each with the field's word for it; and where they are found.
+"""Words and phrases to avoid, each with the field's word for it, and where they are searched.
 
-Text means three things: strings in the source (users read most of them), docstrings and comments, and the pages. In a page, what is quoted
-in backticks or in a code block is not looked at: it is code, output, or a message, which is checked where it is written.
+Text means four things: strings in the source (users read most of them), docstrings and comments, names, and the pages. In a page, what is quoted
+in backticks or in a code block is not checked: it is code, output, or a message, which is checked where it is written.
 """
 
 from __future__ import annotations
@@ -94,6 +94,15 @@ NAMES = {
 }
 """Words of which no name (function, class, argument, variable) is made, each with a better one."""
 
+TEST_NAMES = (
+    Mark(
+        r"(of|what|whatever|who|whoever|whose|it|its|they|them|their|nobody|somebody|there|ones?(?= (is|may|that|whose|who)\b))\b.*",
+        "subject, verb, object: begin with the thing that is tested",
+    ),
+    Mark(r"\w+( \w+)?", "a sentence: the thing that is tested, and what it does"),
+)
+"""Names of tests that do not say what broke when they fail: headless beginnings, and names of one or two words."""
+
 _FOUND = [(mark, re.compile(rf"\b(?:{mark.pattern})\b", re.IGNORECASE)) for mark in MARKS]
 
 
@@ -174,6 +183,21 @@ def name_hits(texts: Iterator[Text], place: str) -> Iterator[Hit]:
         for word in re.findall(r"[a-z]+|[A-Z][a-z]*", text.text):
             if instead := NAMES.get(word.lower()):
                 yield Hit(f"{place}:{text.line}", text.text, instead)
+
+
+def names_of_tests(source: str) -> Iterator[Text]:
+    """The names of the tests of a module, without the prefix and with blanks for underscores."""
+    for match in re.finditer(r"^ *(?:async )?def test_(\w+)\(", source, re.MULTILINE):
+        yield Text(source.count("\n", 0, match.start(1)) + 1, match[1].replace("_", " "))
+
+
+def hits_in_names_of_tests(texts: Iterator[Text], place: str) -> Iterator[Hit]:
+    for text in texts:
+        yield from hits(iter([text]), place)
+        yield from name_hits(iter([text]), place)
+        for mark in TEST_NAMES:
+            if re.fullmatch(mark.pattern, text.text):
+                yield Hit(f"{place}:{text.line}", text.text, mark.instead)
 
 
 def page(text: str) -> Iterator[Text]:

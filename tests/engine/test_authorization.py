@@ -102,7 +102,7 @@ def test_a_flood_of_new_tokens_is_reviewed_in_part_and_known_ones_are_served(rev
     assert reviews.status("wrong-999") is UNAUTHORIZED
 
 
-def test_few_reviews_run_at_once_and_equal_ones_once(monkeypatch):
+def test_concurrent_reviews_are_limited_and_equal_ones_shared(monkeypatch):
     monkeypatch.setattr(authorization, "AT_ONCE", 1)
     release, asked = threading.Event(), []
 
@@ -138,7 +138,7 @@ def test_a_request_waits_for_a_review_for_a_limited_time(monkeypatch):
         assert first.result() is OK
 
 
-def test_a_failed_review_lets_nobody_in_is_not_kept_and_is_logged_without_the_token(reviews):
+def test_a_failed_review_denies_access_is_not_kept_and_is_logged_without_the_token(reviews):
     reviews.failure = ApiError(
         Problem.SERVER,
         verb="create",

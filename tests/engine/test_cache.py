@@ -141,7 +141,7 @@ def test_the_states_of_child_watches_and_observe_watches_are_independent(state):
     assert world.state_of(observe(a="b")) is Served.SYNCED
 
 
-def test_whether_a_kind_is_served_does_not_depend_on_what_is_watched():
+def test_the_served_state_of_a_kind_does_not_depend_on_its_watches():
     world = served_by(of=State.UNSERVED, observed=State.FORBIDDEN)
     assert world.info(CONFIG_MAP).served
     unserved = world.info(CONFIG_MAP._replace(version="v2"))

@@ -45,7 +45,7 @@ def test_rules_that_only_moved_in_their_file_are_in_force_without_a_reconcile(ru
     run_scenario(scenario)
 
 
-def test_another_version_or_limit_takes_effect(run_scenario):
+def test_a_changed_version_or_limit_takes_effect(run_scenario):
     async def scenario(operator):
         operator.start(watch())
         controller = operator.controllers.get(APP)

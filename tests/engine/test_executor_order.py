@@ -48,7 +48,7 @@ def test_actions_wait_for_the_writes_that_they_need(run):
     assert log[2:] == [("create", "b"), ("create", "c")]
 
 
-def test_a_child_with_several_objects_is_written_before_what_needs_it(run):
+def test_a_child_with_several_objects_is_written_before_children_that_need_it(run):
     harness = ExecutorHarness()
     several = [Create(harness.key(f"a{number}"), "a", child(f"a{number}"), "digest") for number in range(3)]
     assert run(harness.execute(harness.create("b", needs=frozenset("a")), *several)).clean

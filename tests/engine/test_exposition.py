@@ -109,7 +109,7 @@ def test_a_failed_rendering_is_repeated():
         ("application/openmetrics-text;version=x", True),
     ],
 )
-def test_the_format_is_one_that_the_scraper_accepts(accept, is_openmetrics):
+def test_metrics_are_rendered_in_a_format_that_the_scraper_accepts(accept, is_openmetrics):
     assert ask(Exposition(Source()), accept=accept).endswith("# EOF\n") == is_openmetrics
 
 

@@ -182,7 +182,7 @@ def test_a_connection_has_a_maximum_lifetime(server, monkeypatch, data):
         assert request(server, GET)[0] == "200 OK"
 
 
-def test_without_a_free_file_descriptor_it_pauses_before_it_accepts_again(server, monkeypatch):
+def test_the_server_pauses_when_no_file_descriptor_is_free(server, monkeypatch):
     pauses = []
 
     def no_descriptor(_server):

@@ -236,7 +236,7 @@ def test_a_proof_removed_after_the_migration_is_not_renewed(cluster: Callable[..
     assert "has no valid proof" in run(scenario())
 
 
-def test_a_forged_annotation_outside_of_the_reach_of_the_rule_is_not_adopted(cluster: Callable[..., ApiServer]):
+def test_a_forged_annotation_outside_of_the_reach_of_the_rule_gets_no_proof(cluster: Callable[..., ApiServer]):
     async def scenario():
         server = cluster("children: {a: {template: a.yaml, deletion: orphan}}")
         resource = server.cluster.objects[ObjectKey("example.com", "App", "shop", "web")]

@@ -59,7 +59,7 @@ class Life:
 # -- what a write is called --------------------------------------------------------------------------------------------
 
 
-def test_a_first_creation_is_a_creation_whatever_it_had_to_wait_for(run):
+def test_a_child_created_after_a_wait_is_logged_as_created(run):
     async def scenario():
         life = Life(LATE)
         assert await life.writes() == []
@@ -107,7 +107,7 @@ def test_rules_that_set_one_field_more_do_not_take_its_value_for_drift(run):
     run(scenario())
 
 
-def test_a_change_of_what_a_child_reads_is_a_patch(run):
+def test_a_change_of_an_object_that_a_child_reads_is_a_patch(run):
     """Somebody edits one child, another one is rendered from it: the first has drifted, the second has not."""
 
     async def scenario():
@@ -120,7 +120,7 @@ def test_a_change_of_what_a_child_reads_is_a_patch(run):
     run(scenario())
 
 
-def test_a_change_by_somebody_else_is_drift(run):
+def test_a_change_by_another_client_is_drift(run):
     async def scenario():
         life = Life()
         await life.rest()
@@ -132,7 +132,7 @@ def test_a_change_by_somebody_else_is_drift(run):
     run(scenario())
 
 
-def test_a_child_that_somebody_deleted_is_recreated(run):
+def test_a_child_deleted_by_others_is_recreated(run):
     async def scenario():
         life = Life()
         await life.rest()
@@ -259,7 +259,7 @@ def test_a_new_process_that_found_all_in_step_knows_drift_from_then_on(run):
     run(scenario())
 
 
-def test_after_an_edit_what_it_did_not_touch_drifts_as_before(run):
+def test_a_child_that_an_edit_does_not_affect_drifts_as_before(run):
     async def scenario():
         life = Life(
             "children: {a: {template: a.yaml}, b: {template: b.yaml}}\n",

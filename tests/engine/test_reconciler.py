@@ -436,7 +436,7 @@ def test_a_field_no_longer_ignored_is_reverted_although_the_child_was_written_in
 # -- reports      ------------------------------------------------------------------------------------------------------
 
 
-def test_synced_is_reported_when_it_becomes_true_and_not_for_each_edit(run):
+def test_synced_is_reported_when_the_cr_becomes_ready_and_not_for_each_edit(run):
     async def scenario():
         harness = one()
         await harness.until_settled()

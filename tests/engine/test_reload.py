@@ -474,7 +474,7 @@ def test_without_events_the_files_are_checked_periodically(run, root, monkeypatc
     run(scenario())
 
 
-def test_without_inotify_watches_it_warns_once_and_checks_periodically(run, root, monkeypatch):
+def test_the_reloader_checks_periodically_when_inotify_watches_are_exhausted(run, root, monkeypatch):
     def none_left(*_args, **_options):
         raise OSError(28, "inotify watch limit reached")
 
@@ -526,7 +526,7 @@ def test_a_change_while_the_files_are_read_is_noticed(run, root, monkeypatch):
     run(scenario())
 
 
-def test_an_internal_error_does_not_stop_it(run, root, monkeypatch):
+def test_an_internal_error_does_not_stop_the_reloader(run, root, monkeypatch):
     failing = asyncio.Event()
 
     def broken(root, *, environ):

@@ -41,7 +41,7 @@ def unreachable(tmp_path):
     return file
 
 
-def test_before_the_api_server_answers_it_is_alive_and_not_ready(run, unreachable, tmp_path):
+def test_the_operator_is_alive_and_not_ready_before_the_api_server_answers(run, unreachable, tmp_path):
     async def scenario():
         port = free_port()
         options = Options(

@@ -468,7 +468,7 @@ ATTEMPTS = 8  # a property test may not draw an example that fails
 
 @pytest.mark.slow
 @pytest.mark.parametrize("breakage", BREAKAGES, ids=lambda breakage: f"{breakage.number}: {breakage.says}")
-def test_its_test_fails_without_it(breakage: Breakage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_breakage_fails_the_test_of_its_invariant(breakage: Breakage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenarios, "PATIENCE", breakage.patience)
     monkeypatch.setattr(operator_harness, "MOST", 2.0)
     breakage.without(monkeypatch)
@@ -481,5 +481,5 @@ def _several_times(test: Callable[[], None]) -> None:
         test()
 
 
-def test_no_invariant_is_left_out() -> None:
+def test_every_invariant_has_a_breakage() -> None:
     assert {breakage.number for breakage in BREAKAGES} == set(range(1, 11))

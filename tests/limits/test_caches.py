@@ -1,4 +1,4 @@
-"""What custom resources contain decides which entries a cache has, so caches are bounded by what they keep."""
+"""The contents of custom resources decide which entries a cache has, so caches are bounded by their size."""
 
 from __future__ import annotations
 

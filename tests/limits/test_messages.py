@@ -89,7 +89,7 @@ def test_a_short_text_is_not_cut():
         (EACH, {"items": [LONG] * 20}, "  a: '{{ item | int }}{{ item.missing }}'\n"),
     ],
 )
-def test_whatever_a_resource_contains_its_conditions_are_short(body, spec, text):
+def test_conditions_are_short_whatever_the_resource_contains(body, spec, text):
     made = of_each(text) if body is EACH else template(text)
     harness = Harness.of(body, spec, **made)
     planned = harness.plan()

@@ -76,7 +76,7 @@ def test_failed_writes_of_a_large_pass_are_reported_before_they_are_retried(acco
     asyncio.run(scenario())
 
 
-def test_an_edit_in_between_comes_first(accounts):
+def test_an_edit_before_the_status_of_a_large_pass_is_planned_first(accounts):
     async def scenario():
         large = harness()
         large.server.answer_with("create", "a-7", Answer.FORBIDDEN)

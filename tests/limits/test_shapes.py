@@ -5,9 +5,15 @@ from __future__ import annotations
 
 import pytest
 
+from ruleop.merge import Record, create_fields, encode
 from ruleop.messages import MAX_MESSAGE
+from ruleop.planning.child import apply
+from ruleop.planning.model.marks import APPLIED
+from ruleop.planning.model.observed import DEFAULT_FINALIZER
+from ruleop.schema.shape import UNKNOWN
 from ruleop.templating.values.budget import FUEL, MEMORY, RESERVE
-from tests.limits.shapes import SHAPES, Shape
+from tests.limits.shapes import FROM_FILE, SHAPES, Shape, created, template
+from tests.planning.harness import Harness
 
 LIMITS = ("for one resource (at most", "are allowed", "the printed values have more than")
 
@@ -33,5 +39,29 @@ def test_an_expensive_pass_fits_or_names_its_limit(shape: Shape):
     assert len(planned.problems) < 40
 
 
-def test_shapes_have_names_of_their_own():
+@pytest.mark.parametrize("deleted", [False, True])
+def test_long_records_that_others_write_on_children_end_the_pass_before_all_are_read(deleted, monkeypatch):
+    """A tenant may edit the annotation, and copy it to objects that look like children."""
+    harness = Harness.of(FROM_FILE, **template("  a: b\n"))
+    created(harness)
+    (child,) = harness.objects.values()
+    fields = create_fields({f"a{number}": {"b": {}} for number in range(3000)}, UNKNOWN)
+    for number in range(24):
+        metadata = {**child["metadata"], "name": f"x{number}", "uid": f"u{number}"}
+        metadata["annotations"] = {**metadata["annotations"], APPLIED: encode(Record("a", fields))}
+        harness.put({**child, "metadata": metadata})
+    if deleted:
+        assert harness.resource is not None
+        harness.resource["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [DEFAULT_FINALIZER]}
+    read = []
+    original = apply.decode
+    monkeypatch.setattr(apply, "decode", lambda text: read.append(text) or original(text))
+    planned = harness.plan()
+    assert not planned.actions
+    assert [each.reason for each in planned.problems] == ["RenderFailed"]
+    assert "too much work for one resource" in planned.problems[0].message
+    assert len(read) < 20
+
+
+def test_names_of_shapes_are_unique():
     assert len({shape.name for shape in SHAPES}) == len(SHAPES)

@@ -20,7 +20,7 @@ from tests.planning.harness import Harness, as_bytes
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A millisecond passes each time that somebody looks at the clock."""
+    """A millisecond passes with each read of the clock."""
     times = itertools.count(1)
     monkeypatch.setattr(module.time, "perf_counter", lambda: next(times) / 1000)
 
@@ -43,7 +43,7 @@ def steps_of(number, log, name):
 
 
 @in_loop
-async def test_long_work_is_divided_and_one_is_finished_after_the_other(clock):
+async def test_long_work_is_divided_into_turns_and_finished_in_order(clock):
     log, turns, others = [], Turns(), []
 
     async def other():
@@ -98,7 +98,7 @@ def test_a_plan_in_steps_is_the_same_plan():
     assert as_bytes(planned) == as_bytes(harness.plan())
 
 
-def test_each_plan_has_an_account_of_its_own():
+def test_each_plan_has_its_own_account():
     harness = Harness.of(FROM_FILE, {"items": texts(3000)}, **template("  a: '{{ spec['items'] | join }}'\n"))
     assert harness.resource is not None
     harness.plan()  # parses the template's text, which is cached
@@ -151,7 +151,7 @@ observe:
 
 
 @in_loop
-async def test_a_large_plan_that_begins_to_watch_something_is_made_again(clock, monkeypatch):
+async def test_a_large_plan_that_starts_a_watch_is_planned_again(clock, monkeypatch):
     """What it watches may have changed between two of its turns, when no event of it was expected yet."""
     made = []
     monkeypatch.setattr(pass_planning, "Planning", lambda *args, **more: made.append(1) or Planning(*args, **more))

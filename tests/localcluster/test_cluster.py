@@ -192,7 +192,7 @@ def test_an_invalid_fault_in_a_file_is_refused(document, message):
     assert fault == Fault(Effect.ERROR, verbs=("get",), retry_after=1)
 
 
-def test_the_audit_has_each_request_with_who_asked(kube_cluster):
+def test_the_audit_log_has_each_request_with_its_user(kube_cluster):
     kube_cluster.audit.enabled = True
     url = kube_cluster.kubeconfig("shop")["clusters"][0]["cluster"]["server"]
     for method, path, body in (("POST", MAPS, config_map("a")), ("GET", f"{MAPS}?limit=5", None)):
@@ -231,7 +231,7 @@ def test_an_object_is_applied_as_kubectl_does_on_the_server(kube_cluster):
     assert kube_cluster.call(lambda: kube_cluster.apply(again)).obj["data"] == {"mine": "2", "other": "1"}
 
 
-def test_what_cannot_be_applied_is_an_error(kube_cluster):
+def test_applying_an_invalid_object_is_an_error(kube_cluster):
     for wrong, message in (
         ({**config_map("a"), "kind": "Strange"}, "does not serve v1 Strange"),
         (config_map("A"), "metadata.name: Invalid value"),

@@ -657,7 +657,7 @@ def test_a_forbidden_kind_fails_its_children_and_prunes_nothing():
     assert harness.condition("Stalled")["status"] == "True"
 
 
-def test_observed_objects_are_waited_for_until_their_kind_is_listed():
+def test_observed_objects_are_selected_and_waited_for_until_their_kind_is_listed():
     body = """
     children: {a: {template: a.yaml}}
     observe:

@@ -21,7 +21,7 @@ def test_a_backup_and_a_restore_run_once() -> None:
     assert cluster[RUN]["metadata"]["uid"] == uid
 
 
-def test_the_next_request_replaces_the_last_one() -> None:
+def test_a_new_request_replaces_the_previous_one() -> None:
     cluster = backup()
     cluster.edit(PG, {"spec": {"restore": {"requestId": "r2", "from": "s3:backups/shop/2"}}})
     assert cluster.reconcile() == ["create Job/pg-restore-r2", f"delete {RESTORE}: pruned"]
@@ -36,14 +36,14 @@ def test_the_next_request_replaces_the_last_one() -> None:
     assert cluster.ready(PG) == READY
 
 
-def test_a_job_is_never_changed_once_it_runs() -> None:
+def test_a_running_job_is_not_changed() -> None:
     cluster = backup()
     cluster.edit(PG, {"spec": {"database": "other"}})
     assert [each.split(":")[0] for each in cluster.reconcile()] == ["patch CronJob/pg"]
     assert cluster.ready(PG) == READY
 
 
-def test_the_history_is_that_of_all_runs() -> None:
+def test_the_history_in_the_status_lists_all_runs() -> None:
     cluster = backup()
     labels = {"name": "pg-1", "labels": {"backup": "pg"}}
     pod = {
@@ -57,7 +57,7 @@ def test_the_history_is_that_of_all_runs() -> None:
     assert history["pg-restore-r1"] == {"job": "pg-restore-r1", "started": "2026-01-01T00:00:00Z", "ok": True}
 
 
-def test_backups_are_purged_before_the_cr_may_go() -> None:
+def test_backups_are_purged_before_the_cr_is_deleted() -> None:
     cluster = backup()
     assert cluster[PG]["metadata"]["finalizers"] == [FINALIZER]
     cluster.delete(PG)
@@ -72,7 +72,7 @@ def test_backups_are_purged_before_the_cr_may_go() -> None:
     assert cluster.names == []
 
 
-def test_a_purge_that_fails_keeps_the_cr_until_somebody_gives_up_on_it() -> None:
+def test_a_failed_purge_keeps_the_cr_until_finalization_is_skipped() -> None:
     cluster = backup()
     cluster.delete(PG)
     cluster.reconcile()
@@ -91,7 +91,7 @@ def test_backups_that_are_kept_are_not_purged() -> None:
     assert cluster.names == []
 
 
-def test_in_a_namespace_that_is_being_deleted_nothing_is_purged() -> None:
+def test_no_backup_is_purged_in_a_terminating_namespace() -> None:
     cluster = Simulation(ROOT / BACKUP, home="db")
     cluster.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "db"}}, sample(BACKUP, "pg"))
     for _ in range(3):

@@ -200,7 +200,7 @@ SEEDS = int(os.environ.get("LIVES", "4"))
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("project", EXAMPLE_CRS)
-def test_the_result_is_that_of_a_new_cr(project: str, seed: int) -> None:
+def test_any_sequence_of_events_ends_in_the_state_of_a_new_cr(project: str, seed: int) -> None:
     draw = random.Random(f"{project} {seed}")  # noqa: S311 - reproducible
     cluster, resource = begun(project)
     if draw.random() < 0.7:

@@ -40,7 +40,7 @@ def test_brokers_wait_for_all_addresses() -> None:
     }
 
 
-def test_from_five_brokers_to_three_to_six() -> None:
+def test_five_brokers_are_scaled_to_three_and_then_to_six() -> None:
     cluster = kafka(5)
     cluster.edit(EVENTS, {"spec": {"replicas": 3}})
     assert cluster.reconcile() == ["create Job/events-drain-5-to-3"]
@@ -103,7 +103,7 @@ def test_an_undesired_drain_is_deleted() -> None:
     assert cluster.ready(EVENTS) == READY
 
 
-def test_a_drain_that_fails_stops_everything() -> None:
+def test_a_failed_drain_stops_the_scaling() -> None:
     cluster = kafka(5)
     cluster.edit(EVENTS, {"spec": {"replicas": 3}})
     cluster.reconcile()
@@ -116,7 +116,7 @@ def test_a_drain_that_fails_stops_everything() -> None:
     assert cluster.reconcile() == ["create Job/events-drain-5-to-3"]
 
 
-def test_one_broker_needs_no_budget() -> None:
+def test_a_single_broker_has_no_disruption_budget() -> None:
     cluster = kafka(3)
     cluster.edit(EVENTS, {"spec": {"replicas": 1}})
     assert cluster.reconcile() == ["create Job/events-drain-3-to-1", "delete PodDisruptionBudget/events: pruned"]
@@ -147,7 +147,7 @@ def test_one_broker_needs_no_budget() -> None:
     ],
     ids=str,
 )
-def test_an_edit_of_a_kafka(spec: dict[str, Any], writes: list[str]) -> None:
+def test_each_edit_of_a_kafka_writes_only_the_affected_children(spec: dict[str, Any], writes: list[str]) -> None:
     cluster = kafka()
     cluster.edit(EVENTS, {"spec": spec})
     assert cluster.reconcile() == writes

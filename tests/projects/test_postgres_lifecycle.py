@@ -22,7 +22,7 @@ def orders(**spec: Any) -> Simulation:
     return started(POSTGRES, cr)
 
 
-def test_a_database_needs_a_password_a_configuration_and_what_reaches_it() -> None:
+def test_a_database_is_created_with_its_secret_configuration_and_services() -> None:
     cluster = Simulation(ROOT / POSTGRES)
     cluster.unserved = {MONITOR}
     cluster.add(sample(POSTGRES, "orders"))
@@ -77,14 +77,14 @@ def test_a_setting_restarts_the_database_and_hibernation_stops_it() -> None:
     ]
 
 
-def test_a_setting_of_the_operator_is_refused_and_all_stays() -> None:
+def test_a_reserved_parameter_is_invalid_and_changes_nothing() -> None:
     cluster = orders()
     cluster.edit(ORDERS, {"spec": {"parameters": {"port": 6000}}})
     assert cluster.reconcile() == []
     assert cluster.conditions(ORDERS)["Ready"] == ("False", "Invalid", "spec.parameters must not set port")
 
 
-def test_the_password_outlives_the_database_and_is_found_again() -> None:
+def test_the_password_outlives_the_database_and_is_adopted_by_a_new_one() -> None:
     cluster = orders()
     password = cluster["Secret/orders-postgres"]["data"]
     cluster.delete(ORDERS)
@@ -98,7 +98,7 @@ def test_the_password_outlives_the_database_and_is_found_again() -> None:
     assert cluster["Secret/orders-postgres"]["data"] == password
 
 
-def test_data_that_is_not_to_be_kept_goes_with_its_password() -> None:
+def test_a_database_without_keep_data_is_deleted_with_its_password() -> None:
     cluster = orders(keepData=False)
     assert cluster["StatefulSet/orders"]["spec"]["persistentVolumeClaimRetentionPolicy"]["whenDeleted"] == "Delete"
     assert "finalizers" not in cluster[ORDERS]["metadata"]

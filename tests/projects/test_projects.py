@@ -34,14 +34,14 @@ def test_a_project_loads_without_warnings(project: str) -> None:
 
 
 @pytest.mark.parametrize("project", PROJECTS)
-def test_its_definitions_are_accepted_as_they_are(project: str) -> None:
+def test_the_crds_of_a_project_are_valid(project: str) -> None:
     for file in sorted((ROOT / project / "crds").iterdir()):
         for document in documents(file):
             assert [str(finding) for finding in check_crd(document)] == []
 
 
 @pytest.mark.parametrize("project", PROJECTS)
-def test_its_samples_fit_their_definitions(project: str) -> None:
+def test_the_samples_of_a_project_fit_their_crds(project: str) -> None:
     crds = {(crd.group, crd.kind): crd for crd in loaded(ROOT / project).crds}
     files = sorted((ROOT / project / "examples").glob("*.yaml"))
     assert files
@@ -55,12 +55,12 @@ def test_its_samples_fit_their_definitions(project: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=title)
-def test_the_children_are_those_of_the_snapshot(case: Case) -> None:
+def test_the_rendered_children_equal_the_snapshot(case: Case) -> None:
     assert snapshot(case.plan()) == case.file.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("case", CASES, ids=title)
-def test_the_status_is_in_the_schema(case: Case) -> None:
+def test_the_rendered_status_fits_the_schema(case: Case) -> None:
     [cr] = documents(case.cr_file)
     kind = Kind.of(cr)
     [crd] = [crd for crd in loaded(case.folder).crds if (crd.group, crd.kind) == (kind.group, kind.kind)]
@@ -83,7 +83,7 @@ OBJECTS = [
 
 
 @pytest.mark.parametrize("obj", OBJECTS)
-def test_every_field_is_known(obj: Object) -> None:
+def test_rendered_objects_have_no_unknown_fields(obj: Object) -> None:
     shape = builtin_shape(Kind.of(obj))
     if shape is not None:
         assert [str(finding) for finding in unknown_to_shape(obj, shape)] == []
@@ -97,7 +97,7 @@ def test_a_selector_matches_the_labels_of_its_own_pods(obj: Object) -> None:
 
 
 @pytest.mark.parametrize("obj", OBJECTS)
-def test_a_pod_mounts_what_it_has_and_probes_ports_that_it_names(obj: Object) -> None:
+def test_rendered_pods_mount_all_their_volumes_and_probe_existing_ports(obj: Object) -> None:
     for pod, claims in pods_of(obj):
         volumes = {volume["name"] for volume in pod.get("volumes", ())} | claims
         mounted = {mount["name"] for container in pod["containers"] for mount in container.get("volumeMounts", ())}
@@ -112,7 +112,7 @@ def test_a_pod_mounts_what_it_has_and_probes_ports_that_it_names(obj: Object) ->
 
 
 @pytest.mark.parametrize("case", CASES, ids=title)
-def test_a_service_finds_pods_and_the_ports_that_it_names(case: Case) -> None:
+def test_rendered_services_select_pods_and_existing_ports(case: Case) -> None:
     made = [obj for _, _, obj in case.plan().rendered]
     workloads = [obj for obj in made if obj["kind"] in {"Deployment", "StatefulSet"}]
     for service in (obj for obj in made if obj["kind"] == "Service"):

@@ -76,7 +76,7 @@ def test_the_shop_keeps_running_without_cert_manager() -> None:
     assert cluster.ready("App/shop") == READY
 
 
-def test_an_autoscaler_has_the_replicas_while_there_is_one() -> None:
+def test_the_replicas_are_ignored_while_the_shop_has_an_autoscaler() -> None:
     cluster = shop()
     assert cluster["Deployment/shop"]["spec"]["replicas"] == 2
     cluster.edit("Deployment/shop", {"spec": {"replicas": 7}})  # the autoscaler
@@ -100,7 +100,7 @@ def test_an_autoscaler_has_the_replicas_while_there_is_one() -> None:
     assert cluster.reconcile() == []
 
 
-def test_what_others_change_restarts_the_shop() -> None:
+def test_a_change_of_observed_objects_restarts_the_shop() -> None:
     cluster = shop()
     cluster.edit("Secret/shop-db", {"data": {"password": "bmV3"}})
     assert cluster.reconcile() == [f"patch Deployment/shop: {POD}[checksum/credentials]"]
@@ -117,7 +117,7 @@ def test_what_others_change_restarts_the_shop() -> None:
     assert cluster.fields("App/shop")["domain"] == "example.net"
 
 
-def test_a_shop_whose_secret_vanishes_stays_as_it_is() -> None:
+def test_a_shop_whose_secret_is_deleted_is_not_changed() -> None:
     cluster = shop()
     before = cluster["Deployment/shop"]
     cluster.delete("Secret/shop-db")

@@ -33,7 +33,9 @@ SMALL = [
 
 @pytest.mark.parametrize(("project", "cr", "resource", "workload"), SMALL)
 class TestSmall:
-    def test_it_is_created_and_becomes_ready(self, project: str, cr: str, resource: str, workload: str) -> None:
+    def test_a_new_cr_gets_its_children_and_becomes_ready(
+        self, project: str, cr: str, resource: str, workload: str
+    ) -> None:
         cluster = Simulation(ROOT / project)
         cluster.add(sample(project, cr))
         assert f"create {workload}" in cluster.reconcile()
@@ -116,7 +118,7 @@ class TestSmall:
         cluster.reconcile()
         assert cluster.ready(resource) == READY
 
-    def test_deletion_leaves_nothing(self, project: str, cr: str, resource: str, workload: str) -> None:
+    def test_a_deleted_cr_leaves_no_objects(self, project: str, cr: str, resource: str, workload: str) -> None:
         cluster = started(project, cr)
         cluster.delete(resource)
         assert cluster.reconcile() == []
@@ -195,7 +197,7 @@ EDITS = [
 
 
 @pytest.mark.parametrize(("project", "cr", "spec", "writes"), EDITS)
-def test_an_edit_changes_what_it_means_and_nothing_else(
+def test_an_edit_writes_only_the_affected_children(
     project: str, cr: str, spec: dict[str, Any], writes: list[str]
 ) -> None:
     cluster = started(project, cr)
@@ -209,7 +211,7 @@ def test_an_edit_changes_what_it_means_and_nothing_else(
     assert cluster[resource]["status"]["observedGeneration"] == 2
 
 
-def test_the_app_is_half_there_while_its_deployment_is_not_available() -> None:
+def test_an_app_is_progressing_while_its_deployment_is_partly_available() -> None:
     cluster = Simulation(ROOT)
     cluster.add(sample("", "app"))
     cluster.reconcile()

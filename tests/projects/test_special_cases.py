@@ -115,7 +115,7 @@ def test_a_cr_recreated_before_the_garbage_collector_ran(project: str) -> None:
 
 
 @pytest.mark.parametrize("project", ALL)
-def test_deleted_when_it_has_hardly_begun(project: str) -> None:
+def test_a_cr_can_be_deleted_after_its_first_pass(project: str) -> None:
     folder, cr, home, existing = ALL[project]
     cluster = Simulation(ROOT / folder, home=home, namespaces=["platform", "tools", "monitoring"])
     cluster.add(*existing, sample(folder, cr))
@@ -135,7 +135,7 @@ def test_deleted_when_it_has_hardly_begun(project: str) -> None:
     assert set(cluster.names) <= stay
 
 
-def test_two_blogs_are_strangers_to_each_other() -> None:
+def test_two_blogs_do_not_affect_each_other() -> None:
     cluster = blog()
     second = sample("examples/wordpress", "blog")
     second["metadata"]["name"] = "second"
@@ -183,7 +183,7 @@ def test_a_rejected_change_is_not_sent_repeatedly() -> None:
     assert cluster.ready(BLOG) == READY
 
 
-def test_drains_of_changing_sizes() -> None:
+def test_a_changed_scale_replaces_the_drain() -> None:
     cluster = kafka(5)
     cluster.edit(EVENTS, {"spec": {"replicas": 3}})
     assert cluster.reconcile() == ["create Job/events-drain-5-to-3"]
@@ -194,7 +194,7 @@ def test_drains_of_changing_sizes() -> None:
     assert cluster["StatefulSet/events"]["spec"]["replicas"] == 2
 
 
-def test_a_job_of_another_owner_with_the_name_of_a_purge() -> None:
+def test_a_name_conflict_of_a_finalize_job_is_reported_and_retried() -> None:
     cluster = backup()
     job = foreign("Job", "pg-purge", apiVersion="batch/v1")
     del job["spec"]["selector"]
@@ -223,7 +223,7 @@ def test_shortly_after_a_reload_nothing_is_pruned() -> None:
     assert cluster.reconcile() == ["delete Ingress/blog: pruned"]
 
 
-def test_paused_while_it_is_deleted_it_stays() -> None:
+def test_a_paused_cr_is_kept_when_it_is_deleted() -> None:
     cluster = backup()
     cluster.edit(PG, {"metadata": {"annotations": {"ruleop.dev/paused": "true"}}})
     cluster.delete(PG)
@@ -257,14 +257,14 @@ def test_a_renamed_id_changes_only_the_record(tmp_path: Path) -> None:
     assert cluster.bare("PodDisruptionBudget/events") == before
 
 
-def test_a_child_that_left_the_rules_is_pruned(tmp_path: Path) -> None:
+def test_a_child_removed_from_the_rules_is_pruned(tmp_path: Path) -> None:
     cluster = any_of("kafka")
     cut = "    budget:\n      when: spec.replicas > 1\n      template: kafka/budget.yaml.j2\n"
     reloaded(cluster, tmp_path, "tests/projects/kafka", (cut, ""))
     assert cluster.reconcile() == ["delete PodDisruptionBudget/events: pruned"]
 
 
-def test_an_orphan_that_left_the_rules_is_released(tmp_path: Path) -> None:
+def test_an_orphan_removed_from_the_rules_is_released(tmp_path: Path) -> None:
     cluster = blog()
     text = (ROOT / "examples/wordpress/watches.yaml").read_text(encoding="utf-8")
     child = text[text.index("    # Made once, and kept") : text.index("    config:\n")]
@@ -273,7 +273,7 @@ def test_an_orphan_that_left_the_rules_is_released(tmp_path: Path) -> None:
     assert cluster.ready(BLOG) == READY
 
 
-def test_while_a_template_is_broken_nothing_is_changed(tmp_path: Path) -> None:
+def test_a_broken_template_changes_no_object(tmp_path: Path) -> None:
     cluster = any_of("kafka")
     reloaded(cluster, tmp_path, "tests/projects/kafka", ("when: spec.replicas > 1", "when: spec.replicas > spec.most"))
     cluster.edit(EVENTS, {"spec": {"memory": "8Gi"}})
@@ -338,7 +338,7 @@ CR = "MyApp/myapp-sample"
 NOTES = ["ConfigMap/myapp-sample-note", "ConfigMap/one/myapp-sample-note", "ConfigMap/two/myapp-sample-note"]
 
 
-def test_children_elsewhere_are_made_after_the_finalizer_and_go_with_the_cr(tmp_path: Path) -> None:
+def test_children_elsewhere_are_created_after_the_finalizer_and_deleted_with_the_cr(tmp_path: Path) -> None:
     cluster = elsewhere(tmp_path)
     assert cluster.reconcile() == [
         "finalizer added",
@@ -362,7 +362,7 @@ def test_children_elsewhere_are_made_after_the_finalizer_and_go_with_the_cr(tmp_
     assert cluster.names == []
 
 
-def test_orphans_elsewhere_stay(tmp_path: Path) -> None:
+def test_orphans_in_other_namespaces_are_kept(tmp_path: Path) -> None:
     cluster = elsewhere(tmp_path, "orphan")
     cluster.reconcile()
     cluster.delete(CR)
@@ -380,7 +380,7 @@ def test_orphans_elsewhere_stay(tmp_path: Path) -> None:
         }
 
 
-def test_a_cr_of_that_name_elsewhere_is_another_one(tmp_path: Path) -> None:
+def test_a_cr_of_the_same_name_in_another_namespace_does_not_own_the_children(tmp_path: Path) -> None:
     cluster = elsewhere(tmp_path)
     cluster.reconcile()
     other = sample("examples/myapp", "myapp")
@@ -395,7 +395,7 @@ def test_a_cr_of_that_name_elsewhere_is_another_one(tmp_path: Path) -> None:
     assert "Deployment/one/myapp-sample" not in cluster
 
 
-def test_deleted_with_the_orphan_finalizer_all_stay(tmp_path: Path) -> None:
+def test_all_children_of_a_cr_with_the_orphan_finalizer_are_kept(tmp_path: Path) -> None:
     cluster = elsewhere(tmp_path)
     cluster.reconcile()
     cluster._delete(cluster.key(CR), "orphan")
@@ -404,7 +404,7 @@ def test_deleted_with_the_orphan_finalizer_all_stay(tmp_path: Path) -> None:
     assert not any(cluster[name]["metadata"].get("ownerReferences") for name in cluster.names)
 
 
-def test_a_namespace_elsewhere_may_vanish(tmp_path: Path) -> None:
+def test_a_deleted_namespace_of_a_child_does_not_block_the_deletion_of_the_cr(tmp_path: Path) -> None:
     cluster = elsewhere(tmp_path)
     cluster.reconcile()
     cluster.settle()
@@ -419,7 +419,7 @@ def test_a_namespace_elsewhere_may_vanish(tmp_path: Path) -> None:
     assert cluster.names == []
 
 
-def test_a_refusal_that_no_longer_matters_holds_up_no_pruning() -> None:
+def test_an_obsolete_rejection_does_not_delay_pruning() -> None:
     cluster = blog()
     cluster.edit(BLOG, {"spec": {"db": {"storageClass": "fast"}, "ingress": None}})
     assert [each.split(":")[0] for each in cluster.reconcile()] == ["failed StatefulSet/blog-db", "patch Service/blog"]
@@ -433,7 +433,7 @@ def test_a_refusal_that_no_longer_matters_holds_up_no_pruning() -> None:
 # -- edits by users ------------------------------------------------------------------------------------------------------------------------
 
 
-def test_somebody_scales_the_brokers_by_hand() -> None:
+def test_brokers_added_by_hand_are_drained() -> None:
     """Surplus brokers are drained, even if another client added them."""
     cluster = kafka(3)
     cluster.edit("StatefulSet/events", {"spec": {"replicas": 5}})
@@ -453,7 +453,7 @@ def test_somebody_scales_the_brokers_by_hand() -> None:
     assert "Job/events-drain-5-to-3" not in cluster
 
 
-def test_an_object_of_another_owner_has_the_name_of_a_child() -> None:
+def test_a_name_conflict_of_a_child_leaves_its_readers_unchanged() -> None:
     cluster = kafka(3)
     cluster.delete("ConfigMap/events-config")
     cluster.add(foreign("ConfigMap", "events-config", data={"server.properties": "theirs"}))
@@ -466,7 +466,7 @@ def test_an_object_of_another_owner_has_the_name_of_a_child() -> None:
     assert cluster.names == ["ConfigMap/events-config"]
 
 
-def test_the_port_of_a_shop_moves_and_others_ports_stay() -> None:
+def test_a_changed_port_replaces_the_old_one_and_ports_of_others_stay() -> None:
     cluster = any_of("shop")
     container = "spec.template.spec.containers[app]"
     cluster.change(
@@ -499,7 +499,7 @@ def test_the_port_of_a_shop_moves_and_others_ports_stay() -> None:
     ],
     ids=str,
 )
-def test_an_edit_of_a_shop(spec: dict[str, Any], writes: list[str]) -> None:
+def test_each_edit_of_a_shop_writes_only_the_affected_children(spec: dict[str, Any], writes: list[str]) -> None:
     cluster = any_of("shop")
     cluster.edit("App/shop", {"spec": spec})
     found = cluster.reconcile()
@@ -511,7 +511,7 @@ def test_an_edit_of_a_shop(spec: dict[str, Any], writes: list[str]) -> None:
         assert "env[DB_USER].valueFrom.secretKeyRef.name" in patch
 
 
-def test_environment_variables_of_others_stay_and_those_of_the_user_come_and_go() -> None:
+def test_environment_variables_of_others_are_kept_when_those_of_the_cr_change() -> None:
     cluster = blog()
 
     def names() -> list[str]:
@@ -545,7 +545,7 @@ def test_environment_variables_of_others_stay_and_those_of_the_user_come_and_go(
     assert sorted(names()) == sorted([*ours, "THEIRS"])
 
 
-def test_the_events_of_a_lifecycle() -> None:
+def test_an_event_is_sent_for_the_creation_and_none_for_an_edit() -> None:
     """An Event for the creation, and none for an applied edit."""
     cluster = Simulation(ROOT)
     cluster.add(sample("", "app"))
@@ -561,7 +561,7 @@ def test_the_events_of_a_lifecycle() -> None:
     ]
 
 
-def test_a_refusal_is_remembered_while_other_things_are_written() -> None:
+def test_a_rejection_is_kept_while_other_children_are_written() -> None:
     cluster = blog()
     cluster.edit(BLOG, {"spec": {"db": {"storageClass": "fast"}}})
     cluster.reconcile()

@@ -21,7 +21,7 @@ IN_ACME = [
 SHARED_BINDINGS = [f"RoleBinding/{place}/{user}" for place in ("monitoring", "tools") for user in (ALICE, BOB)]
 
 
-def test_a_tenant_is_made_ready_and_goes() -> None:
+def test_a_tenant_becomes_ready_and_is_deleted() -> None:
     cluster = started(TENANT, "acme", **SHARED)
     assert cluster.names == sorted(["Namespace/acme", ACME, *IN_ACME, *SHARED_BINDINGS])
     assert cluster.ready(ACME) == READY
@@ -37,7 +37,7 @@ def test_a_tenant_is_made_ready_and_goes() -> None:
     assert cluster.names == []
 
 
-def test_nothing_is_made_in_a_namespace_that_is_not_there_yet() -> None:
+def test_no_object_is_created_in_a_namespace_before_it_exists() -> None:
     cluster = Simulation(ROOT / TENANT, **SHARED)
     cluster.add(sample(TENANT, "acme"))
     cluster.work(cluster.key(ACME))
@@ -47,7 +47,7 @@ def test_nothing_is_made_in_a_namespace_that_is_not_there_yet() -> None:
     assert writes[0] == "create Namespace/acme"
 
 
-def test_users_and_shared_namespaces_come_and_go() -> None:
+def test_added_and_removed_users_and_namespaces_change_the_bindings() -> None:
     cluster = started(TENANT, "acme", **SHARED)
     cluster.edit(
         ACME, {"spec": {"admins": ["alice@example.com"], "members": {"carol@example.com": None, "eve": "admin"}}}
@@ -85,7 +85,7 @@ def test_a_binding_is_recreated_because_its_role_is_immutable() -> None:
     assert cluster.ready(ACME) == READY
 
 
-def test_quota_and_labels_of_a_tenant() -> None:
+def test_a_changed_quota_and_labels_are_patched() -> None:
     cluster = started(TENANT, "acme", **SHARED)
     cluster.edit(
         ACME,
@@ -109,7 +109,7 @@ def test_quota_and_labels_of_a_tenant() -> None:
     assert cluster["Namespace/acme"]["metadata"]["labels"]["kubernetes.io/metadata.name"] == "acme"
 
 
-def test_a_kept_namespace_is_released_and_what_is_in_it_stays() -> None:
+def test_a_kept_namespace_is_released_with_the_objects_of_others() -> None:
     cr = sample(TENANT, "acme")
     cr["spec"]["keepNamespace"] = True
     cluster = started(TENANT, cr, **SHARED)
@@ -120,7 +120,7 @@ def test_a_kept_namespace_is_released_and_what_is_in_it_stays() -> None:
     assert cluster.names == ["ConfigMap/acme/theirs", "Namespace/acme"]
 
 
-def test_a_namespace_that_is_deleted_is_made_again_with_all_in_it() -> None:
+def test_a_deleted_namespace_is_recreated_with_its_objects() -> None:
     cluster = started(TENANT, "acme", **SHARED)
     cluster._delete(cluster.key("Namespace/acme"))
     assert cluster.reconcile()[0] == "create Namespace/acme"
@@ -128,7 +128,7 @@ def test_a_namespace_that_is_deleted_is_made_again_with_all_in_it() -> None:
     assert cluster.ready(ACME) == READY
 
 
-def test_a_foreign_namespace_is_left_alone_and_nothing_is_put_into_it() -> None:
+def test_a_foreign_namespace_is_not_changed_and_gets_no_objects() -> None:
     cluster = Simulation(ROOT / TENANT, **SHARED)
     cluster.add(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "acme", "labels": {"theirs": "1"}}},
@@ -143,7 +143,7 @@ def test_a_foreign_namespace_is_left_alone_and_nothing_is_put_into_it() -> None:
     assert cluster.ready(ACME) == READY
 
 
-def test_a_shared_namespace_that_is_missing_holds_up_nothing_else() -> None:
+def test_a_missing_shared_namespace_delays_no_other_child() -> None:
     cluster = Simulation(ROOT / TENANT, home="none", namespaces=["tools"])
     cluster.add(sample(TENANT, "acme"))
     cluster.reconcile()

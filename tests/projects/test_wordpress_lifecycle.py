@@ -11,7 +11,7 @@ from tests.projects.simulation import Simulation
 from tests.projects.snapshots import ROOT
 
 
-def test_a_blog_begins_with_its_database() -> None:
+def test_a_new_blog_creates_its_database_first() -> None:
     cluster = Simulation(ROOT / WORDPRESS)
     cluster.add(sample(WORDPRESS, "blog"))
     assert cluster.reconcile() == [
@@ -39,7 +39,7 @@ def test_a_blog_begins_with_its_database() -> None:
     assert cluster.fields(BLOG) == {"replicas": 3, "readyReplicas": 3, "url": "https://blog.example.com"}
 
 
-def test_the_passwords_are_made_once_and_outlive_the_blog() -> None:
+def test_the_passwords_are_generated_once_and_outlive_the_blog() -> None:
     cluster = blog()
     made = cluster["Secret/blog-db"]["data"]
     assert made.keys() == {"password", "root-password"}
@@ -69,7 +69,7 @@ def test_the_passwords_are_made_once_and_outlive_the_blog() -> None:
     assert cluster.ready(BLOG) == READY
 
 
-def test_a_lost_password_is_a_new_one_and_the_blog_starts_again_with_it() -> None:
+def test_a_deleted_password_is_generated_again_and_restarts_the_blog() -> None:
     cluster = blog()
     before = cluster["Secret/blog-db"]["data"]
     cluster.delete("Secret/blog-db")
@@ -80,14 +80,14 @@ def test_a_lost_password_is_a_new_one_and_the_blog_starts_again_with_it() -> Non
     assert cluster["Secret/blog-db"]["data"] != before
 
 
-def test_a_rotated_password_restarts_the_blog_and_stays() -> None:
+def test_a_rotated_password_restarts_the_blog_and_is_kept() -> None:
     cluster = blog()
     cluster.edit("Secret/blog-db", {"data": {"password": "bmV3"}})
     assert cluster.reconcile() == ["patch Deployment/blog: spec.template.metadata.annotations[checksum/credentials]"]
     assert cluster["Secret/blog-db"]["data"]["password"] == "bmV3"  # noqa: S105 - not a secret
 
 
-def test_a_user_brings_the_passwords_later() -> None:
+def test_a_secret_of_the_user_replaces_the_generated_passwords() -> None:
     cluster = blog()
     cluster.edit(BLOG, {"spec": {"passwordSecret": "mine"}})
     writes = cluster.reconcile()
@@ -103,7 +103,7 @@ def test_a_user_brings_the_passwords_later() -> None:
     assert "ruleop.dev/part-of" not in cluster["Secret/mine"]["metadata"].get("labels", {})
 
 
-def test_small_with_its_own_passwords_leaves_nothing() -> None:
+def test_a_blog_with_passwords_of_the_user_leaves_no_objects() -> None:
     cluster = Simulation(ROOT / WORDPRESS)
     cluster.add(sample(WORDPRESS, "small"))
     assert cluster.reconcile() == [
@@ -178,7 +178,7 @@ ENV = "spec.template.spec.containers[wordpress].env"
     ],
     ids=str,
 )
-def test_an_edit_of_a_blog(spec: dict[str, Any], writes: list[str] | None) -> None:
+def test_each_edit_of_a_blog_writes_only_the_affected_children(spec: dict[str, Any], writes: list[str] | None) -> None:
     cluster = blog()
     before = cluster[BLOG]["spec"]
     cluster.edit(BLOG, {"spec": spec})
@@ -225,7 +225,7 @@ def _back(patch: Any, before: Any) -> Any:
     return {name: _back(each, before.get(name)) for name, each in patch.items()}
 
 
-def test_uploads_that_are_not_kept_go_with_the_blog() -> None:
+def test_uploads_without_keep_are_deleted_with_the_blog() -> None:
     cluster = blog(persistence={"accessMode": "ReadWriteMany", "keep": False})
     cluster.delete(BLOG)
     cluster.reconcile()
@@ -233,7 +233,7 @@ def test_uploads_that_are_not_kept_go_with_the_blog() -> None:
 
 
 @pytest.mark.parametrize(("first", "then", "stays"), [(True, False, False), (False, True, True)])
-def test_whether_uploads_are_kept_may_change(first: bool, then: bool, stays: bool) -> None:
+def test_a_changed_keep_setting_applies_to_existing_uploads(first: bool, then: bool, stays: bool) -> None:
     cluster = blog(persistence={"accessMode": "ReadWriteMany", "keep": first})
     cluster.edit(BLOG, {"spec": {"persistence": {"keep": then}}})
     assert [each.split(":")[0] for each in cluster.reconcile()] == ["patch PersistentVolumeClaim/blog-uploads"]
@@ -242,7 +242,7 @@ def test_whether_uploads_are_kept_may_change(first: bool, then: bool, stays: boo
     assert ("PersistentVolumeClaim/blog-uploads" in cluster) == stays
 
 
-def test_without_persistence_kept_uploads_are_released() -> None:
+def test_kept_uploads_are_released_when_persistence_is_disabled() -> None:
     cluster = blog()
     cluster.edit(BLOG, {"spec": {"persistence": {"enabled": False}}})
     writes = cluster.reconcile()
@@ -264,7 +264,7 @@ def test_without_persistence_kept_uploads_are_released() -> None:
     assert volumes["uploads"] == {"name": "uploads", "persistentVolumeClaim": {"claimName": "blog-uploads"}}
 
 
-def test_an_invalid_blog_stays_as_it_is() -> None:
+def test_an_invalid_blog_is_not_changed() -> None:
     cluster = blog()
     cluster.edit(
         BLOG, {"spec": {"persistence": {"accessMode": "ReadWriteOnce"}, "ingress": None, "php": {"uploadMax": "2G"}}}
@@ -287,7 +287,7 @@ def test_an_invalid_blog_stays_as_it_is() -> None:
     assert [each.split(":")[0] for each in cluster.reconcile()] == ["patch Deployment/blog", "delete Ingress/blog"]
 
 
-def test_a_foreign_config_stops_what_needs_it_and_nothing_else() -> None:
+def test_a_foreign_config_map_stops_only_children_that_need_it() -> None:
     cluster = Simulation(ROOT / WORDPRESS)
     cluster.add(foreign("ConfigMap", "blog-config", data={"theirs": "1"}), sample(WORDPRESS, "blog"))
     cluster.reconcile()
@@ -300,7 +300,7 @@ def test_a_foreign_config_stops_what_needs_it_and_nothing_else() -> None:
     assert cluster.reconcile() == ["create ConfigMap/blog-config", "create Deployment/blog"]
 
 
-def test_somebody_scales_the_database_and_breaks_a_service() -> None:
+def test_manual_changes_of_database_and_service_are_reverted() -> None:
     cluster = blog()
     cluster.edit("StatefulSet/blog-db", {"spec": {"replicas": 3}})
     cluster.edit("Service/blog", {"spec": {"selector": {"app.kubernetes.io/name": "else", "more": "x"}}})

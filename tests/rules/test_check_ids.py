@@ -4,7 +4,7 @@ from typing import get_args
 from ruleop.rules.check_ids import BY_ID, CHECKS, Code
 
 
-def test_each_code_has_one_check():
+def test_each_code_belongs_to_one_check():
     assert [check.code for check in CHECKS] == list(get_args(Code))
 
 

@@ -1,4 +1,4 @@
-"""Mistakes in a test file: each has its place, and the nearest known name."""
+"""Errors in a test file: each has its position, and a suggestion."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def mistakes(text: str) -> list[str]:
         ("- {name: a, name: b}", 'duplicate key "name": the first is on line 1'),
     ],
 )  # fmt: skip
-def test_a_mistake_has_its_place(text: str, message: str) -> None:
+def test_an_error_in_a_test_file_has_its_position(text: str, message: str) -> None:
     [found] = [each for each in parsed(text).findings if each.message == message]
     assert found.site.line == 1
 
 
-def test_a_file_with_a_mistake_has_no_cases() -> None:
+def test_a_test_file_with_an_error_has_no_cases() -> None:
     assert parsed(f"- {{{CASE}, snapshot: a.yaml}}\n- {{name: b}}").cases == ()
 
 
@@ -117,7 +117,7 @@ def test_lists_make_all_combinations() -> None:
     assert cases[0].table.set.data() == {"spec": {"public": True, "page": "page one"}}
 
 
-def test_a_value_that_is_not_used_is_a_mistake() -> None:
+def test_an_unused_value_of_a_row_is_an_error() -> None:
     text = """\
         - name: a
           cases: [{replicas: 1}]
@@ -143,7 +143,7 @@ def test_other_text_with_a_dollar_stays() -> None:
 # -- the schema --------------------------------------------------------------------------------------------------------
 
 
-def test_the_schema_is_one_and_has_every_key() -> None:
+def test_the_json_schema_is_valid_and_has_every_key() -> None:
     schema = test_format.test_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     for table in test_format.TABLES:
@@ -171,7 +171,7 @@ def test_the_schema_agrees_with_the_parser(text: str, valid: bool) -> None:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def test_files_of_projects_inside_are_not_this_projects_files(tmp_path: Path) -> None:
+def test_test_files_of_nested_projects_are_not_found(tmp_path: Path) -> None:
     for name in (
         "watches.yaml",
         "tests/a.test.yaml",

@@ -1,4 +1,4 @@
-"""What counts as equal: a part is enough, lists are matched by the API's keys."""
+"""Expected objects are compared as parts, and lists are matched by the keys of the API."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def paths(found: list[Mismatch]) -> list[str]:
         ("[{a: 1}, {b: 2}]", "[{a: 1, c: 3}, {b: 2}]"),
     ],
 )
-def test_a_part_is_enough(expected: str, actual: str) -> None:
+def test_an_object_matches_if_it_contains_the_expected_fields(expected: str, actual: str) -> None:
     assert compare(expected, actual) == []
 
 
@@ -91,7 +91,7 @@ def test_members_of_a_set_have_no_order() -> None:
     assert paths(compare("[b, a]", "[a, b, c]", SET, exact=True)) == ["[2]"]
 
 
-def test_with_exact_there_is_nothing_else() -> None:
+def test_an_exact_match_allows_no_other_fields() -> None:
     assert paths(compare("{a: {b: 1}}", "{a: {b: 1, c: 2}, d: 3}", exact=True)) == ["a.c", "d"]
     ports = "{spec: {ports: [{port: 80}]}}"
     assert paths(compare(ports, "{spec: {ports: [{port: 80}, {port: 81}]}}", SERVICE, exact=True)) == [
@@ -99,7 +99,7 @@ def test_with_exact_there_is_nothing_else() -> None:
     ]
 
 
-def test_a_misspelt_field_has_the_nearest_name() -> None:
+def test_a_misspelled_field_has_a_suggestion() -> None:
     [missing] = compare("{spec: {replica: 1}}", "{spec: {replicas: 1}}")
     assert missing.note == "there is no replica; did you mean replicas?"
     assert (missing.site.line, missing.site.column) == (1, 9)

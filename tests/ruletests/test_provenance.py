@@ -35,16 +35,16 @@ if TYPE_CHECKING:
         ("Job/blog-b: {spec: {template: {spec: {restartPolicy: Always}}}}", "# templates/job.yaml.j2:8"),
     ],
 )
-def test_a_field_has_its_line(tmp_path: Path, children: str, line: str) -> None:
+def test_a_differing_field_of_a_child_names_the_line_of_its_template(tmp_path: Path, children: str, line: str) -> None:
     failed = expected(tmp_path, f"{{children: {{{children}}}}}", "set: {spec: {public: true, jobs: [a, b]}}, ")
     assert line in failed
 
 
-def test_a_field_of_the_status_has_its_line(tmp_path: Path) -> None:
+def test_a_differing_field_of_the_status_names_its_line(tmp_path: Path) -> None:
     assert "# watches.yaml:37:5" in expected(tmp_path, "{status: {replicas: 5}}")
 
 
-def test_what_a_macro_or_a_mapping_renders_has_the_line_of_its_use(tmp_path: Path) -> None:
+def test_a_field_rendered_by_a_macro_or_mapping_names_the_line_of_its_use(tmp_path: Path) -> None:
     expected(tmp_path, "{status: {replicas: 0}}")
     template = tmp_path / "templates/web.yaml.j2"
     (tmp_path / "templates/labels.j2").write_text("{% macro labels() %}\napp: web\ntier: front\n{% endmacro %}\n")
@@ -57,7 +57,7 @@ def test_what_a_macro_or_a_mapping_renders_has_the_line_of_its_use(tmp_path: Pat
     assert "# templates/web.yaml.j2:8" in expected(tmp_path, "{children: {web: {metadata: {annotations: {a: x}}}}}")
 
 
-def test_what_others_write_has_no_line(tmp_path: Path) -> None:
+def test_a_field_written_by_others_names_no_line(tmp_path: Path) -> None:
     failed = expected(tmp_path, "{children: {web: {metadata: {uid: x}}}}")
     assert "+   uid: " in failed
     assert "uid: x  " not in failed

@@ -1,4 +1,4 @@
-"""Cases are run as the operator would run them; what does not hold is said with its place."""
+"""Cases are run as the operator would run them; a failed expectation is reported with its position."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.ruletests.running import expected, results, shown
+from tests.ruletests.running import expected, results, shown, write_project
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,11 +27,11 @@ NEW = """\
 """.replace(', message: ""', "")
 
 
-def test_a_new_resource(tmp_path: Path) -> None:
+def test_a_new_resource_has_the_expected_children(tmp_path: Path) -> None:
     assert shown(tmp_path, NEW) == ""
 
 
-def test_a_case_steps_through_a_life(tmp_path: Path) -> None:
+def test_a_case_can_have_several_steps(tmp_path: Path) -> None:
     steps = """\
       then:
         - name: pods come
@@ -70,7 +70,7 @@ def test_a_case_steps_through_a_life(tmp_path: Path) -> None:
     assert shown(tmp_path, NEW + steps) == ""
 
 
-def test_what_exists_may_be_the_rules_own_rendering(tmp_path: Path) -> None:
+def test_existing_objects_can_be_those_that_the_rules_render(tmp_path: Path) -> None:
     assert (
         shown(
             tmp_path,
@@ -93,7 +93,7 @@ def test_what_exists_may_be_the_rules_own_rendering(tmp_path: Path) -> None:
     )
 
 
-def test_objects_of_a_loop_are_named(tmp_path: Path) -> None:
+def test_objects_of_a_loop_are_expected_by_kind_and_name(tmp_path: Path) -> None:
     case = "kinds: [], set: {spec: {jobs: [a, b]}}, "
     assert (
         expected(
@@ -113,14 +113,14 @@ def test_objects_of_a_loop_are_named(tmp_path: Path) -> None:
     )
 
 
-def test_what_the_cluster_serves(tmp_path: Path) -> None:
+def test_a_case_can_list_the_kinds_that_the_cluster_serves(tmp_path: Path) -> None:
     assert expected(tmp_path, "{absent: [certificate]}", "kinds: [], ") == ""
     served = "kinds: [certificates.example.com/v1 Certificate], "
     assert expected(tmp_path, "{children: {certificate: {spec: {page: hello}}}}", served) == ""
     assert expected(tmp_path, "{children: {certificate: {spec: {page: hello}}}}") == ""
 
 
-def test_variables_of_the_rules(tmp_path: Path) -> None:
+def test_a_case_can_set_environment_variables_of_the_rules(tmp_path: Path) -> None:
     expect = "{children: {web: {spec: {template: {spec: {containers: [{name: web, image: caddy}]}}}}}}"
     assert expected(tmp_path, expect, "env: {IMAGE: caddy}, ") == ""
     assert "image: nginx" in expected(tmp_path, expect)
@@ -147,7 +147,7 @@ def test_variables_of_the_rules(tmp_path: Path) -> None:
         ("{status: {}}", "status: differs"),
     ],
 )  # fmt: skip
-def test_what_does_not_hold(tmp_path: Path, expect: str, message: str) -> None:
+def test_each_failed_expectation_has_a_message(tmp_path: Path, expect: str, message: str) -> None:
     assert message in expected(tmp_path, expect, "kinds: [], ")
 
 
@@ -171,7 +171,7 @@ def test_an_invalid_resource_is_an_error(tmp_path: Path) -> None:
         ("{name: a, resource: {apiVersion: example.com/v1, kind: Sit}, ", "resource has no custom resource of this project, and a case needs one (did you mean Site?)"),
         ("{name: a, resource: site.yaml, set: {spec: {pge: x}}, ", "spec.pge: is not in Site's schema, and the API server drops it (did you mean page?)"),
         ("{name: a, resource: site.yaml, existing: [{from: render, patch: {web: {status: {availableReplica: 1}}}}], ", "Deployment: status.availableReplica: is an unknown field (did you mean availableReplicas?)"),
-        ("{name: a, resource: site.yaml, existing: [{from: render, patch: {wbe: {status: {}}}}], ", "wbe does not exist before this step (did you mean web?)"),
+        ("{name: a, resource: site.yaml, existing: [{from: render, patch: {wbe: {status: {}}}}], ", "no rule has a child wbe (did you mean web?)"),
     ],
 )  # fmt: skip
 def test_a_case_that_cannot_be_run_fails(tmp_path: Path, case: str, message: str) -> None:
@@ -198,7 +198,7 @@ def test_a_foreign_object_is_a_name_conflict(tmp_path: Path) -> None:
     assert expected(tmp_path, "{error: already exists, children: {web: {kind: Deployment}}}", existing) == ""
 
 
-def test_exact_means_all_fields(tmp_path: Path) -> None:
+def test_an_exact_expectation_compares_all_fields(tmp_path: Path) -> None:
     config = "config: {metadata: {name: blog-config}, data: {page: hello}}"
     web = "web: {kind: Deployment}"
     failed = expected(tmp_path, f"{{exact: true, children: {{{config}, {web}}}}}", "kinds: [], ")
@@ -210,3 +210,32 @@ def test_exact_means_all_fields(tmp_path: Path) -> None:
 def test_passwords_are_the_same_in_each_run(tmp_path: Path) -> None:
     first, second = (results(tmp_path, NEW) for _ in range(2))
     assert [each.failures for each in first] == [each.failures for each in second]
+
+
+def test_an_object_that_the_api_server_would_reject_is_an_error(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    template = tmp_path / "templates/web.yaml.j2"
+    template.write_text(template.read_text().replace("containerPort: 80", "containerPort: '80'"))
+    failed = expected(tmp_path, "{children: {web: {kind: Deployment}}}", "kinds: [], ")
+    assert (
+        "error: not expected: web: Deployment/blog: spec.template.spec.containers[0].ports[0].containerPort" in failed
+    )
+    assert "at templates/web.yaml.j2:15" in failed
+    assert expected(tmp_path, "{error: containerPort}", "kinds: [], ") == ""
+
+
+@pytest.mark.parametrize(
+    ("expect", "message"),
+    [
+        ("{absent: [Deploymnet/blog]}", "absent: no child has the kind Deploymnet (did you mean Deployment?)"),
+        ("{children: {Deploymnet/blog: {kind: x}}}", "no child has the kind Deploymnet (did you mean Deployment?)"),
+        ("{children: {web: {spec: {pausd: null}}}}", "children.web: Deployment/blog: spec.pausd: is an unknown field (did you mean paused?)"),
+    ],
+)  # fmt: skip
+def test_what_would_always_hold_fails(tmp_path: Path, expect: str, message: str) -> None:
+    assert message in expected(tmp_path, expect, "kinds: [], ")
+
+
+def test_a_missing_child_has_the_place_that_decides(tmp_path: Path) -> None:
+    closed = expected(tmp_path, "{children: {service: {kind: Service}}}")
+    assert "does not exist: `when` is false\n      at watches.yaml:19:13" in closed

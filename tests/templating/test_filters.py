@@ -65,7 +65,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize("expression", VALUES)
-def test_each_filter_and_test_has_its_value_and_type(expression):
+def test_each_expression_has_its_value_and_type(expression):
     names = {"l": [3, 1, 2], "m": {"b": 2, "a": 1}, "pod": POD, "p": [{"x": 1}]}
     expected = VALUES[expression]
     if expected is RenderError:

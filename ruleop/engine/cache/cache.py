@@ -7,24 +7,25 @@ with a name conflict.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ruleop.engine.cache.kind_infos import Published, kind_info
 from ruleop.engine.cache.watch_specs import child_need, observe_need
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kube.watch.store import Entry, State
 from ruleop.planning import KindInfo, Served
 from ruleop.planning.model.marks import PART_OF
-from ruleop.schema.shape import UNKNOWN, Shape
-from ruleop.schema.table import builtin_shape
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
     from ruleop.engine.api.server_api import ServerApi
     from ruleop.engine.cache.informers import Informer, WatchSpec
     from ruleop.kube.watch.store import Store
     from ruleop.planning import Kinds
     from ruleop.rules import Observe
     from ruleop.schema.crds import CustomResourceDefinition
+    from ruleop.schema.shape import Shape
     from ruleop.schema.table import ResourceInfo
 
 _SERVED = {
@@ -104,8 +105,7 @@ class Cache:
 
     def select(
         self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False
-    ) -> Sequence[Object]:
-        found: dict[ObjectKey, Object] = {}
+    ) -> Iterator[Object]:
         informers = [
             informer for informer in self.observed.get(kind, ()) if _serves(informer, version, partial=partial)
         ]
@@ -115,10 +115,12 @@ class Cache:
             for store in informer.stores()
             if namespace is None or store.source.namespace in {"", namespace}
         ]
+        holders: dict[ObjectKey, Store] = {}
         for store in _synced_or_all(stores):
-            for obj in store.select(namespace):
-                found[ObjectKey.of(obj)] = obj
-        return [found[key] for key in sorted(found)]
+            holders |= dict.fromkeys(store.select_keys(namespace), store)
+        for key in sorted(holders):
+            if (obj := holders[key].get(key)) is not None:
+                yield obj
 
     def parse(self, informer: Informer, key: ObjectKey, entry: Entry) -> Object | None:
         store = informer.store_of(key)
@@ -203,22 +205,13 @@ class Cache:
         return _NamespaceView(self, namespace) if self.namespaces else self
 
     def _build_info(self, kind: Kind, namespace: str) -> KindInfo:
-        resource, need = self.lookup(kind), child_need(kind)
-        definition = self.definitions.get(kind.versionless)
-        version = definition.version(kind.version) if definition is not None else None
-        shape = builtin_shape(kind) or self.shapes.get(kind)
-        if shape is None:
-            shape = (definition.shape(kind.version) if definition is not None else None) or UNKNOWN
-        return KindInfo(
+        return kind_info(
             kind,
-            namespaced=resource.namespaced if resource is not None else True,
-            state=self._state(need, namespace),
-            shape=shape,
-            status_schema=_mapping(version.schema) if version is not None else self.published.get(kind),
-            status_subresource=resource.status_subresource if resource is not None else True,
-            places={each: self._state(need, each) for each in self.namespaces} or None,
-            served=resource is not None,
-            resource=resource.title if resource is not None else "",
+            self.lookup(kind),
+            self.definitions.get(kind.versionless),
+            Published(self.shapes.get(kind), self.published.get(kind)),
+            state=self._state(child_need(kind), namespace),
+            places={each: self._state(child_need(kind), each) for each in self.namespaces} or None,
         )
 
     def _state(self, need: WatchSpec, namespace: str) -> Served:
@@ -256,7 +249,3 @@ def _serves(informer: Informer, version: str, *, partial: bool) -> bool:
 def _synced_or_all(stores: list[Store]) -> list[Store]:
     """The synced stores; if there are none, all of them, with the objects that they held last."""
     return [store for store in stores if store.state is State.SYNCED] or stores
-
-
-def _mapping(schema: Any) -> Mapping[str, Any] | None:
-    return schema if isinstance(schema, Mapping) and schema else None

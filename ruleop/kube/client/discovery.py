@@ -13,7 +13,7 @@ by a hash: the same hash is never fetched twice. Built-in kinds are in the packa
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ruleop.errors import RuleopError
@@ -42,6 +42,7 @@ class Served:
     verbs: frozenset[str]
     subresources: frozenset[str]
     preferred: bool  # the version that the server would choose for this kind
+    aliases: frozenset[str] = frozenset()  # the singular and the short names: deployment, deploy
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def read_catalogue(documents: list[Mapping[str, Any]], before: Catalogue) -> Cat
                     kind = served.info.kind
                     # Versions come in the server's order of preference.
                     first = kind.versionless not in preferred
-                    kinds[kind] = Served(served.info, served.verbs, served.subresources, preferred=first)
+                    kinds[kind] = replace(served, preferred=first)
                     preferred.setdefault(kind.versionless, kinds[kind])
     return Catalogue(kinds, preferred, frozenset(stale))
 
@@ -94,7 +95,8 @@ def _served(group: str, version: str, resource: Mapping[str, Any]) -> Served:
     # A resource's kind may be of another group (scale of autoscaling), a main resource's never is.
     kind = Kind(group, version, resource["responseKind"]["kind"])
     info = ResourceInfo(resource["resource"], resource.get("scope") == "Namespaced", "status" in subresources, kind)
-    return Served(info, frozenset(resource.get("verbs") or ()), subresources, preferred=False)
+    aliases = frozenset(filter(None, (resource.get("singularResource"), *(resource.get("shortNames") or ()))))
+    return Served(info, frozenset(resource.get("verbs") or ()), subresources, preferred=False, aliases=aliases)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,8 @@ class Existing:
 
 def existing_of(rule: Rule, owner: Owner, observed: Observed) -> Steps[list[Existing]]:
     """All objects that the CR owns, sorted by key; each in the version that its child's template uses. Those of the
-    operator itself are nobody's children. It yields after each object that it has read."""
+    operator itself are nobody's children. It yields after each object that it has read. Raises Exhausted: others may
+    change the records on the objects, and the longest take a quarter of a second."""
     written = {id_: child.kinds for id_, child in (*rule.children.items(), *rule.finalize.items())}
     found: dict[ObjectKey, Existing] = {}
     far, own = rule.reach == "cluster", observed.own
@@ -54,7 +55,7 @@ def existing_of(rule: Rule, owner: Owner, observed: Observed) -> Steps[list[Exis
             child = record.id if record is not None else ""
             if key not in found or Kind.of(live) in written.get(child, ()):
                 found[key] = Existing(key, live, claim, child)
-        METER.charge(EXISTING_UNITS)
+        METER.spend(EXISTING_UNITS)
         yield
     return [found[key] for key in sorted(found)]
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ruleop.kinds import JSON, Kind, Object, ObjectKey
     from ruleop.merge import FieldSet
     from ruleop.planning.changes.masks import Masks
+    from ruleop.planning.child.blocking import Blocking
     from ruleop.planning.memory.work import Work
     from ruleop.planning.model.conditions import Conditions
     from ruleop.planning.model.targets import Target
@@ -254,6 +255,7 @@ class Plan:
     reads: tuple[Read, ...] = ()
     public_words: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)  # of the rule
     masks: Masks | None = field(default=None, repr=False, compare=False)  # for showing the plan
+    blocking: tuple[Blocking, ...] = field(default=(), repr=False, compare=False)  # the same
     work: Work | None = field(default=None, repr=False, compare=False)  # for the status plan after the writes
 
     @property

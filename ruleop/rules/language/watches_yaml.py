@@ -330,12 +330,15 @@ class WatchTable(Table):
         "Needed where a kind has several watches.",
     )
     children: tuple[NamedEntry[ChildTable], ...] = key(
-        "children", MapOf(TableOf(ChildTable), "the child", NAME), "id: child.", default={}
+        "children",
+        MapOf(TableOf(ChildTable), "the child", NAME),
+        "The children, by id: objects to create and keep.",
+        default={},
     )
     observe: tuple[NamedEntry[ObserveTable], ...] = key(
         "observe",
         MapOf(TableOf(ObserveTable), "the observed resource", NAME),
-        "id: resources that are read and watched, never written.",
+        "Resources that are read and watched, never written, by id.",
         default={},
     )
     status: Templated[Tree] | Templated[TextTemplate] | None = key(

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from ruleop.rules.language.watches_yaml import FileTable
     from ruleop.schema.crds import CustomResourceDefinition
+    from ruleop.templating.compile.library import Instrument
 
 TEMPLATES = "templates/"
 CRDS = "crds/"
@@ -67,16 +68,16 @@ class Loaded:
     allow: Mapping[str, str]  # the checks that are off, by their ids, with the reasons
 
 
-def load_project(root: Path | str, *, environ: Mapping[str, str]) -> Project:
-    """The project in a folder. Raises ProjectErrors with all its mistakes."""
-    return load_with_sources(root, environ=environ).project
+def load_project(root: Path | str, *, environ: Mapping[str, str], probe: Instrument | None = None) -> Project:
+    """The project in a folder. Raises ProjectErrors with all its mistakes. `probe`: observes what templates do."""
+    return load_with_sources(root, environ=environ, probe=probe).project
 
 
-def load_with_sources(root: Path | str, *, environ: Mapping[str, str]) -> Loaded:
+def load_with_sources(root: Path | str, *, environ: Mapping[str, str], probe: Instrument | None = None) -> Loaded:
     files: dict[str, str] = {}
     findings = Findings(files)
     files.update(read_files(Path(root), findings))
-    return _Loading.of(files, environ, findings).loaded(str(root))
+    return _Loading.of(files, environ, findings, probe).loaded(str(root))
 
 
 def files_digest(root: Path | str) -> str:
@@ -105,9 +106,17 @@ class _Loading:
     allow: dict[str, str] = field(default_factory=dict)  # of watches.yaml
 
     @classmethod
-    def of(cls, files: Mapping[str, str], environ: Mapping[str, str], findings: Findings) -> _Loading:
+    def of(
+        cls,
+        files: Mapping[str, str],
+        environ: Mapping[str, str],
+        findings: Findings,
+        probe: Instrument | None = None,
+    ) -> _Loading:
         templates = {path.removeprefix(TEMPLATES): text for path, text in files.items() if path.startswith(TEMPLATES)}
-        return cls(files, Reading(Library(templates), templates, findings), Constants(EnvVars(environ), findings))
+        return cls(
+            files, Reading(Library(templates, probe=probe), templates, findings), Constants(EnvVars(environ), findings)
+        )
 
     @property
     def findings(self) -> Findings:

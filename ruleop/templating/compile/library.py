@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import jinja2
 from jinja2 import nodes
@@ -58,18 +58,37 @@ class TemplateSource:
     compiled: CompiledTemplate | None = None
 
 
+class Instrument(Protocol):
+    """Changes templates before they are compiled, to observe what they do."""
+
+    @property
+    def filters(self) -> dict[str, Any]:
+        """The functions that changed templates call, as filters."""
+        ...
+
+    def instrument(self, tree: nodes.Template, where: str | Site) -> None:
+        """Changes the tree of a file, by its path, or of a string of watches.yaml, by its site."""
+        ...
+
+
 class Library:
     """The templates of a project. Not thread-safe: one render at a time."""
 
-    def __init__(self, sources: Mapping[str, str], *, prefix: str = "templates/") -> None:
+    def __init__(
+        self, sources: Mapping[str, str], *, prefix: str = "templates/", probe: Instrument | None = None
+    ) -> None:
         self.texts = dict(sources)
         self.prefix = prefix
         self.renderer = Renderer()
         self.environment = self.renderer.environment = Environment(self._load, self.renderer.read_captured)
+        self.probe = probe
+        if probe is not None:
+            self.environment.filters |= probe.filters
         self.environment.globals["file"] = TemplateFunction("file", self._file)
         self.environment.globals["render"] = TemplateFunction("render", self._render)
         self._sources: dict[str, TemplateSource] = {}
         self._written: dict[str, nodes.Template] = {}
+        self._written_strings: dict[tuple[str, Site], nodes.Template] = {}
 
     # -- templates of rules --------------------------------------------------------------------------------------------
 
@@ -203,7 +222,7 @@ class Library:
         tree = self._written.get(name)
         if tree is None:
             path = self.prefix + name
-            tree = self._written[name] = self._parse(self.texts[name], path)
+            tree = self._written[name] = self.environment._parse(self.texts[name], path, path)  # noqa: SLF001 - `parse` would rewrite the errors
             attach_places(tree, self.environment.printed(), path)
         return tree
 
@@ -212,16 +231,20 @@ class Library:
         return [self.written_tree(name) for name in sorted(self._closure(names))]
 
     def written_string(self, text: str, site: Site) -> nodes.Template:
-        """The same of a string of watches.yaml."""
-        try:
-            tree = self._parse(text, site.path)
-        except RuleErrors as errors:
-            raise RuleErrors([RuleError(error.message, site) for error in errors.mistakes]) from None
+        """The same of a string of watches.yaml that was loaded before."""
+        if (text, site) in self._written_strings:
+            return self._written_strings[text, site]
+        tree = self.environment._parse(text, site.path, site.path)  # noqa: SLF001 - `parse` would rewrite the errors
+        self._attach(tree, site)
+        self._written_strings[text, site] = tree
+        return tree
+
+    def _attach(self, tree: nodes.Template, site: Site) -> None:
+        """Sets the places of the slots of a string that was just parsed."""
         printed = self.environment.printed()
         for expression in printed:
             expression.alone = False
         attach_places(tree, printed, site)
-        return tree
 
     def _read(self, name: str) -> TemplateSource:
         path = self.prefix + name
@@ -252,7 +275,11 @@ class Library:
 
     def _parse_string(self, source: str, site: Site) -> tuple[nodes.Template, Reads]:
         check_reserved(source, site)
-        tree = self.written_string(source, site)
+        try:
+            tree = self._parse(source, site.path)
+        except RuleErrors as errors:
+            raise RuleErrors([RuleError(error.message, site) for error in errors.mistakes]) from None
+        self._attach(tree, site)
         for node in tree.find_all((nodes.Include, nodes.Extends, nodes.Block)):
             raise mistake(f"{type(node).__name__.lower()} is only allowed in a template file", site)
         named = tuple(named_templates(tree))
@@ -272,6 +299,8 @@ class Library:
 
     def _compile(self, tree: nodes.Template, where: str | Site) -> CompiledTemplate:
         path, line = (where, None) if isinstance(where, str) else (where.path, where)
+        if self.probe is not None:
+            self.probe.instrument(tree, where)
         try:
             return self.environment.build(tree, where)
         except jinja2.TemplateSyntaxError as error:
@@ -284,7 +313,9 @@ class Library:
             raise jinja2.TemplateNotFound(name)
         source = self.source(name)
         if source.compiled is None:
-            source.compiled = self._compile(source.tree, source.path)
+            # A probe changes the tree, which checks still read.
+            tree = source.tree if self.probe is None else self._read(name).tree
+            source.compiled = self._compile(tree, source.path)
             source.compiled.stands_alone = cache(partial(self._stands_alone, name))
         return source.compiled
 

@@ -11,5 +11,5 @@ from tests.controlplane.protobuf_table import build
 pytestmark = pytest.mark.real_server("Go modules, and no server")
 
 
-def test_the_table_is_up_to_date() -> None:
+def test_the_protobuf_table_is_up_to_date() -> None:
     assert importlib.resources.files("ruleop.localcluster.http").joinpath("protobuf_table.json").read_bytes() == build()

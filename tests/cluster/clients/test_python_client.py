@@ -170,7 +170,9 @@ def definition() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("talk", [typed, watched, applied, dynamically], ids=lambda talk: talk.__name__)
-def test_the_answers_are_the_same(sides: Sides, talk: Callable[[Conversation], None]) -> None:
+def test_the_python_client_gets_the_same_answers_from_both_servers(
+    sides: Sides, talk: Callable[[Conversation], None]
+) -> None:
     namespace = f"python-{talk.__name__}"
     list(sides.tell([], namespace))
     conversations = [Conversation(side, namespace) for side in sides.sides]

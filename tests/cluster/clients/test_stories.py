@@ -22,7 +22,7 @@ pytestmark = pytest.mark.real_server(
 
 @pytest.mark.timeout(900)  # what differs is repeated for a while, command by command
 @pytest.mark.parametrize("story", sorted(STORIES.glob("*.txt")), ids=lambda story: story.stem)
-def test_clients_print_the_same(sides: Sides, story: Path, subtests: pytest.Subtests) -> None:
+def test_kubectl_and_helm_print_the_same_for_both_servers(sides: Sides, story: Path, subtests: pytest.Subtests) -> None:
     for step in sides.tell(commands_of(story), story.stem.replace("_", "-")):
         with subtests.test(step.command):
             assert step.is_equal, difference(step)

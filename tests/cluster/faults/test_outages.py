@@ -102,7 +102,7 @@ STORMS: dict[str, Callable[[], Answer]] = {
 }
 
 
-def test_throttling_is_waited_out(make: Make) -> None:
+def test_a_throttled_operator_resumes_when_throttling_ends(make: Make) -> None:
     """All connections end, and for a while everything is answered like this: watches, reads, writes and discovery."""
     with ThreadPoolExecutor(len(STORMS)) as threads:  # most of it is waiting
         list(threads.map(lambda storm: lives_through(make, storm), STORMS))

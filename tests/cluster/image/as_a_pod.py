@@ -87,5 +87,5 @@ def test_memory_is_within_the_request_of_the_deployment(operator: Contained) -> 
     assert used < int(CONTAINER["resources"]["requests"]["memory"].removesuffix("Mi"))
 
 
-def test_the_operator_stops_in_order(operator: Contained) -> None:
+def test_the_operator_stops_cleanly(operator: Contained) -> None:
     deployed.stops_in_order(operator)

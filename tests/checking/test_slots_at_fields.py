@@ -23,7 +23,7 @@ def of(loaded):
     found = []
     for body in bodies(part, loaded.library):
         shown = {}
-        for each in body.fields():
+        for each in body.fields:
             path = ".".join(map(str, each.path)) + (".**" if each.spread else "")
             if each.path[0] in ("apiVersion", "kind") or path == "metadata.name":
                 continue
@@ -88,7 +88,7 @@ def test_an_object_in_watches_yaml_has_one_body():
     ]
 
 
-def test_a_place_is_that_of_the_template():
+def test_the_position_of_a_slot_is_that_of_the_template():
     files = {
         "watches.yaml": watch("children: {a: {template: a.yaml}}"),
         "crds/apps.yaml": definition(),
@@ -96,5 +96,5 @@ def test_a_place_is_that_of_the_template():
     }
     loaded = build_with_sources(files, root="/project", environ={})
     (part,) = (part for part in loaded.watches[0].parts if part.body)
-    sites = {str(each.site) for body in bodies(part, loaded.library) for each in body.fields() if each.value == "80"}
+    sites = {str(each.site) for body in bodies(part, loaded.library) for each in body.fields if each.value == "80"}
     assert sites == {"templates/a.yaml:6:6"}

@@ -1,0 +1,92 @@
+"""Plans the custom resources in examples/, as a cluster would: those that fail are findings at their place.
+
+Other objects in examples/ exist already, as with `ruleop plan --with`. Subfolders and tests of rules are not read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.checking.desired_objects import with_violations
+from ruleop.errors import Site
+from ruleop.kinds import Kind
+from ruleop.offline.cluster import EPOCH, OfflineKinds, as_live, dropped, identified, prepare
+from ruleop.offline.documents import SUFFIXES, documents_in
+from ruleop.planning import FixedObjects, Observed, choose_rule, plan
+from ruleop.rules import MAX_CRD_BYTES, read_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from ruleop.offline.documents import Document
+    from ruleop.rules import Findings, Loaded
+
+FOLDER: Final = "examples"
+_TEST: Final = ".test.yaml"
+
+
+def read_examples(root: Path) -> dict[str, str]:
+    """The texts of the files in examples/ by their paths. A file that cannot be read is empty."""
+    folder = root / FOLDER
+    if not folder.is_dir():
+        return {}
+    names = sorted(entry.name for entry in folder.iterdir() if entry.suffix in SUFFIXES and entry.is_file())
+    return {
+        f"{FOLDER}/{name}": _text(folder / name)
+        for name in names
+        if not name.startswith(".") and not name.endswith(_TEST)
+    }
+
+
+def _text(file: Path) -> str:
+    try:
+        return read_regular(file, MAX_CRD_BYTES).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def check_examples(loaded: Loaded, texts: Mapping[str, str], findings: Findings) -> None:
+    documents: list[Document] = []
+    for path, text in texts.items():
+        found, mistakes = documents_in(text, path)
+        findings.take(mistakes, "example")
+        documents += found
+    kinds = OfflineKinds(loaded.project)
+    watched = {rule.kind for rule in loaded.project.rules}
+    others = [each.data for each in documents if Kind.of(each.data) not in watched and _has_name(each.data)]
+    live = as_live(others, kinds)
+    stored = [(each, _stored(each, live, loaded, findings)) for each in documents if Kind.of(each.data) in watched]
+    taken = [(document, resource) for document, resource in stored if resource is not None]
+    objects = FixedObjects([*live, *(resource for _, resource in taken)])
+    observed = Observed(objects, kinds, now=EPOCH, seed=b"")
+    for document, resource in taken:
+        _plan(document, resource, observed, loaded, findings)
+
+
+def _has_name(obj: Any) -> bool:
+    metadata = obj.get("metadata")
+    return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
+
+
+def _stored(document: Document, live: list[dict[str, Any]], loaded: Loaded, findings: Findings) -> Any:
+    """The custom resource as the API server would store it; None if it would refuse it."""
+    kinds = OfflineKinds(loaded.project)
+    resource, refused = prepare(loaded.project, identified(document.data, live, kinds))
+    for finding in refused:
+        findings.mistake("example", str(finding), document.site(finding.path))
+    for finding in dropped(loaded.project, document.data) if _has_name(document.data) else ():
+        findings.mistake("example", str(finding), document.site(finding.path))
+    return None if refused else resource
+
+
+def _plan(document: Document, resource: dict[str, Any], observed: Observed, loaded: Loaded, findings: Findings) -> None:
+    rule = choose_rule(loaded.project.rules, resource)
+    if rule is None:
+        message = "no rule selects this custom resource (see selector and namespaces)"
+        findings.mistake("example", message, document.node.site)
+        return
+    example = Site(document.node.site.path, document.node.site.line)
+    for problem in with_violations(plan(rule, resource, observed), rule, loaded.project).problems:
+        message = f"{problem.child}: {problem.message} (with {example})"
+        findings.mistake("example", message, problem.site or document.node.site)

@@ -1,0 +1,54 @@
+"""The options of the commands that read a cluster. A command that has them works without a cluster too, so this imports
+no client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from ruleop.live.access import Access
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def cluster_options(command: F) -> F:
+    """The options that name a cluster, a namespace in it, and its operator."""
+    options = [
+        click.option("-n", "--namespace", default="", metavar="NS", help="Namespace. Default: the context's."),
+        click.option(
+            "--kubeconfig",
+            default="",
+            metavar="FILE",
+            help="Path of the kubeconfig. Default: $KUBECONFIG, the pod's service account, ~/.kube/config.",
+        ),
+        click.option(
+            "--context", default="", metavar="NAME", help="Context of the kubeconfig. Default: the current one."
+        ),
+        click.option(
+            "--name",
+            default="ruleop",
+            show_default=True,
+            envvar="RULEOP_NAME",
+            metavar="NAME",
+            help="Name of the operator, as in `ruleop run --name`.",
+        ),
+        click.option(
+            "--operator-namespace",
+            default="",
+            envvar="RULEOP_OPERATOR_NAMESPACE",
+            metavar="NAMESPACE",
+            help="Namespace of the operator's inventory. Default: it is searched in all namespaces.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def access_of(flags: Mapping[str, Any]) -> Access:
+    """The values of `cluster_options`, taken out of all flags of a command."""
+    return Access(
+        **{name: flags[name] for name in ("kubeconfig", "context", "namespace", "name", "operator_namespace")}
+    )

@@ -1,0 +1,77 @@
+"""`ruleop explain`: why a custom resource of a cluster is as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ruleop.cli import findings as found
+from ruleop.cli.cluster_options import access_of, cluster_options
+from ruleop.cli.live_cluster import run_on_cluster, split_target
+from ruleop.cli.program import DONE, Command, UsageError, output_option
+from ruleop.cli.project import WATCHES, Folder, load, project_options
+from ruleop.cli.terminal import json_document, print_diagnostics, print_lines, print_text
+from ruleop.live.cluster import open_cluster
+from ruleop.live.explain import Explainer
+from ruleop.printable import printable_lines
+from ruleop.report.explain_documents import as_dot, as_json
+from ruleop.report.explain_text import explain_lines
+from ruleop.rules import ProjectErrors
+
+if TYPE_CHECKING:
+    from ruleop.live.access import Access
+    from ruleop.report.explanation import Explanation
+    from ruleop.rules import Project
+
+WITHOUT_RULES = "not shown: which expression each child waits for, and what the next reconcile would do"
+
+
+@click.command(cls=Command, example="ruleop explain App/app-sample -n default")
+@click.argument("names", nargs=-1, metavar="KIND/NAME")
+@cluster_options
+@project_options
+@click.option("--fields", "every_field", is_flag=True, help="List every field that ruleop sets, with its managers.")
+@output_option("text", "json", "dot")
+def command(folder: str, env_files: tuple[str, ...], names: tuple[str, ...], output: str, **flags: Any) -> int:
+    """Explain why a custom resource of a cluster is as it is.
+
+    Shows its children as a tree, what each waits for and the current values of the expression, errors, Events, who
+    changed which field, and what the next reconcile would do. Reads only; values of Secrets are masked. The kind is
+    named as for kubectl. The rules are those of the current folder or of -C; without any, only what the cluster says
+    is shown. Exit status 0: explained, whether it is ready or not. 1: it does not exist, or cannot be read. 2: wrong
+    usage, or the cluster cannot be used.
+    """
+    if not names:
+        raise UsageError("name the custom resource to explain: KIND/NAME")
+    kind, name = split_target(names)
+    if not name:
+        raise UsageError(f"expected KIND/NAME, not {kind}")
+    project, notes = _project(folder, env_files)
+    explanation = run_on_cluster(_explain(access_of(flags), project, notes, kind, name))
+    if output == "json":
+        print_text(json_document(as_json(explanation)))
+    elif output == "dot":
+        print_text(printable_lines(as_dot(explanation)))
+    else:
+        place = Folder(folder).place
+        print_lines(explain_lines(explanation, place=place, every_field=flags["every_field"]))
+    return DONE
+
+
+async def _explain(access: Access, project: Project | None, notes: list[str], kind: str, name: str) -> Explanation:
+    async with open_cluster(access) as cluster:
+        return await Explainer(cluster, project, notes).explain(kind, name)
+
+
+def _project(folder: str, env_files: tuple[str, ...]) -> tuple[Project | None, list[str]]:
+    """The rules, if there are any that can be used, and otherwise a note."""
+    if not env_files and folder == "." and not Path(WATCHES).exists():
+        return None, [f"no {WATCHES} in this folder (use -C DIR for the rules); {WITHOUT_RULES}"]
+    where = Folder(folder)
+    try:
+        return load(where, env_files), []
+    except ProjectErrors as errors:
+        print_diagnostics(found.lines(errors.findings, where))
+        return None, [f"the rules of {folder} have mistakes; {WITHOUT_RULES}"]

@@ -1,0 +1,125 @@
+"""`ruleop init`: a new project."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ruleop.cli.documents import read_documents
+from ruleop.cli.generate_schema import schema_files
+from ruleop.cli.program import DONE, Command, UsageError
+from ruleop.cli.terminal import print_lines
+from ruleop.kinds import Kind
+from ruleop.report.plan_text import Span, Tone
+from ruleop.scaffold.errors import ScaffoldError
+from ruleop.scaffold.from_sample import DEFAULT, check_kind, empty_project, sample_project
+from ruleop.scaffold.manifests.application import Asked, application_project
+from ruleop.scaffold.project import EXISTING, project_files
+from ruleop.scaffold.writing import ExistsError, write_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.report.plan_text import Line
+from ruleop.scaffold.project import NewProject
+
+
+@click.command(cls=Command, example="ruleop init blog --from-sample blog.yaml")
+@click.argument("folder", metavar="DIR")
+@click.option("--group", default="", metavar="NAME", help=f"API group of the new kind. Default: {DEFAULT.group}.")
+@click.option("--version", default="", metavar="NAME", help=f"Its version. Default: {DEFAULT.version}.")
+@click.option("--kind", default="", metavar="NAME", help=f"Its name. Default: {DEFAULT.kind}.")
+@click.option(
+    "--from-sample",
+    "samples",
+    multiple=True,
+    metavar="FILE",
+    help="Infer the kind and its schema from custom resources. Repeatable.",
+)
+@click.option(
+    "--from-manifests",
+    "manifests",
+    multiple=True,
+    metavar="PATH",
+    help="Make templates of the YAML of a running application: files or folders. Repeatable.",
+)
+@click.option(
+    "--lift",
+    multiple=True,
+    metavar="FIELD",
+    help="With --from-manifests: a field that moves into the spec, like spec.replicas, Deployment/blog:spec.replicas "
+    "or spec.replicas=size. Repeatable. Default: images, replicas, resources, environment, hosts and storage.",
+)
+def command(
+    folder: str,
+    group: str,
+    version: str,
+    kind: str,
+    samples: tuple[str, ...],
+    manifests: tuple[str, ...],
+    lift: tuple[str, ...],
+) -> int:
+    """Make a new project in a folder.
+
+    The project passes `check` and `test`, and runs with `dev`. No file is overwritten. Exit status 0: the project was
+    made. 2: wrong usage, an input file cannot be used, or a file exists.
+    """
+    if lift and not manifests:
+        raise UsageError("--lift names fields of manifests: use it with --from-manifests")
+    if samples and (manifests or group or version or kind):
+        raise UsageError("--from-sample has the kind: leave out --group, --version, --kind and --from-manifests")
+    try:
+        if samples:
+            project = sample_project(_objects(samples))
+        elif manifests:
+            asked = Asked(group or DEFAULT.group, version or DEFAULT.version, kind, Path(folder).resolve().name, lift)
+            project = application_project(_objects(manifests), asked)
+        else:
+            named = Kind(group or DEFAULT.group, version or DEFAULT.version, kind or DEFAULT.kind)
+            check_kind(named)
+            project = empty_project(named)
+        if not samples:
+            project = replace(project, notes=(*_defaults(group, version, kind or "".join(manifests)), *project.notes))
+        files = project_files(project, schema_files())
+        write_files(Path(folder), files)
+    except (ScaffoldError, ExistsError) as error:
+        raise UsageError(str(error)) from None
+    print_lines(_report(project, folder, len(files)))
+    return DONE
+
+
+def _objects(files: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The objects of the files. Their lines are not quoted in errors: some are Secrets."""
+    return [each.data for each in read_documents(files, folder=".", quoting=False)]
+
+
+def _defaults(group: str, version: str, kind: str) -> tuple[str, ...]:
+    flags = [flag for flag, value in (("--group", group), ("--version", version), ("--kind", kind)) if not value]
+    return (f"By default, because not named: {', '.join(flags)}.",) if flags else ()
+
+
+def _report(project: NewProject, folder: str, count: int) -> Iterator[Line]:
+    yield (Span(f"{project.kind.kind}", Tone.TITLE), Span(f" in {project.kind.api_version}"))
+    width = max(len(child.id) for child in project.children)
+    for child in project.children:
+        kind = child.template["kind"]
+        yield (Span(f"  {child.id:<{width}}  "), Span(f"{kind}  templates/{project.folder}/{child.file}", Tone.FAINT))
+    if project.lifted:
+        yield ()
+        yield (Span("In the spec"),)
+        width = max(len(name) for name, _ in project.lifted)
+        for name, place in project.lifted:
+            yield (Span(f"  {name:<{width}}  "), Span(place, Tone.FAINT))
+    if project.notes:
+        yield ()
+    for note in project.notes:
+        yield (Span(f"- {note}"),)
+    yield ()
+    here = Path(folder) == Path()
+    yield (Span(f"{count} files{'' if here else f' in {folder}'}. Try:", Tone.GOOD),)
+    apply = f"--apply {EXISTING}/ --apply examples/" if project.existing else "--apply examples/"
+    for line in (*(() if here else (f"cd {folder}",)), "ruleop check", "ruleop test", f"ruleop dev {apply}"):
+        yield (Span(f"  {line}"),)

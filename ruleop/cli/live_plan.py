@@ -1,0 +1,147 @@
+"""`ruleop plan --live`: plans custom resources of a cluster, by the rules of a project."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.cli import findings as found
+from ruleop.cli.documents import read_documents
+from ruleop.cli.live_cluster import run_on_cluster, split_target
+from ruleop.cli.passes import (
+    NOT_SELECTED,
+    Passes,
+    Planned,
+    load_for_planning,
+    prepare_document,
+    watched_documents,
+)
+from ruleop.cli.program import UsageError, write_to
+from ruleop.cli.terminal import print_diagnostics
+from ruleop.errors import RuleopError
+from ruleop.kinds import Kind, ObjectKey
+from ruleop.live.cluster import open_cluster
+from ruleop.live.survey import all_passes
+from ruleop.offline.cluster import identified
+from ruleop.report.change_summary import ChangeSummary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ruleop.cli.project import Folder
+    from ruleop.kinds import Object
+    from ruleop.live.access import Access
+    from ruleop.live.cluster import LiveCluster
+    from ruleop.live.planner import LivePass
+    from ruleop.offline.documents import Document
+    from ruleop.rules import Project
+    from ruleop.schema.table import ResourceInfo
+
+
+PROGRESS: Final = 100
+"""Custom resources after which a terminal shows how many are planned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """What to plan: one custom resource or all of a kind, those of files, or all."""
+
+    names: tuple[str, ...] = ()  # KIND, KIND/NAME or KIND NAME
+    files: tuple[str, ...] = ()
+    all: bool = False
+
+    def check(self) -> None:
+        if sum(map(bool, (self.names, self.files, self.all))) != 1:
+            raise UsageError("with --live, name one of: KIND/NAME, KIND, -f FILE, --all")
+
+
+def plan_live(folder: str, env_files: Sequence[str], subjects: Subjects, access: Access) -> Passes | ChangeSummary:
+    """The plans of the named custom resources, or a summary of those of a kind or of all."""
+    subjects.check()
+    where, project = load_for_planning(folder, env_files)
+    return run_on_cluster(_LivePlan(where, project, access).run(subjects))
+
+
+class _LivePlan:
+    def __init__(self, folder: Folder, project: Project, access: Access) -> None:
+        self.folder, self.project, self.access = folder, project, access
+
+    async def run(self, subjects: Subjects) -> Passes | ChangeSummary:
+        async with open_cluster(self.access) as cluster:
+            if subjects.files:
+                return await self._of_files(cluster, subjects.files)
+            if subjects.all:
+                return await self._summary(cluster, dict.fromkeys(rule.kind for rule in self.project.rules))
+            kind, name = split_target(subjects.names)
+            resource = cluster.find_kind(kind, {rule.kind.versionless for rule in self.project.rules})
+            watched = self._watched_kind(resource)
+            return await (self._of_name(cluster, resource, name) if name else self._summary(cluster, [watched]))
+
+    def _watched_kind(self, resource: ResourceInfo) -> Kind:
+        watched = dict.fromkeys(rule.kind for rule in self.project.rules)
+        for kind in watched:
+            if kind.versionless == resource.kind.versionless:
+                return kind
+        names = ", ".join(sorted(str(kind) for kind in watched))
+        raise UsageError(f"no rule watches {resource.kind}; this project watches {names}")
+
+    async def _of_name(self, cluster: LiveCluster, resource: ResourceInfo, name: str) -> Passes:
+        key = cluster.key(resource, name)
+        live = await cluster.get(self._watched_kind(resource), key)
+        if live is None:
+            raise RuleopError(
+                f"{resource.title} {key.namespace}/{name} does not exist"
+                if key.namespace
+                else f"{resource.title} {name} does not exist"
+            )
+        return await self._planned(cluster, Passes(self.folder, cluster.kinds), [live])
+
+    async def _of_files(self, cluster: LiveCluster, files: Sequence[str]) -> Passes:
+        passes = Passes(self.folder, cluster.kinds)
+        resources = []
+        for document in watched_documents(self.project, read_documents(files, folder=self.folder.name)):
+            resource = await self._of_document(cluster, passes, document)
+            resources += [resource] if resource is not None else []
+        return await self._planned(cluster, passes, resources)
+
+    async def _of_document(self, cluster: LiveCluster, passes: Passes, document: Document) -> dict[str, Any] | None:
+        """The custom resource of a file as it would be once it is applied."""
+        data, kind = document.data, Kind.of(document.data)
+        metadata = data.get("metadata")
+        namespaced = cluster.kinds.info(kind).namespaced
+        if isinstance(metadata, dict) and namespaced and not metadata.get("namespace"):
+            data = {**data, "metadata": {**metadata, "namespace": cluster.namespace}}
+        live = await cluster.get(kind, ObjectKey.of(data)) if isinstance(metadata, dict) else None
+        known = identified(data, [live] if live is not None else [], cluster.kinds)
+        return prepare_document(passes, self.project, document, known)
+
+    async def _planned(self, cluster: LiveCluster, passes: Passes, resources: Sequence[Object]) -> Passes:
+        for each in await cluster.planner(self.project).plan(resources):
+            if each.rule is None:
+                passes.unruled.append(each.key)
+                print_diagnostics(found.mistake(str(each.key), NOT_SELECTED, warning=True))
+            elif each.plan is None:
+                raise RuleopError(f"{each.key}: {each.error}")
+            else:
+                passes.planned.append(Planned(dict(each.resource), each.plan))
+        return passes
+
+    async def _summary(self, cluster: LiveCluster, kinds: Any) -> ChangeSummary:
+        summary = ChangeSummary()
+        async for each in all_passes(cluster.planner(self.project), kinds, self.access.namespace):
+            _add(summary, each, cluster)
+            if summary.resources % PROGRESS == 0 and sys.stderr.isatty():
+                write_to(sys.stderr, f"\r{summary.resources} planned")
+        if summary.resources >= PROGRESS and sys.stderr.isatty():
+            write_to(sys.stderr, "\r\x1b[K")
+        return summary
+
+
+def _add(summary: ChangeSummary, each: LivePass, cluster: LiveCluster) -> None:
+    if each.rule is None:
+        summary.add_unmatched()
+    elif each.plan is None:
+        summary.add_failed(each.key, each.rule.title, each.error)
+    else:
+        summary.add(each.plan, cluster.kinds)

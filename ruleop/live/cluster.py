@@ -1,0 +1,61 @@
+"""A cluster, opened for reading: its kinds, its objects, and what it says about the operator."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ruleop.kinds import Kind, ObjectKey
+from ruleop.live.connection import Connection, connected
+from ruleop.live.kinds import LiveKinds
+from ruleop.live.names import find_kind
+from ruleop.live.operator import Operator, find_operator
+from ruleop.live.planner import LivePlanner
+from ruleop.live.reader import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Collection
+
+    from ruleop.kinds import GroupKind, Object
+    from ruleop.live.access import Access
+    from ruleop.rules import Project
+    from ruleop.schema.table import ResourceInfo
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCluster:
+    access: Access
+    connection: Connection
+    reader: Reader
+    kinds: LiveKinds
+    operator: Operator
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of a custom resource whose namespace is not named."""
+        return self.access.namespace or self.connection.namespace
+
+    def find_kind(self, text: str, preferred: Collection[GroupKind] = ()) -> ResourceInfo:
+        """Raises UnknownKindError."""
+        return find_kind(self.connection.discovery.catalogue, text, preferred).info
+
+    def key(self, resource: ResourceInfo, name: str) -> ObjectKey:
+        namespace = self.namespace if resource.namespaced else ""
+        return ObjectKey(resource.kind.group, resource.kind.kind, namespace, name)
+
+    async def get(self, kind: Kind, key: ObjectKey) -> Object | None:
+        """Raises ApiError."""
+        return await self.reader.get(kind, key)
+
+    def planner(self, project: Project) -> LivePlanner:
+        return LivePlanner(self.reader, self.kinds, self.operator, project)
+
+
+@contextlib.asynccontextmanager
+async def open_cluster(access: Access) -> AsyncIterator[LiveCluster]:
+    """Raises NotConnectedError."""
+    async with connected(access.kubeconfig, access.context) as connection:
+        reader = Reader(connection)
+        operator = await find_operator(reader, access.name, access.operator_namespace)
+        yield LiveCluster(access, connection, reader, LiveKinds(reader, connection.discovery), operator)

@@ -1,0 +1,273 @@
+"""Summarises the plans of many custom resources: how many would change, and which fields, grouped.
+
+Each plan is added and dropped: the summary keeps counts and a few names, not plans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ruleop.messages import shortened
+from ruleop.planning.changes.differences import NOTHING, Difference, flow
+from ruleop.planning.changes.writes import changes, is_mark, verb_of
+from ruleop.planning.model.actions import FinalizerAction
+from ruleop.report.plan_text import Line, Place, Span, Tone, masks_of, sign_of, site_json, with_masked_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ruleop.errors import Site
+    from ruleop.kinds import ObjectKey
+    from ruleop.planning import Action, Plan
+    from ruleop.planning.model.observed import Kinds
+
+MAX_NAMES: Final = 3
+"""How many custom resources are named for one change."""
+
+MAX_GROUPS: Final = 200
+"""How many different changes, and how many different problems, are kept."""
+
+MARKS: Final = "only ruleop's own metadata"
+_TONES: Final = {"+": Tone.ADD, "~": Tone.CHANGE, "-": Tone.REMOVE}
+
+
+class Change(NamedTuple):
+    """One kind of change: what is done to a child, and to which field of it."""
+
+    rule: str
+    child: str
+    sign: str
+    verb: str
+    kind: str
+    path: str = ""  # empty: the whole object
+
+
+class Cause(NamedTuple):
+    """One kind of problem. The messages of several custom resources may differ in names and values."""
+
+    rule: str
+    child: str
+    reason: str
+    site: Site | None = None
+
+
+@dataclass(slots=True)
+class Group:
+    """The custom resources with the same change, or with the same problem."""
+
+    resources: int = 0
+    objects: int = 0
+    names: list[str] = field(default_factory=list)
+    values: set[tuple[str, str]] = field(default_factory=set)  # before and after; two are enough to see that they vary
+    last: str = ""
+    message: str = ""  # of the first
+
+    def add(self, name: str, values: tuple[str, str] | None = None) -> None:
+        self.objects += 1
+        if name != self.last:
+            self.last = name
+            self.resources += 1
+            if len(self.names) < MAX_NAMES:
+                self.names.append(name)
+        if values is not None and len(self.values) < 2:
+            self.values.add(values)
+
+    def titles(self) -> str:
+        more = self.resources - len(self.names)
+        return ", ".join(self.names) + (f" and {more} more" if more else "")
+
+
+@dataclass(slots=True)
+class ChangeSummary:
+    resources: int = 0
+    changed: int = 0
+    status_only: int = 0  # only their status would be written
+    failed: int = 0  # with problems, or without a plan
+    unmatched: int = 0
+    changes: dict[Change, Group] = field(default_factory=dict)
+    problems: dict[Cause, Group] = field(default_factory=dict)
+    more: int = 0  # changes and problems that are not kept
+
+    def add(self, plan: Plan, kinds: Kinds) -> None:
+        plan = with_masked_texts(plan)
+        self.resources += 1
+        name = _title(plan.resource)
+        if plan.actions:
+            self.changed += 1
+            for action in plan.actions:
+                self._add_action(plan, action, kinds, name)
+        elif not plan.quiet:
+            self.status_only += 1
+        if plan.problems:
+            self.failed += 1
+            for problem in plan.problems:
+                cause = Cause(plan.rule, problem.child, problem.reason, problem.site)
+                self._add_problem(cause, problem.message, name)
+
+    def add_failed(self, key: ObjectKey, rule: str, message: str) -> None:
+        """Adds a custom resource that cannot be planned."""
+        self.resources += 1
+        self.failed += 1
+        self._add_problem(Cause(rule, "", "Unplanned"), message, _title(key))
+
+    def add_unmatched(self) -> None:
+        """Adds a custom resource that no rule selects."""
+        self.resources += 1
+        self.unmatched += 1
+
+    def _add_action(self, plan: Plan, action: Action, kinds: Kinds, name: str) -> None:
+        verb, sign = verb_of(action).do, sign_of(action)
+        if isinstance(action, FinalizerAction):
+            self._group(Change(plan.rule, "", sign, verb, action.finalizer)).add(name)
+            return
+        whole = Change(plan.rule, action.child, sign, verb, action.key.kind)
+        found = changes(action, kinds, masks_of(plan))
+        shown = [each for each in found if not is_mark(each, plan.uid)]
+        for each in shown:
+            self._group(whole._replace(path=each.path)).add(name, _values(each))
+        if found and not shown:
+            self._group(whole._replace(path=MARKS)).add(name)
+        elif not found:
+            self._group(whole).add(name)
+
+    def _group(self, change: Change) -> Group:
+        if change not in self.changes and len(self.changes) >= MAX_GROUPS:
+            self.more += 1
+            return Group()
+        return self.changes.setdefault(change, Group())
+
+    def _add_problem(self, cause: Cause, message: str, name: str) -> None:
+        if cause not in self.problems and len(self.problems) >= MAX_GROUPS:
+            self.more += 1
+            return
+        self.problems.setdefault(cause, Group(message=message)).add(name)
+
+    # -- as text -------------------------------------------------------------------------------------------------------
+
+    def lines(self, place: Place = str) -> Iterator[Line]:
+        for rule in dict.fromkeys([*(each.rule for each in self.changes), *(each.rule for each in self.problems)]):
+            yield (Span(rule, Tone.TITLE),)
+            yield from self._changes_of(rule)
+            for cause, group in self.problems.items():
+                if cause.rule == rule:
+                    yield from _problem_lines(cause, group, place)
+            yield ()
+        if self.more:
+            yield (Span(f"and {self.more} more of other kinds", Tone.FAINT),)
+        yield self._total()
+
+    def _changes_of(self, rule: str) -> Iterator[Line]:
+        objects: dict[Change, list[tuple[Change, Group]]] = {}
+        for change, group in self.changes.items():
+            if change.rule == rule:
+                objects.setdefault(change._replace(path=""), []).append((change, group))
+        for whole, fields in objects.items():
+            child = f"  {whole.child}" if whole.child else ""
+            alone = fields[0][1] if len(fields) == 1 and not fields[0][0].path else None
+            count = f"  {_count(alone)}" if alone is not None else ""
+            yield (
+                Span(f"{whole.sign} {whole.verb} ", _TONES[whole.sign]),
+                Span(whole.kind, Tone.TITLE),
+                Span(f"{child}{count}", Tone.FAINT),
+            )
+            for change, group in fields:
+                if change.path:
+                    yield _field_line(change, group)
+
+    def _total(self) -> Line:
+        total = f"{self.changed} of {self.resources} would change"
+        parts = [total, *(f"{count} {text}" for count, text in self._rest() if count)]
+        tone = Tone.BAD if self.failed else Tone.CHANGE if self.changed else Tone.GOOD
+        return (Span(f"{', '.join(parts)}.", tone),)
+
+    def _rest(self) -> Iterable[tuple[int, str]]:
+        return (
+            (self.status_only, "would only get a new status"),
+            (self.failed, "with errors"),
+            (self.unmatched, "not selected by any rule"),
+        )
+
+    # -- for programs --------------------------------------------------------------------------------------------------
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "resources": self.resources,
+            "changed": self.changed,
+            "statusOnly": self.status_only,
+            "failed": self.failed,
+            "unmatched": self.unmatched,
+            "changes": [
+                {
+                    "rule": change.rule,
+                    "child": change.child,
+                    "action": change.verb,
+                    "kind": change.kind,
+                    "field": change.path,
+                    **_counts(group),
+                    "before": _same(group, 0),
+                    "after": _same(group, 1),
+                }
+                for change, group in self.changes.items()
+            ],
+            "problems": [
+                {
+                    "rule": cause.rule,
+                    "child": cause.child,
+                    "reason": cause.reason,
+                    "site": site_json(cause.site),
+                    "message": group.message,
+                    **_counts(group),
+                }
+                for cause, group in self.problems.items()
+            ],
+            "more": self.more,
+        }
+
+
+def _problem_lines(cause: Cause, group: Group, place: Place) -> Iterator[Line]:
+    child = f"{cause.child}: " if cause.child else ""
+    where = f"{place(cause.site)}: " if cause.site is not None else ""
+    yield (Span(f"! {child}", Tone.BAD), Span(f"{where}{group.message}"), Span(f"  {_count(group)}", Tone.FAINT))
+
+
+def _field_line(change: Change, group: Group) -> Line:
+    values: tuple[Span, ...] = ()
+    if len(group.values) == 1:
+        ((before, after),) = group.values
+        values = (
+            (Span(f": {before}", Tone.REMOVE), Span(" -> "), Span(after, Tone.ADD))
+            if before
+            else (
+                Span(": "),
+                Span(f"{after}", Tone.ADD),
+            )
+        )
+    elif group.values:
+        values = (Span(": different values", Tone.FAINT),)
+    return (Span(f"    {change.path}"), *values, Span(f"  {_count(group)}", Tone.FAINT))
+
+
+def _count(group: Group) -> str:
+    return f"in {group.resources}: {group.titles()}"
+
+
+def _counts(group: Group) -> dict[str, Any]:
+    return {"resources": group.resources, "objects": group.objects, "examples": list(group.names)}
+
+
+def _same(group: Group, side: int) -> str | None:
+    """The value before or after the change, if it is the same in all of them."""
+    return next(iter(group.values))[side] if len(group.values) == 1 else None
+
+
+def _values(difference: Difference) -> tuple[str, str]:
+    return _text(difference.before), _text(difference.after)
+
+
+def _text(value: Any) -> str:
+    return "" if value is NOTHING else shortened(flow(value))
+
+
+def _title(key: ObjectKey) -> str:
+    return f"{key.kind} {key.namespace}/{key.name}" if key.namespace else f"{key.kind} {key.name}"

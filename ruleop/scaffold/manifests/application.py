@@ -1,0 +1,246 @@
+"""A new project from the manifests of a running application."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.kinds import Kind
+from ruleop.scaffold.from_sample import check_kind
+from ruleop.scaffold.manifests import secrets
+from ruleop.scaffold.manifests.cleaning import Manifest, clean
+from ruleop.scaffold.manifests.lifting import Lifted, lift, named, usual
+from ruleop.scaffold.manifests.names import ids, longest_name, shared_name
+from ruleop.scaffold.manifests.references import Links, Reference, host_changes, references
+from ruleop.scaffold.manifests.selectors import label_changes
+from ruleop.scaffold.naming import camel, expression, free_id, kebab, pascal
+from ruleop.scaffold.project import NewChild, NewProject, StatusField
+from ruleop.scaffold.trees import TreePath, replaced, value_at, walk, without
+from ruleop.scaffold.yaml_layout import Expr
+from ruleop.schema.table import builtin_resource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ruleop.scaffold.manifests.names import SharedName
+
+_ORDER: Final = (
+    *("ServiceAccount", "Role", "RoleBinding", "Secret", "ConfigMap", "PersistentVolumeClaim", "Service"),
+    *("StatefulSet", "Deployment", "DaemonSet", "ReplicaSet", "Pod", "Job", "CronJob"),
+    *("HorizontalPodAutoscaler", "PodDisruptionBudget", "NetworkPolicy", "Ingress"),
+)
+_READY: Final = {
+    **dict.fromkeys(("Deployment", "StatefulSet", "ReplicaSet"), "readyReplicas"),
+    "DaemonSet": "numberReady",
+}
+_COUNT: Final = {"type": "integer", "format": "int32"}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user named; empty for what follows from the manifests."""
+
+    group: str
+    version: str
+    kind: str
+    folder: str
+    lift: tuple[str, ...] = ()
+
+
+def application_project(objects: Sequence[Mapping[str, Any]], asked: Asked) -> NewProject:
+    """The project whose one custom resource makes the application's objects."""
+    manifests, notes = clean(objects)
+    own = [each for each in manifests if not _is_observed(each)] or manifests
+    shared = shared_name(own, manifests[0].namespace or asked.folder)
+    kind = Kind(asked.group, asked.version, asked.kind or pascal(shared.text))
+    check_kind(kind)
+    return _Application(manifests, shared, kind, notes).project(asked.lift)
+
+
+class _Application:
+    def __init__(self, manifests: list[Manifest], shared: SharedName, kind: Kind, notes: list[str]) -> None:
+        self.kind = kind
+        self.shared = shared
+        self.notes = notes
+        known = [manifest for manifest in manifests if not _is_unused_secret(manifest, manifests)]
+        notes += [
+            f"{each} was left out: no other object refers to it, and its data are not copied."
+            for each in manifests
+            if each not in known
+        ]
+        ranked = sorted(known, key=lambda each: _ORDER.index(each.kind.kind) if each.kind.kind in _ORDER else 99)
+        self.observed = [each for each in ranked if _is_observed(each)]
+        self.children = [each for each in ranked if each not in self.observed]
+        self.ids = ids(ranked, shared)
+        self.known = {(each.kind.kind, each.name): each for each in ranked}
+        self.links = Links()
+        name = kebab(shared.text)
+        self.name = name if name[0].isalpha() else f"x-{name}"
+
+    def project(self, lift_paths: tuple[str, ...]) -> NewProject:
+        autoscaled = self._leave_replicas_to_autoscalers()
+        followed = {str(each): list(references(each.body)) for each in self.children}
+        hosts = {str(each): self._hosts(each) for each in self.children}
+        taken = {
+            name: [*(each.path for each in found if self._target(each)), *hosts[name]]
+            for name, found in followed.items()
+        }
+        candidates = named(self.children, self.shared, lift_paths) if lift_paths else usual(self.children, self.shared)
+        lifted = lift(list(candidates), taken)
+        names = self._secret_names(lifted)
+        labels = label_changes(self.children, self.shared)
+        children = []
+        for manifest in self.children:
+            own = str(manifest)
+            changes = {
+                **hosts[own],
+                **self._namespaces(manifest),
+                **self._references(manifest, followed[own]),
+                **labels[own],
+                **lifted.changes.get(own, {}),
+                ("metadata", "name"): self.shared.template(manifest.name),
+            }
+            children.append(self._child(manifest, changes))
+        sample = {
+            "apiVersion": self.kind.api_version,
+            "kind": self.kind.kind,
+            "metadata": {"name": self.name},
+            "spec": lifted.spec,
+        }
+        schema = lifted.schema()
+        return NewProject(
+            kind=self.kind,
+            samples=(sample,),
+            fields={"spec": schema if schema.get("required") else {**schema, "default": {}}},
+            required=("spec",) if schema.get("required") else (),
+            children=tuple(children),
+            longest_name=max(len(self.name), longest_name(self.children, self.shared)),
+            observe={self.ids[str(each)]: _observe(names[str(each)]) for each in self.observed},
+            status=self._status(),
+            existing=tuple(secrets.placeholder(each) for each in self.observed),
+            notes=tuple(dict.fromkeys([*self.notes, *autoscaled, *lifted.notes, *self._secret_notes(names)])),
+            lifted=tuple(lifted.shown),
+        )
+
+    def _leave_replicas_to_autoscalers(self) -> list[str]:
+        notes = []
+        for number, manifest in enumerate(self.children):
+            for scaler in self.children:
+                target = value_at(scaler.body, ("spec", "scaleTargetRef")) or {}
+                same = (target.get("kind"), target.get("name")) == (manifest.kind.kind, manifest.name)
+                if same and value_at(manifest.body, ("spec", "replicas")) is not None:
+                    body = without(manifest.body, ("spec", "replicas"))
+                    self.children[number] = Manifest(manifest.kind, manifest.name, manifest.namespace, body)
+                    notes.append(f"{manifest} has no replicas: {scaler} decides them.")
+        return notes
+
+    # -- what follows the new names ----------------------------------------------------------------------------------
+
+    def _target(self, reference: Reference) -> Manifest | None:
+        return self.known.get((reference.kind, reference.name))
+
+    def _references(self, manifest: Manifest, found: list[Reference]) -> dict[TreePath, Any]:
+        changes: dict[TreePath, Any] = {}
+        own = self.ids[str(manifest)]
+        for reference in found:
+            target = self._target(reference)
+            if target is None:
+                self._note_other(manifest, reference, changes)
+                continue
+            there = self.ids[str(target)]
+            if not _is_optional(target) and self.links.add(own, there):
+                changes[reference.path] = Expr(f"{there}.metadata.name")
+            else:
+                changes[reference.path] = self.shared.template(reference.name)
+        return changes
+
+    def _note_other(self, manifest: Manifest, reference: Reference, changes: dict[TreePath, Any]) -> None:
+        """A reference to an object that is not among the manifests: an application's own is renamed with it."""
+        what = f"{manifest} refers to {reference.kind}/{reference.name}, which is not among the manifests"
+        if self.shared.has(reference.name):
+            changes[reference.path] = self.shared.template(reference.name)
+            new = self.shared.rendered(reference.name, "NAME")
+            self.notes.append(f"{what}: it has to exist as {new}, where NAME is that of the {self.kind.kind}.")
+        elif (reference.kind, reference.name) != ("ServiceAccount", "default"):
+            self.notes.append(f"{what}: it has to exist under this name.")
+
+    def _hosts(self, manifest: Manifest) -> dict[TreePath, Any]:
+        services = [name for kind, name in self.known if kind in ("Service", "StatefulSet")]
+        return dict(host_changes(manifest.body, services, self.shared, manifest.namespace))
+
+    def _namespaces(self, manifest: Manifest) -> dict[TreePath, Any]:
+        """Fields that name the namespace of the application, such as the subjects of a RoleBinding."""
+        return {
+            path: Expr("metadata.namespace")
+            for path, value in walk(manifest.body)
+            if path[-1:] == ("namespace",) and value == manifest.namespace
+        }
+
+    # -- the parts of the project ------------------------------------------------------------------------------------
+
+    def _child(self, manifest: Manifest, changes: dict[TreePath, Any]) -> NewChild:
+        is_secret = manifest.kind.kind == "Secret"
+        body = secrets.generated(manifest) if is_secret else manifest.body
+        metadata = value_at(body, ("metadata",))
+        template = replaced({**body, "metadata": {"name": manifest.name, **metadata}}, changes)
+        return NewChild(self.ids[str(manifest)], template, create_only=is_secret, optional=_is_optional(manifest))
+
+    def _secret_names(self, lifted: Lifted) -> dict[str, str]:
+        """The expressions for the names of Secrets that users make."""
+        found = {}
+        for manifest in self.observed:
+            rest = self.shared.rest(manifest.name)
+            last = camel(rest, "secret") if not rest.endswith("secret") else camel(rest)
+            schema = {"type": "string", "minLength": 1, "maxLength": 253}
+            name = lifted.add((last,), manifest.name, schema, required=True)
+            found[str(manifest)] = expression("spec", *name)
+            lifted.shown.append((expression("spec", *name), f"{manifest}:metadata.name"))
+        return found
+
+    def _secret_notes(self, names: Mapping[str, str]) -> list[str]:
+        notes = [
+            f"{each} was not copied: each {self.kind.kind} gets new random passwords, once."
+            for each in self.children
+            if each.kind.kind == "Secret"
+        ]
+        notes += [
+            f"{each} was not copied: users make such a Secret, and {names[str(each)]} has its name. "
+            f"existing/{each.name}.yaml is a placeholder."
+            for each in self.observed
+        ]
+        return notes
+
+    def _status(self) -> dict[str, StatusField]:
+        found: dict[str, StatusField] = {}
+        for manifest in self.children:
+            counted = _READY.get(manifest.kind.kind)
+            if counted:
+                rest = self.shared.rest(manifest.name)
+                name = free_id(camel(rest, "readyReplicas") if rest else "readyReplicas", found)
+                code = f"{self.ids[str(manifest)]}.status.{counted} | default(0)"
+                found[name] = StatusField(code, _COUNT)
+        return found
+
+
+def _is_optional(manifest: Manifest) -> bool:
+    """Whether a cluster may lack the kind: it is not built in."""
+    return builtin_resource(manifest.kind) is None
+
+
+def _is_observed(manifest: Manifest) -> bool:
+    """Whether it is a Secret that users make."""
+    return manifest.kind.kind == "Secret" and not secrets.is_generated(manifest)
+
+
+def _is_unused_secret(manifest: Manifest, manifests: Sequence[Manifest]) -> bool:
+    """Whether a Secret of the application is one that users make, for which nothing of the application asks."""
+    return _is_observed(manifest) and not any(
+        (each.kind, each.name) == ("Secret", manifest.name)
+        for other in manifests
+        if other is not manifest
+        for each in references(other.body)
+    )
+
+
+def _observe(name: str) -> dict[str, Any]:
+    return {"version": "v1", "kind": "Secret", "name": Expr(name)}

@@ -1,0 +1,292 @@
+"""Fields of manifests that move into the spec of the custom resource: named by the user, or what usually varies.
+
+A lifted field keeps its value as the default of the new field, except host names, which two custom resources cannot
+share, and passwords in plain text, which are not copied.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.merge.path import PathError, Selector, parse_path, scalar_text
+from ruleop.scaffold.errors import ScaffoldError
+from ruleop.scaffold.inference import INT_OR_STRING, infer
+from ruleop.scaffold.manifests.names import group as group_of
+from ruleop.scaffold.naming import camel, expression, free, words
+from ruleop.scaffold.trees import value_at, walk
+from ruleop.scaffold.yaml_layout import Expr
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from ruleop.merge.path import Path
+    from ruleop.scaffold.manifests.cleaning import Manifest
+    from ruleop.scaffold.manifests.names import SharedName
+    from ruleop.scaffold.trees import TreePath
+    from ruleop.schema.openapi import Schema
+
+_PASSWORD_IN_URL: Final = re.compile(r"://[^:/@\s]+:[^@/\s$]+@")
+_PASSWORDS: Final = ("password", "passwd", "passphrase", "pass", "pwd")
+PLACEHOLDER: Final = "change-me"
+_REPLICATED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"})
+_SHARED: Final = frozenset({"image", "host"})
+"""Fields of which equal values are one field: two containers of one image, the rule and the certificate of a host."""
+
+
+def is_password(name: str) -> bool:
+    """Whether a value of this name is a password: `MYSQL_PASSWORD`, `root-password`, but not `PASSWORD_FILE`."""
+    last = next(reversed(words(name)), "")
+    return last in _PASSWORDS or last.endswith("password")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A field of a manifest, and where it would go in the spec."""
+
+    manifest: Manifest
+    path: TreePath
+    field: tuple[str, ...]
+    required: bool = False
+
+    @property
+    def value(self) -> Any:
+        return value_at(self.manifest.body, self.path)
+
+
+@dataclass(slots=True)
+class Lifted:
+    """The spec that the lifted fields make, and the expressions that take their place."""
+
+    spec: dict[str, Any] = field(default_factory=dict)  # of the sample
+    properties: dict[str, Any] = field(default_factory=dict)  # the schema's, nested as the spec is
+    required: set[tuple[str, ...]] = field(default_factory=set)
+    changes: dict[str, dict[TreePath, Any]] = field(default_factory=dict)
+    shown: list[tuple[str, str]] = field(default_factory=list)  # the field, and what it came from
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, name: tuple[str, ...], value: Any, schema: Schema, *, required: bool) -> tuple[str, ...]:
+        """Adds a field to the spec, under a name that is free."""
+        spec, properties = self.spec, self.properties
+        *groups, last = name
+        path: list[str] = []
+        for group in groups:
+            inner = f"{group}Values" if isinstance(properties.get(group), _Leaf) else group
+            spec, properties = spec.setdefault(inner, {}), properties.setdefault(inner, {})
+            path.append(inner)
+        last = free(last, spec)
+        spec[last], properties[last] = value, _Leaf(schema)
+        full = (*path, last)
+        if required:
+            self.required.add(full)
+        return full
+
+    def schema(self, properties: Mapping[str, Any] | None = None, path: tuple[str, ...] = ()) -> Schema:
+        """The schema of the spec."""
+        declared: dict[str, Any] = {}
+        required = []
+        for name, inner in (self.properties if properties is None else properties).items():
+            full = (*path, name)
+            if isinstance(inner, _Leaf):
+                schema = inner.schema
+                default = None if full in self.required else value_at(self.spec, full)
+            else:
+                schema = self.schema(inner, full)
+                default = None if schema.get("required") else {}
+            declared[name] = schema if default is None else {**schema, "default": default}
+            if default is None:
+                required.append(name)
+        return {"type": "object", **({"required": required} if required else {}), "properties": declared}
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    schema: Schema
+
+
+def lift(candidates: Sequence[Candidate], taken: Mapping[str, Collection[TreePath]]) -> Lifted:
+    """Lifts the candidates, except where the value names another object (`taken`, by manifest)."""
+    lifted = Lifted()
+    shared: dict[tuple[str, Any], tuple[str, ...]] = {}
+    for candidate in candidates:
+        manifest, path, value = candidate.manifest, candidate.path, candidate.value
+        if any(each[: len(path)] == path for each in taken.get(str(manifest), ())):
+            continue
+        key = (candidate.field[-1], value if isinstance(value, str) else None)
+        name = shared.get(key) if key[0] in _SHARED else None
+        if name is None:
+            name = _added(lifted, candidate, value)
+            if key[0] in _SHARED and key[1] is not None:
+                shared[key] = name
+        else:
+            lifted.shown.append((expression("spec", *name), _place(manifest, path)))
+        lifted.changes.setdefault(str(manifest), {})[path] = Expr(expression("spec", *name))
+    return lifted
+
+
+def _added(lifted: Lifted, candidate: Candidate, value: Any) -> tuple[str, ...]:
+    place, required = _place(candidate.manifest, candidate.path), candidate.required
+    if isinstance(value, str) and (is_password(candidate.field[-1]) or _PASSWORD_IN_URL.search(value)):
+        lifted.notes.append(f"A password in plain text was not copied: {place}. Better refer to a Secret.")
+        value, required = PLACEHOLDER, True
+    schema = INT_OR_STRING if candidate.field[-1] == "storage" else infer([value], candidate.field[-1], defaults=False)
+    name = lifted.add(candidate.field, value, schema, required=required)
+    lifted.shown.append((expression("spec", *name), place))
+    return name
+
+
+def _place(manifest: Manifest, path: TreePath) -> str:
+    """The field of the manifest, as a path: items of lists by their names."""
+    text, value = "", manifest.body
+    for part in path:
+        value = value[part]  # type: ignore[index]
+        if isinstance(part, int):
+            name = value.get("name") if isinstance(value, dict) else None
+            text += f"[name={name}]" if isinstance(name, str) else f"[{part}]"
+        else:
+            text += f".{part}" if re.fullmatch(r"[\w-]+", part) else f"[{part!r}]"
+    return f"{manifest}:{text.lstrip('.')}"
+
+
+# -- what usually varies ---------------------------------------------------------------------------------------------
+
+
+def usual(manifests: Sequence[Manifest], shared: SharedName) -> Iterator[Candidate]:
+    """The fields that vary from one installation to another."""
+    scaled = {
+        (value.get("kind"), value.get("name"))
+        for manifest in manifests
+        for path, value in walk(manifest.body)
+        if path[-1:] == ("scaleTargetRef",) and isinstance(value, dict)
+    }
+    # The fields of the main objects come first.
+    for manifest in sorted(manifests, key=lambda each: bool(group_of(each, shared))):
+        group = group_of(manifest, shared)
+        body, kind = manifest.body, manifest.kind.kind
+        if kind in _REPLICATED and (kind, manifest.name) not in scaled:
+            yield from _field(manifest, ("spec", "replicas"), (*group, "replicas"))
+        for path, value in walk(body):
+            if isinstance(value, dict) and isinstance(value.get("containers"), list):
+                yield from _of_pod(manifest, path, group)
+        yield from _of_storage(manifest, group)
+        yield from _of_kind(manifest, group)
+
+
+def _field(manifest: Manifest, path: TreePath, name: tuple[str, ...], *, required: bool = False) -> Iterator[Candidate]:
+    if value_at(manifest.body, path) not in (None, "", {}, []):
+        yield Candidate(manifest, path, name, required)
+
+
+def _of_pod(manifest: Manifest, pod: TreePath, group: tuple[str, ...]) -> Iterator[Candidate]:
+    for kind in ("containers", "initContainers"):
+        for index, container in enumerate(value_at(manifest.body, (*pod, kind)) or ()):
+            if not isinstance(container, dict):
+                continue
+            path = (*pod, kind, index)
+            inside = group if kind == "containers" and index == 0 else (*group, camel(str(container.get("name"))))
+            yield from _field(manifest, (*path, "image"), (*inside, "image"))
+            yield from _field(manifest, (*path, "resources"), (*inside, "resources"))
+            for number, variable in enumerate(container.get("env") or ()):
+                if isinstance(variable, dict) and isinstance(variable.get("value"), str):
+                    name = (*inside, "env", camel(str(variable.get("name"))))
+                    yield from _field(manifest, (*path, "env", number, "value"), name)
+
+
+def _of_storage(manifest: Manifest, group: tuple[str, ...]) -> Iterator[Candidate]:
+    claims: list[tuple[TreePath, tuple[str, ...]]] = []
+    if manifest.kind.kind == "PersistentVolumeClaim":
+        claims.append((("spec",), group))
+    templates = value_at(manifest.body, ("spec", "volumeClaimTemplates")) or []
+    for index, template in enumerate(templates):
+        name = camel(str(value_at(template, ("metadata", "name"))))
+        inside = (*group, name) if len(templates) > 1 else group
+        claims.append((("spec", "volumeClaimTemplates", index, "spec"), inside))
+    for path, inside in claims:
+        yield from _field(manifest, (*path, "resources", "requests", "storage"), (*inside, "storage"))
+        yield from _field(manifest, (*path, "storageClassName"), (*inside, "storageClass"))
+
+
+def _of_kind(manifest: Manifest, group: tuple[str, ...]) -> Iterator[Candidate]:
+    body = manifest.body
+    match manifest.kind.kind:
+        case "CronJob":
+            yield from _field(manifest, ("spec", "schedule"), (*group, "schedule"))
+        case "HorizontalPodAutoscaler":
+            for name in ("minReplicas", "maxReplicas"):
+                yield from _field(manifest, ("spec", name), (*group, name))
+        case "Ingress":
+            yield from _field(manifest, ("spec", "ingressClassName"), (*group, "ingressClass"))
+            for path, _ in walk(body):
+                if path[-1:] == ("host",) or path[-2:-1] == ("hosts",):
+                    yield from _field(manifest, path, (*group, "host"), required=True)
+
+
+# -- named by the user -----------------------------------------------------------------------------------------------
+
+
+def named(manifests: Sequence[Manifest], shared: SharedName, texts: Sequence[str]) -> Iterator[Candidate]:
+    """The fields that `--lift` names: `PATH`, `KIND/NAME:PATH`, each also with `=FIELD` for the name in the spec."""
+    for text in texts:
+        place, _, target = _split(text)
+        owner, colon, path_text = place.partition(":")
+        if not colon or "[" in owner:
+            owner, path_text = "", place
+        try:
+            path = parse_path(path_text)
+        except PathError as error:
+            raise ScaffoldError(f"--lift {text}: {error}") from None
+        found = [
+            (manifest, concrete)
+            for manifest in manifests
+            if owner in ("", str(manifest))
+            for concrete in _matches(manifest.body, path)
+        ]
+        if not found:
+            where = f" in {owner}" if owner else ""
+            raise ScaffoldError(f"--lift {text}: no manifest has this field{where}")
+        for manifest, concrete in found:
+            if concrete[0] in ("apiVersion", "kind", "metadata"):
+                raise ScaffoldError(f"--lift {text}: names and kinds follow the custom resource, and are not lifted")
+            name = tuple(target.split(".")) if target else (*group_of(manifest, shared), _field_name(path))
+            yield Candidate(manifest, concrete, name)
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """The place and the field: the `=` outside of brackets separates them."""
+    depth = 0
+    for index, sign in enumerate(text):
+        depth += (sign == "[") - (sign == "]")
+        if sign == "=" and not depth:
+            return text[:index], "=", text[index + 1 :]
+    return text, "", ""
+
+
+def _field_name(path: Path) -> str:
+    *_, last = names = [each for each in path.segments if isinstance(each, str)]
+    selectors = [each for each in path.segments if isinstance(each, Selector)]
+    if last == "value" and selectors:
+        return camel(selectors[-1].pairs[0][1])
+    return camel(names[-1])
+
+
+def _matches(body: Mapping[str, Any], path: Path) -> Iterator[TreePath]:
+    open_paths: list[tuple[TreePath, Any]] = [((), body)]
+    for segment in path.segments:
+        following: list[tuple[TreePath, Any]] = []
+        for concrete, value in open_paths:
+            if isinstance(segment, str):
+                if isinstance(value, dict) and segment in value:
+                    following.append(((*concrete, segment), value[segment]))
+            elif isinstance(value, list):
+                following += [
+                    ((*concrete, index), item) for index, item in enumerate(value) if _is_selected(item, segment)
+                ]
+        open_paths = following
+    yield from (concrete for concrete, _ in open_paths)
+
+
+def _is_selected(item: Any, selector: Selector) -> bool:
+    return isinstance(item, dict) and all(
+        key in item and scalar_text(item[key]) == text for key, text in selector.pairs
+    )

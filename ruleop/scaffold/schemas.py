@@ -1,0 +1,26 @@
+"""Files with JSON Schemas for editors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+from ruleop.printable import printable_json
+
+if TYPE_CHECKING:
+    from ruleop.kinds import JSON
+
+WATCHES: Final = "watches.schema.json"
+TESTS: Final = "tests.schema.json"
+
+
+def schema_text(schema: dict[str, JSON]) -> str:
+    """The file of a schema: the same bytes each time."""
+    document = orjson.dumps(schema, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return printable_json(document.decode())
+
+
+def schema_comment(path: str) -> str:
+    """The comment by which editors with the YAML language server find the schema of a file."""
+    return f"# yaml-language-server: $schema={path}"

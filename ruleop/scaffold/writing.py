@@ -1,0 +1,35 @@
+"""Writes the files of a new project. Nothing is overwritten: if one file exists, none is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ruleop.errors import RuleopError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+class ExistsError(RuleopError):
+    """Files of the new project exist, or their folder cannot be used."""
+
+
+def write_files(root: Path, files: Mapping[str, str]) -> None:
+    """Writes all files, or none."""
+    if root.exists() and not root.is_dir():
+        raise ExistsError(f"{root} is a file: name a folder")
+    existing = [path for path in files if (root / path).exists() or (root / path).is_symlink()]
+    if existing:
+        more = f" and {len(existing) - 1} more" if len(existing) > 1 else ""
+        raise ExistsError(
+            f"{(root / existing[0]).as_posix()} exists{more}: nothing was written; move it away, or name another folder"
+        )
+    try:
+        for path, text in files.items():
+            file = root / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("x", encoding="utf-8", newline="\n") as stream:
+                stream.write(text)
+    except OSError as error:
+        raise ExistsError(f"{error.filename}: cannot be written: {error.strerror}") from None

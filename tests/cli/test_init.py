@@ -1,0 +1,177 @@
+"""`ruleop init`: what it writes, prints and refuses, and that other commands take what it made."""
+
+from __future__ import annotations
+
+import pytest
+
+SAMPLE = """\
+apiVersion: cms.example.com/v1
+kind: Blog
+metadata: {name: news}
+spec: {image: "wordpress:6.8", replicas: 2, port: 80}
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_new_project_passes_check_and_can_be_planned(here, ruleop):
+    ran = ruleop("init", "app")
+    assert (ran.status, ran.err) == (0, "")
+    assert "By default, because not named: --group, --version, --kind." in ran.out
+    assert ruleop("check", "-C", "app").out == "No errors in 1 rule, 2 children, 2 templates, 1 CRD.\n"
+    assert ruleop("test", "-C", "app").out.startswith("1 passed")
+    assert ruleop("plan", "-C", "app", "-f", "app/examples/app-sample.yaml").out.endswith("\n2 to create.\n")
+
+
+def test_the_kind_is_named_by_flags(here, ruleop):
+    ran = ruleop("init", "x", "--group", "cms.example.com", "--version", "v2", "--kind", "Blog")
+    assert ran.out.startswith("Blog in cms.example.com/v2\n")
+    assert "By default" not in ran.out
+    assert (here / "x/crds/blogs.cms.example.com.yaml").exists()
+
+
+def test_the_kind_and_its_schema_come_from_a_sample(here, ruleop):
+    (here / "blog.yaml").write_text(SAMPLE)
+    ran = ruleop("init", ".", "--from-sample", "blog.yaml")
+    assert (ran.status, ran.err) == (0, "")
+    assert ruleop("check").out == "No errors in 1 rule, 2 children, 2 templates, 1 CRD.\n"
+    edited = (here / "examples/news.yaml").read_text().replace("port: 80", "prot: 80")
+    assert "is not in Blog's schema" in ruleop("plan", "-f", "-", stdin=edited).err
+
+
+def test_an_existing_file_is_a_refusal_with_its_name_and_nothing_is_written(here, ruleop):
+    (here / "app/crds").mkdir(parents=True)
+    (here / "app/crds/apps.example.com.yaml").write_text("mine")
+    ran = ruleop("init", "app")
+    assert ran.status == 2
+    assert ran.err == (
+        "ruleop: app/crds/apps.example.com.yaml exists: nothing was written; move it away, or name another folder\n"
+    )
+    assert [path.name for path in (here / "app").rglob("*") if path.is_file()] == ["apps.example.com.yaml"]
+    assert (here / "app/crds/apps.example.com.yaml").read_text() == "mine"
+
+
+def test_a_second_init_names_one_of_the_files(here, ruleop):
+    ruleop("init", "app")
+    assert "app/watches.yaml exists and 9 more: nothing was written" in ruleop("init", "app").err
+
+
+def test_other_files_of_the_folder_stay(here, ruleop):
+    (here / "notes.txt").write_text("mine")
+    assert ruleop("init", ".").status == 0
+    assert (here / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("init",), "DIR is missing"),
+        (("init", "file"), "file is a file: name a folder"),
+        (("init", "x", "--kind", "blog"), '"blog" is not a kind: use letters and digits, the first in upper case'),
+        (("init", "x", "--group", "blog"), '"blog" is not a group of custom resources: use a domain name'),
+        (("init", "x", "--version", "1"), '"1" is not a version'),
+        (("init", "x", "--from-sample", "none.yaml"), "none.yaml: no such file"),
+        (("init", "x", "--from-sample", "blog.yaml", "--kind", "Y"), "--from-sample has the kind: leave out --group"),
+        (("init", "x", "--from-sample", "blog.yaml", "--from-manifests", "blog.yaml"), "--from-sample has the kind"),
+        (("init", "x", "--lift", "spec.replicas"), "--lift names fields of manifests: use it with --from-manifests"),
+    ],
+)
+def test_wrong_usage_is_named(here, ruleop, arguments, message):
+    (here / "file").write_text("")
+    (here / "blog.yaml").write_text(SAMPLE)
+    ran = ruleop(*arguments)
+    assert ran.status == 2
+    assert message in ran.err
+    assert not (here / "x").exists()
+
+
+PLACEHOLDER = "existing/mail.yaml is a placeholder."
+MANIFESTS = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: news}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: news}}
+  template:
+    metadata: {labels: {app: news}}
+    spec: {containers: [{name: web, image: "nginx:1.29", envFrom: [{secretRef: {name: mail}}]}]}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: mail}, stringData: {user: joe, password: hunter2}}
+---
+{apiVersion: v1, kind: Event, metadata: {name: news.1}}
+"""
+
+
+def test_manifests_become_templates_and_the_output_lists_each_object(here, ruleop):
+    (here / "k8s").mkdir()
+    (here / "k8s/news.yaml").write_text(MANIFESTS)
+    ran = ruleop("init", "op", "--from-manifests", "k8s", "--group", "cms.example.com", "--version", "v1")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.splitlines() == [
+        "News in cms.example.com/v1",
+        "  deployment  Deployment  templates/news/deployment.yaml.j2",
+        "",
+        "In the spec",
+        "  spec.replicas    Deployment/news:spec.replicas",
+        "  spec.image       Deployment/news:spec.template.spec.containers[name=web].image",
+        "  spec.mailSecret  Secret/mail:metadata.name",
+        "",
+        "- Event/news.1 was left out: made by controllers.",
+        f"- Secret/mail was not copied: users make such a Secret, and spec.mailSecret has its name. {PLACEHOLDER}",
+        "",
+        "10 files in op. Try:",
+        "  cd op",
+        "  ruleop check",
+        "  ruleop test",
+        "  ruleop dev --apply existing/ --apply examples/",
+    ]
+    assert ruleop("check", "-C", "op").out == "No errors in 1 rule, 1 child, 1 template, 1 CRD.\n"
+    planned = ruleop("plan", "-C", "op", "-f", "op/examples/news.yaml", "--with", "op/existing/mail.yaml")
+    assert planned.out.endswith("\n1 to create.\n")
+
+
+def test_lifted_fields_are_named(here, ruleop):
+    (here / "news.yaml").write_text(MANIFESTS)
+    ran = ruleop("init", "op", "--from-manifests", "news.yaml", "--kind", "Blog", "--lift", "spec.replicas=size")
+    assert "  spec.size        Deployment/news:spec.replicas\n" in ran.out
+    assert "spec.image" not in ran.out
+    assert (here / "op/crds/blogs.example.com.yaml").exists()
+
+
+def test_lines_of_manifests_are_not_quoted_in_errors(here, ruleop):
+    (here / "news.yaml").write_text("apiVersion: v1\nkind: Secret\nstringData: {password: hunter2, a\n")
+    ran = ruleop("init", "op", "--from-manifests", "news.yaml")
+    assert ran.status == 2
+    assert "hunter2" not in ran.err
+
+
+def test_the_files_of_a_new_project_are_the_same_each_time(here, ruleop):
+    for folder in ("a", "b"):
+        ruleop("init", folder)
+    files = [path.relative_to(here / "a") for path in (here / "a").rglob("*") if path.is_file()]
+    assert len(files) == 10
+    assert all((here / "a" / path).read_bytes() == (here / "b" / path).read_bytes() for path in files)
+
+
+@pytest.mark.slow
+def test_a_new_project_becomes_ready_under_dev(here, process, ruleop):
+    ruleop("init", "app")
+    dev = process("dev", "-C", "app", "--apply", "app/examples/", "--once")
+    out, err = dev.communicate(timeout=60)
+    assert dev.returncode == 0, err
+    assert "App default/app-sample    ready" in out
+
+
+@pytest.mark.slow
+def test_a_project_from_manifests_becomes_ready_under_dev(here, process, ruleop):
+    (here / "news.yaml").write_text(MANIFESTS)
+    ruleop("init", "op", "--from-manifests", "news.yaml")
+    dev = process("dev", "-C", "op", "--apply", "op/existing/", "--apply", "op/examples/", "--once")
+    out, err = dev.communicate(timeout=60)
+    assert dev.returncode == 0, err
+    assert "Deployment news  ready: 2 of 2 pods" in out

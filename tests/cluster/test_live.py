@@ -1,0 +1,130 @@
+"""`ruleop explain` and `ruleop plan --live` on the real API server: what they read, and that they write nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cluster.example_projects import LiveExample
+from tests.cluster.pod import Pod
+from tests.cluster.test_example_app import APP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from controlplane.cluster import ControlPlane
+    from controlplane.fixtures import Kubectl
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kind(control_plane: ControlPlane) -> Iterator[None]:
+    control_plane.define(APP.crd)
+    yield
+    control_plane.kubectl("delete", f"--filename={APP.crd}", "--wait=true")
+
+
+@pytest.fixture
+def stopped(control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl) -> Iterator[LiveExample]:
+    """A CR whose children an operator has made, which then stopped."""
+    with Pod(control_plane, APP.project, APP.permissions, tmp_path / "operator" / "log") as operator:
+        found = LiveExample(APP, operator, namespace, kubectl)
+        found.apply()
+        found.wait_until_settled()
+        assert operator.terminate() == 0
+        yield found
+
+
+def ruleop(live_example: LiveExample, kubeconfig: Path, *arguments: str) -> tuple[int, str, str]:
+    """The exit status and the output of a command in the folder of the project."""
+    operator = live_example.operator
+    command = [sys.executable, "-m", "ruleop", *arguments, "--kubeconfig", str(kubeconfig)]
+    command += ["-n", live_example.namespace]
+    environment = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment, cwd=operator.project, check=False, timeout=120
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def lines_below(out: str, title: str) -> list[str]:
+    lines = out.splitlines()
+    start = lines.index(title) + 1
+    return lines[start : [*lines, ""].index("", start)]
+
+
+@pytest.mark.real_server("RBAC refuses")
+def test_a_field_edited_by_hand_is_explained_and_planned_without_a_write(
+    stopped: LiveExample, control_plane: ControlPlane
+) -> None:
+    admin, operator = control_plane.kubeconfig(), stopped.operator
+    assert ruleop(stopped, admin, "plan", "--live", "--all") == (0, "0 of 1 would change.\n", "")
+    stopped.admin.merge(stopped.path_of("deployments", "web-app"), {"spec": {"replicas": 5}}, "kubectl-edit")
+    mark = control_plane.audit_log.mark()
+
+    status, out, err = ruleop(stopped, admin, "explain", "app/web")
+    assert (status, err) == (0, "")
+    assert out.startswith(f"App {stopped.namespace}/web")
+    (head, edited) = lines_below(out, "Fields")
+    assert head.startswith("  Deployment/web-app ")
+    assert edited.startswith("      spec.replicas  kubectl-edit (Update), ")
+    assert lines_below(out, "Next reconcile")[:2] == ["  ~ patch Deployment/web-app", "        spec.replicas: 5 -> 2"]
+    assert any("Synced" in line for line in lines_below(out, "Events"))
+
+    status, out, _ = ruleop(stopped, admin, "plan", "--live", "apps.myapp.k8s.io", "-o", "json")
+    assert status == 0
+    (change,) = json.loads(out)["changes"]
+    assert (change["field"], change["before"], change["after"]) == ("spec.replicas", "5", "2")
+
+    # The same by the operator's own permissions, which are all that it needs.
+    status, out, _ = ruleop(
+        stopped, operator.kubeconfig, "explain", "apps/web", "-o", "json", "--operator-namespace", operator.home
+    )
+    document = json.loads(out)
+    assert status == 0
+    assert document["notes"] == ["not permitted to list: events"]
+    assert [each["path"] for each in document["objects"][0]["fields"] if each["changed"]] == ["spec.replicas"]
+
+    assert operator.requests(mark) != [], "the audit log has the reads of the operator's user"
+    writes = [
+        each
+        for each in control_plane.audit(mark=mark, namespace=stopped.namespace)
+        if each["verb"] in {"create", "update", "patch", "delete", "deletecollection"}
+        and "ruleop" in each.get("userAgent", "")
+    ]
+    assert operator.writes(mark) == []
+    assert writes == []
+
+
+def test_a_changed_rule_is_planned_before_the_operator_has_it(
+    stopped: LiveExample, control_plane: ControlPlane
+) -> None:
+    template = stopped.operator.project / "templates/app/deployment.yaml.j2"
+    template.write_text(template.read_text().replace("image:", "imagePullPolicy: Always\n          image:"))
+    status, out, err = ruleop(stopped, control_plane.kubeconfig(), "plan", "--live", "--all")
+    assert (status, err) == (0, "")
+    assert out == (
+        "App.myapp.k8s.io\n"
+        "~ patch Deployment  deployment\n"
+        "    spec.template.spec.containers[name=web-app].imagePullPolicy: IfNotPresent -> Always"
+        f"  in 1: App {stopped.namespace}/web\n"
+        "\n"
+        "1 of 1 would change.\n"
+    )
+
+
+def test_without_rules_the_children_are_found_by_their_labels(
+    stopped: LiveExample, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    stopped.operator.project = tmp_path / "empty"
+    status, out, _ = ruleop(stopped, control_plane.kubeconfig(), "explain", "app/web", "--name", "none")
+    assert status == 0
+    assert "─ Deployment web-app" in out
+    assert "─ Service web-service" in out
+    assert "no watches.yaml in this folder" in out

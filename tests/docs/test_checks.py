@@ -1,0 +1,95 @@
+"""docs/checks.md has a section for each check, with a wrong and a right example that are run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ruleop.checking import check_project
+from ruleop.checking.permissions import Grants
+from ruleop.offline.documents import documents_in
+from ruleop.rules import ProjectErrors, load_with_sources
+from ruleop.rules.check_ids import CHECKS
+from tests.definitions import definition
+from tests.docs.examples import Example, examples
+from tests.docs.messages import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGE = ROOT / "docs" / "checks.md"
+EXAMPLES = examples(PAGE)
+
+TEXT = "{type: string}"
+SPEC = (
+    "{type: object, required: [page], properties: {"
+    f"page: {TEXT}, theme: {TEXT}, image: {TEXT}, account: {TEXT}, "
+    "replicas: {type: integer, default: 1}, size: {type: string, enum: [small, large]}, "
+    "admins: {type: array, default: [], items: {type: string}}}}"
+)
+CONDITION = ", ".join(f"{name}: {TEXT}" for name in ("type", "status", "reason", "message", "lastTransitionTime"))
+STATUS = (
+    "{type: object, properties: {ready: {type: integer}, observedGeneration: {type: integer}, conditions: {type: array, "
+    f"items: {{type: object, properties: {{{CONDITION}, observedGeneration: {{type: integer}}}}}}}}}}}}"
+)
+WATCHES = """\
+- group: example.com
+  version: v1
+  kind: Site
+  children:
+    web: {template: web.yaml.j2}
+"""
+WEB = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: "{{ metadata.name }}"}
+spec:
+  replicas: {{ spec.replicas }}
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: "nginx:1.29"}]
+"""
+
+
+def found(example: Example, root: Path) -> set[str]:
+    """The ids of the findings of the project with the files of an example."""
+    files = {
+        "watches.yaml": WATCHES,
+        "crds/sites.yaml": definition("Site", spec=SPEC, status=STATUS, requires_spec=True),
+        **example.files,
+    }
+    if "web.yaml.j2" in files["watches.yaml"]:
+        files.setdefault("templates/web.yaml.j2", WEB)
+    roles = documents_in(files["rbac.yaml"], "rbac.yaml")[0] if "rbac.yaml" in files else None
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8")
+    try:
+        loaded = load_with_sources(root, environ={})
+    except ProjectErrors as errors:
+        return {finding.id for finding in errors.findings}
+    grants = Grants.of("rbac.yaml", [each.data for each in roles]) if roles is not None else None
+    return {finding.id for finding in check_project(loaded, grants=grants)}
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.code)
+def test_the_wrong_example_has_this_finding_and_the_right_one_none(check, tmp_path):
+    assert found(EXAMPLES[f"{check.code}-wrong"], tmp_path / "wrong") == {check.id}
+    assert found(EXAMPLES[f"{check.code}-right"], tmp_path / "right") == set()
+
+
+def test_the_package_has_a_copy_of_the_page():
+    copy = ROOT / "ruleop" / "checking" / "checks.md"
+    assert copy.read_bytes() == PAGE.read_bytes(), "run `python -m tests.docs.reference`"
+
+
+def test_the_sections_are_those_of_the_checks_in_their_order():
+    text = PAGE.read_text(encoding="utf-8")
+    headings = [line for line in text.split("\n") if line.startswith("## RO")]
+    assert headings == [f"## {check.id} {check.code}" for check in CHECKS]
+    for check in CHECKS:
+        assert f"## {check.id} {check.code}\n\n**{check.title}.**\n" in text
+        assert f"| [{check.id}](#{check.id.lower()}-{check.code}) | `{check.code}` | {check.title} |\n" in text

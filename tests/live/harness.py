@@ -1,0 +1,140 @@
+"""A cluster in memory over HTTP, a project, and the operator that runs until its custom resources are settled."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from click.testing import CliRunner
+from structlog.testing import capture_logs
+
+from ruleop.cli.program import program
+from ruleop.engine.manager.manager import Manager
+from ruleop.engine.manager.options import Options
+from ruleop.rules import load_project
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from ruleop.kinds import Object
+    from ruleop.localcluster import LocalCluster
+    from ruleop.localcluster.http.message import Request
+
+PATIENCE = 30  # seconds
+
+
+class RecordedApi:
+    """The API of a cluster, and the requests that it was sent."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self.api = cluster.api
+        self.requests: list[Request] = []
+
+    def handle(self, request: Request) -> Any:
+        self.requests.append(request)
+        return self.api.handle(request)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.api, name)
+
+
+class Live:
+    """A project in a folder, and a cluster with its CRDs."""
+
+    def __init__(self, root: Path, cluster: LocalCluster) -> None:
+        self.root, self.cluster = root, cluster
+        self.recorded = cluster.api = RecordedApi(cluster)  # type: ignore[assignment]
+        self.kubeconfig = root / "kubeconfig"
+        cluster.write_kubeconfig(self.kubeconfig)
+
+    # -- the project ---------------------------------------------------------------------------------------------------
+
+    def write(self, path: str, text: str) -> Path:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+        return file
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        text = (self.root / path).read_text("utf-8")
+        assert old in text
+        self.write(path, text.replace(old, new))
+
+    # -- the cluster ---------------------------------------------------------------------------------------------------
+
+    def apply(self, text: str) -> None:
+        for each in yaml.safe_load_all(text):
+            self.cluster.call(lambda each=each: self.cluster.apply(each))
+
+    def delete(self, plural: str, name: str) -> None:
+        """As another client would."""
+        path = f"{self.cluster.url}/apis/example.com/v1/namespaces/default/{plural}/{name}"
+        urllib.request.urlopen(urllib.request.Request(path, method="DELETE"), timeout=10).close()  # noqa: S310 - loopback
+
+    def objects(self, kind: str) -> list[Object]:
+        store = self.cluster.store
+        found = self.cluster.call(lambda: [each.obj for resource in store.resources() for each in store.all(resource)])
+        return [each for each in found if each["kind"] == kind]
+
+    @property
+    def requests(self) -> list[Request]:
+        """The requests since the operator stopped."""
+        return self.recorded.requests
+
+    def version(self) -> int:
+        """Of the last write."""
+        return self.cluster.call(lambda: self.cluster.store.version)
+
+    def converge(self, until: Callable[[], bool]) -> None:
+        """Runs the operator until this holds, and stops it."""
+        with capture_logs():  # of thousands of lines, none matters here
+            asyncio.run(self._converge(until))
+        self.recorded.requests.clear()
+
+    async def _converge(self, until: Callable[[], bool]) -> None:
+        options = Options(
+            kubeconfig=str(self.kubeconfig),
+            metrics_address="0",
+            health_address="0",
+            operator_namespace="default",
+            reload=False,
+            prune_after_reload=0.1,
+        )
+        manager = Manager(load_project(self.root, environ={}), self.root, options)
+        running = asyncio.create_task(manager.run())
+        end = time.monotonic() + PATIENCE
+        while not until():
+            assert time.monotonic() < end, "the operator did not get there"
+            await asyncio.sleep(0.02)
+        manager.stopping.set()
+        await running
+
+    def reasons(self, kind: str) -> list[str]:
+        """The reason of Ready of each custom resource of a kind."""
+        found = []
+        for each in self.objects(kind):
+            conditions = (each.get("status") or {}).get("conditions") or []
+            found.append(next((one["reason"] for one in conditions if one["type"] == "Ready"), ""))
+        return found
+
+    # -- the command ---------------------------------------------------------------------------------------------------
+
+    def run(self, *arguments: str, rules: bool = True) -> tuple[int, str, str]:
+        """The exit status, stdout and stderr of a command, with places in the project as from its folder."""
+        self.recorded.requests.clear()
+        named = [*arguments, "--kubeconfig", str(self.kubeconfig), *(["-C", str(self.root)] if rules else [])]
+        result = CliRunner().invoke(program, named, prog_name="ruleop")
+        return result.exit_code, result.stdout.replace(f"{self.root}/", ""), result.stderr
+
+
+def new_live(root: Path, cluster: LocalCluster, files: dict[str, str]) -> Live:
+    found = Live(root, cluster)
+    for path, text in files.items():
+        found.write(path, text)
+    for path in (root / "crds").glob("*.yaml"):
+        found.apply(path.read_text("utf-8"))
+    return found

@@ -1,0 +1,50 @@
+"""What is true of each new project: check finds nothing, its tests pass, and its samples are planned without a problem."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from click.testing import CliRunner
+
+from ruleop.checking import check_project
+from ruleop.cli.program import program
+from ruleop.offline.cluster import EPOCH, OfflineKinds, as_live, dropped, identified, prepare
+from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan
+from ruleop.rules import load_with_sources
+from ruleop.scaffold.project import NewProject, project_files
+from ruleop.scaffold.writing import write_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def planned(project: NewProject, root: Path) -> list[Plan]:
+    """Writes the project, checks it, and plans each sample among the objects that users make."""
+    files = project_files(project, {})
+    write_files(root, files)
+    loaded = load_with_sources(root, environ={})
+    assert [str(finding) for finding in check_project(loaded)] == []
+    tested = CliRunner().invoke(program, ["test", "-C", str(root)], prog_name="ruleop")
+    assert tested.exit_code == 0, tested.output
+    kinds = OfflineKinds(loaded.project)
+    texts = {name: yaml.safe_load(text) for name, text in files.items() if name.endswith(".yaml")}
+    live = as_live([each for name, each in texts.items() if name.startswith("existing/")], kinds)
+    plans = []
+    for name, sample in texts.items():
+        if name.startswith("examples/"):
+            assert dropped(loaded.project, sample) == []
+            resource, findings = prepare(loaded.project, identified(sample, live, kinds))
+            assert findings == []
+            rule = choose_rule(loaded.project.rules, resource)
+            assert rule is not None
+            plans.append(plan(rule, resource, Observed(FixedObjects([*live, resource]), kinds, now=EPOCH, seed=b"")))
+    for each in plans:
+        assert each.problems == ()
+        assert each.waits == ()
+    return plans
+
+
+def rendered(plans: list[Plan]) -> dict[str, Any]:
+    """The rendered objects of the first sample, by kind and name."""
+    return {f"{obj['kind']}/{obj['metadata']['name']}": obj for _, _, obj in plans[0].rendered}

@@ -1,0 +1,275 @@
+"""A running application as a project: the same objects for a custom resource of its name, and consistent ones for another."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from ruleop.localcluster import LocalCluster
+from ruleop.scaffold.errors import ScaffoldError
+from ruleop.scaffold.manifests.application import Asked, application_project
+from ruleop.scaffold.manifests.references import references
+from ruleop.scaffold.project import NewProject, project_files
+from tests.docs.messages import ROOT
+from tests.scaffold.projects import planned, rendered
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BLOG = ROOT / "tests" / "scaffold" / "blog.yaml"
+APPLICATIONS = [
+    BLOG,
+    *sorted(ROOT.glob("examples/*/snapshots/*.yaml")),
+    *sorted(ROOT.glob("examples/snapshots/*.yaml")),
+    *(path for path in sorted(ROOT.glob("tests/projects/*/snapshots/*.yaml")) if path.parts[-3] != "tenant"),
+]
+FAST = {BLOG, ROOT / "examples/postgres/snapshots/orders.yaml", ROOT / "tests/projects/kafka/snapshots/events.yaml"}
+
+
+def some(paths: list[Path]) -> pytest.MarkDecorator:
+    """A test of each application; of most of them only where there is time."""
+    marked = [
+        pytest.param(path, id=path.relative_to(ROOT).as_posix(), marks=() if path in FAST else pytest.mark.slow)
+        for path in paths
+    ]
+    return pytest.mark.parametrize("path", marked)
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [each for each in yaml.safe_load_all(path.read_text()) if each]
+
+
+def made(objects: list[dict[str, Any]], *lift: str) -> NewProject:
+    return application_project(objects, Asked("example.com", "v1", "", "app", lift))
+
+
+def renamed(project: NewProject, name: str) -> NewProject:
+    """The project with a sample of another name."""
+    sample = copy.deepcopy(dict(project.samples[0]))
+    sample["metadata"]["name"] = name
+    return NewProject(**{each: getattr(project, each) for each in project.__slots__} | {"samples": (sample,)})  # type: ignore[arg-type]
+
+
+def comparable(obj: dict[str, Any]) -> dict[str, Any]:
+    """An object without its namespace and passwords, and without labels that make selectors unique."""
+    obj = copy.deepcopy(obj)
+    obj["metadata"].pop("namespace", None)
+    if not obj["metadata"].get("annotations", True):
+        del obj["metadata"]["annotations"]
+    for key in ("data", "stringData"):
+        if obj["kind"] == "Secret":
+            obj.pop(key, None)
+    return obj
+
+
+@some(APPLICATIONS)
+def test_a_custom_resource_of_the_same_name_has_the_same_objects(path, tmp_path):
+    objects = read(path)
+    project = made(objects)
+    found = rendered(planned(project, tmp_path))
+    scaled = any("decides them" in note for note in project.notes)
+    for obj in objects:
+        name = f"{obj['kind']}/{obj['metadata']['name']}"
+        if name == "Secret/smtp":
+            continue  # observed
+        expected, new = comparable(obj), comparable(found[name])
+        if scaled and obj["kind"] == "Deployment":
+            expected["spec"].pop("replicas", None)
+        text = yaml.safe_dump(expected).replace("value: plaintext", "value: change-me")
+        difference = list(difflib.unified_diff(text.splitlines(), yaml.safe_dump(new).splitlines(), lineterm="", n=1))
+        assert difference == []
+
+
+@some(APPLICATIONS)
+def test_with_another_name_all_objects_and_their_references_follow_it(path, tmp_path):
+    objects = read(path)
+    known = {(obj["kind"], obj["metadata"]["name"]) for obj in objects}
+    project = made(objects)
+    found = rendered(planned(renamed(project, "other"), tmp_path))
+    names = {tuple(name.split("/")) for name in found}
+    assert all(name.startswith("other") for _, name in names)
+    for obj in found.values():
+        for reference in references(obj):
+            target = (reference.kind, reference.name)
+            assert target not in known or target[1] == "smtp", f"{obj['kind']} still refers to {target}"
+            if reference.name.startswith("other") and not any("not among" in note for note in project.notes):
+                assert target in names
+        selector = obj.get("spec", {}).get("selector")
+        if obj["kind"] == "Service":
+            assert any("other" in value for value in selector.values()), (
+                "it would select pods of other custom resources"
+            )
+
+
+def test_no_data_of_a_secret_is_in_any_file(tmp_path):
+    text = "\n".join(project_files(made(read(BLOG)), {}).values())
+    for value in ("aHVudGVyMg==", "aHVudGVyMw==", "hunter", "joe", "plaintext"):
+        assert value not in text
+
+
+def test_a_secret_of_passwords_is_generated_and_another_is_observed(tmp_path):
+    project = made(read(BLOG))
+    files = project_files(project, {})
+    assert yaml.safe_load(files["watches.yaml"])[0]["children"]["dbSecret"] == {
+        "template": "blog/db-secret.yaml.j2",
+        "apply": {"strategy": "create-only"},
+        "adopt": "orphans",
+        "deletion": "orphan",
+    }
+    assert "password: {{ random_password(24) }}" in files["templates/blog/db-secret.yaml.j2"]
+    assert yaml.safe_load(files["existing/smtp.yaml"])["stringData"] == {
+        "username": "change-me",
+        "password": "change-me",
+    }
+    assert "name: {{ smtpSecret.metadata.name }}" in files["templates/blog/deployment.yaml.j2"]
+    assert project.samples[0]["spec"]["smtpSecret"] == "smtp"
+    assert any("Secret/smtp was not copied: users make such a Secret" in note for note in project.notes)
+
+
+def test_the_spec_has_the_varying_fields_with_their_values_as_defaults():
+    project = made(read(BLOG))
+    spec = project.samples[0]["spec"]
+    assert spec["image"] == "wordpress:6.8"
+    assert spec["host"] == "blog.example.com"
+    assert spec["db"]["storage"] == "10Gi"
+    schema = project.fields["spec"]
+    assert schema["required"] == ["host", "db", "smtpSecret"]
+    assert schema["properties"]["image"]["default"] == "wordpress:6.8"
+    assert schema["properties"]["db"]["required"] == ["env"]
+    assert ("spec.host", "Ingress/blog:spec.rules[0].host") in project.lifted
+
+
+def test_lifted_fields_can_be_named():
+    project = made(
+        read(BLOG),
+        "Deployment/blog:spec.replicas=size",
+        "spec.template.spec.containers[name=wordpress].env[name=WORDPRESS_DEBUG].value",
+        "ConfigMap/blog-config:data['custom.ini']=php.ini",
+    )
+    assert [name for name, _ in project.lifted] == ["spec.size", "spec.wordpressDebug", "spec.smtpSecret"]
+
+
+@pytest.mark.parametrize(
+    ("lift", "message"),
+    [
+        ("spec.replica", "no manifest has this field"),
+        ("Deployment/web:spec.replicas", "no manifest has this field in Deployment/web"),
+        ("metadata.name", "follow the custom resource"),
+        ("spec..x", "expected the name of a field"),
+    ],
+)
+def test_a_field_that_cannot_be_lifted_is_refused(lift, message):
+    with pytest.raises(ScaffoldError, match=message):
+        made(read(BLOG), lift)
+
+
+def obj(kind: str, name: str = "web", api_version: str = "v1", **more: Any) -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, **more.pop("metadata", {})}, **more}
+
+
+@pytest.mark.parametrize(
+    ("left_out", "reason"),
+    [
+        (
+            obj("Pod", metadata={"ownerReferences": [{"kind": "ReplicaSet", "name": "x", "controller": True}]}),
+            "makes it",
+        ),
+        (obj("Namespace"), "a namespace of its own choice"),
+        (obj("ClusterRole", api_version="rbac.authorization.k8s.io/v1"), "cluster-scoped"),
+        (obj("ConfigMap", "kube-root-ca.crt"), "each namespace has it"),
+        (obj("Secret", type="helm.sh/release.v1"), "made by Kubernetes or Helm"),
+        (obj("Secret", "unused", data={"token": "eA=="}), "no other object refers to it"),
+    ],
+    ids=lambda value: value["kind"] if isinstance(value, dict) else "",
+)
+def test_objects_that_are_not_the_applications_are_left_out_with_the_reason(left_out, reason):
+    project = made([obj("ConfigMap", "web", data={"a": "b"}), left_out])
+    assert [child.template["kind"] for child in project.children] == ["ConfigMap"]
+    assert any("was left out" in note and reason in note for note in project.notes)
+
+
+@pytest.mark.parametrize(
+    ("objects", "message"),
+    [
+        ([obj("Namespace")], "the manifests have no object that a rule could make"),
+        ([obj("ConfigMap"), obj("ConfigMap")], "ConfigMap/web appears twice"),
+        ([{"apiVersion": "v1", "kind": "ConfigMap"}], "metadata.name of a ConfigMap is missing"),
+        (
+            [obj("ConfigMap", "a", metadata={"namespace": "x"}), obj("ConfigMap", "b", metadata={"namespace": "y"})],
+            "several namespaces \\(x, y\\)",
+        ),
+    ],
+)
+def test_manifests_that_cannot_be_used_are_refused(objects, message):
+    with pytest.raises(ScaffoldError, match=message):
+        made(objects)
+
+
+def test_selectors_without_the_name_get_a_label_for_the_instance(tmp_path):
+    labels = {"app": "nginx"}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "nginx"}]}}
+    objects = [
+        obj("Deployment", "web", "apps/v1", spec={"selector": {"matchLabels": labels}, "template": pod}),
+        obj("Service", "web", spec={"selector": labels, "ports": [{"port": 80}]}),
+    ]
+    found = rendered(planned(made(objects), tmp_path))
+    assert found["Service/web"]["spec"]["selector"] == {"app": "nginx", "app.kubernetes.io/instance": "web"}
+    assert found["Deployment/web"]["spec"]["selector"]["matchLabels"] == found["Service/web"]["spec"]["selector"]
+
+
+def test_names_without_a_common_beginning_get_the_name_of_the_custom_resource(tmp_path):
+    objects = [obj("ConfigMap", name, data={"a": "b"}) for name in ("red", "green", "blue")]
+    assert list(rendered(planned(made(objects), tmp_path))) == [
+        "ConfigMap/app-red",
+        "ConfigMap/app-green",
+        "ConfigMap/app-blue",
+    ]
+
+
+def test_a_custom_kind_is_optional():
+    project = made(
+        [obj("ConfigMap"), obj("Certificate", api_version="cert-manager.io/v1", spec={"secretName": "web-tls"})]
+    )
+    assert [child.optional for child in project.children] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("http://web-db:80/x", "http://other-db:80/x"),
+        ("web-db:5432", "other-db:5432"),
+        ("user@web-db", "user@other-db"),
+        ("web-db.prod.svc.cluster.local", "other-db.default.svc.cluster.local"),
+        ("web-db-0.web-db", "other-db-0.other-db"),
+        ("web-db", "web-db"),
+        ("my-web-db:80", "my-web-db:80"),
+        ("web-dbs:80", "web-dbs:80"),
+    ],
+)
+def test_host_names_of_services_in_text_follow_the_name(text, expected, tmp_path):
+    service = obj("Service", "web-db", spec={"ports": [{"port": 80}]}, metadata={"namespace": "prod"})
+    config = obj("ConfigMap", "web", data={"a": text}, metadata={"namespace": "prod"})
+    found = rendered(planned(renamed(made([service, config]), "other"), tmp_path))
+    assert found["ConfigMap/other"]["data"]["a"] == expected
+
+
+STANDARD = [
+    path for path in APPLICATIONS if "shop" not in path.parts and path.name != "orders.yaml"
+]  # without custom kinds
+
+
+@some(STANDARD)
+def test_objects_of_a_cluster_give_the_project_that_their_manifests_give(path):
+    """What the server has filled in and assigned is dropped."""
+    cluster = LocalCluster()
+    objects = [{**each, "metadata": {**each["metadata"], "uid": "u"}} for each in read(path)]
+    for claim in objects:
+        if claim["kind"] == "PersistentVolumeClaim":
+            claim["spec"].setdefault("storageClassName", "standard")  # assigned by the cluster, and lifted
+    live = [dict(cluster.apply(each).obj) for each in read(path)]
+    assert all(each["metadata"]["managedFields"] for each in live)
+    assert project_files(made(live), {}) == project_files(made(objects), {})

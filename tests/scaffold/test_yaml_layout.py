@@ -1,0 +1,118 @@
+"""What is written reads back as the same data: literal text in templates too, whatever Jinja would make of it."""
+
+from __future__ import annotations
+
+import textwrap
+
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ruleop.scaffold.yaml_layout import Expr, Joined, Noted, rules_text, template_text
+from ruleop.templating import read_yaml
+from tests.templating.rendering import render
+
+ODD = st.sampled_from(
+    [
+        "{{",
+        "}}",
+        "{%",
+        "%}",
+        "{#",
+        "${#a",
+        "'",
+        '"',
+        "\\",
+        "\n",
+        " ",
+        "#",
+        ": ",
+        "a",
+        "- ",
+        "{% endraw %}",
+        "\t",
+        "é",
+        "\x07",
+        "0777",
+        "yes",
+    ]
+)
+TEXT = st.lists(ODD, max_size=6).map("".join) | st.text(max_size=8)
+KEYS = st.text("abcxyz", min_size=1, max_size=5) | TEXT.filter(bool)
+SCALARS = st.none() | st.booleans() | st.integers(-10, 10) | st.floats(-10, 10) | TEXT
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=12
+)
+DATA = st.dictionaries(st.text("abcxyz", min_size=1, max_size=5), VALUES, max_size=4)
+
+
+def without_nulls(value):
+    """A template leaves out keys and items that are null."""
+    if isinstance(value, dict):
+        return {key: without_nulls(member) for key, member in value.items() if member is not None}
+    return [without_nulls(item) for item in value if item is not None] if isinstance(value, list) else value
+
+
+@given(DATA)
+@example({"a": [":0"]})
+def test_plain_yaml_reads_back_as_the_same_data(data):
+    documents, mistakes = read_yaml(rules_text(data), "a.yaml")
+    assert not mistakes
+    assert documents[0].data() == data
+
+
+@given(DATA)
+def test_a_template_renders_its_literal_text(data):
+    assert render(template_text(data) or "{}") == without_nulls(data)
+
+
+@given(DATA, st.lists(TEXT | st.just(None), min_size=1, max_size=4))
+def test_text_around_expressions_stays_as_it_is(data, parts):
+    value = Joined(tuple(Expr("spec.x") if part is None else part for part in parts))
+    text = "".join("<x>" if part is None else part for part in parts)
+    rendered = render(template_text({"k": value, "list": [value, {"a": value}]}), spec={"x": "<x>"})
+    if text:
+        assert rendered == {"k": text, "list": [text, {"a": text}]}
+
+
+def test_yaml_is_written_in_blocks_as_people_write_it():
+    data = {
+        "kind": "Deployment",
+        "name": Joined((Expr("metadata.name"), "-db")),
+        "replicas": Expr("spec.replicas"),
+        "containers": [{"name": "web", "args": ["-v", "--port", "80"], "env": [{"name": "A", "value": "1"}]}],
+        "script": "set -e\nrun $x\n",
+        "rule": "{{ $labels.x }}",
+        "many": "a {{ x }}\nb",
+        "none": {},
+    }
+    assert template_text(data) == textwrap.dedent(
+        """\
+        kind: Deployment
+        name: {{ metadata.name }}-db
+        replicas: {{ spec.replicas }}
+        containers:
+          - name: web
+            args: [-v, --port, "80"]
+            env:
+              - name: A
+                value: "1"
+        script: |
+          set -e
+          run $x
+        rule: {{ '{{ $labels.x }}' }}
+        many: |-
+          {% raw %}
+          a {{ x }}
+          b
+          {% endraw %}
+        none: {}
+        """
+    )
+
+
+def test_expressions_in_watches_yaml_are_quoted_strings_and_comments_are_above_keys():
+    data = {"status": Noted("What users see.", {"a": Expr("x | default('a')"), "b": Expr('x["b"]')})}
+    text = rules_text([data])
+    assert text == ("-\n  # What users see.\n  status:\n    a: \"{{ x | default('a') }}\"\n    b: '{{ x[\"b\"] }}'\n")
+    assert yaml.safe_load(text) == [{"status": {"a": "{{ x | default('a') }}", "b": '{{ x["b"] }}'}}]
