@@ -79,6 +79,7 @@ bench: $(STAMP)  ## measure render, plan, merge and load times against their bud
 	$(call step,the benchmarks,$(BIN)/python bench/core.py)
 	$(call step,the checks of a project,$(BIN)/python bench/checks.py)
 	$(call step,the API server in memory,$(BIN)/python bench/localcluster.py)
+	$(call step,thousands of custom resources under ruleop dev,$(BIN)/python bench/converge.py)
 
 bench-cluster: $(STAMP) controlplane  ## measure the operator against a bare client and a Go operator
 	$(call step,the operator on a real API server,$(BIN)/python bench/cluster.py)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.localcluster.errors import Cause
-from ruleop.localcluster.kinds.resources import SERVICES
+from ruleop.localcluster.kinds.allocations import Allocations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,8 +46,8 @@ def allocate(service: dict[str, Any], store: Store) -> dict[str, Any]:
     spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if both else ["IPv4"])
     spec.setdefault("ipFamilyPolicy", "RequireDualStack" if both else "SingleStack")
     if not spec.get("clusterIP"):
-        taken = {each.obj["spec"].get("clusterIP") for each in store.all(SERVICES)}
-        spec["clusterIP"] = next(each for each in _addresses() if each not in taken)
+        taken = store.attached(Allocations).addresses
+        spec["clusterIP"] = next(each for each in _addresses() if not taken[each])
     spec["clusterIPs"] = [spec["clusterIP"]]
     spec = {**spec, **_with_ports(spec, store)}
     if spec.get("externalTrafficPolicy") == "Local" and spec.get("type") == "LoadBalancer":
@@ -76,10 +76,8 @@ def _with_ports(spec: Object, store: Store) -> dict[str, Any]:
 
 
 def _free_port(store: Store, chosen: set[int]) -> int:
-    taken = {
-        port.get("nodePort") for each in store.all(SERVICES) for port in each.obj["spec"].get("ports") or []
-    } | chosen
-    while (found := secrets.choice(NODE_PORTS)) in taken:
+    taken = store.attached(Allocations).node_ports
+    while (found := secrets.choice(NODE_PORTS)) in chosen or taken[found]:
         pass
     return found
 

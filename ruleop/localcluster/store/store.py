@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import orjson
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ruleop.kinds import Object
+
+T = TypeVar("T")
 
 KEPT_EVENTS: Final = 20_000
 """Events of one resource that a watch can still be resumed from."""
@@ -96,6 +98,7 @@ class Store:
         self.version = version
         self._tables: dict[Resource, _Table] = {}
         self._listeners: list[Callable[[Resource, Event], None]] = []
+        self._attached: dict[Any, Any] = {}
 
     def resources(self) -> Iterator[Resource]:
         return (resource for resource, table in self._tables.items() if table.objects)
@@ -213,6 +216,13 @@ class Store:
     def listen_to_all(self, listener: Callable[[Resource, Event], None]) -> Callable[[], None]:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
+
+    def attached(self, kind: Callable[[Store], T]) -> T:
+        """What is derived from the objects of this store and follows its events: one of each kind."""
+        if kind not in self._attached:
+            self._attached[kind] = kind(self)
+        found: T = self._attached[kind]
+        return found
 
     def _publish(self, resource: Resource, table: _Table, event: Event) -> None:
         if len(table.events) == KEPT_EVENTS:
