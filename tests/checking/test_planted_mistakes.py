@@ -28,7 +28,6 @@ PLANTED = [
     ("a misspelt field of a child", WATCHES, "db.status.readyReplicas | default(0)", "db.status.readyReplica | default(0)", "unknown-field"),
     ("a misspelt field of an item", BACKUP, "backup.claim", "backup.clam", "unknown-field"),
     ("a misspelt attribute", WATCHES, "attribute='status.capacity.storage'", "attribute='status.capcity.storage'", "unknown-field"),
-    ("a misspelt var", DB, "vars.exporterImage", "vars.exportImage", "unknown-field"),
     ("a field without default", DB, "spec.storageClass | default(omit)", "spec.storageClass", "maybe-missing"),
     ("a field without guard", ACCESS, "{% if client.namespace is defined %}", "{% if true %}", "maybe-missing"),
     ("a string for an integer", "templates/postgres/service.yaml.j2", "      port: 5432", "      port: {{ spec.version }}", "type-mismatch"),

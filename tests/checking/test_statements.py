@@ -169,3 +169,29 @@ def test_a_crd_that_does_not_require_spec_is_one_finding() -> None:
     )
     assert len(found) == 1
     assert "the CRD does not require `spec`" in found[0]
+
+
+def test_an_optional_child_may_not_exist() -> None:
+    other = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: b}\n"
+    watch = """
+    children: {web: {template: web.yaml, optional: true}}
+    status: {phase: "{{ %s }}"}
+    """
+    (found,) = said(findings(watch % "web.metadata.name", web=other))
+    assert "web has no value where its kind is not served (it is optional)" in found
+    guarded = "web.metadata.name if has_kind('cert-manager.io/v1', 'Certificate') else 'a'"
+    assert said(findings(watch % guarded, web=other)) == []
+    assert said(findings(watch % "web.metadata.name | default('')", web=other)) == []
+
+
+def test_a_deletion_is_delete_or_orphan() -> None:
+    assert of("a: b", """deletion: "{{ 'orphan' if spec.debug else 'delete' }}" """) == []
+    assert of("a: b", """deletion: "{{ 'orpan' if spec.debug else 'delete' }}" """) == [
+        'error invalid-literal: deletion is "delete" or "orphan", not "orpan"'
+    ]
+
+
+def test_a_namespace_is_text() -> None:
+    assert of("a: b", """namespace: "{{ spec.hosts }}" """, watch="reach: cluster") == [
+        "error type-mismatch: spec.hosts is a list, and text is needed here"
+    ]

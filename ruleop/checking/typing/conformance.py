@@ -93,7 +93,7 @@ class Conformance:
         self._add(Problem("unknown-field", message, site, (name,)), f"{name}:")
 
     def _required(self, body: Members, node: SchemaNode, path: str) -> None:
-        names = {member.name for member in body.members}
+        names = {member.name for member in body.members if not _is_null(member.body)}
         if not path:
             names |= {"apiVersion", "kind", "metadata", "status"}
         place = Site(body.site.path)
@@ -234,6 +234,11 @@ class Conformance:
         site = place or problem.site
         key = ((site.path, site.line, what), problem)
         self.found[key] = self.found.get(key, 0) + 1
+
+
+def _is_null(body: Body) -> bool:
+    """Whether the body omits its field."""
+    return isinstance(body, Literal) and body.value is None
 
 
 def _leaf(path: str) -> str:

@@ -14,11 +14,12 @@ from jinja2 import nodes
 
 from ruleop.checking.typing import narrowing
 from ruleop.checking.typing.environments import Environment, joined, text_of
-from ruleop.checking.typing.expressions import MODULE, Inference
+from ruleop.checking.typing.expressions import Inference
 from ruleop.checking.typing.filters import items_of
 from ruleop.checking.typing.report import Report, Source
 from ruleop.checking.typing.types import (
     CAPTURED,
+    MODULE,
     OTHER,
     STRING,
     UNKNOWN,
@@ -151,7 +152,7 @@ class Runner:
         inference = self.inference
         value = inference.used(node.iter, env)
         self._check_loop(node, value)
-        item = items_of(value)
+        item = items_of(value.only({"mapping", "list"})) if value.kinds & {"mapping", "list"} else UNKNOWN
         inner = env.with_names({**_unpacked(node.target, item), "loop": OTHER})
         iterated = node.iter
         inner = (

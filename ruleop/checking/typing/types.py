@@ -16,7 +16,9 @@ from ruleop.templating import Origin
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Reason: TypeAlias = Literal["optional", "no-spec", "undesired", "live", "empty", "omit", "later", "unknown", "unset"]
+Reason: TypeAlias = Literal[
+    "optional", "no-spec", "undesired", "unserved", "live", "empty", "omit", "later", "unknown", "unset"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ Constant: TypeAlias = tuple[str, Any]
 """A kind and a value: True and 1 differ."""
 
 
+MODULE: Final = "module"
+"""The `code` of an imported file, whose fields are its macros."""
 CAPTURED: Final = "captured"
 """The `code` of text of a template."""
 

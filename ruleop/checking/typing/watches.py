@@ -14,8 +14,19 @@ from ruleop.checking.typing.schema_nodes import Kinds
 from ruleop.checking.typing.scope import child_names, item_names, objects_of, observed_names, resource_names
 from ruleop.checking.typing.statements import Runner
 from ruleop.checking.typing.strings import expression_node, only_slot
-from ruleop.checking.typing.types import STRING, UNKNOWN, Type, Undefined, describe, join, list_of, mapping_of, of_data
-from ruleop.templating import Expression, Origin, TextTemplate, YamlNode
+from ruleop.checking.typing.types import (
+    CONTAINERS,
+    STRING,
+    UNKNOWN,
+    Type,
+    Undefined,
+    describe,
+    join,
+    list_of,
+    mapping_of,
+    of_data,
+)
+from ruleop.templating import Expression, Origin, StringTemplate, TextTemplate, YamlNode
 from ruleop.templating.compile.hints import has_templates
 
 if TYPE_CHECKING:
@@ -39,6 +50,7 @@ def check_types(loaded: Loaded, findings: Findings) -> None:
     report.close()
 
 
+_DELETIONS: Final = ("delete", "orphan")
 _CONDITIONS: Final = frozenset({"when", "waitFor", "readyWhen", "validate", "apply.ignore"})
 """The keys whose expressions are tested for truth."""
 
@@ -97,7 +109,21 @@ class WatchTypes:
                     with self.inference.report.silence():
                         return self.inference.used(node, env)
                 return self.inference.used(node, env)
-        return self.value(part.node, env)
+        found = self.value(part.node, env)
+        if isinstance(compiled, StringTemplate):
+            self._check_text(part, compiled, found)
+        return found
+
+    def _check_text(self, part: Part, compiled: StringTemplate, found: Type) -> None:
+        """A value that is used as text, such as a namespace or a message."""
+        if found.is_known and found.kinds and found.kinds <= CONTAINERS:
+            message = f"{compiled.quotation()} is {describe(found.kinds)}, and text is needed here"
+            self.inference.report.at("type-mismatch", message, part.site)
+        if part.key == "deletion" and found.constants:
+            wrong = sorted(str(value) for _, value in found.constants if value not in _DELETIONS)
+            if wrong and found.node is None:
+                message = f'deletion is "delete" or "orphan", not "{wrong[0]}"'
+                self.inference.report.at("invalid-literal", message, part.site)
 
     def value(self, node: YamlNode, env: Environment) -> Type:
         """The type of a value of watches.yaml whose strings contain templates."""
