@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jinja2 import nodes
 
-from ruleop.checking.bodies import Printed
+from ruleop.checking.body_writer import Printed
 from ruleop.checking.sources import NUMBERS
 from ruleop.names import MAX_LABEL, MAX_NAME, QUALIFIED, is_label, is_object_name
 from ruleop.schema.table import builtin_resource
