@@ -109,7 +109,7 @@ def members_of(mapping: Type) -> Type:
 
 
 def entries_of(mapping: Type) -> Type:
-    return list_of(entry_of(STRING, members_of(mapping)))
+    return list_of(entry_of(STRING, members_of(mapping)), least=mapping.least)
 
 
 def _same_items(given: Applied) -> Type:
@@ -124,6 +124,11 @@ def _with_attribute(given: Applied, position: int | None = None) -> Type:
         for each in name.split(","):
             given.attribute(item, each.strip())
     return replace(list_of(item), least=given.value.least)
+
+
+def _kept(given: Applied) -> int:
+    """The items that are left for certain: those without an attribute are skipped, and equal ones may be one."""
+    return 0 if given.constant(99, "attribute") is not None else min(given.value.least, 1)
 
 
 def _one(given: Applied) -> Type:
@@ -143,7 +148,8 @@ def _map(given: Applied) -> Type:
             return list_of(fallback)
         return list_of(found if fallback is None else join((found, fallback)))
     applied = given.constant(0)
-    return list_of(given.apply(applied, item) if isinstance(applied, str) else UNKNOWN)
+    result = given.apply(applied, item) if isinstance(applied, str) else UNKNOWN
+    return list_of(result, least=given.value.least)
 
 
 def _selected_by_attribute(given: Applied) -> Type:
@@ -260,7 +266,7 @@ def _zipped(given: Applied) -> Type:
 _TEXT: Final = Row(TEXT, _always(STRING))
 _OF_STRING: Final = Row(frozenset({"string"}), _always(STRING))
 _TO_STRING: Final = Row(ANY, _always(STRING))
-_ITEMS: Final = Row(_SIZED, lambda given: replace(_with_attribute(given), least=0))
+_ITEMS: Final = Row(_SIZED, lambda given: replace(_with_attribute(given), least=_kept(given)))
 _ENTRIES: Final = Row(_MAPPINGS, lambda given: entries_of(given.value))
 _ROWS: Final = Row(_SIZED, lambda given: list_of(_same_items(given)))
 
@@ -338,6 +344,5 @@ def method_of(kind: str, name: str, value: Type) -> Type | None:
         return _TEXT_RESULTS.get(name, STRING)
     if kind == "list":
         return INTEGER
-    return {"items": entries_of(value), "keys": list_of(STRING), "values": list_of(members_of(value))}.get(
-        name, UNKNOWN
-    )
+    keys, values = list_of(STRING, least=value.least), list_of(members_of(value), least=value.least)
+    return {"items": entries_of(value), "keys": keys, "values": values}.get(name, UNKNOWN)

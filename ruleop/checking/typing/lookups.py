@@ -69,7 +69,7 @@ def field(base: Type, key: object) -> Lookup:
         of_list = _item(base, key)
         found.append(of_list.type)
         problem = problem or of_list.problem
-    if "string" in base.kinds and isinstance(key, int):
+    if "string" in base.kinds and (isinstance(key, int) or (isinstance(key, str) and key.isdigit())):
         found.append(STRING)
     if "other" in base.kinds:
         found.append(UNKNOWN)
