@@ -9,11 +9,11 @@ from tests.rules.projects import watch
 FREE = "{type: object, properties: {team: {type: string}, tier: {type: string, enum: [a, b]}, code: {type: string, pattern: '^[a-z]+$'}, size: {type: integer}, names: {type: array, items: {type: string}}}}"
 
 
-def names(template: str, *, kind: str = "v1/ConfigMap", body: str = "", child: str = "") -> list[str]:
+def names(template: str, *, kind: str = "v1/ConfigMap", body: str = "", child: str = "", spec: str = FREE) -> list[str]:
     version, _, name = kind.rpartition("/")
     files = {
         "templates/a.yaml": f"apiVersion: {version}\nkind: {name}\nmetadata:\n  {template}\n",
-        "crds/apps.yaml": definition(spec=FREE),
+        "crds/apps.yaml": definition(spec=spec),
     }
     watches = watch(f"{body}\nchildren:\n  a:\n    template: a.yaml\n    {child}")
     return [
@@ -84,6 +84,13 @@ def test_a_value_checked_by_validate_or_when_counts_as_bounded():
     template = "name: '{{ metadata.name }}-{{ spec.team }}'"
     assert names(template, body="validate:\n  - {rule: spec.team | length < 9, message: too long}") == []
     assert names(template, child="when: spec.team is not defined") == []
+
+
+def test_a_rule_of_the_crd_bounds_what_it_mentions():
+    rule = "{rule: \"self.team.matches('^[a-z]+$')\"}"
+    spec = f"{{type: object, x-kubernetes-validations: [{rule}], properties: {{team: {{type: string}}, other: {{type: string}}}}}}"
+    assert names("name: '{{ metadata.name }}-{{ spec.team }}'", spec=spec) == []
+    assert names("name: '{{ metadata.name }}-{{ spec.other }}'", spec=spec) != []
 
 
 def test_names_of_roles_may_have_any_characters():
