@@ -265,3 +265,16 @@ def test_the_plugin_imports_nothing_before_there_is_a_test_file() -> None:
     code = "import sys, ruleop.pytest_plugin; print(sorted(name for name in sys.modules if name.startswith('ruleop')))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "['ruleop', 'ruleop.pytest_plugin']\n"
+
+
+def test_places_are_relative_to_the_current_folder(
+    project: Project, ruleop: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("tests/site.test.yaml", FAILS)
+    monkeypatch.chdir(project.root.parent)
+    name = project.root.name
+    ran = ruleop("test", "-C", name, "--coverage", "--coverage-lcov", "lcov.info")
+    assert f"FAILED {name}/tests/site.test.yaml:1:3: no page" in ran.out
+    assert f"# {name}/templates/config.yaml.j2:4" in ran.out
+    assert f"{name}/templates/config.yaml.j2  " in ran.out
+    assert f"SF:{name}/templates/web.yaml.j2" in (project.root.parent / "lcov.info").read_text()
