@@ -14,9 +14,10 @@ import click
 from ruleop.cli import findings as found
 from ruleop.cli.passes import load_for_planning
 from ruleop.cli.program import DONE, NO, Command, UsageError, output_option, write_to
-from ruleop.cli.project import Folder, project_options, variables
+from ruleop.cli.project import Folder, load, project_options, variables
 from ruleop.cli.terminal import has_colour, json_document, print_diagnostics, print_lines, print_text, styled
 from ruleop.report.plan_text import Span, Tone
+from ruleop.rules import ProjectErrors
 from ruleop.ruletests import coverage_report
 from ruleop.ruletests.cases import SUFFIX, TestFile, find_files, parse_file
 from ruleop.ruletests.coverage import Probe
@@ -95,7 +96,7 @@ def command(watch: bool, **flags: Any) -> int:
 
 
 def _run_once(options: Options) -> Run:
-    load_for_planning(options.folder, options.env_files)
+    _check_project(options)
     paths = _paths(options)
     snapshots = Snapshots(update=options.update, ci=bool(os.environ.get("CI")))
     probe = Probe() if options.measures else None
@@ -114,6 +115,15 @@ def _run_once(options: Options) -> Run:
     if probe is not None:
         _report_coverage(options, probe, projects)
     return run
+
+
+def _check_project(options: Options) -> None:
+    """Raises UsageError after printing the project's mistakes. Variables that are missing may come with the cases."""
+    try:
+        load(Folder(options.folder), options.env_files)
+    except ProjectErrors as errors:
+        if any(each.code != "environment" for each in errors.findings if each.severity == "error"):
+            load_for_planning(options.folder, options.env_files)
 
 
 def _paths(options: Options) -> list[Path]:
@@ -211,7 +221,7 @@ def _print(run: Run, options: Options) -> None:
 
 
 def _report_coverage(options: Options, probe: Probe, projects: Projects) -> None:
-    files = probe.files(projects.load({}))
+    files = probe.files(project) if (project := projects.any()) is not None else []
     placed = [replace(each, path=Folder(options.folder).path(each.path)) for each in files]
     if options.coverage and options.output == "text":
         print_lines([(), *coverage_report.table(placed)])
@@ -249,7 +259,7 @@ def _watch(options: Options) -> None:
 
 
 def _run_touched(options: Options, touches: Touches, changed: set[Path]) -> None:
-    load_for_planning(options.folder, options.env_files)
+    _check_project(options)
     probe = Probe()
     projects = Projects(Path(options.folder), variables(options.env_files), probe)
     runner = Runner(projects, Snapshots(update=options.update, ci=bool(os.environ.get("CI"))))

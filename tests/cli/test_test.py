@@ -278,3 +278,17 @@ def test_places_are_relative_to_the_current_folder(
     assert f"# {name}/templates/config.yaml.j2:4" in ran.out
     assert f"{name}/templates/config.yaml.j2  " in ran.out
     assert f"SF:{name}/templates/web.yaml.j2" in (project.root.parent / "lcov.info").read_text()
+
+
+def test_variables_may_come_with_the_cases_alone(project: Project, ruleop: Callable[..., Ran]) -> None:
+    project.edit("watches.yaml", "  children:", "  vars: {region: '${REGION_OF_TESTS}'}\n  children:")
+    project.edit("templates/config.yaml.j2", "spec.page", "vars.region")
+    region = "{children: {config: {data: {page: eu}}}}"
+    project.write(
+        "a.test.yaml", f"- {{name: a, resource: site.yaml, env: {{REGION_OF_TESTS: eu}}, expect: {region}}}\n"
+    )
+    assert ruleop("test", "--coverage").status == 0
+    project.write("b.test.yaml", f"- {{name: b, resource: site.yaml, expect: {region}}}\n")
+    ran = ruleop("test")
+    assert ran.status == 1
+    assert "not run: the project has mistakes: watches.yaml:4:" in ran.out
