@@ -212,6 +212,7 @@ def _conflict_message(
         return conflict_message(action, paths, (), by_server=by_server)
     if managed is None:
         raise Unread(Read(action.key, Kind.of(action.live), "managers"))
+    METER.spend(size_of(list(managed))[1])
     return conflict_message(action, paths, managers_of(managed, action.live, desired_object(action)), by_server=False)
 
 
