@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 120
 MAX_TREE_MESSAGE: Final = 60
+MAX_OBJECTS: Final = 12
+"""Objects of one child in the tree, and objects whose problems are listed."""
+
 MAX_FIELDS: Final = 12
 """Fields of one object that are listed; all of them with `every_field`."""
 
@@ -82,13 +85,24 @@ class _Text:
     # -- the tree ------------------------------------------------------------------------------------------------------
 
     def tree(self) -> Iterator[Line]:
-        notes = {each.key: self._note(each) for each in self.explanation.objects}
         tree = self.explanation.tree
-        children = tuple(
-            replace(_shortened(node), note=notes[each.key])
-            for node, each in zip(tree.children, self.explanation.objects, strict=True)
-        )
-        yield from tree_lines([replace(_shortened(tree), children=children)])
+        by_child: dict[str, list[tuple[Node, ExplainedObject]]] = {}
+        for node, each in zip(tree.children, self.explanation.objects, strict=True):
+            by_child.setdefault(each.child or str(each.key), []).append((node, each))
+        children = [node for objects in by_child.values() for node in self._nodes(objects)]
+        yield from tree_lines([replace(_shortened(tree), children=tuple(children))])
+
+    def _nodes(self, objects: list[tuple[Node, ExplainedObject]]) -> Iterator[Node]:
+        """The objects of one child; of very many, those that are not ready before the others."""
+        if len(objects) > MAX_OBJECTS:
+            objects = sorted(objects, key=lambda pair: pair[1].is_ready)
+        for node, each in objects[:MAX_OBJECTS]:
+            yield replace(_shortened(node), note=self._note(each))
+        if rest := [each for _, each in objects[MAX_OBJECTS:]]:
+            ready = sum(each.is_ready for each in rest)
+            state = "ready" if ready == len(rest) else f"{ready} ready"
+            tone = Tone.GOOD if ready == len(rest) else Tone.WAIT
+            yield Node({"kind": "and", "metadata": {"name": f"{len(rest)} more"}}, state, "", tone)
 
     def _note(self, each: ExplainedObject) -> str:
         return f"({self.changed(each.last_change)})" if each.last_change is not None else ""
@@ -112,8 +126,12 @@ class _Text:
         yield from self._report()
         for problem in explanation.problems:
             yield from wrapped(problem, "  ! ", Tone.BAD)
-        for each in explanation.objects:  # before the waits, which often wait for them
-            yield from self._object(each)
+        # Before the waits, which often wait for them.
+        unready = [lines for each in explanation.objects if (lines := list(self._object(each)))]
+        for lines in unready[:MAX_OBJECTS]:
+            yield from lines
+        if len(unready) > MAX_OBJECTS:
+            yield (Span(f"  and {len(unready) - MAX_OBJECTS} more objects are not ready", Tone.WAIT),)
         for blocker in explanation.blockers:
             yield from self._blocker(blocker)
 

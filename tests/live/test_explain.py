@@ -326,9 +326,9 @@ def test_an_object_of_a_child_that_waits_stays_as_it_is(shops):
     status, out, _ = shops.run("explain", "Shop/a")
     assert status == 0
     tree = without_names(out.splitlines()[:8])
-    assert "├─ ConfigMap a-late  ready: its update waits for login.data.user  (ruleop, now)" in tree
+    assert "└─ ConfigMap a-late  ready: its update waits for login.data.user  (ruleop, now)" in tree
     assert "├─ ConfigMap a-new  missing: is about to be created" in tree
-    assert "└─ ConfigMap a-cert  not desired: will be deleted  (ruleop, now)" in tree
+    assert "├─ ConfigMap a-cert  not desired: will be deleted  (ruleop, now)" in tree
     assert not any("a-cert" in line for line in section(out, "Why it is not ready"))
 
 
@@ -344,3 +344,24 @@ def test_events_and_statuses_do_not_show_a_value_of_a_secret(troubled):
         assert status == 0
         assert "the password is ***" in out
         assert "swordfish" not in out
+
+
+def test_very_many_objects_of_one_child_are_counted(shops):
+    shops.edit(
+        "watches.yaml",
+        "    config: {template: config.yaml.j2}",
+        "    config: {template: many.yaml.j2, forEach: spec.sites}",
+    )
+    shops.write(
+        "templates/many.yaml.j2", shops.root.joinpath("templates/db.yaml.j2").read_text().replace("-db", "-{{ item }}")
+    )
+    shops.edit("watches.yaml", "    late: {template: late.yaml.j2, dependsOn: [db]}\n", "")
+    (shops.root / "templates/late.yaml.j2").unlink()
+    sites = ", ".join(f"s{number}" for number in range(20))
+    shops.apply(shop("a").replace("page: hello", f"page: hello, sites: [{sites}]").replace("pod: ok", "pod: not-ready"))
+    status, out, _ = shops.run("explain", "Shop/a")
+    assert status == 0
+    assert "├─ and 8 more" in out
+    shops.converge(lambda: len(shops.objects("Pod")) == 42)
+    _, out, _ = shops.run("explain", "Shop/a")
+    assert "  and 9 more objects are not ready" in section(out, "Why it is not ready")
