@@ -42,7 +42,7 @@ def test_a_waiting_child_is_shown_with_the_expression_and_the_current_values(tro
     status, out, _ = troubled.run("explain", "Shop/a")
     assert status == 0
     assert without_names(out.splitlines()[:8]) == [
-        "Shop default/a  Waiting: web waits for waitFor: db.status.readyReplicas | default(0)…",
+        "Shop default/a  Waiting: web waits for waitFor: db.status.readyReplicas | default(0) >= 1 and login.da…",
         "├─ ConfigMap a-config  ready  (ruleop, now)",
         "├─ Deployment a-db  not ready: 0 of 2 replicas are available  (ruleop, now)",
         "│  ├─ Pod a-db-POD  not ready: CrashLoopBackOff",
@@ -148,9 +148,7 @@ def test_a_name_conflict_is_an_error_and_its_fields_are_not_ruleops(sites):
     sites.converge(lambda: sites.reasons("Site") == ["ErrResourceExists"])
     status, out, _ = sites.run("explain", "Site/a")
     assert status == 0
-    assert 'name conflict: Resource "a-config" already exists and is not managed by Site' in " ".join(
-        out.splitlines()[1].split()
-    ).replace("Si…", "Site")
+    assert out.splitlines()[1].startswith("├─ ConfigMap a-config  name conflict: Resource ")
     assert section(out, "Why it is not ready")[0] == (
         '  ! config: Resource "a-config" already exists and is not managed by Site'
     )

@@ -40,8 +40,8 @@ def test_a_change_of_the_rules_is_summarised_by_field(ready_sites):
         "~ patch ConfigMap  config\n"
         "    data.colour: blue  in 3: Site default/a, Site default/b, Site other/c\n"
         "~ patch Deployment  web\n"
-        "    spec.template.spec.containers[name=web].image: nginx:1.28 -> nginx:1.29"
-        "  in 3: Site default/a, Site default/b, Site other/c\n"
+        "    spec.template.spec.containers[name=web].image: nginx:1.28 -> nginx:1.29\n"
+        "        in 3: Site default/a, Site default/b, Site other/c\n"
         "\n"
         "3 of 3 would change.\n"
     )
@@ -228,7 +228,7 @@ def test_a_value_that_the_api_server_would_refuse_is_an_error(ready_sites):
     (problem,) = [line for line in out.splitlines() if line.startswith("!")]
     assert problem.startswith("! web: templates/web.yaml.j2:")
     assert "Deployment/a: spec.replicas: must be an integer" in problem
-    assert problem.endswith("  in 3: Site default/a, Site default/b, Site other/c")
+    assert "        in 3: Site default/a, Site default/b, Site other/c" in out.splitlines()
     assert out.endswith("3 of 3 would change, 3 with errors.\n")
 
 
