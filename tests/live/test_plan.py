@@ -242,3 +242,25 @@ def test_the_finalizer_of_an_operator_with_another_name_is_kept(ready_sites):
     assert "finalizer" not in out
     _, out, _ = ready_sites.run("plan", "--live", "Site/b")
     assert "+ add the finalizer ruleop.dev/ruleop to Site/b" in out
+
+
+def test_a_resource_in_another_namespace_is_suggested(sites):
+    sites.apply(site("a", namespace="shop"))
+    sites.apply(site("a", namespace="blog"))
+    for command in (["plan", "--live"], ["explain"]):
+        status, _, err = sites.run(*command, "Site/a")
+        assert status == 1
+        assert err == (
+            "sites.example.com default/a does not exist (namespaces with one of this name: blog, shop; use -n)\n"
+        )
+        assert sites.run(*command, "Site/a", "-n", "shop")[0] == 0
+
+
+def test_a_kind_that_the_cluster_does_not_serve_is_skipped_with_a_warning(ready_sites):
+    ready_sites.edit("watches.yaml", "version: v1\n  kind: Site", "version: v2\n  kind: Site")
+    (ready_sites.root / "crds/sites.yaml").unlink()
+    status, out, err = ready_sites.run("plan", "--live", "--all")
+    assert (status, out) == (0, "0 of 0 would change.\n")
+    assert err == "example.com/v2 Site: warning: is not served by the cluster: skipped\n"
+    status, _, err = ready_sites.run("plan", "--live", "Site/a")
+    assert (status, err) == (1, "the cluster does not serve example.com/v2 Site\n")
