@@ -118,7 +118,8 @@ def _report(project: NewProject, folder: str, count: int) -> Iterator[Line]:
     for note in project.notes:
         yield (Span(f"- {note}"),)
     yield ()
-    yield (Span(f"{count} files in {folder}. Try:", Tone.GOOD),)
+    here = Path(folder) == Path()
+    yield (Span(f"{count} files{'' if here else f' in {folder}'}. Try:", Tone.GOOD),)
     apply = f"--apply {EXISTING}/ --apply examples/" if project.existing else "--apply examples/"
-    for line in (f"cd {folder}", "ruleop check", "ruleop test", f"ruleop dev {apply}"):
+    for line in (*(() if here else (f"cd {folder}",)), "ruleop check", "ruleop test", f"ruleop dev {apply}"):
         yield (Span(f"  {line}"),)

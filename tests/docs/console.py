@@ -45,10 +45,11 @@ class Block:
 
 def blocks() -> list[Block]:
     found = re.findall(r"(?:^<!-- ([^\n]+) -->\n)?^```console\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-    return [Block(mark, tuple(_commands(text.splitlines()))) for mark, text in found]
+    return [Block(mark, tuple(commands(text.splitlines()))) for mark, text in found]
 
 
-def _commands(lines: list[str]) -> list[Command]:
+def commands(lines: list[str]) -> list[Command]:
+    """The commands of a console block, each with what follows it."""
     starts = [number for number, line in enumerate(lines) if line.startswith("$ ")]
     assert starts[0] == 0, "a block starts with a command"
     return [
@@ -58,9 +59,16 @@ def _commands(lines: list[str]) -> list[Command]:
 
 
 def agrees(shown: Sequence[str], printed: Sequence[str]) -> bool:
-    """Whether the shown lines are the printed ones, in this order and with nothing else except at `...`."""
-    pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + "\n" for line in shown)
+    """Whether what is shown is what was printed, in this order and with nothing else but where it says so: `...` is any
+    lines, and at the end of a line any text."""
+    pattern = "".join(map(_pattern, shown))
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) is not None
+
+
+def _pattern(line: str) -> str:
+    if line == "...":
+        return r"(?:.*\n)*?"
+    return re.escape(line.removesuffix("...")) + (r".*\n" if line.endswith("...") else r"\n")
 
 
 def prepared(home: Path) -> Path:

@@ -88,6 +88,8 @@ def test_the_error_at_the_top_appears_in_the_tour() -> None:
         (["a", "..."], ["a", "b"], True),
         (["...", "b", "..."], ["b"], True),
         (["...", "a", "b"], ["a", "x", "b"], False),
+        (["1 passed in ..."], ["1 passed in 0.02 s"], True),
+        (["1 passed in ..."], ["2 passed in 0.02 s"], False),
     ],
 )
 def test_three_dots_match_any_lines(shown: list[str], printed: list[str], same: bool) -> None:
