@@ -222,7 +222,8 @@ def _child_value(for_what: str, why: str, states: dict[str, ChildReport]) -> Ite
     """The state of the child, or the object, that another one waits for."""
     if why == "object" and for_what.endswith(")"):
         yield for_what.rpartition("(")[2].removesuffix(")"), "does not exist"
-    if why != "child" or not (report := states.get(for_what.partition(" ")[0])):
+    report = states.get(for_what.partition(" ")[0].partition(".")[0]) if why in {"child", "value"} else None
+    if report is None:
         return
     unready = [each for each in report.objects if each.state is not State.READY]
     titles = [f"{each.key.kind}/{each.key.name} {each.message}".rstrip() for each in unready[:3]]

@@ -363,3 +363,15 @@ def test_very_many_objects_of_one_child_are_counted(shops):
     shops.converge(lambda: len(shops.objects("Pod")) == 42)
     _, out, _ = shops.run("explain", "Shop/a")
     assert "  and 9 more objects are not ready" in section(out, "Why it is not ready")
+
+
+def test_a_value_of_a_child_is_shown_with_the_state_of_that_child(troubled):
+    troubled.edit("templates/late.yaml.j2", "config.metadata.uid", "db.status.readyReplicas")
+    troubled.edit("watches.yaml", ", dependsOn: [db]", "")
+    _, out, _ = troubled.run("explain", "Shop/a")
+    lines = section(out, "Why it is not ready")
+    start = lines.index("  late waits for db.status.readyReplicas")
+    assert lines[start + 1 : start + 3] == [
+        '      templates/late.yaml.j2:4  data: {uid: "{{ db.status.readyReplicas }}"}',
+        "      now db: progressing; Deployment/a-db 0 of 2 replicas are available",
+    ]
