@@ -77,6 +77,7 @@ test-image: image-tools $(STAMP)  ## build the image and run it as a pod against
 
 bench: $(STAMP)  ## measure render, plan, merge and load times against their budgets
 	$(call step,the benchmarks,$(BIN)/python bench/core.py)
+	$(call step,the checks of a project,$(BIN)/python bench/checks.py)
 	$(call step,the API server in memory,$(BIN)/python bench/localcluster.py)
 
 bench-cluster: $(STAMP) controlplane  ## measure the operator against a bare client and a Go operator

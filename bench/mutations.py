@@ -26,6 +26,7 @@ from ruleop.errors import RuleopError
 from ruleop.kinds import Kind
 from ruleop.offline.cluster import OfflineKinds, prepare
 from ruleop.rules import Project, ProjectErrors, load_project
+from ruleop.ruletests.admission import Admission
 from ruleop.ruletests.cases import Case, find_files, parse_file
 from ruleop.ruletests.plan_mode import PlanMode
 from ruleop.ruletests.projects import Projects
@@ -126,10 +127,10 @@ class Mutation:
         return f"{self.template}:{self.line}: {self.before.strip()}  ->  {after}"
 
 
-def mutation(root: Path, rng: random.Random) -> Mutation:
-    """A random mutation of a template that changes its text."""
+def mutation(root: Path, rng: random.Random, *, rules: bool) -> Mutation:
+    """A random mutation of a template that changes its text; with `rules`, of watches.yaml."""
     while True:
-        template = rng.choice(sorted((root / "templates").rglob("*.j2")))
+        template = root / "watches.yaml" if rules else rng.choice(sorted((root / "templates").rglob("*.j2")))
         lines = template.read_text("utf-8").split("\n")
         number = rng.randrange(len(lines))
         line = lines[number]
@@ -200,7 +201,7 @@ def resources(project: Project, samples: Sequence[Path], rng: random.Random) -> 
 
 def rendered(project: Project, resource: dict[str, Any], existing: Sequence[dict[str, Any]]) -> object:
     """Everything that exists once all children are ready, and what is wrong."""
-    world = PlanMode(project, OfflineKinds(project))
+    world = PlanMode(project, OfflineKinds(project), Admission(project))
     for obj in existing:
         world.add(obj)
     world.create(resource)
@@ -284,11 +285,12 @@ class Example:
             yield from parse_file(path, path.name, path.read_text("utf-8")).cases
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200, help="mutations that change what is rendered")
     parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
+    parser.add_argument("--rules", action="store_true", help="mutations of watches.yaml instead of templates")
+    options = parser.parse_args(arguments)
     rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory(prefix="ruleop-mutations-") as folder:
         examples = [Example.at(name, Path(folder), rng) for name in EXAMPLES]
@@ -296,7 +298,7 @@ def main() -> int:
         same, survivors, seen = 0, [], set()
         while sum(found.values()) < options.count:
             example = rng.choice(examples)
-            change = mutation(example.root, rng)
+            change = mutation(example.root, rng, rules=options.rules)
             if (example.name, change) in seen:
                 continue
             seen.add((example.name, change))

@@ -113,6 +113,18 @@ def _half(value: Any) -> Any:
     return value[: len(value) // 2] if isinstance(value, (str, list)) else value
 
 
+def _filled(value: Any, number: int = 3000) -> Any:
+    """Adds to the outermost containers that can take more; others may."""
+    if isinstance(value, dict):
+        inner = {name: _filled(member, number) for name, member in value.items()}
+        return {**inner, **{f"f{index}": "" for index in range(number)}} if inner == value else inner
+    if not isinstance(value, list) or not value:
+        return value
+    if isinstance(value[0], dict):
+        return [*value, *({**value[0], "name": f"f{index}"} for index in range(number))]
+    return [*value, *(f"f{index}" for index in range(number))] if isinstance(value[0], str) else value
+
+
 CHANGES: Final[Mapping[str, Callable[[Any], Any]]] = {
     "none": lambda value: value,
     "reversed": _lists(lambda items: items[::-1]),
@@ -122,6 +134,8 @@ CHANGES: Final[Mapping[str, Callable[[Any], Any]]] = {
     "doubled": _lists(lambda items: items + [_altered(item) for item in items], inner=False),
     "repeated": _lists(lambda items: items + items, inner=False),
     "altered": _altered,
+    "filled": _filled,
+    "altered and filled": lambda value: _filled(_altered(value), 300),
     "half": _half,
 }
 

@@ -304,11 +304,18 @@ class _Writer:
         if slot.place.alone or "\n" in "".join(part for part in text.parts if isinstance(part, str)).strip():
             return [Slot(text, slot.place)]
         printed = self.of_slot[id(slot)]
-        inner = tuple(
-            self.of_slot[id(part)] if isinstance(part, Slot) else str(part) for part in text.trimmed(None).parts
-        )
+        inner = tuple(self._pieces(text.trimmed(None)))
         self.of_slot[id(slot)] = Printed(printed.place, printed.node, inner)
         return [slot]
+
+    def _pieces(self, text: Text) -> Iterator[str | Printed]:
+        for part in text.parts:
+            if not isinstance(part, Slot):
+                yield str(part)
+            elif id(part) in self.of_slot:
+                yield self.of_slot[id(part)]
+            else:  # text that another macro printed, alone on its line
+                yield from self._pieces(part.value)
 
     def _slot(self, node: nodes.Node) -> Slot:
         place = getattr(node, "place", None) or SlotPlace(Site(self.path, node.lineno), "")

@@ -5,6 +5,7 @@ The operator leaves this to the API server. Offline commands have none, and say 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ruleop.schema.schema_findings import SchemaFinding
     from ruleop.templating import YamlNode
 
+_BYTES: Final[Mapping[str, Any]] = {"properties": {"x": {"type": "string", "format": "byte"}}}
 _NOUNS: Final = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "a list"}
 
 
@@ -56,7 +58,8 @@ def violations(obj: Object, project: Project) -> list[SchemaFinding]:
     kind = Kind.of(obj)
     schema, shape = typed_schema(kind), typed_shape(kind)
     if schema is not None and shape is not None:
-        return [*validate(obj, schema), *unknown_to_shape(obj, shape)]
+        found = [each for each in validate(obj, schema) if not _is_read_leniently(each, obj)]
+        return [*found, *unknown_to_shape(obj, shape)]
     crd = next((crd for crd in project.crds if (crd.group, crd.kind) == (kind.group, kind.kind)), None)
     version = crd.version(kind.version) if crd is not None else None
     if version is None:
@@ -67,16 +70,32 @@ def violations(obj: Object, project: Project) -> list[SchemaFinding]:
     ]
 
 
+def _is_read_leniently(finding: SchemaFinding, obj: Object) -> bool:
+    """Whether the server accepts a value of a built-in kind though its schema does not: an empty string is none, and
+    base64 may have line breaks."""
+    value = _value_at(obj, finding.path)
+    if not isinstance(value, str) or not finding.message.startswith(("must be one of", "must be a byte")):
+        return False
+    unbroken = re.sub(r"[\r\n]", "", value)
+    return not unbroken or (unbroken != value and not validate({"x": unbroken}, _BYTES))
+
+
 def _without_value(finding: SchemaFinding, obj: Object) -> str:
     """The message with the type of the value in place of the value."""
     text, found, _ = finding.message.partition(", not ")
     if not found:
         return text.partition(": ")[0]
+    return f"{text}, not {_NOUNS.get(type(_value_at(obj, finding.path)), 'a mapping')}"
+
+
+def _value_at(obj: Object, path: FieldPath) -> Any:
     value: Any = obj
-    for step in finding.path:
-        inside = (isinstance(value, Mapping) and step in value) or (isinstance(value, list) and isinstance(step, int))
-        value = value[step] if inside else None
-    return f"{text}, not {_NOUNS.get(type(value), 'a mapping')}"
+    for step in path:
+        if isinstance(value, Mapping):
+            value = value.get(str(step))
+        else:
+            value = value[step] if isinstance(value, list) and isinstance(step, int) else None
+    return value
 
 
 def _site(child: Child, kind: Kind, path: FieldPath, project: Project) -> Site:

@@ -10,11 +10,12 @@ from jinja2 import nodes
 
 from ruleop.checking.sources import NUMBERS
 from ruleop.names import MAX_LABEL, MAX_NAME, QUALIFIED, is_label, is_object_name
+from ruleop.schema.table import builtin_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.checking.bodies import Field, Printed
+    from ruleop.checking.bodies import Field, FieldPath, Printed
     from ruleop.checking.sources import IsSource, Path, Sources
     from ruleop.kinds import Kind
     from ruleop.rules import Findings
@@ -25,7 +26,7 @@ _CLEAN: Final = NUMBERS | {"dns_label", "sha256", "regex_replace"}
 _LABEL_KINDS: Final = frozenset({("", "Service"), ("", "Namespace")})
 _FREE_GROUP: Final = "rbac.authorization.k8s.io"
 _IDENTITIES: Final = frozenset({"metadata.name", "metadata.uid"})
-_LABELS: Final = frozenset({"labels", "matchLabels"})
+_DERIVE: Final = "derive the name from the CR"
 _MAKE_ONE: Final = "make one with `dns_label`, or give the field a pattern and a maxLength in the CRD"
 
 
@@ -42,7 +43,17 @@ def check_object_names(sources: Sources, findings: Findings) -> None:
                 findings.mistake("invalid-name", text, field.site)
         if any(piece.place for field, _, _ in found for piece in field.slots if not _is_of_metadata(piece.node)):
             _check_free_text([(field, rule.what) for field, rule, _ in found], part, sources, findings)
+        _check_random([field for field, _, _ in found if field.path in {_NAME, _NAMESPACE}], part, sources, findings)
         _check_collisions(part, sources, findings)
+
+
+def _check_random(found: list[Field], part: Part, sources: Sources, findings: Findings) -> None:
+    """Loading finds a random function in the name itself, not one behind a variable."""
+    places = sources.random_places(part)
+    for slot in (slot for field in found for slot in field.slots):
+        if slot.place in places:
+            message = f"`{slot.place.expression}` is random, and would name another object each time: {_DERIVE}"
+            findings.mistake("random", message, slot.place.site, word=slot.place.expression, start=part.site)
 
 
 def _check_free_text(found: list[tuple[Field, str]], part: Part, sources: Sources, findings: Findings) -> None:
@@ -78,9 +89,18 @@ def _rule(field: Field, kind: Kind) -> _Rule | None:
         if (kind.group, kind.kind) in _LABEL_KINDS:
             return _Rule("name", "-a-z0-9", MAX_LABEL)
         return _Rule("name", "-.a-z0-9", MAX_NAME)
-    if len(field.path) > 1 and field.path[-2] in _LABELS and isinstance(field.path[-1], str):
+    if _is_label(field.path, kind):
         return _Rule("label value", "-._A-Za-z0-9", MAX_LABEL)
     return None
+
+
+def _is_label(path: FieldPath, kind: Kind) -> bool:
+    """Whether a field is the value of a label. Custom kinds may have other things called labels."""
+    if path[-3:-1] == ("metadata", "labels"):
+        return len(path) == 3 or builtin_resource(kind) is not None
+    if path[-2:-1] == ("matchLabels",):
+        return builtin_resource(kind) is not None
+    return path[:-1] == ("spec", "selector") and (kind.group, kind.kind) == ("", "Service")
 
 
 def _literal_mistake(field: Field, rule: _Rule, kind: Kind) -> str:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.checking.bodies import Body, bodies
-from ruleop.templating import Expression, TextTemplate, YamlNode, slots_from
+from ruleop.templating import NONDETERMINISTIC, Expression, TextTemplate, YamlNode, slots_from
 
 if TYPE_CHECKING:
     from jinja2 import nodes
@@ -69,6 +69,12 @@ class Sources:
         names = self._names(part, by_item=by_item)
         loop = [] if by_item else self._loop(part)
         return slots_from([*self._of(part), *loop], names, partial(_accepts, is_source, lets), clean=clean)
+
+    def random_places(self, part: Part) -> frozenset[SlotPlace]:
+        """The slots whose values differ each time they are rendered."""
+        if not any(name in NONDETERMINISTIC for name, _ in part.compiled.calls):
+            return frozenset()
+        return slots_from(self._of(part), {}, _is_none, functions=NONDETERMINISTIC)
 
     def _lets(self, is_source: IsSource, clean: frozenset[str]) -> _Lets:
         """The slots of each let whose values come from these fields."""
@@ -142,6 +148,10 @@ class Sources:
                 found = [library.written_string(text, site) for text, site in texts if "{{" in text or "{%" in text]
             self._trees[id(part)] = found
         return found
+
+
+def _is_none(_path: Path) -> bool:
+    return False
 
 
 def _accepts(is_source: IsSource, lets: _Lets, path: Path) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.cli import findings as found
 from ruleop.cli.documents import read_documents
@@ -16,7 +17,7 @@ from ruleop.cli.passes import (
     prepare_document,
     watched_documents,
 )
-from ruleop.cli.program import UsageError
+from ruleop.cli.program import UsageError, write_to
 from ruleop.cli.terminal import print_diagnostics
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, ObjectKey
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
     from ruleop.offline.documents import Document
     from ruleop.rules import Project
     from ruleop.schema.table import ResourceInfo
+
+
+PROGRESS: Final = 100
+"""Custom resources after which a terminal shows how many are planned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +117,7 @@ class _LivePlan:
         return prepare_document(passes, self.project, document, known)
 
     async def _planned(self, cluster: LiveCluster, passes: Passes, resources: Sequence[Object]) -> Passes:
-        for each in await cluster.planner(self.project.rules).plan(resources):
+        for each in await cluster.planner(self.project).plan(resources):
             if each.rule is None:
                 passes.unruled.append(each.key)
                 print_diagnostics(found.mistake(str(each.key), NOT_SELECTED, warning=True))
@@ -124,8 +129,12 @@ class _LivePlan:
 
     async def _summary(self, cluster: LiveCluster, kinds: Any) -> ChangeSummary:
         summary = ChangeSummary()
-        async for each in all_passes(cluster.planner(self.project.rules), kinds, self.access.namespace):
+        async for each in all_passes(cluster.planner(self.project), kinds, self.access.namespace):
             _add(summary, each, cluster)
+            if summary.resources % PROGRESS == 0 and sys.stderr.isatty():
+                write_to(sys.stderr, f"\r{summary.resources} planned")
+        if summary.resources >= PROGRESS and sys.stderr.isatty():
+            write_to(sys.stderr, "\r\x1b[K")
         return summary
 
 

@@ -10,7 +10,7 @@ import click
 from ruleop.cli.cluster_options import access_of, cluster_options
 from ruleop.cli.passes import Passes, make_passes, pass_options
 from ruleop.cli.program import DONE, NO, Command, UsageError, output_option
-from ruleop.cli.project import project_options
+from ruleop.cli.project import Folder, project_options
 from ruleop.cli.replay import replay_pass
 from ruleop.cli.terminal import json_document, print_lines, print_text
 from ruleop.offline.cluster import EPOCH
@@ -41,7 +41,7 @@ def command(folder: str, env_files: tuple[str, ...], output: str, **flags: Any) 
     has no errors. 1: the plan has errors. 2: wrong usage, the project has mistakes, or the cluster cannot be used.
     """
     found = _planned(folder, env_files, flags)
-    return _print_summary(found, output) if isinstance(found, ChangeSummary) else _print_passes(found, output)
+    return _print_summary(found, folder, output) if isinstance(found, ChangeSummary) else _print_passes(found, output)
 
 
 def _planned(folder: str, env_files: tuple[str, ...], flags: Mapping[str, Any]) -> Passes | ChangeSummary:
@@ -63,11 +63,11 @@ def _planned(folder: str, env_files: tuple[str, ...], flags: Mapping[str, Any]) 
     return make_passes(folder, env_files, files, existing, seed=b"", now=EPOCH)
 
 
-def _print_summary(summary: ChangeSummary, output: str) -> int:
+def _print_summary(summary: ChangeSummary, folder: str, output: str) -> int:
     if output == "json":
         print_text(json_document(summary.as_json()))
     else:
-        print_lines(summary.lines())
+        print_lines(summary.lines(Folder(folder).place))
     return NO if summary.failed else DONE
 
 

@@ -15,11 +15,11 @@ from ruleop.live.planner import LivePlanner
 from ruleop.live.reader import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Sequence
+    from collections.abc import AsyncIterator, Collection
 
     from ruleop.kinds import GroupKind, Object
     from ruleop.live.access import Access
-    from ruleop.rules import Rule
+    from ruleop.rules import Project
     from ruleop.schema.table import ResourceInfo
 
 
@@ -48,8 +48,8 @@ class LiveCluster:
         """Raises ApiError."""
         return await self.reader.get(kind, key)
 
-    def planner(self, rules: Sequence[Rule]) -> LivePlanner:
-        return LivePlanner(self.reader, self.kinds, self.operator, rules)
+    def planner(self, project: Project) -> LivePlanner:
+        return LivePlanner(self.reader, self.kinds, self.operator, project)
 
 
 @contextlib.asynccontextmanager

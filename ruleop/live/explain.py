@@ -8,29 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RuleopError
-from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.kube.client.errors import ApiError, Problem
-from ruleop.live.field_managers import last_change, managed_fields
+from ruleop.live.explained_objects import Found, explained_objects
 from ruleop.live.happenings import EVENT, events_about
-from ruleop.live.object_problems import object_problems
 from ruleop.live.objects import LiveObjects
 from ruleop.live.owners import find_owner
 from ruleop.live.pods import unready_pods
 from ruleop.planning import Owner, State, choose_rule
-from ruleop.planning.changes.writes import changes
-from ruleop.planning.child.apply import record_of
+from ruleop.planning.changes.masks import NO_MASKS
 from ruleop.planning.child.blocking import is_wait_of
-from ruleop.planning.model.actions import FinalizerAction
-from ruleop.planning.model.conditions import condition_of
-from ruleop.planning.model.marks import PART_OF, claim_on, is_paused
+from ruleop.planning.model.marks import PART_OF
 from ruleop.report.explanation import Blocker, ExplainedObject, Explanation
 from ruleop.report.plan_text import Tone, masks_of, with_masked_texts
-from ruleop.report.tree import Node, child_node, resource_node
+from ruleop.report.tree import Node, resource_node
 from ruleop.rules import MAX_CRD_BYTES, read_regular
 
 if TYPE_CHECKING:
@@ -38,36 +34,17 @@ if TYPE_CHECKING:
 
     from ruleop.errors import Site
     from ruleop.live.cluster import LiveCluster
-    from ruleop.planning import Action, ChildReport, ObjectReport, Plan
+    from ruleop.planning import ChildReport, Plan
     from ruleop.report.explanation import Occurrence
     from ruleop.rules import Project
 
 LEASE: Final = Kind("coordination.k8s.io", "v1", "Lease")
 STALE_LEASE: Final = dt.timedelta(minutes=1)  # a leader renews it every few seconds
-_WORDS: Final = {
-    State.READY: "ready",
-    State.PROGRESSING: "not ready",
-    State.WAITING: "waiting",
-    State.FAILED: "failed",
-    State.REFUSED: "name conflict",
-    State.UNWANTED: "not desired",
-    State.TERMINATING: "is being deleted",
-}
 _TONES: Final = {"ready": Tone.GOOD, "failed": Tone.BAD, "name conflict": Tone.BAD}
 
 
 class NotFoundError(RuleopError):
     """The custom resource does not exist."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What was read of a custom resource."""
-
-    resource: Object
-    rule: str = ""
-    plan: Plan | None = None
-    objects: LiveObjects | None = None
 
 
 class Explainer:
@@ -82,18 +59,21 @@ class Explainer:
         live = await self._resource(kind, name)
         key = ObjectKey.of(live)
         found = await self._found(live)
-        objects = await self._with_pods(list(self._objects(found)), found)
+        masks = masks_of(found.plan) if found.plan is not None else NO_MASKS
+        objects = [each.masked(masks.text) for each in await self._with_pods(list(explained_objects(found)), found)]
+        events = [replace(each, message=masks.text(each.message)) for each in await self._events(key, objects)]
         plan = with_masked_texts(found.plan) if found.plan is not None else None
+        resource = {**found.resource, "status": masks.all(found.resource.get("status") or {})}
         return Explanation(
-            resource=found.resource,
-            tree=_tree(found.resource, objects),
+            resource=resource,
+            tree=_tree(resource, objects),
             kinds=self.cluster.kinds,
             now=self.now,
-            rule=found.rule,
+            rule=found.rule.title if found.rule is not None else "",
             objects=tuple(objects),
             blockers=tuple(self._blockers(plan)) if plan is not None else (),
             problems=tuple(f"{each.child}: {each.message}" for each in plan.problems) if plan is not None else (),
-            events=tuple(await self._events(key, objects)),
+            events=tuple(events),
             plan=found.plan,
             operator=await self._operator(),
             notes=tuple(self.notes),
@@ -122,19 +102,19 @@ class Explainer:
 
     # -- the resource and its children ---------------------------------------------------------------------------------
 
-    async def _found(self, live: Object) -> _Found:
+    async def _found(self, live: Object) -> Found:
         if self.project is not None:
             rule = choose_rule(self.project.rules, live)
             if rule is not None:
-                planner = self.cluster.planner(self.project.rules)
+                planner = self.cluster.planner(self.project)
                 (planned,) = await planner.plan([live])
                 if planned.error:
                     self.notes.append(f"the next reconcile cannot be planned: {planned.error}")
-                return _Found(planned.resource, rule.title, planned.plan, planner.objects)
+                return Found(planned.resource, planner.objects, self.cluster.kinds, rule, planned.plan)
             self.notes.append(f"no rule of {self.project.root} selects it (see selector and namespaces)")
         objects = LiveObjects()
         await self._read_children(live, objects)
-        return _Found(live, objects=objects)
+        return Found(live, objects, self.cluster.kinds)
 
     async def _read_children(self, live: Object, objects: LiveObjects) -> None:
         """The children by their labels alone: of the kinds in the inventory, or of all kinds of the cluster."""
@@ -161,56 +141,7 @@ class Explainer:
             raise
         return True
 
-    def _objects(self, found: _Found) -> Iterator[ExplainedObject]:
-        assert found.objects is not None
-        plan, seen = found.plan, set()
-        for report in plan.children if plan is not None else ():
-            if report.state is State.UNWANTED:
-                continue
-            if not report.objects:
-                yield self._absent_child(report, found)
-            for each in report.objects:
-                seen.add(each.key)
-                yield self._desired(report, each, found)
-        owner = Owner.of(found.resource)
-        for obj in found.objects.children(owner.part_of):
-            key = ObjectKey.of(obj)
-            if key not in seen and claim_on(obj, key, owner).owned:
-                seen.add(key)
-                yield _existing(obj, plan)
-
-    def _absent_child(self, report: ChildReport, found: _Found) -> ExplainedObject:
-        """A child whose objects are not known: it waits, or cannot be rendered."""
-        rules = self.project.rules if self.project is not None else ()
-        child = next(rule for rule in rules if rule.title == found.rule).children.get(report.id)
-        kinds = {kind.versionless for kind in child.kinds} if child is not None else set()
-        kind = kinds.pop() if len(kinds) == 1 else GroupKind("", "")
-        key = ObjectKey(*kind, found.resource["metadata"].get("namespace") or "", "")
-        return ExplainedObject(key, _WORDS[report.state], _message(report.message), report.id, exists=False)
-
-    def _desired(self, report: ChildReport, each: ObjectReport, found: _Found) -> ExplainedObject:
-        assert found.plan is not None
-        assert found.objects is not None
-        live, plan = found.objects.find(each.key), found.plan
-        state, message = _WORDS[each.state], _message(each.message)
-        if live is None:
-            missing = "missing" if each.state is State.PROGRESSING else state
-            return ExplainedObject(each.key, missing, message, report.id, exists=False)
-        action = next((one for one in plan.actions if _is_on(one, each.key)), None)
-        is_stopped = is_paused(found.resource) and each.message.startswith("is not ")
-        if each.state is State.READY or (each.state is State.PROGRESSING and (action is not None or is_stopped)):
-            node = child_node(live)
-            failed = report.id in _failed_children(found.resource)
-            more = "its last change failed" if failed else "will be changed" if action is not None else ""
-            more = "will not be changed while the CR is paused" if is_stopped else more
-            state, message = node.state, "; ".join(filter(None, (node.message, more if action or is_stopped else "")))
-        elif each.state is State.WAITING:
-            message = f"its update waits for {message}"
-        planned = changes(action, self.cluster.kinds, masks_of(plan)) if action is not None else []
-        return _of_live(live, state, message, report.id, [change.path for change in planned])
-
-    async def _with_pods(self, objects: Sequence[ExplainedObject], found: _Found) -> list[ExplainedObject]:
-        assert found.objects is not None
+    async def _with_pods(self, objects: Sequence[ExplainedObject], found: Found) -> list[ExplainedObject]:
         result = []
         for each in objects:
             live = found.objects.find(each.key)
@@ -290,46 +221,6 @@ class Explainer:
         age = dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(f"{renewed}Z") if renewed else dt.timedelta.max
         late = ": is it running?" if age > STALE_LEASE else ""
         return f"{holder} holds the Lease {operator.namespace}/{operator.name}, renewed at {renewed}Z{late}"
-
-
-# -- single objects ----------------------------------------------------------------------------------------------------
-
-
-def _message(text: str) -> str:
-    """The message of a state, which the tree names itself."""
-    text = text.removeprefix("is not ready: ")
-    return "waitFor is not true" if text.startswith(("waits for waitFor: ", "waitFor: ")) else text
-
-
-def _existing(obj: Object, plan: Plan | None) -> ExplainedObject:
-    """An owned object that is not among the desired ones, or of which no rules are known."""
-    record, node = record_of(obj), child_node(obj)
-    state = "not desired" if plan is not None and not obj["metadata"].get("deletionTimestamp") else node.state
-    return _of_live(obj, state, node.message, record.id if record is not None else "")
-
-
-def _is_on(action: Action, key: ObjectKey) -> bool:
-    return not isinstance(action, FinalizerAction) and action.key == key
-
-
-def _failed_children(resource: Object) -> set[str]:
-    """The children that the operator reported an error of."""
-    if condition_of(resource, "Stalled").get("status") != "True":
-        return set()
-    parts = str(condition_of(resource, "Ready").get("message") or "").split("; ")
-    return {part.partition(": ")[0] for part in parts}
-
-
-def _of_live(obj: Object, state: str, message: str, child: str, planned: Sequence[str] = ()) -> ExplainedObject:
-    return ExplainedObject(
-        ObjectKey.of(obj),
-        state,
-        message,
-        child,
-        problems=() if state == "ready" else object_problems(obj),
-        last_change=last_change(obj),
-        fields=tuple(managed_fields(obj, planned)) if state != "name conflict" else (),
-    )
 
 
 def _child_value(for_what: str, why: str, states: dict[str, ChildReport]) -> Iterator[tuple[str, str]]:

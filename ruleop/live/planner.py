@@ -10,27 +10,29 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ruleop.engine.cache.watch_specs import child_needs, constant_labels
+from ruleop.checking.desired_objects import with_violations
+from ruleop.engine.cache.watch_specs import child_needs
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.live.objects import LiveObjects
+from ruleop.names import RESERVED_PREFIX
 from ruleop.planning import Observed, Owner, Plan, choose_rule, plan
 from ruleop.planning.model.marks import PART_OF
 from ruleop.planning.rendering.scope import labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from ruleop.labels import Requirement
     from ruleop.live.kinds import LiveKinds
     from ruleop.live.operator import Operator
     from ruleop.live.reader import Reader
     from ruleop.planning.model.targets import Target
-    from ruleop.rules import Observe, Rule
+    from ruleop.rules import Project, Rule
 
 BATCH: Final = 100
 """Custom resources that are planned together. The selector of their children must fit into the line of a request: some
@@ -38,6 +40,9 @@ proxies accept no more than 4 KiB."""
 
 SINGLE: Final = 8
 """Objects of one kind that are read one by one. More are read as a list."""
+
+TOGETHER: Final = 40
+"""Selectors that are joined to one: the value of a label may be long."""
 
 MAX_ROUNDS: Final = 20
 """How often a pass is planned again with more objects. Each round reads what the one before asked for."""
@@ -71,9 +76,11 @@ class _Pending:
 
 
 class LivePlanner:
-    def __init__(self, reader: Reader, kinds: LiveKinds, operator: Operator, rules: Sequence[Rule]) -> None:
-        self.reader, self.kinds, self.operator, self.rules = reader, kinds, operator, tuple(rules)
+    def __init__(self, reader: Reader, kinds: LiveKinds, operator: Operator, project: Project) -> None:
+        self.reader, self.kinds, self.operator, self.project = reader, kinds, operator, project
+        self.namespace = ""  # that of all custom resources; empty: they may be anywhere
         self.objects = LiveObjects()  # of the last batch
+        self._keys: dict[Kind, set[ObjectKey]] = {}
 
     async def plan(self, resources: Iterable[Object]) -> list[LivePass]:
         """Plans some custom resources, at most `BATCH`. Raises ApiError."""
@@ -88,11 +95,18 @@ class LivePlanner:
                 break
             await self._read_missing(rest)
         planned = iter(pending)
-        return [_result(next(planned)) if rule is not None else LivePass(each, None) for each, rule in chosen]
+        return [self._result(next(planned)) if rule is not None else LivePass(each, None) for each, rule in chosen]
+
+    def _result(self, each: _Pending) -> LivePass:
+        """With what the API server would refuse of the desired objects; of those that exist unchanged, nothing."""
+        found = each.plan
+        if found is not None and found.actions:
+            found = with_violations(found, each.rule, self.project)
+        return LivePass(each.resource, each.rule, found, each.error)
 
     async def _with_rule(self, resource: Object) -> tuple[Object, Rule | None]:
         """The rule of a custom resource, which is read again if its rule names another version of the kind."""
-        rule = choose_rule(self.rules, resource)
+        rule = choose_rule(self.project.rules, resource)
         if rule is None or rule.kind == Kind.of(resource):
             return resource, rule
         return await self.reader.get(rule.kind, ObjectKey.of(resource)) or resource, rule
@@ -105,7 +119,7 @@ class LivePlanner:
             objects=self.objects,
             kinds=self.kinds,
             now=dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            finalizer=self.operator.finalizer,
+            finalizer=self._finalizer(each.resource),
             retired=self.operator.entry(each.rule.kind.versionless).conditions
             - {condition.type for condition in each.rule.conditions},
             namespace_terminating=terminating,
@@ -118,6 +132,12 @@ class LivePlanner:
             return False
         asked, self.objects.unread = self.objects.unread, before | self.objects.unread
         return bool(asked or self.kinds.unread or _selectors(each.plan) - each.targets)
+
+    def _finalizer(self, resource: Object) -> str:
+        """That of the operator, or the finalizer that an operator of another name has set."""
+        own = self.operator.finalizer
+        found = [each for each in resource["metadata"].get("finalizers") or () if each.startswith(RESERVED_PREFIX)]
+        return found[0] if len(found) == 1 else own
 
     def _is_namespace_terminating(self, resource: Object) -> bool:
         metadata = resource["metadata"]
@@ -169,25 +189,28 @@ class LivePlanner:
             missing[kind].append(key)
         self.objects.unread.clear()
         await asyncio.gather(*(self._read_objects(kind, keys) for kind, keys in missing.items()))
-        selected: dict[Kind, dict[Target, Observe]] = defaultdict(dict)
+        selected: dict[Kind, set[Target]] = defaultdict(set)
         for each in rest:
             new = _selectors(each.plan) - each.targets if each.plan is not None else set()
             each.targets |= new
             for observe in each.rule.observe.values():
                 for target in new:
                     if observe.selector is not None and observe.kind.versionless == target.kind:
-                        selected[observe.kind][target] = observe
+                        selected[observe.kind].add(target)
         await asyncio.gather(*(self._read_selected(kind, targets) for kind, targets in selected.items()))
 
     async def _read_objects(self, kind: Kind, keys: Sequence[ObjectKey]) -> None:
         try:
-            if len(keys) <= SINGLE:
-                found = await asyncio.gather(*(self.reader.get(kind, key) for key in keys))
-                for key, obj in zip(keys, found, strict=True):
+            existing = await self._existing(kind, keys)
+            for key in set(keys).difference(existing):
+                self.objects.add(kind, key, None)
+            if len(existing) <= SINGLE:
+                found = await asyncio.gather(*(self.reader.get(kind, key) for key in existing))
+                for key, obj in zip(existing, found, strict=True):
                     self.objects.add(kind, key, obj)
                 return
-            missing = set(keys)
-            namespaces = {key.namespace for key in keys}
+            missing = set(existing)
+            namespaces = {key.namespace for key in missing}
             async for page in self.reader.pages(kind, namespaces.pop() if len(namespaces) == 1 else ""):
                 for obj in page:
                     if (key := ObjectKey.of(obj)) in missing:
@@ -200,38 +223,56 @@ class LivePlanner:
             for key in keys:
                 self.objects.add(kind, key, None)
 
-    async def _read_selected(self, kind: Kind, targets: Mapping[Target, Observe]) -> None:
-        """The objects of selectors: with a list for each while they are few, else with one for all."""
+    async def _existing(self, kind: Kind, keys: Sequence[ObjectKey]) -> Sequence[ObjectKey]:
+        """Those of the keys that are worth a request: all while they are few, else those of existing objects. Most of
+        what many custom resources ask for is about to be created."""
+        if len(keys) <= SINGLE:
+            return keys
+        if kind not in self._keys:
+            namespaces = {key.namespace for key in keys}
+            is_inside = self.namespace and namespaces == {self.namespace}
+            self._keys[kind] = await self.reader.keys(kind, self.namespace if is_inside else "")
+        return [key for key in keys if key in self._keys[kind]]
+
+    async def _read_selected(self, kind: Kind, targets: Collection[Target]) -> None:
+        """The objects of selectors: with a list for each while they are few, else with a list for several."""
+        each_alone = len(targets) <= SINGLE
+        groups = [[each] for each in targets] if each_alone else list(_chunks(sorted(targets, key=repr), TOGETHER))
         try:
-            if len(targets) <= SINGLE:
-                await asyncio.gather(*(self._read_target(kind, each, selector_of(each), [each]) for each in targets))
-                return
-            for labels in {constant_labels(observe.selector) for observe in targets.values()}:
-                same = [each for each, observe in targets.items() if constant_labels(observe.selector) == labels]
-                namespaces = {each.namespace for each in same}
-                scope = replace(same[0], namespace=namespaces.pop() if len(namespaces) == 1 else None)
-                await self._read_target(kind, scope, labels, same)
+            await asyncio.gather(*(self._read_targets(kind, group) for group in groups))
         except ApiError as error:
             self._forbid(kind, error)
 
-    async def _read_target(self, kind: Kind, scope: Target, labels: str, targets: Sequence[Target]) -> None:
-        async for page in self.reader.pages(kind, scope.namespace or "", labels=labels):
+    async def _read_targets(self, kind: Kind, targets: Sequence[Target]) -> None:
+        namespaces = {each.namespace or "" for each in targets}
+        namespace = namespaces.pop() if len(namespaces) == 1 else ""
+        async for page in self.reader.pages(kind, namespace, labels=common_selector(targets)):
             for obj in page:
                 if any(target.matches(labels_of(obj)) for target in targets):
                     self.objects.add_selected(kind, obj)
-
-
-def _result(each: _Pending) -> LivePass:
-    return LivePass(each.resource, each.rule, each.plan, each.error)
 
 
 def _selectors(planned: Plan) -> set[Target]:
     return {target for target in planned.watches if target.name is None}
 
 
-def selector_of(target: Target) -> str:
-    """The label selector of a target, as the API writes it."""
-    return ",".join([*(f"{key}={value}" for key, value in target.labels), *_terms(target.requirements)])
+def common_selector(targets: Sequence[Target]) -> str:
+    """A label selector that selects at least the objects of all these targets, as the API writes it."""
+    values: dict[str, set[str]] = {}
+    for target in targets:
+        for key, value in target.labels:
+            values.setdefault(key, set()).add(value)
+    keys = [key for key in sorted(values) if all(key in dict(target.labels) for target in targets)]
+    shared = set.intersection(*(set(target.requirements) for target in targets))
+    return ",".join([*(_term(key, values[key]) for key in keys), *_terms(sorted(shared, key=repr))])
+
+
+def _term(key: str, values: set[str]) -> str:
+    return f"{key}={next(iter(values))}" if len(values) == 1 else f"{key} in ({','.join(sorted(values))})"
+
+
+def _chunks(items: Sequence[Target], size: int) -> Iterator[Sequence[Target]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def _terms(requirements: Iterable[Requirement]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.kinds import ObjectKey
 from ruleop.kube.client import requests
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.kube.client.requests import Source
@@ -11,12 +12,14 @@ from ruleop.kube.client.requests import Source
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
+    from ruleop.kinds import GroupKind, Kind, Object
     from ruleop.live.connection import Connection
     from ruleop.schema.table import ResourceInfo
 
 PAGE: Final = 250
 """Objects of one page. They are read in full: a page of Secrets of a megabyte each should still fit into memory."""
+
+METADATA_PAGE: Final = 500
 
 
 class Reader:
@@ -52,14 +55,27 @@ class Reader:
     ) -> AsyncIterator[list[dict[str, Any]]]:
         """The objects of a kind, in one namespace or in all, page by page; none if the kind is not served. Raises
         ApiError."""
-        resource = self.resource(kind)
-        if resource is None:
-            return
-        source, token = Source(resource, namespace, labels, fields), ""
+        if (resource := self.resource(kind)) is not None:
+            source = Source(resource, namespace, labels, fields)
+            async for items in self._pages(source, size):
+                # The items of a list of built-in objects do not repeat their kind.
+                yield [{**each, "apiVersion": kind.api_version, "kind": kind.kind} for each in items]
+
+    async def keys(self, kind: Kind, namespace: str = "") -> set[ObjectKey]:
+        """The keys of all objects of a kind, of which only the metadata is sent. Raises ApiError."""
+        found: set[ObjectKey] = set()
+        if (resource := self.resource(kind)) is not None:
+            async for items in self._pages(Source(resource, namespace, metadata_only=True), METADATA_PAGE):
+                for each in items:
+                    place = each["metadata"].get("namespace") or ""
+                    found.add(ObjectKey(kind.group, kind.kind, place, each["metadata"]["name"]))
+        return found
+
+    async def _pages(self, source: Source, size: int) -> AsyncIterator[list[dict[str, Any]]]:
+        token = ""
         while True:
             answer = await self._client.send(requests.list_page(source, limit=size, token=token))
-            # The items of a list of built-in objects do not repeat their kind.
-            yield [{**each, "apiVersion": kind.api_version, "kind": kind.kind} for each in answer.get("items") or ()]
+            yield answer.get("items") or []
             token = (answer.get("metadata") or {}).get("continue") or ""
             if not token:
                 return

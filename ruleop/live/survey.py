@@ -20,6 +20,7 @@ ATTEMPTS: Final = 5
 
 async def all_passes(planner: LivePlanner, kinds: Iterable[Kind], namespace: str = "") -> AsyncIterator[LivePass]:
     """The passes of all custom resources of these kinds, in one namespace or in all. Raises ApiError."""
+    planner.namespace = namespace
     for kind in kinds:
         async for batch in _batches(planner, kind, namespace):
             for each in await planner.plan(batch):

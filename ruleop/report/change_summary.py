@@ -12,11 +12,12 @@ from ruleop.messages import shortened
 from ruleop.planning.changes.differences import NOTHING, Difference, flow
 from ruleop.planning.changes.writes import changes, is_mark, verb_of
 from ruleop.planning.model.actions import FinalizerAction
-from ruleop.report.plan_text import Line, Span, Tone, masks_of, sign_of, with_masked_texts
+from ruleop.report.plan_text import Line, Place, Span, Tone, masks_of, sign_of, site_json, with_masked_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from ruleop.errors import Site
     from ruleop.kinds import ObjectKey
     from ruleop.planning import Action, Plan
     from ruleop.planning.model.observed import Kinds
@@ -42,6 +43,15 @@ class Change(NamedTuple):
     path: str = ""  # empty: the whole object
 
 
+class Cause(NamedTuple):
+    """One kind of problem. The messages of several custom resources may differ in names and values."""
+
+    rule: str
+    child: str
+    reason: str
+    site: Site | None = None
+
+
 @dataclass(slots=True)
 class Group:
     """The custom resources with the same change, or with the same problem."""
@@ -51,6 +61,7 @@ class Group:
     names: list[str] = field(default_factory=list)
     values: set[tuple[str, str]] = field(default_factory=set)  # before and after; two are enough to see that they vary
     last: str = ""
+    message: str = ""  # of the first
 
     def add(self, name: str, values: tuple[str, str] | None = None) -> None:
         self.objects += 1
@@ -75,7 +86,7 @@ class ChangeSummary:
     failed: int = 0  # with problems, or without a plan
     unmatched: int = 0
     changes: dict[Change, Group] = field(default_factory=dict)
-    problems: dict[tuple[str, str], Group] = field(default_factory=dict)  # by rule and message
+    problems: dict[Cause, Group] = field(default_factory=dict)
     more: int = 0  # changes and problems that are not kept
 
     def add(self, plan: Plan, kinds: Kinds) -> None:
@@ -91,13 +102,14 @@ class ChangeSummary:
         if plan.problems:
             self.failed += 1
             for problem in plan.problems:
-                self._add_problem(plan.rule, f"{problem.child}: {problem.message}", name)
+                cause = Cause(plan.rule, problem.child, problem.reason, problem.site)
+                self._add_problem(cause, problem.message, name)
 
     def add_failed(self, key: ObjectKey, rule: str, message: str) -> None:
         """Adds a custom resource that cannot be planned."""
         self.resources += 1
         self.failed += 1
-        self._add_problem(rule, message, _title(key))
+        self._add_problem(Cause(rule, "", "Unplanned"), message, _title(key))
 
     def add_unmatched(self) -> None:
         """Adds a custom resource that no rule selects."""
@@ -125,21 +137,21 @@ class ChangeSummary:
             return Group()
         return self.changes.setdefault(change, Group())
 
-    def _add_problem(self, rule: str, message: str, name: str) -> None:
-        if (rule, message) not in self.problems and len(self.problems) >= MAX_GROUPS:
+    def _add_problem(self, cause: Cause, message: str, name: str) -> None:
+        if cause not in self.problems and len(self.problems) >= MAX_GROUPS:
             self.more += 1
             return
-        self.problems.setdefault((rule, message), Group()).add(name)
+        self.problems.setdefault(cause, Group(message=message)).add(name)
 
     # -- as text -------------------------------------------------------------------------------------------------------
 
-    def lines(self) -> Iterator[Line]:
-        for rule in dict.fromkeys([*(each.rule for each in self.changes), *(rule for rule, _ in self.problems)]):
+    def lines(self, place: Place = str) -> Iterator[Line]:
+        for rule in dict.fromkeys([*(each.rule for each in self.changes), *(each.rule for each in self.problems)]):
             yield (Span(rule, Tone.TITLE),)
             yield from self._changes_of(rule)
-            for (of, message), group in self.problems.items():
-                if of == rule:
-                    yield (Span("! ", Tone.BAD), Span(message), Span(f"  {_count(group)}", Tone.FAINT))
+            for cause, group in self.problems.items():
+                if cause.rule == rule:
+                    yield from _problem_lines(cause, group, place)
             yield ()
         if self.more:
             yield (Span(f"and {self.more} more of other kinds", Tone.FAINT),)
@@ -199,10 +211,24 @@ class ChangeSummary:
                 for change, group in self.changes.items()
             ],
             "problems": [
-                {"rule": rule, "message": message, **_counts(group)} for (rule, message), group in self.problems.items()
+                {
+                    "rule": cause.rule,
+                    "child": cause.child,
+                    "reason": cause.reason,
+                    "site": site_json(cause.site),
+                    "message": group.message,
+                    **_counts(group),
+                }
+                for cause, group in self.problems.items()
             ],
             "more": self.more,
         }
+
+
+def _problem_lines(cause: Cause, group: Group, place: Place) -> Iterator[Line]:
+    child = f"{cause.child}: " if cause.child else ""
+    where = f"{place(cause.site)}: " if cause.site is not None else ""
+    yield (Span(f"! {child}", Tone.BAD), Span(f"{where}{group.message}"), Span(f"  {_count(group)}", Tone.FAINT))
 
 
 def _field_line(change: Change, group: Group) -> Line:

@@ -143,8 +143,9 @@ class _Text:
 
     def _object(self, each: ExplainedObject) -> Iterator[Line]:
         blocked = {blocker.child for blocker in self.explanation.blockers if blocker.why == "ready"}
-        if each.is_ready or not each.exists or each.state == "name conflict" or each.child in blocked:
-            return  # reported among the waits, the errors or the actions
+        reported = each.state in {"name conflict", "not desired"} or each.child in blocked
+        if each.is_ready or not each.exists or reported:
+            return  # it is among the waits, the errors or the actions
         message = f": {each.message}" if each.message else ""
         yield from wrapped(f"{self.title(each.key)} is {_is(each.state)}{message}", "  ", _tone(each.state))
         for problem in each.problems:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ruleop.planning.model.marks import RULEOP
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ruleop.errors import Site
     from ruleop.kinds import Object, ObjectKey
     from ruleop.planning import Plan
@@ -54,6 +56,16 @@ class ExplainedObject:
     @property
     def is_ready(self) -> bool:
         return self.state == "ready"
+
+    def masked(self, text: Callable[[str], str]) -> ExplainedObject:
+        """The object with this function applied to what others have written: names of fields, and messages."""
+        return replace(
+            self,
+            message=text(self.message),
+            problems=tuple(map(text, self.problems)),
+            fields=tuple(replace(each, path=text(each.path)) for each in self.fields),
+            parts=tuple(each.masked(text) for each in self.parts),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ class Probe:
             _Instrumenter(self, where.path, where).string(tree)
 
     def files(self, project: Project) -> list[FileCoverage]:
-        """The coverage of each template, and of the conditions in files of watches."""
+        """The coverage of each template, and of the strings and expressions in files of watches."""
         lines: dict[str, dict[int, int]] = {f"templates/{name}": {} for name in project.templates}
         for key, numbers in self.blocks.items():
             for line in numbers:
@@ -158,13 +158,15 @@ class _Instrumenter:
             body.insert(0, nodes.ExprStmt(_call(nodes.Const(None), _BLOCK, key), lineno=line))
 
     def string(self, tree: nodes.Template) -> None:
-        """Counts the conditions in a string, and the outcome of one that is a single expression."""
+        """Counts a string, the conditions in it, and the outcome of one that is a single expression."""
         self.block(tree.body, 0)
-        outputs = [node for node in tree.body if isinstance(node, nodes.Output)]
-        if len(outputs) != 1 or len(outputs[0].nodes) != 1 or isinstance(outputs[0].nodes[0], nodes.TemplateData):
-            return
         assert self.site is not None
         key = (self.path, self.site.line, self.site.column)
+        outputs = [node for node in tree.body if isinstance(node, nodes.Output)]
+        self.probe.blocks[key] = (self.site.line,)
+        tree.body.insert(0, nodes.ExprStmt(_call(nodes.Const(None), _BLOCK, key), lineno=1))
+        if len(outputs) != 1 or len(outputs[0].nodes) != 1 or isinstance(outputs[0].nodes[0], nodes.TemplateData):
+            return
         self.probe.conditions[key] = ""
         only = outputs[0].nodes[0]
         outputs[0].nodes[0] = _call(only, _BRANCH, key)

@@ -56,6 +56,7 @@ class DevMode:
         self._stack = contextlib.ExitStack()
         self._changed = time.monotonic()
         self._running: asyncio.Task[bool] | None = None
+        self._last: tuple[Rule, Owner] | None = None  # of the CR while it existed
 
     def __enter__(self) -> Self:
         self._stack.enter_context(self._runner)
@@ -225,7 +226,9 @@ class DevMode:
         resource, objects = self.resource, self._objects()
         rule = choose_rule(self.project.rules, resource) if resource is not None else None
         if resource is None or rule is None or self.refused:
-            return After(rule, self._owner(), resource, objects, None, errors=self.refused)
+            last_rule, last_owner = self._last or (None, None)
+            return After(rule or last_rule, self._owner() or last_owner, resource, objects, None, errors=self.refused)
+        self._last = rule, Owner.of(resource)
         found = self._plan(rule, resource)
         conditions = (resource.get("status") or {}).get("conditions") or ()
         errors = [Error(problem.message, problem.child, problem.site) for problem in found.problems]
@@ -237,7 +240,7 @@ class DevMode:
             resource=resource,
             objects=objects,
             actions=None,
-            waits=tuple((wait.child, wait.for_what) for wait in found.waits),
+            waits=found.waits,
             errors=tuple(errors),
             conditions=tuple(conditions),
             reports={child.id: described(child.state, child.message) for child in found.children},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import Kind, Object, ObjectKey
@@ -12,15 +13,18 @@ from ruleop.ruletests.results import Difference, Failure
 from ruleop.ruletests.state import named
 from ruleop.schema.nearest import did_you_mean
 from ruleop.schema.shape import UNKNOWN
+from ruleop.schema.shape_fields import unknown_to_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.errors import Site
+    from ruleop.rules import Child
     from ruleop.rules.language.value_types import NamedEntry, Word
     from ruleop.ruletests.format import ExpectedConditionTable, ExpectTable
     from ruleop.ruletests.state import Action, After
     from ruleop.ruletests.world import World
+    from ruleop.schema.shape import Shape
     from ruleop.templating import YamlNode
 
 _OWN_STATUS: Final = frozenset({"conditions", "observedGeneration"})
@@ -50,6 +54,14 @@ def _errors(expect: ExpectTable | None, after: After, site: Site) -> Iterator[Fa
             yield Failure("error", f'expected "{part.text}", but {found}', part.site)
 
 
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """Why there is no object of a child, and the place in the rules that decides it."""
+
+    why: str
+    site: Site | None = None
+
+
 class _Checker:
     def __init__(self, expect: ExpectTable, after: After, world: World) -> None:
         self.expect, self.after, self.world = expect, after, world
@@ -75,8 +87,8 @@ class _Checker:
     def _child(self, entry: NamedEntry[YamlNode], expected: YamlNode, listed: set[ObjectKey]) -> Iterator[Failure]:
         what = f"children.{entry.name}"
         found = self._found(entry.name)
-        if isinstance(found, str):
-            yield Failure(what, found, entry.site)
+        if isinstance(found, _Missing):
+            yield Failure(what, found.why, entry.site, source=found.site)
             return
         if len(found) > 1:
             names = ", ".join(f"{key.kind}/{key.name}" for key, _ in found)
@@ -92,40 +104,58 @@ class _Checker:
         ]
         if differing:
             yield Failure(what, f"{key.kind}/{key.name} differs", entry.site, tuple(differing))
+        for text in _unknown_nulls(expected, self.world.shape_of(kind)):
+            yield Failure(what, f"{key.kind}/{key.name}: {text}", entry.site)
 
-    def _found(self, name: str) -> list[tuple[ObjectKey, Object]] | str:
+    def _found(self, name: str) -> list[tuple[ObjectKey, Object]] | _Missing:
         """The objects of a child, or why there are none."""
         if "/" in name:
             objects = named(self.after.objects.values(), name)
-            return [(ObjectKey.of(obj), obj) for obj in objects] or f"{name} does not exist{self._existing()}"
+            missing = self._unknown(name) or _Missing(f"{name} does not exist{self._existing()}")
+            return [(ObjectKey.of(obj), obj) for obj in objects] or missing
         if name in self.by_id:
             return self.by_id[name]
-        ids = self._ids()
-        if name not in ids:
-            return f"the rule has no child {name}{did_you_mean(name, ids)}"
-        return f"does not exist: {self._why(name)}"
+        return self._unknown(name) or self._why(name)
+
+    def _unknown(self, name: str) -> _Missing | None:
+        """What is wrong with a name that no child can have."""
+        if "/" not in name:
+            ids = list(self._children())
+            return None if name in ids else _Missing(f"the rule has no child {name}{did_you_mean(name, ids)}")
+        kind = name.partition("/")[0]
+        kinds = {each.kind for child in self._children().values() for each in child.kinds}
+        kinds |= {key.kind for key in self.after.objects}
+        return None if kind in kinds else _Missing(f"no child has the kind {kind}{did_you_mean(kind, kinds)}")
 
     def _existing(self) -> str:
         names = [f"{key.kind}/{key.name}" for _, key, _ in self.after.children()]
         return f"; there are {', '.join(names)}" if names else ""
 
-    def _ids(self) -> list[str]:
+    def _children(self) -> dict[str, Child]:
         rule = self.after.rule
-        return [child.id for child in rule.every_child()] if rule is not None else []
+        return {child.id: child for child in rule.every_child()} if rule is not None else {}
 
-    def _why(self, name: str) -> str:
-        waits = [reason for child, reason in self.after.waits if child == name]
-        errors = [error.message for error in self.after.errors if error.child == name]
+    def _why(self, name: str) -> _Missing:
+        """Why a child has no object."""
         if self.after.resource is None:
-            return "the CR is gone"
-        return next(iter(errors), f"waits for {waits[0]}" if waits else self.after.reports.get(name, "not created"))
+            return _Missing("does not exist: the CR is gone")
+        for error in self.after.errors:
+            if error.child == name:
+                return _Missing(f"does not exist: {error.message}", error.site)
+        for wait in self.after.waits:
+            if wait.child == name:
+                return _Missing(f"does not exist: waits for {wait.for_what}", wait.site)
+        when = self._children()[name].when
+        why = self.after.reports.get(name, "not created")
+        return _Missing(f"does not exist: {why}", when.site if when is not None else None)
 
     def absent(self) -> Iterator[Failure]:
         for word in self.expect.absent:
             found = self._found(word.text)
-            if isinstance(found, str):
-                if "/" not in word.text and word.text not in self._ids():
-                    yield Failure("absent", found, word.site)
+            if isinstance(found, _Missing):
+                unknown = self._unknown(word.text)
+                if unknown is not None:
+                    yield Failure("absent", unknown.why, word.site)
             else:
                 names = ", ".join(f"{key.kind}/{key.name}" for key, _ in found)
                 yield Failure(f"absent.{word.text}", f"exists: {names}", word.site)
@@ -149,9 +179,13 @@ class _Checker:
         )
         if found:
             yield Failure("status", "differs", self.expect.key_sites["status"], found)
+        for text in _unknown_nulls(expected, shape):
+            yield Failure("status", text, expected.site)
 
     def conditions(self) -> Iterator[Failure]:
         known = {str(each["type"]): each for each in self.after.conditions}
+        rule = self.after.rule
+        sites = {each.type: each.site for each in rule.conditions} if rule is not None else {}
         for entry in self.expect.conditions or ():
             if entry.value is None:
                 continue
@@ -159,7 +193,7 @@ class _Checker:
                 hint = did_you_mean(entry.name, known) or (f"; there are {', '.join(known)}" if known else "")
                 yield Failure(f"conditions.{entry.name}", f"the CR has no such condition{hint}", entry.site)
                 continue
-            differing = tuple(_condition(entry.value, known[entry.name]))
+            differing = tuple(_condition(entry.value, known[entry.name], sites.get(entry.name)))
             if differing:
                 message = str(known[entry.name].get("message") or "")
                 yield Failure(f"conditions.{entry.name}", message or "differs", entry.site, differing)
@@ -192,17 +226,18 @@ class _Checker:
     def waits(self) -> Iterator[Failure]:
         expected = self.expect.waits or ()
         if not expected:
-            for child, reason in self.after.waits:
-                yield Failure(f"waits.{child}", f"waits for {reason}", self.expect.key_sites["waits"])
+            for wait in self.after.waits:
+                site = self.expect.key_sites["waits"]
+                yield Failure(f"waits.{wait.child}", f"waits for {wait.for_what}", site, source=wait.site)
         for entry in expected:
             part: Word | None = entry.value
-            reasons = [reason for child, reason in self.after.waits if child == entry.name]
+            reasons = [wait.for_what for wait in self.after.waits if wait.child == entry.name]
             if part is None or any(part.text in reason for reason in reasons):
                 continue
             if reasons:
                 message = f'expected "{part.text}", but it waits for {" and for ".join(reasons)}'
-            elif entry.name not in self._ids():
-                message = f"the rule has no child {entry.name}{did_you_mean(entry.name, self._ids())}"
+            elif (unknown := self._unknown(entry.name)) is not None:
+                message = unknown.why
             else:
                 message = f"does not wait: {self.after.reports.get(entry.name, 'it is not planned')}"
             yield Failure(f"waits.{entry.name}", message, entry.site)
@@ -219,7 +254,7 @@ _CHECKS: Final[Mapping[str, Callable[[_Checker], Iterator[Failure]]]] = {
 }
 
 
-def _condition(expected: ExpectedConditionTable, found: Mapping[str, Any]) -> Iterator[Difference]:
+def _condition(expected: ExpectedConditionTable, found: Mapping[str, Any], source: Site | None) -> Iterator[Difference]:
     for name, word, equal in (
         ("status", expected.status, True),
         ("reason", expected.reason, True),
@@ -227,7 +262,7 @@ def _condition(expected: ExpectedConditionTable, found: Mapping[str, Any]) -> It
     ):
         value = str(found.get(name) or "")
         if word is not None and (word.text != value if equal else word.text not in value):
-            yield Difference(Mismatch((name,), word.text, value, word.site))
+            yield Difference(Mismatch((name,), word.text, value, word.site), source)
 
 
 def _action_names(actions: Iterable[Action]) -> list[tuple[str, ...]]:
@@ -242,6 +277,17 @@ def _action_names(actions: Iterable[Action]) -> list[tuple[str, ...]]:
 def _is_mark(key: str, value: str) -> bool:
     """Whether ruleop writes this label or annotation itself."""
     return key.startswith(RESERVED) or (key == MANAGED_BY and value == RULEOP)
+
+
+def _unknown_nulls(expected: YamlNode, shape: Shape) -> Iterator[str]:
+    """Fields that are expected to be missing and that the kind does not have: probably misspelt."""
+    data = expected.data()
+    for finding in unknown_to_shape(data, shape) if isinstance(data, dict) else ():
+        value: Any = data
+        for part in finding.path:
+            value = value[part]
+        if value is None and finding.path[0] not in {"apiVersion", "kind", "metadata"}:
+            yield str(finding)
 
 
 def _comparable(obj: Object) -> dict[str, Any]:

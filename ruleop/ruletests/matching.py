@@ -114,7 +114,13 @@ def _items(
             if exact and member_key(found) not in desired:
                 yield Mismatch((*path, Item(position)), NOTHING, found, expected.site)
     elif len(items) != len(actual):
-        yield Mismatch(path, expected.data(), actual, expected.site, f"{len(actual)} items instead of {len(items)}")
+        yield Mismatch(
+            path,
+            expected.data(),
+            actual,
+            expected.site,
+            f"{len(actual)} item{'' if len(actual) == 1 else 's'} instead of {len(items)}",
+        )
     else:
         for position, (item, found) in enumerate(zip(items, actual, strict=True)):
             yield from mismatches(item, found, shape.items or UNKNOWN, path=(*path, Item(position)), exact=exact)

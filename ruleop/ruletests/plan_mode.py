@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.offline.cluster import OfflineKinds
     from ruleop.rules import Project, Rule
+    from ruleop.ruletests.admission import Admission
     from ruleop.ruletests.matching import Path
 
 MOST_PASSES: Final = 20
@@ -30,9 +31,10 @@ NOT_SELECTED: Final = "not selected by any rule (see selector and namespaces)"
 class PlanMode:
     """One case in the making."""
 
-    def __init__(self, project: Project, kinds: OfflineKinds) -> None:
+    def __init__(self, project: Project, kinds: OfflineKinds, admission: Admission) -> None:
         self.project = project
         self.kinds = kinds
+        self.admission = admission
         self.cluster = CaseCluster(self.kinds)
         self.key = ObjectKey("", "", "", "")
         self.invalid: tuple[Error, ...] = ()  # why the API server would reject the CR
@@ -172,8 +174,11 @@ class PlanMode:
                 Action(verb_of(each).do, "" if isinstance(each, FinalizerAction) else each.child, each.key)
                 for each in self.cluster.writes
             ),
-            waits=tuple((wait.child, wait.for_what) for wait in found.waits),
-            errors=tuple(Error(problem.message, problem.child, problem.site) for problem in found.problems),
+            waits=found.waits,
+            errors=tuple(
+                Error(problem.message, problem.child, problem.site)
+                for problem in (*found.problems, *self.admission.problems(found, self.rule))
+            ),
             conditions=tuple(each.as_json() for each in found.conditions or ()),
             reports={child.id: described(child.state, child.message) for child in found.children},
             rendered=found.rendered,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ruleop.errors import RuleopError
 from ruleop.offline.cluster import OfflineKinds
 from ruleop.rules import load_project
+from ruleop.ruletests.admission import Admission
 from ruleop.ruletests.plan_mode import PlanMode
 from ruleop.templating import read_resources
 
@@ -27,6 +28,7 @@ class Projects:
         """`probe`: counts what is exercised."""
         self.root, self.environ, self.probe = root, environ, probe
         self._loaded: dict[tuple[tuple[str, str], ...], Project] = {}
+        self._admission: dict[int, Admission] = {}
         self._files: dict[Path, list[Object]] = {}
         self._kinds: dict[tuple[int, frozenset[Kind] | None], OfflineKinds] = {}
 
@@ -53,7 +55,8 @@ class Projects:
         if kinds is None:
             kinds = self._kinds[key] = OfflineKinds(project, served)
         if mode == "plan":
-            yield PlanMode(project, kinds)
+            admission = self._admission.setdefault(id(project), Admission(project))
+            yield PlanMode(project, kinds, admission)
             return
         from ruleop.ruletests.dev_mode import DevMode  # noqa: PLC0415 - the engine is not needed in plan mode
 

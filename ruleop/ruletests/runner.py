@@ -42,9 +42,9 @@ class Runner:
         try:
             found = tuple(self._failures(case, written))
         except CaseError as error:
-            found = (Failure("case", error.message, error.site),)
+            found = (Failure("not run", error.message, error.site),)
         except RuleopError as error:
-            found = (Failure("case", str(error), case.site),)
+            found = (Failure("not run", str(error), case.site),)
         return Result(case, found, time.perf_counter() - start, tuple(written))
 
     def _failures(self, case: Case, written: list[str]) -> list[Failure]:
@@ -67,7 +67,7 @@ class Runner:
         try:
             return self.projects.load(env)
         except ProjectErrors as errors:
-            message = f"with this env, the project has mistakes: {errors.mistakes[0]}"
+            message = f"{'with this env, ' if env else ''}the project has mistakes: {errors.mistakes[0]}"
             raise CaseError(message, case.table.key_sites.get("env", case.site)) from None
 
 

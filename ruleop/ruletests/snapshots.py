@@ -69,5 +69,7 @@ class Snapshots:
 def snapshot(after: After) -> str:
     """The rendered children, each under a comment with its id and template; then the waits."""
     parts = [f"# {child}: {template}\n{yaml_document(obj)}" for child, template, obj in after.rendered]
-    parts += [f"# {child} waits: {reason}\n" for child, reason in sorted(after.waits)]
+    parts += [
+        f"# {child} waits: {reason}\n" for child, reason in sorted((each.child, each.for_what) for each in after.waits)
+    ]
     return "---\n".join(parts)

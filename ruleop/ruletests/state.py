@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ruleop.errors import Site
     from ruleop.kinds import Object
+    from ruleop.planning import Wait
     from ruleop.rules import Rule
 
 
@@ -55,7 +56,7 @@ class After:
     resource: Object | None  # None: it is gone
     objects: Mapping[ObjectKey, Object] = field(default_factory=dict)
     actions: tuple[Action, ...] | None = ()  # None: not known
-    waits: tuple[tuple[str, str], ...] = ()  # child, reason
+    waits: tuple[Wait, ...] = ()
     errors: tuple[Error, ...] = ()
     conditions: tuple[Mapping[str, Any], ...] = ()
     reports: Mapping[str, str] = field(default_factory=dict)  # child -> why it has no object, or its state

@@ -26,7 +26,7 @@ class Touches:
     files: dict[CaseId, frozenset[Path]] = field(default_factory=dict)
 
     def record(self, case: Case, templates: Iterable[str]) -> None:
-        rendered = {(self.root / path).resolve() for path in templates}
+        rendered = {(self.root / path).resolve() for path in templates if path.startswith("templates/")}
         self.files[case.file, case.name] = frozenset({*rendered, *_named(case)})
 
     def is_touched(self, case: Case, changed: Iterable[Path]) -> bool:

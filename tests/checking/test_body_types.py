@@ -121,6 +121,11 @@ def test_a_required_field_that_no_variant_has_is_found() -> None:
     assert found == ["error invalid-literal: spec.ports[0].port is required by the schema of Service"]
 
 
+def test_a_required_field_that_is_null_is_found() -> None:
+    text = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  selector:\n" + POD
+    assert of(text) == ["error invalid-literal: spec.selector is required by the schema of Deployment"]
+
+
 def test_a_required_field_of_one_branch_is_not_missed() -> None:
     text = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec:\n  ports:\n    - name: a\n"
     assert of(text + "      {% if spec.debug %}\n      port: 80\n      {% endif %}\n") == []

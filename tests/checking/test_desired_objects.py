@@ -3,12 +3,14 @@
 import textwrap
 
 import pytest
+import yaml
 
-from ruleop.checking.desired_objects import with_violations
+from ruleop.checking.desired_objects import violations, with_violations
 from ruleop.offline.cluster import EPOCH, OfflineKinds, prepare
 from ruleop.planning import FixedObjects, Observed, plan
 from ruleop.rules import build_project
 from tests.definitions import definition
+from tests.docs.messages import ROOT
 from tests.rules.projects import watch
 
 DEPLOYMENT = """\
@@ -102,3 +104,32 @@ def test_a_field_that_another_manager_may_set_is_not_required_of_server_side_app
     body = "children: {a: {template: a.yaml, apply: {strategy: server-side}}}"
     text = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 2}\n"
     assert problems(text, body=body) == []
+
+
+MANIFESTS = [
+    each
+    for name in ("tests/contract/manifests.yaml", "tests/cluster/builtin.yaml")
+    for document in yaml.safe_load_all((ROOT / name).read_text(encoding="utf-8"))
+    for each in (document if isinstance(document, list) else [document])
+    if each is not None
+]
+
+
+def without_nulls(value):
+    """As templates render: ruleop omits nulls."""
+    if isinstance(value, dict):
+        return {key: without_nulls(member) for key, member in value.items() if member is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda each: f"{each['kind']}-{each['metadata'].get('name', '')}")
+def test_a_manifest_that_the_api_server_accepts_has_no_violation(manifest):
+    project = build_project({"watches.yaml": "watches: []"}, root="/project", environ={})
+    assert [str(each) for each in violations(without_nulls(manifest), project)] == []
+
+
+def test_base64_may_have_line_breaks():
+    project = build_project({"watches.yaml": "watches: []"}, root="/project", environ={})
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "data": {"a": "AAAA\nAAE=\n"}}
+    assert violations(secret, project) == []
+    assert violations({**secret, "data": {"a": "AAAA\n!"}}, project) != []

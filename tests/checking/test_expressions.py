@@ -15,7 +15,6 @@ MISTAKES = [
     ("spec.ports | map(attribute='prot') | join(',')", "error unknown-field: spec.ports[].prot is not in"),
     ("spec.ports | selectattr('nmae') | list | length", "error unknown-field: spec.ports[].nmae"),
     ("spec.ports | sort(attribute='prot') | list | length", "error unknown-field: spec.ports[].prot"),
-    ("vars.registri", "error unknown-field: vars.registri is not in the mapping (did you mean vars.registry?)"),
     ("db.status.readyReplica | default(0)", "(did you mean db.status.readyReplicas?)"),
     ("live.db.spec.replica | default(0)", "(did you mean live.db.spec.replicas?)"),
     ("pods | map(attribute='status.podIp') | join", "(did you mean pods[].status.podIP?)"),

@@ -49,27 +49,25 @@ def test_each_function_has_a_row() -> None:
     assert {name for name in Library({}).environment.globals if name != "omit"} <= set(FUNCTIONS)
 
 
-@pytest.mark.parametrize("kind", SAMPLES)
 @pytest.mark.parametrize("name", sorted(FILTER_NAMES))
-def test_a_filter_takes_and_returns_the_types_of_its_row(name: str, kind: str) -> None:
-    library = LIBRARY
+def test_a_filter_takes_and_gives_what_its_row_says(name: str) -> None:
     source = f"value | {name}({ARGUMENTS.get(name, '')})"
-    expression = library.expression(source, Site("a", 1))
+    expression = LIBRARY.expression(source, Site("a", 1))
     takes = FILTERS[name].takes
-    for sample in SAMPLES[kind]:
+    for kind, sample in ((kind, sample) for kind, samples in SAMPLES.items() for sample in samples):
         try:
             result = expression.evaluate({"value": view("value", {"value": sample}).field("value")})
         except (RenderError, Waiting):
             continue
         assert takes is None or kind in takes, f"{name} takes {kind}"
-        inferred = _inferred(library, source, sample)
+        inferred = _inferred(source, sample)
         found = kind_of(result)
         if inferred.kinds or inferred.undefined is None:
             assert found in inferred.kinds or (result is None and inferred.undefined), (sample, result, inferred.kinds)
 
 
-def _inferred(library: Library, source: str, sample: Any) -> Any:
+def _inferred(source: str, sample: Any) -> Any:
     inference = Inference(Report(Findings({})))
-    tree: Any = library.environment._parse("{{ " + source + " }}", "a", "a")
+    tree: Any = LIBRARY.environment._parse("{{ " + source + " }}", "a", "a")
     with inference.within(Source(Site("a", 1))):
         return inference.infer(tree.body[0].nodes[0], Environment({"value": of_data(sample)}))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
-from ruleop.checking.typing.watches import check_types
-from ruleop.rules import Findings, ProjectErrors, build_with_sources, load_with_sources
+from ruleop.checking import check_project
+from ruleop.rules import REFUSED_METADATA, ProjectErrors, build_with_sources, load_with_sources
+from tests.checking.test_desired_objects import MANIFESTS, without_nulls
+from tests.definitions import definition
 from tests.docs.examples import examples
 from tests.projects.snapshots import ROOT
 
@@ -20,6 +23,7 @@ PROJECTS = sorted(
     for file in ROOT.glob(pattern)
 )
 PAGES = [*(page for page in sorted((ROOT / "docs").glob("*.md")) if page.stem != "checks"), ROOT / "README.md"]
+NO_CRD = "RO401"
 EXAMPLES = [
     pytest.param(page, name, id=f"{page.stem}-{name}")
     for page in PAGES
@@ -30,10 +34,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize("project", PROJECTS)
 def test_a_project_that_works_has_no_findings(project: str) -> None:
-    loaded = load_with_sources(ROOT / project, environ={})
-    found = Findings(loaded.files)
-    check_types(loaded, found)
-    assert [str(each) for each in found.sorted()] == []
+    assert [str(each) for each in check_project(load_with_sources(ROOT / project, environ={}))] == []
 
 
 @pytest.mark.parametrize(("page", "name"), EXAMPLES)
@@ -43,6 +44,24 @@ def test_an_example_of_a_page_has_no_findings(page: Path, name: str) -> None:
         loaded = build_with_sources(files, root="/project", environ={})
     except ProjectErrors:
         return  # a page shows how a mistake is reported
-    found = Findings(loaded.files)
-    check_types(loaded, found)
-    assert [str(each) for each in found.sorted()] == []
+    found = [each for each in check_project(loaded) if each.id != NO_CRD]
+    assert [str(each) for each in found] == []
+
+
+def test_a_child_that_the_api_server_accepts_has_no_findings_by_its_schema() -> None:
+    files = {"crds/apps.yaml": definition()}
+    children = {}
+    for number, manifest in enumerate(map(without_nulls, MANIFESTS)):
+        manifest["metadata"] = {"name": f"{number}", **manifest["metadata"]}
+        for name in (*REFUSED_METADATA, "generateName"):
+            manifest["metadata"].pop(name, None)
+        files[f"templates/{number}.yaml"] = "".join(
+            f"{key}: {value if key in ('apiVersion', 'kind') else json.dumps(value)}\n"
+            for key, value in manifest.items()
+        )
+        children[f"c{number}"] = {"template": f"{number}.yaml"}
+    files["watches.yaml"] = json.dumps(
+        [{"group": "example.com", "version": "v1", "kind": "App", "reach": "cluster", "children": children}]
+    )
+    found = check_project(build_with_sources(files, root="/nowhere", environ={}))
+    assert [str(each) for each in found if each.code not in ("name-collision", "runs-again")] == []

@@ -44,6 +44,11 @@ def test_literal_characters_that_no_name_can_have_are_errors(template, kind, mes
     assert message in found
 
 
+def test_labels_of_a_custom_kind_are_its_own():
+    text = "name: '{{ metadata.name }}'\nspec: {groups: [{rules: [{labels: {severity: 'very bad'}}]}]}"
+    assert names(text, kind="monitoring.coreos.com/v1/PrometheusRule") == []
+
+
 def test_a_name_of_free_text_is_a_warning():
     assert names("name: '{{ metadata.name }}-{{ spec.team }}'") == [
         f"`spec.team` may be any text, and so no valid name: {TO_DO}"
@@ -123,3 +128,15 @@ def test_items_may_differ_in_their_namespace():
         "name: '{{ metadata.name }}'\n  namespace: '{{ each | dns_label }}'", child=child, body="reach: cluster"
     )
     assert found == []
+
+
+def test_a_random_name_behind_a_variable_is_a_mistake():
+    text = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: {{ metadata.name }}-{{ suffix }}\n"
+    files = {
+        "templates/a.yaml": f"{{% set suffix = random_password(6) | lower %}}\n{text}",
+        "crds/apps.yaml": definition(spec=FREE),
+    }
+    found = said(watch("children:\n  a:\n    template: a.yaml\n    apply: {strategy: create-only}"), files)
+    assert found == [
+        "RO502 templates/a.yaml:5:32: `suffix` is random, and would name another object each time: derive the name from the CR"
+    ]

@@ -86,11 +86,11 @@ WATCH = """
 """
 
 
-def findings(watch: str = "", **templates: str) -> list[Finding]:
+def findings(watch: str = "", *, crd: str = CRD, **templates: str) -> list[Finding]:
     """The findings of a project with this rest of the watch and these templates. `a` is a Deployment."""
     files = {
         "watches.yaml": WATCH.strip() + "\n" + textwrap.indent(textwrap.dedent(watch).strip("\n"), "  ") + "\n",
-        "crds/apps.yaml": CRD,
+        "crds/apps.yaml": crd,
         "templates/a.yaml": DEPLOYMENT,
         **{f"templates/{name}.yaml": textwrap.dedent(text) for name, text in templates.items()},
     }

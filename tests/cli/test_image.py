@@ -109,6 +109,7 @@ def ruleop(installed, folder, *arguments):
 def test_the_wheel_is_complete(installed):
     found = ruleop(installed, ROOT, "check")
     assert (found.returncode, found.stderr) == (0, "")
+    assert ruleop(installed, ROOT, "check", "--explain", "RO101").stdout.startswith("RO101 unreadable\n")
     origin = subprocess.run(
         [str(installed / "bin" / "python"), "-c", "import ruleop; print(ruleop.__file__)"],
         capture_output=True,

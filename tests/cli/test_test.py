@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -199,3 +201,67 @@ def test_pytest_reports_errors_of_a_test_file(project: Project) -> None:
     ran = run_pytest(project)
     assert ran.status == 2
     assert 'unknown key "expekt" in a case (did you mean "expect"?)' in ran.out
+
+
+# -- coverage and watching ---------------------------------------------------------------------------------------------
+
+
+def test_coverage_is_a_table_a_page_and_a_tracefile(project: Project, ruleop: Callable[..., Ran]) -> None:
+    project.write("tests/site.test.yaml", PASSES)
+    ran = ruleop("test", "--coverage", "--coverage-html", "coverage.html", "--coverage-lcov", "lcov.info")
+    assert ran.status == 0
+    assert re.search(r"^templates/config.yaml.j2 +100 % +- *$", ran.out, re.MULTILINE)
+    assert '<h2 id="templates/web.yaml.j2">' in (project.root / "coverage.html").read_text()
+    assert "SF:templates/web.yaml.j2\n" in (project.root / "lcov.info").read_text()
+
+
+def test_a_file_that_cannot_be_written_is_an_error(project: Project, ruleop: Callable[..., Ran]) -> None:
+    project.write("tests/site.test.yaml", PASSES)
+    ran = ruleop("test", "--coverage-lcov", "nowhere/lcov.info")
+    assert ran.status == 2
+    assert "nowhere/lcov.info: cannot be written: No such file or directory" in ran.err
+
+
+@pytest.mark.parametrize("more", [("-o", "json"), ("--coverage",), ("--junit", "a.xml")])
+def test_watching_prints_text_only(project: Project, ruleop: Callable[..., Ran], more: tuple[str, ...]) -> None:
+    project.write("tests/site.test.yaml", PASSES)
+    ran = ruleop("test", "--watch", *more)
+    assert ran.status == 2
+    assert "--watch prints text only" in ran.err
+
+
+@pytest.mark.slow
+def test_watching_runs_again_what_an_edit_touches(
+    project: Project, process: Callable[..., subprocess.Popen[str]]
+) -> None:
+    project.write("tests/site.test.yaml", PASSES + PASSES.replace("a page", "another"))
+    project.write("tests/web.test.yaml", PASSES.replace("a page", "a third"))
+    started = process("test", "--watch", stderr=subprocess.STDOUT)
+    assert started.stdout is not None
+
+    def until_it_waits() -> str:
+        lines: list[str] = []
+        for line in started.stdout:  # type: ignore[union-attr]
+            if line.startswith("waiting for a change"):
+                return "".join(lines)
+            lines.append(line)
+        raise AssertionError("".join(lines))
+
+    try:
+        assert "3 passed in" in until_it_waits()
+        project.write("tests/web.test.yaml", FAILS)
+        assert "1 failed, 2 not selected in" in until_it_waits()
+        project.edit("templates/config.yaml.j2", "{{ spec.page }}", "bye")
+        assert "2 failed, 1 passed in" in until_it_waits()
+        project.edit("watches.yaml", "children", "childs")
+        assert 'unknown key "childs"' in until_it_waits()
+    finally:
+        started.send_signal(signal.SIGINT)
+        started.communicate(timeout=60)
+    assert started.returncode == 130
+
+
+def test_the_plugin_imports_nothing_before_there_is_a_test_file() -> None:
+    code = "import sys, ruleop.pytest_plugin; print(sorted(name for name in sys.modules if name.startswith('ruleop')))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "['ruleop', 'ruleop.pytest_plugin']\n"

@@ -58,6 +58,7 @@ def lines_below(out: str, title: str) -> list[str]:
     return lines[start : [*lines, ""].index("", start)]
 
 
+@pytest.mark.real_server("RBAC refuses")
 def test_a_field_edited_by_hand_is_explained_and_planned_without_a_write(
     stopped: LiveExample, control_plane: ControlPlane
 ) -> None:

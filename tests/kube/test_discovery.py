@@ -45,6 +45,13 @@ def test_discovered_kinds_have_their_scope_verbs_and_subresources() -> None:
     assert found.get(Kind("example.com", "v2", "App")) is None
 
 
+def test_a_kind_has_its_singular_and_short_names() -> None:
+    named = {**resource("App"), "singularResource": "app", "shortNames": ["a"]}
+    found = read_catalogue([document(version("v1", named, resource("Job")))], Catalogue())
+    assert found.kinds[Kind("example.com", "v1", "App")].aliases == {"app", "a"}
+    assert found.kinds[Kind("example.com", "v1", "Job")].aliases == frozenset()
+
+
 def test_a_kind_without_a_version_resolves_to_the_version_preferred_by_the_server() -> None:
     found = read_catalogue(
         [document(version("v2", resource("App")), version("v1", resource("App"), resource("Old")))], Catalogue()

@@ -177,6 +177,30 @@ def without_every_second(harness: Harness) -> History:
     return History.NONE
 
 
+def filled_by_others(harness: Harness, number: int) -> None:
+    for found in [each for each in harness.objects.values() if each["kind"] == "Deployment"]:
+        (container,) = found["spec"]["template"]["spec"]["containers"]
+        container["env"] += [{"name": f"other-{count}", "value": ""} for count in range(number)]
+        harness.put(found)
+
+
+def with_many_entries_of_others(harness: Harness) -> History:
+    """Deployments into which another client has written thousands of environment variables."""
+    created(harness)
+    filled_by_others(harness, 20_000)
+    return History.NONE
+
+
+def with_a_changed_entry_among_many_of_others(harness: Harness) -> History:
+    """The same, and it has changed one of the rule's own."""
+    created(harness)
+    for found in [each for each in harness.objects.values() if each["kind"] == "Deployment"]:
+        found["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"] = "other"
+        harness.put(found)
+    filled_by_others(harness, 20_000)
+    return History.NONE
+
+
 def deep(depth: int, leaf: str = "x") -> Json:
     """Mappings in mappings."""
     found: Json = {"a": leaf}
@@ -497,6 +521,22 @@ SHAPES = [
         "",
         {"a": USUAL_DEPLOYMENT},
         with_other_items,
+    ),
+    Shape(
+        "5 Deployments that others have filled",
+        EACH,
+        lambda: {"items": texts(5)},
+        "",
+        {"a": USUAL_DEPLOYMENT},
+        with_many_entries_of_others,
+    ),
+    Shape(
+        "5 Deployments that others have filled and changed",
+        EACH,
+        lambda: {"items": texts(5)},
+        WORK,
+        {"a": USUAL_DEPLOYMENT},
+        with_a_changed_entry_among_many_of_others,
     ),
     Shape(
         "mappings inside printed mappings",

@@ -137,9 +137,12 @@ def test_the_requests_do_not_grow_with_the_custom_resources(sites):
     for number in range(20):
         sites.apply(site(f"few-{number}"))
     few = count()
-    for number in range(60):
+    for number in range(20):
         sites.apply(site(f"more-{number}"))
     assert count() == few
+    for number in range(40):
+        sites.apply(site(f"many-{number}"))
+    assert count() == few + 1, "the selectors of their pods are too long for one request"
 
 
 def test_custom_resources_are_read_in_pages_and_planned_in_batches(sites, monkeypatch):
@@ -216,3 +219,26 @@ def test_a_cluster_that_does_not_answer_is_an_error(sites):
     assert status == 2
     assert "127.0.0.1" in err
     sites.cluster.start()
+
+
+def test_a_value_that_the_api_server_would_refuse_is_an_error(ready_sites):
+    ready_sites.edit("templates/web.yaml.j2", "replicas: 2", 'replicas: "{{ spec.page }}"')
+    status, out, _ = ready_sites.run("plan", "--live", "--all")
+    assert status == 1
+    (problem,) = [line for line in out.splitlines() if line.startswith("!")]
+    assert problem.startswith("! web: templates/web.yaml.j2:")
+    assert "Deployment/a: spec.replicas: must be an integer" in problem
+    assert problem.endswith("  in 3: Site default/a, Site default/b, Site other/c")
+    assert out.endswith("3 of 3 would change, 3 with errors.\n")
+
+
+def test_the_finalizer_of_an_operator_with_another_name_is_kept(ready_sites):
+    ready_sites.apply(site("a").replace("name: a,", "name: a, finalizers: [ruleop.dev/other],"))
+    ready_sites.edit("watches.yaml", "  children:", "  reach: cluster\n  children:")
+    ready_sites.edit("templates/config.yaml.j2", 'config"}', 'config", namespace: other}')
+    status, out, _ = ready_sites.run("plan", "--live", "Site/a")
+    assert status == 0
+    assert "+ create ConfigMap/other/a-config" in out
+    assert "finalizer" not in out
+    _, out, _ = ready_sites.run("plan", "--live", "Site/b")
+    assert "+ add the finalizer ruleop.dev/ruleop to Site/b" in out

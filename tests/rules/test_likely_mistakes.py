@@ -48,3 +48,20 @@ def test_a_host_name_that_starts_with_an_id_is_not_an_expression() -> None:
     status: {host: app.example.com, size: app.spec.replicas, all: "app | length", one: "app['a'].x"}
     """
     assert [line.split('"')[1] for line in said(watch(text))] == ["app.spec.replicas", "app | length", "app['a'].x"]
+
+
+def test_the_path_of_a_field_of_the_pod_is_not_an_expression() -> None:
+    text = """
+    children:
+      app:
+        object:
+          apiVersion: v1
+          kind: Pod
+          metadata: {name: "{{ metadata.name }}"}
+          spec:
+            containers:
+              - name: app
+                image: metadata.name
+                env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
+    """
+    assert [line.split(":")[1] for line in said(watch(text))] == ["13"]

@@ -43,7 +43,7 @@ def test_lines_and_branches_that_no_case_exercises_are_listed(tmp_path: Path) ->
         "templates/job.yaml.j2": "0 % - 1-10",
         "templates/service.yaml.j2": "0 % - 1-12",
         "templates/web.yaml.j2": "88 % 50 % 17-18; 16: if never true",
-        "watches.yaml": "- 50 % 6: validate never false; 19: when never true",
+        "watches.yaml": "66 % 50 % 7, 34-35; 6: validate never false; 19: when never true",
         "total": rows["total"],
     }
 
@@ -54,7 +54,7 @@ def test_each_case_adds_to_the_coverage(tmp_path: Path) -> None:
     assert rows["templates/web.yaml.j2"] == "100 % 100 %"
     assert rows["templates/service.yaml.j2"] == "100 % -"
     assert rows["templates/job.yaml.j2"] == "100 % -"
-    assert rows["watches.yaml"] == "- 75 % 6: validate never false"
+    assert rows["watches.yaml"] == "66 % 75 % 7, 34-35; 6: validate never false"
 
 
 def test_inline_conditions_and_macros_count(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_life_in_a_cluster(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_fails_in_a_cluster_has_its_places(tmp_path: Path) -> None:
+def test_a_failure_in_a_cluster_is_reported_with_its_positions(tmp_path: Path) -> None:
     failed = shown(
         tmp_path,
         """\

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.ruletests.running import expected, results, shown
+from tests.ruletests.running import expected, results, shown, write_project
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -210,3 +210,32 @@ def test_an_exact_expectation_compares_all_fields(tmp_path: Path) -> None:
 def test_passwords_are_the_same_in_each_run(tmp_path: Path) -> None:
     first, second = (results(tmp_path, NEW) for _ in range(2))
     assert [each.failures for each in first] == [each.failures for each in second]
+
+
+def test_an_object_that_the_api_server_would_reject_is_an_error(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    template = tmp_path / "templates/web.yaml.j2"
+    template.write_text(template.read_text().replace("containerPort: 80", "containerPort: '80'"))
+    failed = expected(tmp_path, "{children: {web: {kind: Deployment}}}", "kinds: [], ")
+    assert (
+        "error: not expected: web: Deployment/blog: spec.template.spec.containers[0].ports[0].containerPort" in failed
+    )
+    assert "at templates/web.yaml.j2:15" in failed
+    assert expected(tmp_path, "{error: containerPort}", "kinds: [], ") == ""
+
+
+@pytest.mark.parametrize(
+    ("expect", "message"),
+    [
+        ("{absent: [Deploymnet/blog]}", "absent: no child has the kind Deploymnet (did you mean Deployment?)"),
+        ("{children: {Deploymnet/blog: {kind: x}}}", "no child has the kind Deploymnet (did you mean Deployment?)"),
+        ("{children: {web: {spec: {pausd: null}}}}", "children.web: Deployment/blog: spec.pausd: is an unknown field (did you mean paused?)"),
+    ],
+)  # fmt: skip
+def test_what_would_always_hold_fails(tmp_path: Path, expect: str, message: str) -> None:
+    assert message in expected(tmp_path, expect, "kinds: [], ")
+
+
+def test_a_missing_child_has_the_place_that_decides(tmp_path: Path) -> None:
+    closed = expected(tmp_path, "{children: {service: {kind: Service}}}")
+    assert "does not exist: `when` is false\n      at watches.yaml:19:13" in closed

@@ -9,7 +9,7 @@ from ruleop.checking.bodies import bodies
 from ruleop.checking.typing.conformance import Conformance
 from ruleop.checking.typing.report import Report, Source
 from ruleop.checking.typing.typed_bodies import typed
-from ruleop.checking.typing.types import UNKNOWN
+from ruleop.checking.typing.types import UNKNOWN, Dumped
 
 if TYPE_CHECKING:
     from jinja2 import nodes
@@ -31,18 +31,18 @@ class BodyChecks:
     def report(self) -> Report:
         return self.runner.inference.report
 
-    def objects(self, part: Part) -> None:
-        """The objects that a child renders."""
+    def objects(self, part: Part, *, requires: bool = True) -> None:
+        """The objects that a child renders. `requires`: a missing field cannot come from another manager."""
         by_kind: dict[Kind, Conformance] = {}
         for body in bodies(part, self.runner.library, self._stand_in):
-            conformance = by_kind.setdefault(body.kind, Conformance(body.kind.kind))
+            conformance = by_kind.setdefault(body.kind, Conformance(body.kind.kind, requires=requires))
             conformance.check(typed(body, self.runner.printed), self.kinds.node(body.kind), "")
         for conformance in by_kind.values():
             self._write(conformance)
 
     def status(self, part: Part, node: SchemaNode | None) -> None:
         """The status, with the schema of the CRD. Fields that it does not declare are findings of loading."""
-        conformance = Conformance("the status", reports_unknown=False)
+        conformance = Conformance("the status", reports_unknown=False, requires=False)
         for body in bodies(part, self.runner.library, self._stand_in):
             conformance.check(typed(body, self.runner.printed), node, "status")
         self._write(conformance)
@@ -50,8 +50,8 @@ class BodyChecks:
     def _stand_in(self, node: nodes.Node) -> Any:
         """A value that is laid out as values of the node's type are."""
         found = self.runner.printed.get(id(node), UNKNOWN)
-        if isinstance(found.code, tuple) and found.code[0] == "dump":
-            found = found.code[1]
+        if isinstance(found.code, Dumped):
+            found = found.code.value
         kinds = found.kinds - {"null"}
         return {"": 0} if kinds == {"mapping"} else [0] if kinds == {"list"} else ""
 

@@ -44,6 +44,7 @@ class Conformance:
 
     kind: str  # for messages
     reports_unknown: bool = True
+    requires: bool = True  # whether a required field has to be there
     visits: Counter[Anchor] = field(default_factory=Counter)
     found: dict[tuple[Anchor, Problem], int] = field(default_factory=dict)
 
@@ -80,7 +81,7 @@ class Conformance:
                     continue
             self._visit(member.site, f"{member.name}:")
             self.check(member.body, below, inner)
-        if known is not None and not body.spreads and not body.is_open:
+        if known is not None and self.requires and not body.spreads and not body.is_open:
             self._required(body, known, path)
 
     def _unknown(self, name: str, site: Site, node: SchemaNode, path: str) -> None:
@@ -92,8 +93,8 @@ class Conformance:
         self._add(Problem("unknown-field", message, site, (name,)), f"{name}:")
 
     def _required(self, body: Members, node: SchemaNode, path: str) -> None:
-        names = {member.name for member in body.members}
-        if not path or not self.reports_unknown:
+        names = {member.name for member in body.members if not _is_null(member.body)}
+        if not path:
             names |= {"apiVersion", "kind", "metadata", "status"}
         place = Site(body.site.path)
         self._visit(place, path)
@@ -150,7 +151,7 @@ class Conformance:
     def _scalar(self, slot: Slot, body: Text) -> None:
         """A slot inside text, where only a scalar can be printed."""
         found = slot.type
-        if not found.is_known or "other" in found.kinds or found.code is not None:
+        if not found.is_known or "other" in found.kinds or found.is_inserted:
             return
         anchor = f"~{slot.expression}"
         self._visit(slot.site, anchor)
@@ -175,7 +176,7 @@ class Conformance:
         kinds = found.kinds - {"null"}
         anchor = f"{_leaf(path)}={slot.expression}"
         self._visit(slot.site, anchor)
-        if node is None or not found.is_known or not kinds or "other" in kinds or found.code is not None:
+        if node is None or not found.is_known or not kinds or "other" in kinds or found.is_inserted:
             return
         allowed = node.kinds | ({"number"} if "integer" in node.kinds and "integer" in kinds else set())
         if found.node is not None and found.node.is_quantity:
@@ -201,12 +202,15 @@ class Conformance:
             inner = f"{path}.{name}" if path else name
             if below is not None:
                 self._value(field_of(found, name).type.defined(), below, inner, slot, depth=depth + 1)
-            elif own is not None and not node.is_open and not found.partial and self.reports_unknown:
+            elif not node.is_open and self.reports_unknown:
                 self._visit(slot.site, f"{path}+{name}")
                 close = nearest(name, node.names)
                 hint = f" (did you mean {close}?)" if close else ""
-                message = f"{slot.expression} sets {inner}, which is not in the schema of {self.kind}{hint}"
-                self._add(Problem("unknown-field", message, slot.site, (slot.expression,)), f"{path}+{name}")
+                is_certain = own is not None and not found.partial
+                verb = "sets" if is_certain else "can set"
+                message = f"{slot.expression} {verb} {inner}, which is not in the schema of {self.kind}{hint}"
+                problem = Problem("unknown-field", message, slot.site, (slot.expression,), warn=not is_certain)
+                self._add(problem, f"{path}+{name}")
         values = found.values if found.node is None else None
         if values is not None and node.values is not None:
             self._value(values, node.values, f"{path}[]", slot, depth=depth + 1)
@@ -230,6 +234,11 @@ class Conformance:
         site = place or problem.site
         key = ((site.path, site.line, what), problem)
         self.found[key] = self.found.get(key, 0) + 1
+
+
+def _is_null(body: Body) -> bool:
+    """Whether the body omits its field."""
+    return isinstance(body, Literal) and body.value is None
 
 
 def _leaf(path: str) -> str:

@@ -19,6 +19,7 @@ from ruleop.checking.typing.types import (
     SCALARS,
     STRING,
     UNKNOWN,
+    Dumped,
     Type,
     Undefined,
     entry_of,
@@ -205,7 +206,7 @@ def _ternary(given: Applied) -> Type:
 
 
 def _dumped(given: Applied) -> Type:
-    return replace(STRING, code=("dump", given.value))
+    return replace(STRING, code=Dumped(given.value))
 
 
 def _kept_text(given: Applied) -> Type:

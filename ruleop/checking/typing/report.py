@@ -54,7 +54,7 @@ class _Visits:
 @dataclass(slots=True)
 class Report:
     findings: Findings
-    _visits: dict[int, _Visits] = field(default_factory=dict)
+    _visits: dict[tuple[int, Code], _Visits] = field(default_factory=dict)
     _silent: int = 0
 
     @property
@@ -73,10 +73,10 @@ class Report:
         if not self._silent:
             self._write(_Entry("warning" if warn else "error", code, message, self.place(source, line, words)))
 
-    def visit(self, node: object) -> None:
-        """Counts an evaluation of a step or a condition."""
+    def visit(self, node: object, code: Code) -> None:
+        """Counts an evaluation of a step or a condition, which may have such a finding."""
         if not self._silent:
-            visits = self._visits.setdefault(id(node), _Visits())
+            visits = self._visits.setdefault((id(node), code), _Visits())
             visits.count += 1
             visits.node = node
 
@@ -86,7 +86,7 @@ class Report:
         """A finding of a visited node, which counts only if all visits have it."""
         if not self._silent:
             entry = _Entry("warning" if warn else "error", code, message, self.place(source, line, words))
-            self._visits[id(node)].entries.append(entry)
+            self._visits[id(node), code].entries.append(entry)
 
     def close(self) -> None:
         """Writes the findings that hold in all visits."""

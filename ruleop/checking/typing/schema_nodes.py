@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.schema.builtin_types import type_schemas
 from ruleop.schema.openapi import OBJECT_META
 from ruleop.schema.optional_fields import OPTIONAL_FIELDS
+from ruleop.schema.structural import META_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,6 +81,8 @@ class SchemaNode:
         """The node of a declared property."""
         if name in self.overrides:
             return self.overrides[name]
+        if self.schema.get("x-kubernetes-embedded-resource") and name in META_FIELDS:
+            return self._below(name, {"x-kubernetes-preserve-unknown-fields": True})
         schema = (self.schema.get("properties") or {}).get(name)
         return self._below(name, schema) if isinstance(schema, Mapping) else None
 

@@ -37,7 +37,7 @@ _SERVER_SET: Final = ("name", "uid", "creationTimestamp", "resourceVersion", "ge
 
 def resource_names(draft: Draft, kinds: Kinds) -> dict[str, Type]:
     """The custom resource and its parts, and `vars`."""
-    vars_ = of_data(dict(draft.vars), "vars")
+    vars_ = replace(of_data(dict(draft.vars), "vars"), values=UNKNOWN)  # loading reports unknown ones
     crd = kinds.crd(draft.kind)
     node = kinds.node(draft.kind) if crd is not None else None
     metadata = _metadata("metadata", namespaced=crd.namespaced if crd is not None else None)
@@ -96,19 +96,32 @@ def child_names(
     for child in draft.everyone:
         nodes = [kinds.node(kind) for kind in sorted(child.kinds)]
         planned = objects_of(nodes, child.id, Origin.LATER, many=child.many)
-        when = conditions.get(child.id)
-        names[child.id] = planned if when is None else _conditional(planned, when, is_certain)
+        names[child.id] = _conditional(child, planned, conditions.get(child.id), is_certain)
         existing = objects_of(nodes, f"live.{child.id}", Origin.LIVE, many=child.many)
         live[child.id] = existing if child.many else existing.maybe(Undefined("live", existing.path))
     ready = {child.id: BOOLEAN for child in draft.everyone}
     return {**names, "live": mapping_of(live), "ready": mapping_of(ready)}
 
 
-def _conditional(planned: Type, when: nodes.Node, is_certain: Callable[[nodes.Node, Environment], bool]) -> Type:
-    undesired = planned.maybe(Undefined("undesired", planned.path))
+def _conditional(
+    child: ChildDraft,
+    planned: Type,
+    when: nodes.Node | None,
+    is_certain: Callable[[nodes.Node, Environment], bool],
+) -> Type:
+    """A child that may not be desired: its `when` may be false, or its kind may not be served."""
+    optional = child.table.optional and not child.many
+    if when is None and not optional:
+        return planned
+    undesired = planned.maybe(Undefined("undesired" if when is not None else "unserved", planned.path))
+    unserved = planned.maybe(Undefined("unserved", planned.path))
 
     def infer(env: Environment) -> Type:
-        return planned if is_certain(when, env) else undesired
+        if when is not None and not is_certain(when, env):
+            return undesired
+        return (
+            unserved if optional and not any(truth and "'has_kind'" in text for text, truth in env.truths) else planned
+        )
 
     return replace(undesired, code=Let(infer, implied=when))
 

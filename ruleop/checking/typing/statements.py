@@ -14,10 +14,12 @@ from jinja2 import nodes
 
 from ruleop.checking.typing import narrowing
 from ruleop.checking.typing.environments import Environment, joined, text_of
-from ruleop.checking.typing.expressions import MODULE, Inference
+from ruleop.checking.typing.expressions import Inference
 from ruleop.checking.typing.filters import items_of
 from ruleop.checking.typing.report import Report, Source
 from ruleop.checking.typing.types import (
+    CAPTURED,
+    MODULE,
     OTHER,
     STRING,
     UNKNOWN,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from ruleop.templating import Library
 
 _MAX_DEPTH: Final = 8  # of macros and files inside each other
+_TEXT: Final = replace(STRING, code=CAPTURED)
 _COMMENT: Final = re.compile(r"(?:^|\s)#[^\n'\"]*\Z")
 
 
@@ -149,7 +152,7 @@ class Runner:
         inference = self.inference
         value = inference.used(node.iter, env)
         self._check_loop(node, value)
-        item = items_of(value)
+        item = items_of(value.only({"mapping", "list"})) if value.kinds & {"mapping", "list"} else UNKNOWN
         inner = env.with_names({**_unpacked(node.target, item), "loop": OTHER})
         iterated = node.iter
         inner = (
@@ -189,7 +192,7 @@ class Runner:
             self.inference.infer(node.filter, env)
         if not isinstance(node.target, nodes.Name):
             return env
-        return env.with_names({node.target.name: replace(STRING, code=("captured", node))})
+        return env.with_names({node.target.name: _TEXT})
 
     def with_block(self, node: nodes.With, env: Environment) -> Environment:
         inner = env
@@ -205,19 +208,19 @@ class Runner:
     def call_block(self, node: nodes.CallBlock, env: Environment) -> Environment:
         caller = replace(OTHER, code=Macro(node, self.inference.source, {}))
         self.inference.infer(node.call, env.with_names({"caller": caller}))
-        self.record(node, STRING)
+        self.record(node, _TEXT)
         return env
 
     def filter_block(self, node: nodes.FilterBlock, env: Environment) -> Environment:
         self.block(node.body, env)
         self.inference.infer(node.filter, env)
-        self.record(node, STRING)
+        self.record(node, _TEXT)
         return env
 
     def include(self, node: nodes.Include, env: Environment) -> Environment:
         for name in names_in(node.template):
             self.file(name, env if node.with_context else self.inference.base)
-        self.record(node, STRING)
+        self.record(node, _TEXT)
         return env
 
     def imported(self, node: nodes.Import, env: Environment) -> Environment:
@@ -263,7 +266,7 @@ class Runner:
                 self.block(code.node.body, inner)
         finally:
             self.depth -= 1
-        return replace(STRING, code=("captured", node))
+        return _TEXT
 
 
 def _arguments(

@@ -16,7 +16,9 @@ from ruleop.templating import Origin
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Reason: TypeAlias = Literal["optional", "no-spec", "undesired", "live", "empty", "omit", "later", "unknown", "unset"]
+Reason: TypeAlias = Literal[
+    "optional", "no-spec", "undesired", "unserved", "live", "empty", "omit", "later", "unknown", "unset"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,19 @@ Constant: TypeAlias = tuple[str, Any]
 """A kind and a value: True and 1 differ."""
 
 
+MODULE: Final = "module"
+"""The `code` of an imported file, whose fields are its macros."""
+CAPTURED: Final = "captured"
+"""The `code` of text of a template."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dumped:
+    """The `code` of the text of `to_yaml` and `to_json`."""
+
+    value: Type
+
+
 @dataclass(frozen=True, slots=True)
 class Type:
     kinds: frozenset[str] = KINDS
@@ -53,7 +68,12 @@ class Type:
     undefined: Undefined | None = None
     constants: frozenset[Constant] | None = None
     least: int = 0  # items that a list certainly has
-    code: Any = None  # a macro or an imported module
+    code: Any = None  # a macro, an imported module, a let
+
+    @property
+    def is_inserted(self) -> bool:
+        """Whether it is text that may be inserted as entries or items: of a macro, or of `to_yaml`."""
+        return self.code == CAPTURED or isinstance(self.code, Dumped)
 
     @property
     def is_known(self) -> bool:
@@ -184,7 +204,6 @@ def _joined(a: Type, b: Type) -> Type:
     maps = [each for each in (a, b) if "mapping" in each.kinds]
     lists = [each for each in (a, b) if "list" in each.kinds]
     node, fields, values, partial = _joined_maps(maps)
-    same_path = a.path == b.path
     item = _joined_items(lists)
     if node is None and lists and all(each.node is lists[0].node for each in lists) and not maps:
         node = lists[0].node
@@ -198,11 +217,18 @@ def _joined(a: Type, b: Type) -> Type:
         named=any(each.named for each in lists),
         partial=partial,
         origin=a.origin if a.origin is b.origin else _later(a.origin, b.origin),
-        path=a.path if same_path or not b.kinds & CONTAINERS else b.path if not a.kinds & CONTAINERS else "",
+        path=_joined_path(a, b),
         undefined=undefined,
         constants=_both(a, b),
         least=min((each.least for each in lists), default=0),
+        code=a.code if a.code == b.code else CAPTURED if a.is_inserted or b.is_inserted else None,
     )
+
+
+def _joined_path(a: Type, b: Type) -> str:
+    if a.path == b.path or not b.kinds & CONTAINERS or _is_empty(b) or is_empty_list(b):
+        return a.path
+    return b.path if not a.kinds & CONTAINERS or _is_empty(a) or is_empty_list(a) else ""
 
 
 def _joined_maps(

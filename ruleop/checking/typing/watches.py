@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ruleop.checking.typing import narrowing
 from ruleop.checking.typing.children import BodyChecks
@@ -14,8 +14,19 @@ from ruleop.checking.typing.schema_nodes import Kinds
 from ruleop.checking.typing.scope import child_names, item_names, objects_of, observed_names, resource_names
 from ruleop.checking.typing.statements import Runner
 from ruleop.checking.typing.strings import expression_node, only_slot
-from ruleop.checking.typing.types import STRING, UNKNOWN, Type, Undefined, describe, join, list_of, mapping_of, of_data
-from ruleop.templating import Expression, Origin, TextTemplate, YamlNode
+from ruleop.checking.typing.types import (
+    CONTAINERS,
+    STRING,
+    UNKNOWN,
+    Type,
+    Undefined,
+    describe,
+    join,
+    list_of,
+    mapping_of,
+    of_data,
+)
+from ruleop.templating import Expression, Origin, StringTemplate, TextTemplate, YamlNode
 from ruleop.templating.compile.hints import has_templates
 
 if TYPE_CHECKING:
@@ -37,6 +48,11 @@ def check_types(loaded: Loaded, findings: Findings) -> None:
     for watch in loaded.watches:
         WatchTypes(watch, runner, kinds).check()
     report.close()
+
+
+_DELETIONS: Final = ("delete", "orphan")
+_CONDITIONS: Final = frozenset({"when", "waitFor", "readyWhen", "validate", "apply.ignore"})
+"""The keys whose expressions are tested for truth."""
 
 
 class WatchTypes:
@@ -87,8 +103,27 @@ class WatchTypes:
             return UNKNOWN
         if isinstance(compiled, Expression):
             with self.inference.within(Source(compiled.site)):
-                return self.inference.used(expression_node(self.library, compiled), env)
-        return self.value(part.node, env)
+                node = expression_node(self.library, compiled)
+                if part.key in _CONDITIONS:
+                    self.inference.condition(node, env)
+                    with self.inference.report.silence():
+                        return self.inference.used(node, env)
+                return self.inference.used(node, env)
+        found = self.value(part.node, env)
+        if isinstance(compiled, StringTemplate):
+            self._check_text(part, compiled, found)
+        return found
+
+    def _check_text(self, part: Part, compiled: StringTemplate, found: Type) -> None:
+        """A value that is used as text, such as a namespace or a message."""
+        if found.is_known and found.kinds and found.kinds <= CONTAINERS:
+            message = f"{compiled.quotation()} is {describe(found.kinds)}, and text is needed here"
+            self.inference.report.at("type-mismatch", message, part.site)
+        if part.key == "deletion" and found.constants:
+            wrong = sorted(str(value) for _, value in found.constants if value not in _DELETIONS)
+            if wrong and found.node is None:
+                message = f'deletion is "delete" or "orphan", not "{wrong[0]}"'
+                self.inference.report.at("invalid-literal", message, part.site)
 
     def value(self, node: YamlNode, env: Environment) -> Type:
         """The type of a value of watches.yaml whose strings contain templates."""
@@ -207,7 +242,7 @@ class WatchTypes:
         for key in ("template", "object"):
             for part in self._of(key, child):
                 self.run(part, env)
-                self.bodies.objects(part)
+                self.bodies.objects(part, requires=child.strategy != "server-side")
 
     def _assumed(self, part: Part, env: Environment) -> Environment:
         assert isinstance(part.compiled, Expression)

@@ -17,7 +17,7 @@ from ruleop.planning import KindInfo, Served
 from ruleop.planning.model.marks import PART_OF
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.engine.api.server_api import ServerApi
     from ruleop.engine.cache.informers import Informer, WatchSpec
@@ -105,8 +105,7 @@ class Cache:
 
     def select(
         self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False
-    ) -> Sequence[Object]:
-        found: dict[ObjectKey, Object] = {}
+    ) -> Iterator[Object]:
         informers = [
             informer for informer in self.observed.get(kind, ()) if _serves(informer, version, partial=partial)
         ]
@@ -116,10 +115,12 @@ class Cache:
             for store in informer.stores()
             if namespace is None or store.source.namespace in {"", namespace}
         ]
+        holders: dict[ObjectKey, Store] = {}
         for store in _synced_or_all(stores):
-            for obj in store.select(namespace):
-                found[ObjectKey.of(obj)] = obj
-        return [found[key] for key in sorted(found)]
+            holders |= dict.fromkeys(store.select_keys(namespace), store)
+        for key in sorted(holders):
+            if (obj := holders[key].get(key)) is not None:
+                yield obj
 
     def parse(self, informer: Informer, key: ObjectKey, entry: Entry) -> Object | None:
         store = informer.store_of(key)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ruleop.kinds import Kind, ObjectKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from ruleop.kinds import GroupKind, Object
     from ruleop.planning import Objects
@@ -28,5 +28,5 @@ class ParsedObjects:
 
     def select(
         self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False
-    ) -> Sequence[Object]:
+    ) -> Iterable[Object]:
         return self._objects.select(kind, namespace, version=version, partial=partial)

@@ -59,7 +59,7 @@ from ruleop.planning.rendering.errors import ChildFails, ChildWaits, Unlisted, U
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.schema.table import object_meta
 from ruleop.templating import Waiting
-from ruleop.templating.values.budget import METER, size_of
+from ruleop.templating.values.budget import METER, size_of, surplus_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -163,6 +163,7 @@ def apply(
         return Applied(live, terminating=True)
     if work is not None and not adopting and work.has_in_step(desired, child, live):
         return Applied(live, in_step=True)
+    METER.spend(surplus_of(live, desired.values) // 3)
     reference = kept_reference(live, owner, observed.kinds) if reference_owner else None
     if strategy == "create-only":
         return _update_marks(child, desired, owner, live, reference=reference, adopting=adopting)

@@ -44,7 +44,7 @@ from ruleop.planning.rendering.desired import MAX_OBJECTS, Desired, is_enabled, 
 from ruleop.planning.rendering.errors import ChildFails, ChildWaits, Unlisted, Unread
 from ruleop.planning.rendering.scope import Scope, without_server_noise
 from ruleop.templating import Disabled, MapView, Origin, Waiting
-from ruleop.templating.values.budget import METER, Exhausted, size_of
+from ruleop.templating.values.budget import METER, Exhausted, size_of, surplus_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -58,7 +58,9 @@ if TYPE_CHECKING:
 OBJECT_UNITS: Final = 60
 VALUE_UNITS: Final = 3
 CHANGE_UNITS: Final = 8
-"""Units of the comparison of one object, of each value in it, and of each value in an object that differs."""
+SURPLUS_UNITS: Final = 5
+"""Units of the comparison of one object, of each value in it, of each value in an object that differs, and of each that
+others wrote into one that differs."""
 
 ITEM_UNITS: Final = 20
 """Units of one item of `forEach`, without those of its templates."""
@@ -238,6 +240,7 @@ class Children:
             if applied.action is not None:
                 if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
                     METER.spend(CHANGE_UNITS * desired.values + size_of(applied.action.live)[1] // 4)
+                    METER.spend(SURPLUS_UNITS * surplus_of(applied.action.live, desired.values))
                 self._check_dependencies(child_plan.child, applied.action)
             object_plan.applied = applied
         except ChildWaits as wait:

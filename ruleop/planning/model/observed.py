@@ -78,8 +78,9 @@ class Objects(Protocol):
 
     def select(
         self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False
-    ) -> Sequence[Object]:
-        """All objects of a kind, of one namespace or of all; sorted by namespace and name."""
+    ) -> Iterable[Object]:
+        """All objects of a kind, of one namespace or of all; sorted by namespace and name. There may be many, so each
+        is read only when it is asked for."""
         ...
 
 

@@ -6,7 +6,7 @@ Costly values are lazy: an unused `let` is not evaluated and cannot fail, and an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RenderError
 from ruleop.kinds import Kind, Object
@@ -15,14 +15,20 @@ from ruleop.planning.model.permissions import missing_list_permission, missing_p
 from ruleop.planning.model.targets import Target, target_of
 from ruleop.planning.rendering.randomness import Allowance, RandomFunctions
 from ruleop.templating import Lazy, NotPermitted, NotThereYet, Origin, TemplateFunction, partial_view, view
-from ruleop.templating.values.budget import METER
+from ruleop.templating.values.budget import METER, size_of
 from ruleop.templating.values.data import retained_bytes
 from ruleop.templating.values.faults import fault_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.rules import Observe, Rule
+
+SELECTED_UNITS: Final = 20
+"""Units of reading an object of others, whether the selector matches it or not."""
+
+SELECTED_NODE_BYTES: Final = 16
+"""Bytes of each value in one that it matches. It is less than a value takes, because stores have these objects too."""
 
 
 class Scope:
@@ -122,14 +128,24 @@ class Scope:
         selected = objects.select(
             target.kind, target.namespace, version=observe.kind.version, partial=observe.metadata_only
         )
-        return shown(
-            observe.id, [without_server_noise(obj) for obj in selected if target.matches(labels_of(obj))], Origin.LATER
-        )
+        return shown(observe.id, list(_matching(target, selected)), Origin.LATER)
 
     def target(self, observe: Observe) -> Target:
         """The object or objects that an `observe` refers to. Raises RenderError."""
         namespaced = self.observed.kinds.info(observe.kind).namespaced
         return target_of(observe, self.names, namespaced=namespaced, home=self.namespace)
+
+
+def _matching(target: Target, objects: Iterable[Object]) -> Iterator[Object]:
+    """The objects that a selector matches. All are charged: tenants decide how many there are."""
+    for obj in objects:
+        METER.spend(SELECTED_UNITS)
+        if target.matches(labels_of(obj)):
+            found = without_server_noise(obj)
+            size, values = size_of(found)
+            METER.spend(values // 4)
+            METER.retain(2 * size + SELECTED_NODE_BYTES * values)
+            yield found
 
 
 def labels_of(obj: Object) -> Mapping[str, str]:

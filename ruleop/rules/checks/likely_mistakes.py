@@ -9,11 +9,12 @@ from ruleop.rules.language.env_vars import REFERENCE
 from ruleop.templating import Expression, Library, RuleErrors, TextTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from ruleop.errors import Site
     from ruleop.rules.checks.scopes import Part, View
     from ruleop.rules.findings import Findings
+    from ruleop.templating import YamlNode
 
 _EXPRESSION_START = re.compile(r"\s*(?:not\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*(?:[\[|]|\.([A-Za-z_][A-Za-z0-9_]*))")
 _FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status", "data", "stringData", "type"})
@@ -23,16 +24,32 @@ def warn_of_plain_text(parts: Iterable[Part], library: Library, findings: Findin
     for part in parts:
         if isinstance(part.compiled, TextTemplate):
             continue
+        field_paths = set(_field_paths(part.node)) if part.key == "object" else set()
         for text, site in part.node.texts():
             # In an object, ${NAME} is usually shell syntax.
             if part.key != "object" and (match := REFERENCE.search(text)):
                 findings.warning(
                     "elsewhere", f"{match[0]} is read from the environment only in `vars`: here it is plain text", site
                 )
+            if site in field_paths:
+                continue
             if not isinstance(part.compiled, Expression) and _resembles_expression(text, part.view, library, site):
                 instead = f'write "{{{{ {text.strip()} }}}}" if it is one'
                 message = f'"{text}" is plain text here, but looks like an expression: {instead}'
                 findings.warning("looks-like-expression", message, site)
+
+
+def _field_paths(node: YamlNode) -> Iterator[Site]:
+    """The values of `fieldPath`, by which a container reads fields of its own Pod (spec.nodeName), and the keys of
+    `matchFields`."""
+    if isinstance(node.value, dict):
+        for key, member in node.value.items():
+            if key == "fieldPath" or (key == "key" and "operator" in node.value):
+                yield member.site
+            yield from _field_paths(member)
+    elif isinstance(node.value, list):
+        for member in node.value:
+            yield from _field_paths(member)
 
 
 def _resembles_expression(text: str, view: View, library: Library, site: Site) -> bool:

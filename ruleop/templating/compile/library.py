@@ -235,12 +235,16 @@ class Library:
         if (text, site) in self._written_strings:
             return self._written_strings[text, site]
         tree = self.environment._parse(text, site.path, site.path)  # noqa: SLF001 - `parse` would rewrite the errors
+        self._attach(tree, site)
+        self._written_strings[text, site] = tree
+        return tree
+
+    def _attach(self, tree: nodes.Template, site: Site) -> None:
+        """Sets the places of the slots of a string that was just parsed."""
         printed = self.environment.printed()
         for expression in printed:
             expression.alone = False
         attach_places(tree, printed, site)
-        self._written_strings[text, site] = tree
-        return tree
 
     def _read(self, name: str) -> TemplateSource:
         path = self.prefix + name
@@ -271,7 +275,11 @@ class Library:
 
     def _parse_string(self, source: str, site: Site) -> tuple[nodes.Template, Reads]:
         check_reserved(source, site)
-        tree = self.written_string(source, site)
+        try:
+            tree = self._parse(source, site.path)
+        except RuleErrors as errors:
+            raise RuleErrors([RuleError(error.message, site) for error in errors.mistakes]) from None
+        self._attach(tree, site)
         for node in tree.find_all((nodes.Include, nodes.Extends, nodes.Block)):
             raise mistake(f"{type(node).__name__.lower()} is only allowed in a template file", site)
         named = tuple(named_templates(tree))

@@ -58,12 +58,13 @@ def slots_from(
     names: Mapping[str, Iterable[Path]],
     is_source: Callable[[Path], bool],
     *,
-    clean: frozenset[str],
+    clean: frozenset[str] = frozenset(),
+    functions: frozenset[str] = frozenset(),
 ) -> frozenset[SlotPlace]:
-    """The places of the slots whose values come from any other fields. `clean`: filters after which a value does not
-    count as coming from them. Arguments flow only into the macros that a call can name, which secrecy cannot rely on:
-    a macro may be called by another name."""
-    return frozenset(_Flow(list(trees), names, is_source, frozenset(), clean, by_name=True).places())
+    """The places of the slots whose values come from any other fields, or from the results of functions. `clean`:
+    filters after which a value does not count as coming from them. Arguments flow only into the macros that a call can
+    name, which secrecy cannot rely on: a macro may be called by another name."""
+    return frozenset(_Flow(list(trees), names, is_source, functions, clean, by_name=True).places())
 
 
 def _trees(

@@ -51,6 +51,7 @@ MAX_DEPTH = 128  # of nested data; the JSON encoder fails at 254
 MAX_NODES = 400_000  # of measured data
 NODE = 32  # the weight of a mapping, list, number or key in characters
 NODE_BYTES = 100  # of an item, a member or a number in memory, approximately
+USUAL_SIZE = 4096  # bytes of an object that may have any number of values
 ENTRY_BYTES = 64  # of a tuple of a key and a value, or of a short text
 
 
@@ -244,6 +245,16 @@ def size_of(data: object) -> tuple[int, int]:
     commas, values = text.count(b","), len(text) - len(text.translate(None, b",[{"))
     values += 6 * max(0, values - 3 * commas)
     return len(text) if text.isascii() else 4 * len(text), values
+
+
+def surplus_of(obj: object, values: int) -> int:
+    """How many more values an object has than one usually has of which the rules set `values`: others wrote them."""
+    try:
+        if len(orjson.dumps(obj)) <= USUAL_SIZE:
+            return 0
+    except TypeError:
+        pass
+    return max(0, size_of(obj)[1] - 3 * values)
 
 
 def width(value: object, what: str) -> int:
