@@ -82,6 +82,10 @@ def _require_metadata(members: dict[str, YamlNode]) -> None:
         if found is not None and not isinstance(found.value, str | None):
             hint = "" if isinstance(found.value, dict | list) else ": put it in quotes"
             raise RuleError(f"metadata.{name} must be a string{hint}", found.site)
+    for name in ("labels", "annotations"):
+        found = metadata.value.get(name)
+        if found is not None and not isinstance(found.value, dict | None):
+            raise RuleError(f"metadata.{name} must be a mapping", found.site)
     owners = metadata.value.get("ownerReferences")
     if owners is not None and owners.value is not None:
         items = owners.value if isinstance(owners.value, list) else [owners]

@@ -192,6 +192,7 @@ def test_an_invalid_resource_is_reported_with_its_line(project, ruleop, old, new
         ("{name: 3}", "3:18: error: metadata.name must be a string: put it in quotes\n"),
         ("{name: a, namespace: 3}", "3:32: error: metadata.namespace must be a string: put it in quotes\n"),
         ("{name: a, namespace: [x]}", "3:32: error: metadata.namespace must be a string\n"),
+        ("{name: a, labels: [x]}", "3:29: error: metadata.labels must be a mapping\n"),
         ("{name: a, ownerReferences: 3}", "3:38: error: metadata.ownerReferences must be a list of mappings\n"),
         ("{name: a, ownerReferences: [3]}", "3:38: error: metadata.ownerReferences must be a list of mappings\n"),
     ],
