@@ -133,7 +133,7 @@ def _kept(given: Applied) -> int:
 
 def _one(given: Applied) -> Type:
     item = _with_attribute(given).item or UNKNOWN
-    if given.value.least > 0:
+    if given.value.least > 0 or not given.value.is_known:
         return item
     return item.maybe(Undefined("empty", given.value.path, given.node.name))
 
