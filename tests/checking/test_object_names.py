@@ -147,3 +147,25 @@ def test_a_random_name_behind_a_variable_is_a_mistake():
     assert found == [
         "RO502 templates/a.yaml:5:32: `suffix` is random, and would name another object each time: derive the name from the CR"
     ]
+
+
+CHILD = "apiVersion: v1\nkind: {kind}\nmetadata:\n  name: {name}\n"
+
+
+def two(first: str, second: str, more: str = "", kind: str = "ConfigMap") -> list[str]:
+    files = {
+        "templates/a.yaml": CHILD.format(name=first, kind="ConfigMap"),
+        "templates/b.yaml": CHILD.format(name=second, kind=kind),
+        "crds/apps.yaml": definition(spec=FREE),
+    }
+    return said(watch(f"children:\n  a: {{template: a.yaml}}\n  b:\n    template: b.yaml\n    {more}"), files)
+
+
+def test_two_children_have_names_of_their_own():
+    same = "{{ metadata.name }}-x"
+    assert two(same, same) == [
+        'RO505 templates/b.yaml:4:9: the ConfigMap has the same name as that of "a": choose another'
+    ]
+    assert two(same, "{{ metadata.name }}-y") == []
+    assert two(same, same, kind="Secret") == []
+    assert two(same, same, more="when: spec.size is defined") == []
