@@ -97,7 +97,7 @@ class Inference:
         if undefined.reason == "omit" and omits:
             return value.defined()
         if self.defers_missing and undefined.reason != "unknown":
-            if self.report.level == self.defer_level:  # and not in a part that is only looked at
+            if self.report.level == self.defer_level:  # not in a part that is read silently
                 self.missed = self.missed or undefined
             return value.defined()
         if undefined.reason == "unknown":
