@@ -26,6 +26,8 @@ MISTAKES = [
     ("'a' if spec.note else 'b'", "warning maybe-missing: spec.note"),
     ("spec.tls.issuer if spec.tls is defined else ''", "warning maybe-missing: spec.tls.issuer may be missing"),
     ("spec.hosts[0]", "warning maybe-missing: spec.hosts[0] may be missing (the list may be shorter)"),
+    ("spec.ports | default([]) | items2dict | length", "error unknown-field: spec.ports[].key is not in the schema"),
+    ("spec.hosts | map('dict2items') | length", "error type-mismatch: an item is a string, and dict2items takes"),
     ("spec.hosts[1] if spec.hosts else ''", "warning maybe-missing: spec.hosts[1] may be missing"),
     ("spec.hosts | first", "warning maybe-missing: spec.hosts may be empty, and first of an empty list"),
     ("metadata.labels.app", "warning maybe-missing: metadata.labels may be missing"),

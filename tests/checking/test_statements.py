@@ -114,6 +114,7 @@ def test_a_let_is_evaluated_where_it_is_used() -> None:
     assert of("a: {{ name }}", "when: spec.tls is defined", watch=watch) == []
     assert of("a: {{ secret | default('') }}", watch=watch) == []
     assert any(TLS in each for each in of("a: {{ name }}", watch=watch))
+    assert any(TLS in each for each in of("a: {{ name }}", "when: spec.note is defined", watch=watch))
 
 
 def test_a_let_that_is_true_shows_what_its_expression_shows() -> None:

@@ -81,7 +81,11 @@ class Conformance:
                     continue
             self._visit(member.site, f"{member.name}:")
             self.check(member.body, below, inner)
-        if known is not None and self.requires and not body.spreads and not body.is_open:
+        for each in body.computed:
+            for slot in each.key.slots:
+                self._scalar(slot, each.key)
+            self.check(each.body, known.values if known is not None else None, f"{path}[]")
+        if known is not None and self.requires and not body.is_open:
             self._required(body, known, path)
 
     def _unknown(self, name: str, site: Site, node: SchemaNode, path: str) -> None:

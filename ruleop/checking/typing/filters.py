@@ -133,7 +133,7 @@ def _kept(given: Applied) -> int:
 
 def _one(given: Applied) -> Type:
     item = _with_attribute(given).item or UNKNOWN
-    if given.value.least > 0:
+    if given.value.least > 0 or not given.value.is_known:
         return item
     return item.maybe(Undefined("empty", given.value.path, given.node.name))
 
@@ -187,6 +187,13 @@ def _joined(given: Applied) -> Type:
 def _dict2items(given: Applied) -> Type:
     key, value = given.constant(0, "key_name") or "key", given.constant(1, "value_name") or "value"
     return list_of(mapping_of({str(key): STRING, str(value): members_of(given.value)}))
+
+
+def _items2dict(given: Applied) -> Type:
+    item = items_of(given.value)
+    given.attribute(item, str(given.constant(0, "key_name") or "key"))
+    found = given.attribute(item, str(given.constant(1, "value_name") or "value")).type
+    return Type(frozenset({"mapping"}), fields={}, values=found.defined() if found.kinds else UNKNOWN)
 
 
 def _default(given: Applied) -> Type:
@@ -288,7 +295,7 @@ FILTERS: Final[Mapping[str, Row]] = {
     **dict.fromkeys(("selectattr", "rejectattr"), Row(_SIZED, _selected_by_attribute)),
     "sum": Row(_SIZED, _sum), "groupby": Row(_SIZED, _grouped),
     **dict.fromkeys(("length", "count"), Row(_SIZED, _always(INTEGER))),
-    "dict2items": Row(_MAPPINGS, _dict2items), "items2dict": Row(_LISTS, _always(MAPPING)),
+    "dict2items": Row(_MAPPINGS, _dict2items), "items2dict": Row(_LISTS, _items2dict),
     **dict.fromkeys(("difference", "intersect"), Row(_LISTS, _same_items)),
     **dict.fromkeys(("union", "symmetric_difference"), Row(_LISTS, _united)),
     "flatten": Row(_LISTS, _always(LIST)),

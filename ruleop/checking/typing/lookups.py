@@ -72,7 +72,7 @@ def field(base: Type, key: object) -> Lookup:
     if "string" in base.kinds and (isinstance(key, int) or (isinstance(key, str) and key.isdigit())):
         found.append(STRING)
     if "other" in base.kinds:
-        found.append(UNKNOWN)
+        found.append((base.fields or {}).get(str(key), UNKNOWN))
     if not found:
         found.append(missing(Undefined("unknown", path_of(base, key))))
         what = base.path or "this value"

@@ -195,12 +195,12 @@ class WatchTypes:
 
     def _deferred(self, part: Part, env: Environment) -> tuple[Type, Undefined | None]:
         inference = self.inference
-        before = inference.missed, inference.defers_missing
-        inference.missed, inference.defers_missing = None, True
+        before = inference.missed, inference.defers_missing, inference.defer_level
+        inference.missed, inference.defers_missing, inference.defer_level = None, True, inference.report.level
         try:
             return self.run(part, env), inference.missed
         finally:
-            inference.missed, inference.defers_missing = before
+            inference.missed, inference.defers_missing, inference.defer_level = before
 
     # -- validations and children --------------------------------------------------------------------------------------
 
