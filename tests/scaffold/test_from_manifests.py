@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ruleop.localcluster import LocalCluster
+from ruleop.rules import build_project
 from ruleop.scaffold.errors import ScaffoldError
 from ruleop.scaffold.manifests.application import Asked, application_project
 from ruleop.scaffold.manifests.references import references
 from ruleop.scaffold.project import NewProject, project_files
+from ruleop.scaffold.trees import replaced, walk
 from tests.docs.messages import ROOT
 from tests.scaffold.projects import planned, rendered
 
@@ -273,3 +277,40 @@ def test_objects_of_a_cluster_give_the_project_that_their_manifests_give(path):
     live = [dict(cluster.apply(each).obj) for each in read(path)]
     assert all(each["metadata"]["managedFields"] for each in live)
     assert project_files(made(live), {}) == project_files(made(objects), {})
+
+
+IDENTITY = {("apiVersion",), ("kind",)}  # which the reader of the files has checked
+PLACES = [
+    (number, path) for number, body in enumerate(read(BLOG)) for path, _ in walk(body) if path and path not in IDENTITY
+]
+ODD = st.sampled_from(
+    [None, "", "x", "{{ x }}", "A b/c", 0, -1, 1.5, True, [], {}, [None], {"": None}, {"name": 7}, {"a/b": ["x"]}]
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(PLACES), ODD), min_size=1, max_size=3))
+def test_odd_manifests_are_refused_or_become_files(changes):
+    objects = read(BLOG)
+    for (number, path), value in changes:
+        objects[number] = replaced(objects[number], {path: value})
+    try:
+        files = project_files(made(objects), {})
+    except ScaffoldError:
+        return
+    for path, text in files.items():
+        if path.endswith(".yaml"):
+            yaml.safe_load(text)
+
+
+@pytest.mark.slow
+@given(st.tuples(st.sampled_from(PLACES), ODD))
+def test_odd_manifests_become_projects_that_load(change):
+    """What an API server would reject may be a finding of check, but never a mistake of what init has written."""
+    objects = read(BLOG)
+    (number, path), value = change
+    objects[number] = replaced(objects[number], {path: value})
+    try:
+        files = project_files(made(objects), {})
+    except ScaffoldError:
+        return
+    build_project(files, root="", environ={})

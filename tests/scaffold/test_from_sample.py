@@ -86,3 +86,8 @@ def test_a_sample_of_a_protected_group_declares_that_it_is_unapproved(tmp_path):
 def test_samples_that_cannot_be_used_are_refused_with_what_to_change(objects, message):
     with pytest.raises(ScaffoldError, match=message):
         sample_project(objects)
+
+
+@pytest.mark.parametrize("annotations", [None, "text", [1], {}], ids=repr)
+def test_metadata_of_a_wrong_type_does_not_stop_a_project(annotations):
+    assert project_files(sample_project([cr({"x": 1}, annotations=annotations)]), {})

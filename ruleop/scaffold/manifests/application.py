@@ -126,8 +126,8 @@ class _Application:
         notes = []
         for number, manifest in enumerate(self.children):
             for scaler in self.children:
-                target = value_at(scaler.body, ("spec", "scaleTargetRef")) or {}
-                same = (target.get("kind"), target.get("name")) == (manifest.kind.kind, manifest.name)
+                kind, name = (value_at(scaler.body, ("spec", "scaleTargetRef", each)) for each in ("kind", "name"))
+                same = (kind, name) == (manifest.kind.kind, manifest.name)
                 if same and value_at(manifest.body, ("spec", "replicas")) is not None:
                     body = without(manifest.body, ("spec", "replicas"))
                     self.children[number] = Manifest(manifest.kind, manifest.name, manifest.namespace, body)

@@ -127,7 +127,7 @@ def _reason_to_leave_out(kind: Kind, obj: Mapping[str, Any]) -> str:
         return _OF_CLUSTERS[kind.kind]
     if (kind.kind, name) in {("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")}:
         return "each namespace has it"
-    if kind.kind == "Secret" and obj.get("type") in _SECRET_TYPES:
+    if kind.kind == "Secret" and str(obj.get("type")) in _SECRET_TYPES:
         return "made by Kubernetes or Helm"
     resource = builtin_resource(kind)
     if resource is not None and not resource.namespaced:
