@@ -94,7 +94,7 @@ class _Application:
             own = str(manifest)
             changes = {
                 **hosts[own],
-                **self._namespaces(manifest),
+                **self._namespaces(manifest, followed[own]),
                 **self._references(manifest, followed[own]),
                 **labels[own],
                 **lifted.changes.get(own, {}),
@@ -168,12 +168,13 @@ class _Application:
         services = [name for kind, name in self.known if kind in ("Service", "StatefulSet")]
         return dict(host_changes(manifest.body, services, self.shared, manifest.namespace))
 
-    def _namespaces(self, manifest: Manifest) -> dict[TreePath, Any]:
-        """Fields that name the namespace of the application, such as the subjects of a RoleBinding."""
+    def _namespaces(self, manifest: Manifest, found: list[Reference]) -> dict[TreePath, Any]:
+        """Fields that name the namespace of the application, such as those of a RoleBinding's subjects."""
+        own = {(*each.path[:-1], "namespace") for each in found if self._target(each)}
         return {
             path: Expr("metadata.namespace")
             for path, value in walk(manifest.body)
-            if path[-1:] == ("namespace",) and value == manifest.namespace
+            if path[-1:] == ("namespace",) and isinstance(value, str) and (value == manifest.namespace or path in own)
         }
 
     # -- the parts of the project ------------------------------------------------------------------------------------
