@@ -195,3 +195,9 @@ def test_a_namespace_is_text() -> None:
     assert of("a: b", """namespace: "{{ spec.hosts }}" """, watch="reach: cluster") == [
         "error type-mismatch: spec.hosts is a list, and text is needed here"
     ]
+
+
+def test_deep_expressions_end() -> None:
+    many = " and ".join(f"(spec.note == '{number}' or spec.debug)" for number in range(40))
+    assert of("a: b", f"when: not ({many})")
+    assert isinstance(of("a: {{ " + " + ".join(["spec.size"] * 150) + " }}"), list)

@@ -85,12 +85,11 @@ def test_dev_once_exits_with_1_when_something_is_not_ready_in_time(sample, proce
     assert "Site missing-so-far/front" in out
 
 
-def test_dev_prints_an_error_of_the_project_and_does_not_start(sample, process):
+def test_dev_prints_an_error_of_the_project_and_does_not_start(sample, ruleop):
     sample.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
-    started = process("dev", "--apply", "front.yaml", "--once")
-    out, err = started.communicate(timeout=PATIENCE)
-    assert (started.returncode, out) == (1, "")
-    assert "metadta" in err
+    found = ruleop("dev", "--apply", "front.yaml", "--once")
+    assert (found.status, found.out) == (1, "")
+    assert "metadta" in found.err
 
 
 def test_dev_with_a_sample_without_its_crd_is_an_error(sample, process):
@@ -178,18 +177,17 @@ def test_the_cluster_command_reads_faults_from_a_file(tmp_path, process):
 @pytest.mark.parametrize(
     ("text", "message"), [("{", "cannot be read"), ("a: b", "must be a list"), ("- {effect: what}", "must be one of")]
 )
-def test_an_invalid_file_of_faults_is_refused(tmp_path, process, text, message):
+def test_an_invalid_file_of_faults_is_refused(tmp_path, ruleop, text, message):
     (tmp_path / "faults.yaml").write_text(text)
-    started = process("cluster", "--faults", str(tmp_path / "faults.yaml"))
-    _, err = started.communicate(timeout=PATIENCE)
-    assert started.returncode == 2
-    assert message in err
+    found = ruleop("cluster", "--faults", str(tmp_path / "faults.yaml"))
+    assert found.status == 2
+    assert message in found.err
 
 
-def test_an_existing_kubeconfig_is_not_overwritten(tmp_path, process):
+@pytest.mark.parametrize("command", ["cluster", "dev"])
+def test_an_existing_kubeconfig_is_not_overwritten(tmp_path, ruleop, command):
     (tmp_path / "config").write_text("mine")
-    started = process("cluster", "--kubeconfig", str(tmp_path / "config"))
-    _, err = started.communicate(timeout=PATIENCE)
-    assert started.returncode == 2
-    assert "exists" in err
+    found = ruleop(command, "--kubeconfig", str(tmp_path / "config"))
+    assert found.status == 2
+    assert "exists" in found.err
     assert (tmp_path / "config").read_text() == "mine"

@@ -106,6 +106,7 @@ def ruleop(installed, folder, *arguments):
     )
 
 
+@pytest.mark.slow
 def test_the_wheel_is_complete(installed):
     found = ruleop(installed, ROOT, "check")
     assert (found.returncode, found.stderr) == (0, "")
@@ -120,6 +121,7 @@ def test_the_wheel_is_complete(installed):
     assert str(installed) in origin.stdout
 
 
+@pytest.mark.slow
 def test_the_default_command_of_the_image_is_the_operator(installed, tmp_path):
     """Here it finds no rules, and reports that."""
     found = ruleop(installed, tmp_path, *json.loads(last("CMD")))
@@ -146,6 +148,7 @@ def test_every_requirement_has_its_hash():
     assert "--require-hashes" in DOCKERFILE
 
 
+@pytest.mark.slow
 def test_the_compiled_bytecode_is_used_unchecked(installed, tmp_path):
     """Not even compared with its source, whose time a layer of an image may not keep."""
     flags = re.search(r"python -m compileall (\S.*) /opt/ruleop/lib", DOCKERFILE)

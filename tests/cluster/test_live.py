@@ -108,13 +108,11 @@ def test_a_changed_rule_is_planned_before_the_operator_has_it(
     template.write_text(template.read_text().replace("image:", "imagePullPolicy: Always\n          image:"))
     status, out, err = ruleop(stopped, control_plane.kubeconfig(), "plan", "--live", "--all")
     assert (status, err) == (0, "")
-    assert out == (
-        "App.myapp.k8s.io\n"
-        "~ patch Deployment  deployment\n"
-        "    spec.template.spec.containers[name=web-app].imagePullPolicy: IfNotPresent -> Always"
-        f"  in 1: App {stopped.namespace}/web\n"
-        "\n"
-        "1 of 1 would change.\n"
+    assert " ".join(out.split()) == (
+        "App.myapp.k8s.io ~ patch Deployment deployment "
+        "spec.template.spec.containers[name=web-app].imagePullPolicy: IfNotPresent -> Always "
+        f"in 1: App {stopped.namespace}/web "
+        "1 of 1 would change."
     )
 
 

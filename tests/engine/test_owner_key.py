@@ -182,7 +182,7 @@ def forget_proofs(server: ApiServer, key: ObjectKey = CHILD) -> None:
     note = Owner.of(server.cluster.objects[ObjectKey("example.com", "App", "shop", "web")]).annotation(
         key, orphan=False
     )
-    server.cluster.objects[key]["metadata"]["annotations"][OWNER] = note
+    server.cluster.edit(server.cluster.name(key), {"metadata": {"annotations": {OWNER: note}}})
 
 
 async def remark(harness: Any) -> bool:
@@ -199,11 +199,10 @@ async def scenario_of_upgrade(server: ApiServer, *, paused: bool, delete_key: bo
     async with settled_operator(server):
         pass
     if delete_key:
-        del server.cluster.objects[SECRET]
+        server.cluster.vanish(server.cluster.name(SECRET))
     forget_proofs(server)
-    resource = server.cluster.objects[ObjectKey("example.com", "App", "shop", "web")]
     if paused:
-        resource["metadata"]["annotations"] = {"ruleop.dev/paused": "true"}
+        server.cluster.edit("App/web", {"metadata": {"annotations": {"ruleop.dev/paused": "true"}}})
 
 
 @pytest.mark.parametrize("paused", [False, True])
@@ -243,7 +242,7 @@ def test_a_forged_annotation_outside_of_the_reach_of_the_rule_gets_no_proof(clus
         resource = server.cluster.objects[ObjectKey("example.com", "App", "shop", "web")]
         async with settled_operator(server):
             pass
-        del server.cluster.objects[SECRET]
+        server.cluster.vanish(server.cluster.name(SECRET))
         owner = Owner.of(resource)
         server.cluster.add(
             config(

@@ -67,7 +67,7 @@ class FakeWatcher:
         self.reflector = Reflector(self.store.source, self.store, chance=lambda: 0.5, highest=self.store.version)
         self.reflector.next(time.monotonic())
         self.reflector.opened(time.monotonic())
-        there = [line("ADDED", obj) for key, obj in cluster.objects.items() if self.selection.has(key, obj)]
+        there = [line("ADDED", obj) for key, obj in cluster.everything() if self.selection.has(key, obj)]
         self.gap = False
         self.bring(*there, bookmark(cluster.version, ends=True))
         self.at = cluster.version

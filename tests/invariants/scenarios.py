@@ -108,5 +108,6 @@ def app(name: str, namespace: str = "default") -> dict[str, Any]:
 
 def apps(*names: str, namespaces: Iterable[str] = ()) -> ApiServer:
     server = serving("", *map(app, names))
-    server.cluster._namespaces.update(namespaces)
+    for each in namespaces:
+        server.cluster.add_namespace(each)
     return server

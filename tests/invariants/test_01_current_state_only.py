@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
+from ruleop.localcluster.objects.managed import without_managers
 from tests.invariants.operator_harness import FakeWatcher, OperatorHarness, settled_operator
 from tests.invariants.scenarios import cluster_with_sample, property_test, run
 from tests.kube.model_server import bookmark, line
@@ -47,8 +48,8 @@ async def _lived(life: str, chance: random.Random) -> None:
         spec = cluster[resource]["spec"]
         for watcher in harness.watchers:
             there = {
-                key: obj
-                for key, obj in cluster.objects.items()
+                key: without_managers(obj)
+                for key, obj in cluster.everything()
                 if watcher.selection.has(key, obj) and str(key) not in OWN  # no store keeps the key
             }
             assert {key: watcher.store.get(key) for key in watcher.store.select_keys()} == there

@@ -1,56 +1,65 @@
 """A cluster in memory, and methods that act as users and controllers.
 
-It has the properties of a real cluster that planning relies on: uids, resourceVersions and generations; preconditions;
-strict field validation, normalised values, defaults, immutable fields; finalizers, the garbage collector, and the deletion
-of namespaces with their objects. It has no controllers: a test decides when a Deployment is available.
+It is `LocalCluster` with its garbage collector and the end of namespaces, which work when `collect` is called. It has no
+other controllers: a test decides when a Deployment is available.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
-import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ruleop.kinds import Kind, Object, ObjectKey
+import orjson
+
+from ruleop.engine.reconcile.failures import classify
+from ruleop.kinds import SERVER_METADATA, Kind, Object, ObjectKey
+from ruleop.kube.client.errors import Problem, answer_error
+from ruleop.localcluster import LocalCluster
+from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
+from ruleop.localcluster.controllers.garbage_collector import GarbageCollector
+from ruleop.localcluster.controllers.machinery import is_being_deleted
+from ruleop.localcluster.controllers.namespaces import Definitions, Namespaces
+from ruleop.localcluster.controllers.volumes import Volumes
+from ruleop.localcluster.errors import Rejected
+from ruleop.localcluster.kinds.resources import CLAIMS, CRDS, NAMESPACES
+from ruleop.localcluster.kinds.served import Served as ServedResource
+from ruleop.localcluster.store.store import Name
 from ruleop.offline.cluster import OfflineKinds
 from ruleop.planning import Failure, KindInfo, Served
 from ruleop.planning.model.marks import APPLIED
-from ruleop.schema.shape_fields import unknown_to_shape
-from ruleop.schema.structural import default, prune
-from ruleop.schema.table import builtin_shape
-from ruleop.schema.validation import validate
 from tests.patching import patched
-from tests.projects.admission import as_kept, settled, without_nothing
-from tests.projects.rendering import loaded
+from tests.projects.rendering import documents, loaded
+from tests.projects.statuses import settled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from ruleop.localcluster.store.store import Event, Resource, Stored
     from ruleop.rules import Observe
 
-LABEL = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?\Z")
-
-IMMUTABLE: dict[str, tuple[tuple[str, ...], ...]] = {
-    "Deployment": (("spec", "selector"),),
-    "StatefulSet": (
-        ("spec", "selector"),
-        ("spec", "serviceName"),
-        ("spec", "volumeClaimTemplates"),
-        ("spec", "podManagementPolicy"),
-    ),
-    "Job": (("spec", "template"), ("spec", "completions")),
-    "PersistentVolumeClaim": (("spec", "accessModes"), ("spec", "storageClassName")),
-    "RoleBinding": (("roleRef",),),
-    "Service": (("spec", "clusterIP"),),
-}
+CONTROLLERS: Final = (Namespaces, Definitions, GarbageCollector)
+OF_EVERY_NAMESPACE: Final = {("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")}
+OPERATOR, USER = "ruleop", "somebody"
 
 
 class Refused(Exception):  # noqa: N818 - an expected answer
     def __init__(self, failure: Failure, message: str) -> None:
         super().__init__(message)
         self.failure, self.message = failure, message
+
+
+@contextlib.contextmanager
+def refusals(verb: str, key: ObjectKey) -> Iterator[None]:
+    """Raises what the server rejects as Refused."""
+    try:
+        yield
+    except Rejected as rejected:
+        error = answer_error(rejected.code, orjson.dumps(rejected.document()), verb=verb, resource=key.kind)
+        known = {Problem.EXISTS: Failure.EXISTS, Problem.CONFLICT: Failure.CONFLICT}
+        failure = known.get(error.problem) or classify(error)[0] or Failure.OTHER
+        raise Refused(failure, rejected.message) from None
 
 
 class Happened(NamedTuple):
@@ -62,6 +71,15 @@ class Happened(NamedTuple):
     new: dict[str, Any] | None
 
 
+class ClaimProtection(Volumes):
+    """Claims that nobody uses may be deleted; a test decides when one is bound."""
+
+    def sync(self, name: Name) -> None:
+        found = self.machinery.store.get(CLAIMS, name)
+        if found is not None and is_being_deleted(found.obj):
+            super().sync(name)
+
+
 class Cluster:
     def __init__(
         self, folder: Path, *, home: str = "default", namespaces: Iterable[str] = (), unserved: Iterable[Kind] = ()
@@ -71,12 +89,36 @@ class Cluster:
         self.home = home
         self.unserved = set(unserved)
         self.objects: dict[ObjectKey, dict[str, Any]] = {}
+        """What the tests and the operator create. A new cluster's own objects are not in it."""
         self.history: list[Happened] = []
         self.listeners: list[Callable[[Happened], None]] = []
         self.moments = 0  # the time, in passes
         self._kinds = OfflineKinds(self.project)
-        self._namespaces = {home, *namespaces}
-        self._uids, self._versions = 0, 100
+        self.server = LocalCluster()
+        machinery = self.server.machinery
+        machinery.controllers = [each for each in machinery.controllers if isinstance(each, CONTROLLERS)]
+        machinery.controllers.append(ClaimProtection(machinery))
+        for file in sorted((folder / "crds").glob("*.yaml")):
+            for definition in documents(file):
+                self.server.apply(definition)
+        self._own: set[ObjectKey] = set()
+        for name in (home, *namespaces):
+            self.add_namespace(name)
+        self.server.store.listen_to_all(self._stored)
+
+    def add_namespace(self, name: str) -> None:
+        """A namespace that the tests do not see as an object."""
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        self._own.add(ObjectKey.of(namespace))
+        self.server.apply(namespace)
+
+    def vanish(self, name: str) -> None:
+        """An object is gone, and the garbage collector does not run yet."""
+        if name.startswith("Namespace/"):
+            self.server.store.delete(NAMESPACES, Name("", name.removeprefix("Namespace/")))
+        else:
+            key = self.key(name)
+            self.server.store.delete(self._live(key)[0].resource, Name(key.namespace, key.name))
 
     # -- reading -------------------------------------------------------------------------------------------------------------------------
 
@@ -133,18 +175,21 @@ class Cluster:
     def add(self, *objects: Object) -> None:
         """A user creates objects."""
         for obj in objects:
-            self._create(obj)
+            if ObjectKey.of(obj) in self._own:  # a namespace that the test wants to see
+                self.vanish(f"Namespace/{obj['metadata']['name']}")
+                self._own.remove(ObjectKey.of(obj))
+            self._create(obj, manager=USER)
 
     def edit(self, name: str, patch: Mapping[str, Any]) -> None:
         """A user edits an object with a merge patch."""
         key = self.key(name)
-        self._update(key, patched(self.objects[key], patch))
+        self._update(key, patched(self.objects[key], patch), manager=USER)
 
     def change(self, name: str, how: Callable[[dict[str, Any]], object]) -> None:
         """A user edits an object with a function, because a merge patch would have to repeat a list."""
         obj = self[name]
         how(obj)
-        self._update(self.key(name), obj)
+        self._update(self.key(name), obj, manager=USER)
 
     def delete(self, name: str, *, propagation: str = "background") -> None:
         self._delete(self.key(name), propagation)
@@ -153,7 +198,7 @@ class Cluster:
     def status(self, name: str, status: Mapping[str, Any]) -> None:
         """A controller writes a status."""
         key = self.key(name)
-        self._store(key, {**self.objects[key], "status": copy.deepcopy(dict(status))})
+        self._write_status(key, copy.deepcopy(dict(status)), manager="controller")
 
     def settle(self, *names: str) -> None:
         """Controllers write the status of these objects, or of all."""
@@ -164,53 +209,7 @@ class Cluster:
 
     def collect(self) -> None:
         """Runs the garbage collector and deletes the objects of terminating namespaces."""
-        while self._collect_once():
-            pass
-
-    def _collect_once(self) -> bool:
-        before = len(self.objects), self._versions
-        for key in list(self.objects):
-            obj = self.objects.get(key)
-            if obj is None:
-                continue
-            metadata = obj["metadata"]
-            if key.kind == "Namespace" and metadata.get("deletionTimestamp"):
-                inside = [each for each in self.objects if each.namespace == key.name]
-                for each in inside:
-                    self._delete(each)
-                if not any(each.namespace == key.name for each in self.objects):
-                    self._remove(key)
-                continue
-            if metadata.get("deletionTimestamp") and "orphan" in metadata.get("finalizers", ()):
-                for each in self._dependents(metadata["uid"]):
-                    theirs = self.objects[each]["metadata"]
-                    reconcile = [
-                        reference for reference in theirs["ownerReferences"] if reference["uid"] != metadata["uid"]
-                    ]
-                    self._store(
-                        each,
-                        without_nothing({**self.objects[each], "metadata": {**theirs, "ownerReferences": reconcile}}),
-                    )
-                self._finalizers(key, [each for each in metadata["finalizers"] if each != "orphan"])
-                continue
-            owners = metadata.get("ownerReferences") or []
-            if owners and not any(self._sees(key, reference) for reference in owners):
-                self._delete(key)
-        return (len(self.objects), self._versions) != before
-
-    def _dependents(self, uid: str) -> list[ObjectKey]:
-        return [
-            key
-            for key, obj in self.objects.items()
-            if any(each["uid"] == uid for each in obj["metadata"].get("ownerReferences", ()))
-        ]
-
-    def _sees(self, key: ObjectKey, reference: Mapping[str, Any]) -> bool:
-        """Whether the owner exists in the object's namespace or is cluster-scoped."""
-        return any(
-            obj["metadata"]["uid"] == reference["uid"] and other.namespace in {"", key.namespace}
-            for other, obj in self.objects.items()
-        )
+        self.server.machinery.settle()
 
     # -- the API server ------------------------------------------------------------------------------------------------------------------
 
@@ -223,130 +222,111 @@ class Cluster:
     def state_of(self, observe: Observe) -> Served:
         return self.info(observe.kind).state
 
-    def _create(self, sent: Object) -> dict[str, Any]:
-        kind = Kind.of(sent)
-        obj = copy.deepcopy(dict(sent))
-        metadata = obj["metadata"]
+    def _served(self, kind: Kind) -> ServedResource:
         if kind in self.unserved:
             raise Refused(Failure.OTHER, "the server could not find the requested resource")
-        if self.info(kind).namespaced:
-            metadata.setdefault("namespace", self.home)
-            home = self.objects.get(ObjectKey("", "Namespace", "", metadata["namespace"]))
-            if home is None and metadata["namespace"] not in self._namespaces:
-                raise Refused(Failure.OTHER, f'namespaces "{metadata["namespace"]}" not found')
-            if home is not None and home["metadata"].get("deletionTimestamp"):
-                raise Refused(Failure.FORBIDDEN, f'namespace "{metadata["namespace"]}" is being terminated')
-        key = ObjectKey.of(obj)
-        if key in self.objects:
-            raise Refused(Failure.EXISTS, f"{key} already exists")
-        self._uids += 1
-        metadata |= {"uid": f"uid-{self._uids}", "generation": 1, "creationTimestamp": self._now()}
-        if kind.group in {"", "batch", "apps"}:  # a test decides when an object is ready
-            obj.pop("status", None)
-        obj = self._admitted(kind, obj, None)
-        return self._store(key, obj)
+        found = self.server.registry.of_kind(kind)
+        if found is None:  # of another operator, without a definition in the project
+            found = anything(kind)
+            self.server.registry.serve(found.resource, [found])
+        return found
 
-    def _update(self, key: ObjectKey, new: dict[str, Any], *, uid: str = "", version: str = "") -> dict[str, Any]:
-        old = self.objects.get(key)
-        if old is None:
+    @contextlib.contextmanager
+    def without_unserved(self) -> Iterator[None]:
+        """For a request: the server does not have the kinds that it does not serve."""
+        registry = self.server.registry
+        paths = dict(registry._by_path)
+        registry._by_path = {path: each for path, each in paths.items() if each.kind not in self.unserved}
+        registry._versions.clear()
+        try:
+            yield
+        finally:
+            registry._by_path = paths
+            registry._versions.clear()
+
+    def _live(self, key: ObjectKey) -> tuple[ServedResource, Stored]:
+        obj = self.objects.get(key)
+        if obj is None:
             raise Refused(Failure.OTHER, f"{key} not found")
-        theirs = old["metadata"]
-        if (uid and uid != theirs["uid"]) or (version and version != theirs["resourceVersion"]):
-            raise Refused(Failure.CONFLICT, f"{key} has been modified")
+        served = self._served(Kind.of(obj))
+        found = self.server.store.get(served.resource, Name(key.namespace, key.name))
+        assert found is not None
+        return served, found
+
+    def _create(self, sent: Object, *, manager: str = OPERATOR) -> dict[str, Any]:
+        served, obj = self._served(Kind.of(sent)), copy.deepcopy(dict(sent))
+        obj["metadata"] = {name: each for name, each in obj["metadata"].items() if name not in SERVER_METADATA}
+        namespace = obj["metadata"].get("namespace", self.home) if served.namespaced else ""
+        key = ObjectKey.of(obj)
+        with refusals("create", key):
+            return dict(self.server.writer.create(served, namespace, obj, options_of(manager)).obj)
+
+    def _update(
+        self, key: ObjectKey, new: dict[str, Any], *, uid: str = "", version: str = "", manager: str = OPERATOR
+    ) -> dict[str, Any]:
+        served, old = self._live(key)
         new = copy.deepcopy(new)
-        kept = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp")
-        new["metadata"] |= {name: theirs[name] for name in kept if name in theirs}
-        new.pop("status", None)
-        if "status" in old:
-            new["status"] = old["status"]
-        new = self._admitted(Kind.of(new), new, old)
-        if _spec_of(new) != _spec_of(old):
-            new["metadata"]["generation"] = theirs["generation"] + 1
-        if theirs.get("deletionTimestamp") and not new["metadata"].get("finalizers"):
-            self._remove(key)
-            self.collect()
-            return new
-        return self._store(key, new)
+        new["metadata"] |= {"uid": uid or old.uid, "resourceVersion": version or str(old.version)}
+        with refusals("update", key):
+            return dict(self.server.writer.update(served, old, new, "", options_of(manager)).obj)
 
-    def _admitted(self, kind: Kind, obj: dict[str, Any], old: Object | None) -> dict[str, Any]:
-        """The object after strict validation, defaulting and normalisation."""
-        for crd in self.project.crds:
-            if (crd.group, crd.kind) == (kind.group, kind.kind):
-                version = crd.version(kind.version)
-                assert version is not None
-                obj = default(prune(obj, version.schema), version.schema)
-                findings = validate(obj, version.schema)
-                if findings:
-                    raise Refused(Failure.INVALID, "; ".join(map(str, findings)))
-        shape = builtin_shape(kind)
-        if shape is not None and (unknown := list(unknown_to_shape(obj, shape))):
-            raise Refused(Failure.INVALID, f"strict decoding error: {unknown[0]}")
-        for label, value in obj["metadata"].get("labels", {}).items():
-            if len(value) > 63 or not LABEL.match(value):
-                raise Refused(Failure.INVALID, f"metadata.labels.{label}: Invalid value: {value!r}")
-        obj = without_nothing(obj) if shape is not None else {**obj, "metadata": without_nothing(obj["metadata"])}
-        as_kept(obj)
-        for path in IMMUTABLE.get(kind.kind, ()) if old is not None else ():
-            if _at(obj, path) != _at(old, path):
-                raise Refused(
-                    Failure.IMMUTABLE, f"{kind.kind} {obj['metadata']['name']!r}: {'.'.join(path)}: field is immutable"
-                )
-        return obj
-
-    def _store(self, key: ObjectKey, obj: dict[str, Any]) -> dict[str, Any]:
-        """An update without changes keeps the resourceVersion."""
-        before = self.objects.get(key)
-        if obj != before:
-            self._versions += 1
-            obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self._versions)}}
-            self.objects[key] = obj
-            self._happened(key, before, obj)
-        return self.objects[key]
-
-    def _remove(self, key: ObjectKey) -> None:
-        self._versions += 1
-        self._happened(key, self.objects.pop(key), None)
-
-    def _happened(self, key: ObjectKey, old: dict[str, Any] | None, new: dict[str, Any] | None) -> None:
-        self.history.append(Happened(self._versions, key, old, new))
-        for listener in self.listeners:
-            listener(self.history[-1])
-
-    @property
-    def version(self) -> int:
-        return self._versions
+    def _write_status(
+        self, key: ObjectKey, status: Any, *, version: str = "", uid: str = "", manager: str = OPERATOR
+    ) -> dict[str, Any]:
+        served, old = self._live(key)
+        guards = {"uid": uid or old.uid, "resourceVersion": version or str(old.version)}
+        new = {**old.obj, "metadata": {**old.obj["metadata"], **guards}, "status": status}
+        with refusals("update", key):
+            subresource = "status" if served.status else ""
+            return dict(self.server.writer.update(served, old, new, subresource, options_of(manager)).obj)
 
     def _delete(self, key: ObjectKey, propagation: str = "background") -> None:
-        obj = self.objects[key]
-        finalizers = list(obj["metadata"].get("finalizers", ()))
-        if propagation == "orphan":
-            finalizers.append("orphan")
-        if not finalizers and key.kind != "Namespace":
-            self._remove(key)
-        elif not obj["metadata"].get("deletionTimestamp"):
-            phase = {"status": {"phase": "Terminating"}} if key.kind == "Namespace" else {}
-            metadata = {
-                **obj["metadata"],
-                "deletionTimestamp": self._now(),
-                "generation": obj["metadata"]["generation"] + 1,
-            }
-            self._store(
-                key, {**obj, **phase, "metadata": {**metadata, **({"finalizers": finalizers} if finalizers else {})}}
-            )
+        served, old = self._live(key)
+        self.server.writer.delete(served, old, DeleteOptions(grace=0, propagation=propagation.capitalize()))
 
     def _finalizers(self, key: ObjectKey, finalizers: list[str], *, version: str = "") -> None:
         obj = self.objects[key]
         self._update(key, {**obj, "metadata": {**obj["metadata"], "finalizers": finalizers}}, version=version)
 
+    def _stored(self, resource: Resource, event: Event) -> None:
+        key = ObjectKey.of(event.new.obj)
+        new = None if event.deleted else dict(event.new.obj)
+        if not (key in self._own or resource == CRDS or (key.kind, key.name) in OF_EVERY_NAMESPACE):
+            if new is None:
+                self.objects.pop(key)
+            else:
+                self.objects[key] = new
+        self.history.append(Happened(event.version, key, dict(event.old.obj) if event.old is not None else None, new))
+        for listener in self.listeners:
+            listener(self.history[-1])
+
+    def everything(self) -> Iterator[tuple[ObjectKey, Object]]:
+        """All objects, also those that are not the tests'."""
+        store = self.server.store
+        return ((ObjectKey.of(each.obj), each.obj) for resource in store.resources() for each in store.all(resource))
+
+    @property
+    def version(self) -> int:
+        return self.server.store.version
+
     def _now(self) -> str:
         return f"2026-01-01T{self.moments // 60:02}:{self.moments % 60:02}:00Z"
 
 
-def _spec_of(obj: Object) -> dict[str, Any]:
-    return {name: value for name, value in obj.items() if name not in {"metadata", "status"}}
+def options_of(manager: str) -> WriteOptions:
+    return WriteOptions(manager=manager, field_validation="Strict")
 
 
-def _at(obj: Any, path: tuple[str, ...]) -> Any:
-    for name in path:
-        obj = obj.get(name) if isinstance(obj, Mapping) else None
-    return obj
+def anything(kind: Kind) -> ServedResource:
+    """A kind whose objects may have any fields."""
+    return ServedResource(
+        kind=kind,
+        plural=f"{kind.kind.lower()}s",
+        singular=kind.kind.lower(),
+        namespaced=True,
+        list_kind=f"{kind.kind}List",
+        storage_version=kind.version,
+        status=True,
+        is_custom=True,
+        schema={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    )

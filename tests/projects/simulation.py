@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import settings
 
 from ruleop.kinds import Kind, Object, ObjectKey
+from ruleop.localcluster.objects.managed import without_managers
 from ruleop.planning import (
     Action,
     AddFinalizer,
@@ -131,10 +132,7 @@ class Simulation(Cluster):
             assert guards["resourceVersion"] == live["metadata"]["resourceVersion"]
             stored = patched(live.get("status", {}), status.patch["status"])
             assert stored == status.status
-            assert self._admitted(Kind.of(live), {**live, "status": stored}, None)["status"] == stored, (
-                "the server would drop a part of it"
-            )
-            self._store(key, {**live, "status": stored})
+            assert self._write_status(key, stored)["status"] == stored, "the server drops a part of it"
         # A failed write is retried with backoff, so it does not count as work.
         return wrote or any(action.key not in outcome.failed for action in first.actions)
 
@@ -205,7 +203,7 @@ class Simulation(Cluster):
                 self._writes.append("finalizer removed")
 
     def _note(self, verb: str, key: ObjectKey, before: Object, after: Object) -> None:
-        paths = [path for path in _differences(before, after) if path not in _SERVERS]
+        paths = [path for path in _differences(*map(without_managers, (before, after))) if path not in _SERVERS]
         self._writes.append(f"{verb} {self.name(key)}: {' '.join(paths)}".rstrip(": "))
 
 

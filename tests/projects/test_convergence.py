@@ -285,10 +285,12 @@ def comparable(cluster: Simulation, name: str) -> Any:
     if obj["kind"] == "Job":  # create-only
         obj.pop("spec")
     spec = obj.get("spec", {})
-    for field in ("clusterIP", "clusterIPs"):
+    for field in ("clusterIP", "clusterIPs", "healthCheckNodePort"):
         spec.pop(field, None)
+    for port in spec.get("ports", ()):
+        port.pop("nodePort", None)
     if obj["kind"] == "Deployment" and any(each.startswith("HorizontalPodAutoscaler") for each in cluster.names):
         spec.pop("replicas")
-    text = re.sub(r"192\.0\.2\.\d+", "IP", json.dumps(obj))
+    text = re.sub(r"198\.18\.\d+\.\d+", "IP", json.dumps(obj))
     text = re.sub(r'"checksum/credentials": "[0-9a-f]+"', '"checksum/credentials": ""', text)
-    return json.loads(re.sub(r"uid-\d+", "UID", text))
+    return json.loads(re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UID", text))

@@ -186,7 +186,12 @@ EDITS = [
         "examples/crontab",
         "crontab",
         {"image": "n:2"},
-        ["patch CronJob/my-new-cron-object: spec.jobTemplate.spec.template.spec.containers[task].image"],
+        [
+            (
+                "patch CronJob/my-new-cron-object: spec.jobTemplate.spec.template.spec.containers[task].image "
+                "spec.jobTemplate.spec.template.spec.containers[task].imagePullPolicy"
+            )
+        ],
     ),
 ]
 

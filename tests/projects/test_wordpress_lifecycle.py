@@ -160,10 +160,6 @@ ENV = "spec.template.spec.containers[wordpress].env"
             {"db": {"resources": {"requests": {"cpu": "2000m"}}}},
             ["patch StatefulSet/blog-db: +spec.template.spec.containers[mysql].resources.requests"],
         ),
-        (
-            {"persistence": {"size": "9Gi"}},
-            ["patch PersistentVolumeClaim/blog-uploads: spec.resources.requests.storage"],
-        ),
         ({"persistence": {"keep": False}}, None),
         ({"ingress": {"host": "b.example.com"}}, ["patch Ingress/blog: spec.tls[0].hosts spec.rules[0].host"]),
         ({"ingress": {"tls": False}}, ["patch Ingress/blog: -spec.tls"]),
@@ -171,7 +167,13 @@ ENV = "spec.template.spec.containers[wordpress].env"
         ({"ingress": {"annotations": {"a": "b"}}}, ["patch Ingress/blog: +metadata.annotations.a"]),
         (
             {"ingress": None},
-            ["patch Service/blog: spec.type +spec.ports[http].nodePort", "delete Ingress/blog: pruned"],
+            [
+                (
+                    "patch Service/blog: spec.type +spec.ports[http].nodePort +spec.externalTrafficPolicy "
+                    "+spec.allocateLoadBalancerNodePorts"
+                ),
+                "delete Ingress/blog: pruned",
+            ],
         ),
     ],
     ids=str,
@@ -202,6 +204,18 @@ def test_each_edit_of_a_blog_writes_only_the_affected_children(spec: dict[str, A
                 obj["spec"]["template"]["metadata"]["annotations"].pop("checksum/credentials")
             obj["spec"] = {key: value for key, value in obj.get("spec", {}).items() if not key.startswith("clusterIP")}
         assert ours == theirs
+
+
+def test_the_uploads_grow_and_cannot_shrink() -> None:
+    cluster = blog()
+    size = cluster[BLOG]["spec"].get("persistence", {}).get("size")
+    cluster.edit(BLOG, {"spec": {"persistence": {"size": "9Gi"}}})
+    assert cluster.reconcile() == ["patch PersistentVolumeClaim/blog-uploads: spec.resources.requests.storage"]
+    assert cluster.ready(BLOG) == READY
+    cluster.edit(BLOG, {"spec": {"persistence": {"size": size}}})
+    (failed, *_) = cluster.reconcile()
+    assert failed.endswith("spec.resources.requests.storage: Forbidden: field can not be less than status.capacity")
+    assert cluster.ready(BLOG)[0] == "False"
 
 
 def _back(patch: Any, before: Any) -> Any:

@@ -232,7 +232,7 @@ def test_an_object_that_the_api_server_would_reject_is_an_error(tmp_path: Path) 
         ("{children: {web: {spec: {pausd: null}}}}", "children.web: Deployment/blog: spec.pausd: is an unknown field (did you mean paused?)"),
     ],
 )  # fmt: skip
-def test_what_would_always_hold_fails(tmp_path: Path, expect: str, message: str) -> None:
+def test_an_expectation_that_would_always_hold_fails(tmp_path: Path, expect: str, message: str) -> None:
     assert message in expected(tmp_path, expect, "kinds: [], ")
 
 

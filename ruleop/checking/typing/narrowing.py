@@ -16,6 +16,7 @@ from ruleop.checking.typing.types import Type, of_constant, truth_of
 if TYPE_CHECKING:
     from ruleop.checking.typing.expressions import Inference
 
+_MAX_DEPTH: Final = 12  # of conditions joined by `and` and `or`
 _SAME_TRUTH: Final = frozenset({"list", "length", "count", "string", "bool", "trim", "sort", "unique", "reverse"})
 """Filters whose result is true only if their input is."""
 _OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
@@ -53,6 +54,8 @@ def assume(inference: Inference, node: nodes.Node, env: Environment, *, truth: b
         return assume(inference, node.node, env, truth=not truth)
     if isinstance(node, (nodes.And, nodes.Or)):
         both = isinstance(node, nodes.And) is truth
+        if not both and _depth(node) > _MAX_DEPTH:
+            return env
         first = assume(inference, node.left, env, truth=truth)
         if both:
             return assume(inference, node.right, first, truth=truth)
@@ -66,6 +69,15 @@ def assume(inference: Inference, node: nodes.Node, env: Environment, *, truth: b
     if isinstance(node, nodes.Filter):
         return _filtered(inference, node, env, truth=truth)
     return _with(inference, node, env, truthy if truth else falsy)
+
+
+def _depth(node: nodes.Node) -> int:
+    """How deep `and` and `or` are nested. What one of two shows is computed for both, so time doubles with each."""
+    depth = 0
+    while isinstance(node, (nodes.And, nodes.Or)):
+        depth += 1
+        node = node.left
+    return depth
 
 
 def _with(inference: Inference, node: nodes.Node, env: Environment, change: Change) -> Environment:

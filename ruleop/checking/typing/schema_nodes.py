@@ -117,9 +117,8 @@ class SchemaNode:
     def is_always_set(self, name: str) -> bool:
         """Whether the API server has a value for the property whenever it has the mapping around it."""
         node = self.member(name)
-        if node is None or "null" in node.kinds:
-            return name in self.required
-        return name in self.required or (not self.builtin and node.schema.get("default") is not None)
+        has_default = node is not None and not self.builtin and node.schema.get("default") is not None
+        return has_default or name in self.required
 
     @property
     def least_items(self) -> int:
