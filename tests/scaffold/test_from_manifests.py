@@ -148,6 +148,12 @@ def test_the_spec_has_the_varying_fields_with_their_values_as_defaults():
     assert ("spec.host", "Ingress/blog:spec.rules[0].host") in project.lifted
 
 
+def test_a_password_that_stays_in_a_template_is_named():
+    project = made(read(BLOG), "Deployment/blog:spec.replicas")
+    place = "StatefulSet/blog-db:spec.template.spec.containers[name=mysql].env[name=MYSQL_ROOT_PASSWORD].value"
+    assert f"A password in plain text is in a template: {place}. Better refer to a Secret." in project.notes
+
+
 def test_lifted_fields_can_be_named():
     project = made(
         read(BLOG),

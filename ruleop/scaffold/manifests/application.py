@@ -9,7 +9,7 @@ from ruleop.kinds import Kind
 from ruleop.scaffold.from_sample import check_kind
 from ruleop.scaffold.manifests import secrets
 from ruleop.scaffold.manifests.cleaning import Manifest, clean
-from ruleop.scaffold.manifests.lifting import Lifted, lift, named, usual
+from ruleop.scaffold.manifests.lifting import Lifted, kept_passwords, lift, named, usual
 from ruleop.scaffold.manifests.names import ids, longest_name, shared_name
 from ruleop.scaffold.manifests.references import Links, Reference, host_changes, references
 from ruleop.scaffold.manifests.selectors import label_changes
@@ -87,6 +87,7 @@ class _Application:
         }
         candidates = named(self.children, self.shared, lift_paths) if lift_paths else usual(self.children, self.shared)
         lifted = lift(list(candidates), taken)
+        passwords = [*lifted.notes, *kept_passwords(self.children, lifted)]
         names = self._secret_names(lifted)
         labels = label_changes(self.children, self.shared)
         children = []
@@ -118,7 +119,7 @@ class _Application:
             observe={self.ids[str(each)]: _observe(names[str(each)]) for each in self.observed},
             status=self._status(),
             existing=tuple(secrets.placeholder(each) for each in self.observed),
-            notes=tuple(dict.fromkeys([*self.notes, *autoscaled, *lifted.notes, *self._secret_notes(names)])),
+            notes=tuple(dict.fromkeys([*self.notes, *autoscaled, *passwords, *self._secret_notes(names)])),
             lifted=tuple(lifted.shown),
         )
 
