@@ -74,6 +74,13 @@ def test_an_example_that_no_rule_selects_is_an_error(project, ruleop):
     ]
 
 
+def test_an_example_in_another_version_is_an_error(project, ruleop):
+    project.write("examples/site.yaml", SITE.replace("example.com/v1", "example.com/v2"))
+    assert said(ruleop) == [
+        "examples/site.yaml:1:1: error[RO506]: Site is watched in example.com/v1, not in example.com/v2"
+    ]
+
+
 def test_other_objects_exist_already(project, ruleop):
     project.edit(
         "watches.yaml", "  children:", "  observe:\n    text: {version: v1, kind: ConfigMap, name: text}\n  children:"
