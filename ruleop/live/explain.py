@@ -26,7 +26,7 @@ from ruleop.planning.child.blocking import is_wait_of
 from ruleop.planning.model.marks import PART_OF
 from ruleop.report.explanation import Blocker, ExplainedObject, Explanation
 from ruleop.report.plan_text import Tone, masks_of, with_masked_texts
-from ruleop.report.tree import Node, resource_node
+from ruleop.report.tree import Node, ready_condition, resource_node
 from ruleop.rules import MAX_CRD_BYTES, read_regular
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Explainer:
         resource = {**found.resource, "status": masks.all(status) if isinstance(status, dict) else {}}
         return Explanation(
             resource=resource,
-            tree=_tree(resource, objects),
+            tree=_tree(resource, objects, plan),
             kinds=self.cluster.kinds,
             now=self.now,
             rule=found.rule.title if found.rule is not None else "",
@@ -230,10 +230,15 @@ def _child_value(for_what: str, why: str, states: dict[str, ChildReport]) -> Ite
     yield report.id, "; ".join([report.state.value, *titles])
 
 
-def _tree(resource: Object, objects: Sequence[ExplainedObject]) -> Node:
+def _tree(resource: Object, objects: Sequence[ExplainedObject], plan: Plan | None) -> Node:
     namespace = resource["metadata"].get("namespace", "")
-    children = tuple(_node(each, namespace) for each in objects)
-    return replace(resource_node(resource, ()), children=children)
+    node = replace(resource_node(resource, ()), children=tuple(_node(each, namespace) for each in objects))
+    if plan is None or plan.status is not None or plan.conditions is None or ready_condition(resource) is not None:
+        return node
+    ready = plan.conditions.ready  # the rule writes no status
+    is_ready = ready.status == "True"
+    state, tone = ("ready", Tone.GOOD) if is_ready else (ready.reason, Tone.WAIT)
+    return replace(node, state=state, message=ready.message, tone=tone)
 
 
 def _node(each: ExplainedObject, namespace: str) -> Node:

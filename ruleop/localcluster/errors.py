@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import orjson
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ruleop.kinds import Kind
+
+NOT_LABEL: Final = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
 
 
 class Cause(NamedTuple):
@@ -20,6 +28,13 @@ class Cause(NamedTuple):
     def document(self) -> dict[str, Any]:
         found = {"reason": self.reason, "message": self.message}
         return {**found, "field": self.field} if self.field else found
+
+
+def unsupported(field: str, value: object, supported: Iterable[str]) -> Cause:
+    """A value that is not in an enumeration."""
+    listed = ", ".join(f'"{each}"' for each in supported)
+    shown = orjson.dumps(value).decode()
+    return Cause("FieldValueNotSupported", f"Unsupported value: {shown}: supported values: {listed}", field)
 
 
 class Rejected(Exception):  # noqa: N818 - named for what happened to the request

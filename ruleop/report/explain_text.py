@@ -125,7 +125,7 @@ class _Text:
                 f"The status is of generation {observed}, the spec of {generation}: the operator has not reconciled it"
             )
             yield from wrapped(text, "  ", Tone.WAIT)
-        elif not self.status.get("conditions"):
+        elif not self.status.get("conditions") and (explanation.plan is None or explanation.plan.status is not None):
             yield from wrapped("It has no conditions: no operator has reconciled it yet", "  ", Tone.WAIT)
         yield from self._report()
         for problem in explanation.problems:

@@ -375,3 +375,17 @@ def test_a_value_of_a_child_is_shown_with_the_state_of_that_child(troubled):
         '      templates/late.yaml.j2:4  data: {uid: "{{ db.status.readyReplicas }}"}',
         "      now db: progressing; Deployment/a-db 0 of 2 replicas are available",
     ]
+
+
+def test_a_rule_that_writes_no_status_is_explained_by_its_plan(sites):
+    sites.edit("watches.yaml", "  observe:", "  manageStatus: false\n  observe:")
+    sites.edit("watches.yaml", '  status:\n    pods: "{{ pods | length }}"\n', "")
+    sites.apply(site("a"))
+    sites.converge(
+        lambda: len(sites.objects("Pod")) == 2 and all("Ready" in str(each["status"]) for each in sites.objects("Pod"))
+    )
+    status, out, _ = sites.run("explain", "Site/a")
+    assert status == 0
+    assert out.splitlines()[0].split() == ["Site", "default/a", "ready"]
+    assert "no operator has reconciled it" not in out
+    assert json.loads(sites.run("explain", "Site/a", "-o", "json")[1])["ready"] is True

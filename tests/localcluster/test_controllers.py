@@ -7,7 +7,7 @@ import yaml
 
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
-from ruleop.localcluster.controllers.cron import next_time
+from ruleop.localcluster.kinds.cron import next_time
 from ruleop.localcluster.store.store import Name, Resource
 
 PODS, SETS = Resource("", "pods"), Resource("apps", "replicasets")

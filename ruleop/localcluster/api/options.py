@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
-from ruleop.localcluster.errors import Cause, bad_request, internal, invalid_options
+from ruleop.localcluster.errors import Cause, bad_request, internal, invalid_options, unsupported
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from ruleop.localcluster.errors import Rejected
 
@@ -153,13 +151,6 @@ def _list_causes(version: str, match: str, token: str, *, initial: str | None) -
 
 def _forbidden_match(message: str) -> Cause:
     return Cause("FieldValueForbidden", f"Forbidden: {message}", "resourceVersionMatch")
-
-
-def unsupported(field: str, value: object, supported: Iterable[str]) -> Cause:
-    """A value that is not in an enumeration."""
-    listed = ", ".join(f'"{each}"' for each in supported)
-    shown = orjson.dumps(value).decode()
-    return Cause("FieldValueNotSupported", f"Unsupported value: {shown}: supported values: {listed}", field)
 
 
 def _dry_run_causes(value: str) -> Iterator[Cause]:

@@ -6,9 +6,9 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.clock import now, seconds_of, timestamp
-from ruleop.localcluster.controllers.cron import next_time
 from ruleop.localcluster.controllers.machinery import OwningController, is_being_deleted, reference_to
 from ruleop.localcluster.controllers.replica_set import is_over, is_ready, pod_of
+from ruleop.localcluster.kinds.cron import next_time
 from ruleop.localcluster.kinds.resources import CRON_JOBS, JOBS, PODS
 
 if TYPE_CHECKING:

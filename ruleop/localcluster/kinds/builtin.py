@@ -63,7 +63,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         finalizers=(CLEANUP,),
         unconditional_update=False,
     ),
-    ("apps", "Deployment"): _TEMPLATE,
+    ("apps", "Deployment"): Strategy(has_generation=True, validate=workloads.deployment_causes),
     ("apps", "ReplicaSet"): _TEMPLATE,
     ("apps", "StatefulSet"): Strategy(has_generation=True, validate=workloads.stateful_set_causes),
     ("apps", "DaemonSet"): Strategy(
@@ -78,7 +78,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         validate=workloads.job_causes,
         has_generation=True,
     ),
-    ("batch", "CronJob"): _COUNTED,
+    ("batch", "CronJob"): Strategy(has_generation=True, validate=workloads.cron_job_causes),
     ("coordination.k8s.io", "Lease"): Strategy(unconditional_update=False),
     ("autoscaling", "HorizontalPodAutoscaler"): Strategy(validate=plain.autoscaler_causes),
     ("discovery.k8s.io", "EndpointSlice"): Strategy(has_generation=True, validate=plain.slice_causes),

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import secrets
 from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import available_timezones
 
 import orjson
 
-from ruleop.localcluster.errors import Cause, forbidden
+from ruleop.localcluster.errors import Cause, forbidden, unsupported
+from ruleop.localcluster.kinds.cron import schedule_problem
+from ruleop.localcluster.kinds.pod_templates import below_zero, pod_spec_causes, required
 from ruleop.localcluster.kinds.resources import PRIORITY_CLASSES, SERVICE_ACCOUNTS
 from ruleop.localcluster.store.store import Name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from ruleop.kinds import Object
     from ruleop.localcluster.store.store import Store
@@ -22,6 +25,9 @@ _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _UNREACHABLE: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 _JOB_NAME, _JOB_UID = "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"
+_STRATEGIES: Final = ("Recreate", "RollingUpdate")
+_CONCURRENCY: Final = ("Allow", "Forbid", "Replace")
+_NONE: Final = (0, "0%")
 
 
 def immutable_value(field: str, value: Any) -> Cause:
@@ -167,7 +173,9 @@ _POD_FORBIDDEN: Final = (
 
 
 def pod_causes(new: Object, old: Object | None) -> list[Cause]:
-    if old is None or _fixed_part(new["spec"]) == _fixed_part(old["spec"]):
+    if old is None:
+        return list(pod_spec_causes(new.get("spec") or {}, "spec"))
+    if _fixed_part(new["spec"]) == _fixed_part(old["spec"]):
         return []
     return [Cause("FieldValueForbidden", _POD_FORBIDDEN, "spec")]
 
@@ -188,47 +196,50 @@ def selector_causes(new: Object, old: Object | None) -> list[Cause]:
     spec = new.get("spec") or {}
     selector = spec.get("selector")
     if old is None or selector == old["spec"].get("selector"):
-        return [*_match_causes(spec), *_replica_causes(new), *_duplicate_causes(new)]
+        return [*_match_causes(spec), *_scaling_causes(new, old)]
     changed = [immutable_value("spec.selector", selector)]
     if new["kind"] == "DaemonSet":
         return [*changed, *_match_causes(spec)]
     return [*_match_causes(spec), *changed]
 
 
-def _duplicate_causes(new: Object) -> list[Cause]:
-    """Of a pod's template: names of ports within a container, host ports within the pod, disks."""
-    spec = ((new.get("spec") or {}).get("template") or {}).get("spec") or {}
-    causes, hosts = [], set[tuple[Any, ...]]()
-    for number, container in enumerate(spec.get("containers") or ()):
-        field, names, disks = f"spec.template.spec.containers[{number}]", set[str](), set[str]()
-        for index, port in enumerate(container.get("ports") or ()):
-            name, host = port.get("name"), port.get("hostPort")
-            where = (port.get("protocol"), port.get("hostIP"), host)
-            if name in names:
-                causes.append(_duplicate(f"{field}.ports[{index}].name", name))
-            if host and where in hosts:
-                shown = "/".join(str(each) for each in (where[0], where[1] or "", host))
-                causes.append(_duplicate(f"{field}.ports[{index}].hostPort", shown))
-            names |= {name} if name else set()
-            hosts.add(where)
-        for index, disk in enumerate(container.get("volumeDevices") or ()):
-            if disk.get("name") in disks:
-                message = "Invalid value: must be unique"
-                causes.append(Cause("FieldValueInvalid", message, f"{field}.volumeDevices[{index}].name"))
-            disks.add(disk.get("name", ""))
-    return causes
+def deployment_causes(new: Object, old: Object | None) -> list[Cause]:
+    return [*selector_causes(new, old), *_strategy_causes(new["spec"])]
 
 
-def _replica_causes(new: Object) -> list[Cause]:
-    replicas = (new.get("spec") or {}).get("replicas")
-    if not isinstance(replicas, int) or replicas >= 0:
-        return []
-    message = f"Invalid value: {replicas}: must be greater than or equal to 0"
-    return [Cause("FieldValueInvalid", message, "spec.replicas")]
+def _strategy_causes(spec: Object) -> Iterator[Cause]:
+    ready, deadline = spec.get("minReadySeconds", 0), spec.get("progressDeadlineSeconds")
+    if deadline is not None and deadline <= ready:
+        message = f"Invalid value: {deadline}: must be greater than minReadySeconds"
+        yield Cause("FieldValueInvalid", message, "spec.progressDeadlineSeconds")
+    strategy = spec.get("strategy") or {}
+    type_, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate")
+    if type_ not in _STRATEGIES:
+        yield unsupported("spec.strategy", {"Type": type_, "RollingUpdate": rolling}, _STRATEGIES)
+    elif type_ == "Recreate" and rolling is not None:
+        message = "Forbidden: may not be specified when strategy `type` is 'Recreate'"
+        yield Cause("FieldValueForbidden", message, "spec.strategy.rollingUpdate")
+    elif rolling and all(rolling.get(name) in _NONE for name in ("maxSurge", "maxUnavailable")):
+        message = "Invalid value: 0: may not be 0 when `maxSurge` is 0"
+        yield Cause("FieldValueInvalid", message, "spec.strategy.rollingUpdate.maxUnavailable")
 
 
-def _duplicate(field: str, value: str) -> Cause:
-    return Cause("FieldValueDuplicate", f'Duplicate value: "{value}"', field)
+def _scaling_causes(new: Object, old: Object | None) -> list[Cause]:
+    """Of replicas and the template of what keeps pods running."""
+    spec = new.get("spec") or {}
+    return [*below_zero(spec, "replicas", "minReadySeconds"), *_template_causes(spec, old, ("Always",))]
+
+
+def _template_causes(spec: Object, old: Object | None, policies: tuple[str, ...]) -> Iterator[Cause]:
+    template = spec.get("template") or {}
+    if old is not None and template == old["spec"].get("template"):
+        return
+    pod = template.get("spec") or {}
+    claims = [(each.get("metadata") or {}).get("name", "") for each in spec.get("volumeClaimTemplates") or ()]
+    yield from pod_spec_causes(pod, "spec.template.spec", claims)
+    policy = pod.get("restartPolicy", "Always")
+    if policy not in policies:
+        yield unsupported("spec.template.spec.restartPolicy", policy, policies)
 
 
 def _match_causes(spec: Object) -> list[Cause]:
@@ -266,8 +277,8 @@ _STATEFUL_MAY_CHANGE: Final = (
 
 def stateful_set_causes(new: Object, old: Object | None) -> list[Cause]:
     if old is None:
-        return [*_match_causes(new["spec"]), *_replica_causes(new), *_duplicate_causes(new)]
-    causes = [*_match_causes(new["spec"]), *_replica_causes(new), *_duplicate_causes(new)]
+        return [*_match_causes(new["spec"]), *_scaling_causes(new, old)]
+    causes = [*_match_causes(new["spec"]), *_scaling_causes(new, old)]
     before, after = (_without(each["spec"], _STATEFUL_MAY_CHANGE) for each in (old, new))
     if before == after:
         return causes
@@ -339,11 +350,15 @@ def job_created(job: dict[str, Any]) -> dict[str, Any]:
 def job_causes(new: Object, old: Object | None) -> list[Cause]:
     spec = new["spec"]
     if old is None:
-        restart = ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy")
-        if restart in ("OnFailure", "Never"):
-            return []
-        message = f'Unsupported value: "{restart or ""}": supported values: "OnFailure", "Never"'
-        return [Cause("FieldValueNotSupported", message, "spec.template.spec.restartPolicy")]
+        pod = (spec.get("template") or {}).get("spec") or {}
+        causes = [
+            *below_zero(spec, "parallelism", "completions", "backoffLimit", "activeDeadlineSeconds"),
+            *pod_spec_causes(pod, "spec.template.spec"),
+        ]
+        if pod.get("restartPolicy", "Always") == "Always":
+            message = 'Required value: valid values: "OnFailure", "Never"'
+            causes.append(Cause("FieldValueRequired", message, "spec.template.spec.restartPolicy"))
+        return causes
     before, causes = old["spec"], []
     if spec.get("selector") != before.get("selector"):
         causes.append(immutable_value("spec.selector", spec.get("selector")))
@@ -353,4 +368,20 @@ def job_causes(new: Object, old: Object | None) -> list[Cause]:
         causes.append(immutable_value("spec.completions", spec.get("completions")))
     if spec.get("completionMode") != before.get("completionMode"):
         causes.append(immutable_value("spec.completionMode", spec.get("completionMode")))
+    return causes
+
+
+def cron_job_causes(new: Object, _old: Object | None) -> list[Cause]:
+    spec = new.get("spec") or {}
+    schedule, zone, causes = spec.get("schedule") or "", spec.get("timeZone"), list[Cause]()
+    if not schedule:
+        causes.append(required("spec.schedule"))
+    elif problem := schedule_problem(schedule):
+        causes.append(Cause("FieldValueInvalid", f'Invalid value: "{schedule}": {problem}', "spec.schedule"))
+    if zone is not None and zone not in available_timezones():
+        message = f'Invalid value: "{zone}": unknown time zone {zone}'
+        causes.append(Cause("FieldValueInvalid", message, "spec.timeZone"))
+    policy = spec.get("concurrencyPolicy", "Allow")
+    if policy not in _CONCURRENCY:
+        causes.append(unsupported("spec.concurrencyPolicy", policy, _CONCURRENCY))
     return causes

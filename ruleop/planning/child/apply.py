@@ -82,7 +82,7 @@ SENSITIVE = frozenset(
 """Kinds whose deletion loses data: for these, `onImmutable: recreate` has to be set on the child itself."""
 
 NO_FIELDS = FieldSet()
-CONFLICT_UNITS = 16  # of each value in an object, to name the fields in conflict and who changes them
+CONFLICT_UNITS = 3  # of each value in an object, to name the fields in conflict and who changes them
 
 
 class Immutable(ChildFails):

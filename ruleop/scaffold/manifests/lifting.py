@@ -127,7 +127,7 @@ def lift(candidates: Sequence[Candidate], taken: Mapping[str, Collection[TreePat
 
 def _added(lifted: Lifted, candidate: Candidate, value: Any) -> tuple[str, ...]:
     place, required = _place(candidate.manifest, candidate.path), candidate.required
-    if isinstance(value, str) and (is_password(candidate.field[-1]) or _PASSWORD_IN_URL.search(value)):
+    if isinstance(value, str) and _is_secret_text(candidate.field[-1], value):
         lifted.notes.append(f"A password in plain text was not copied: {place}. Better refer to a Secret.")
         value, required = PLACEHOLDER, True
     schema = INT_OR_STRING if candidate.field[-1] == "storage" else infer([value], candidate.field[-1], defaults=False)
@@ -147,6 +147,22 @@ def _place(manifest: Manifest, path: TreePath) -> str:
         else:
             text += f".{part}" if re.fullmatch(r"[\w-]+", part) else f"[{part!r}]"
     return f"{manifest}:{text.lstrip('.')}"
+
+
+def kept_passwords(manifests: Sequence[Manifest], lifted: Lifted) -> Iterator[str]:
+    """A note for each environment variable whose template has a password in plain text."""
+    for manifest in manifests:
+        changed = lifted.changes.get(str(manifest), {})
+        for path, value in walk(manifest.body):
+            if path[-2:-1] == ("env",) and isinstance(value, dict) and (*path, "value") not in changed:
+                name, text = str(value.get("name")), value.get("value")
+                if isinstance(text, str) and text and _is_secret_text(name, text):
+                    place = _place(manifest, (*path, "value"))
+                    yield f"A password in plain text is in a template: {place}. Better refer to a Secret."
+
+
+def _is_secret_text(name: str, text: str) -> bool:
+    return is_password(name) or _PASSWORD_IN_URL.search(text) is not None
 
 
 # -- what usually varies ---------------------------------------------------------------------------------------------

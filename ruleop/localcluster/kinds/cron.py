@@ -45,10 +45,25 @@ def next_time(schedule: str, after: float) -> float | None:
     return None
 
 
+def schedule_problem(schedule: str) -> str:
+    """Why the server does not accept a schedule; empty if it does."""
+    if "TZ" in schedule:
+        return "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+    if schedule.startswith("@every "):
+        return ""
+    if schedule.startswith("@") and schedule not in _MACROS:
+        return f"unrecognized descriptor: {schedule}"
+    try:
+        _fields(schedule)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def _fields(schedule: str) -> tuple[set[int], set[int], set[int], set[int], set[int]]:
     parts = _MACROS.get(schedule.strip(), schedule).split()
     if len(parts) != 5:
-        raise ValueError("a schedule has five fields")
+        raise ValueError(f"expected exactly 5 fields, found {len(parts)}: [{' '.join(parts)}]")
     minute, hour, day, month, weekday = parts
     return (
         _field(minute, 0, 59, ()),
@@ -69,11 +84,21 @@ def _field(text: str, first: int, last: int, names: list[str] | tuple[()]) -> se
             low, _, high = span.partition("-")
             start = _number(low, first, names)
             end = _number(high, first, names) if high else (last if step else start)
-        if not first <= start <= end <= last:
-            raise ValueError(f"{part} is out of range")
+        if start < first:
+            raise ValueError(f"beginning of range ({start}) below minimum ({first}): {part}")
+        if end > last:
+            raise ValueError(f"end of range ({end}) above maximum ({last}): {part}")
+        if start > end:
+            raise ValueError(f"beginning of range ({start}) beyond end of range ({end}): {part}")
         found.update(range(start, end + 1, int(step or 1)))
     return found
 
 
 def _number(text: str, first: int, names: list[str] | tuple[()]) -> int:
-    return names.index(text) + first if text in names else int(text)
+    if text in names:
+        return names.index(text) + first
+    try:
+        return int(text)
+    except ValueError:
+        problem = f'strconv.Atoi: parsing "{text}": invalid syntax'
+        raise ValueError(f"failed to parse int from {text}: {problem}") from None
