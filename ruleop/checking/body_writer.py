@@ -134,21 +134,20 @@ class Writer:
         if text is None:
             return [self._slot(node)]
         slot = self._slot(node)
-        if slot.place.alone or "\n" in "".join(part for part in text.parts if isinstance(part, str)).strip():
-            return [Slot(text, slot.place)]
-        printed = self.of_slot[id(slot)]
         inner = tuple(self._pieces(text.trimmed(None)))
-        self.of_slot[id(slot)] = Printed(printed.place, printed.node, inner)
+        self.of_slot[id(slot)] = Printed(slot.place, node, inner)
+        if slot.place.alone or "\n" in "".join(part for part in text.parts if isinstance(part, str)).strip():
+            slot.value = text
         return [slot]
 
     def _pieces(self, text: Text) -> Iterator[str | Printed]:
         for part in text.parts:
             if not isinstance(part, Slot):
                 yield str(part)
-            elif id(part) in self.of_slot:
-                yield self.of_slot[id(part)]
-            else:  # text that another macro printed, alone on its line
+            elif isinstance(part.value, Text):  # printed by another macro, alone on its line
                 yield from self._pieces(part.value)
+            else:
+                yield self.of_slot[id(part)]
 
     def _slot(self, node: nodes.Node) -> Slot:
         place = getattr(node, "place", None) or SlotPlace(Site(self.path, node.lineno), "")
