@@ -51,6 +51,9 @@ OBJECT_WEIGHT: Final = 8
 """Bytes of Python objects for a byte of JSON: what the children and their stores may take beyond the bound."""
 
 
+PREPARING: Final = "preparing"
+"""What runs while another client changes the children, which is not measured."""
+
 ENOUGH_SAMPLES: Final = 3
 """In a function, to call it hot: with fewer, chance decides."""
 
@@ -122,7 +125,7 @@ class Passes:
         yield "create"
         self.resource = self.case.changed(self.resource)
         change = CHANGES[self.case.others]
-        self.cluster = self.cluster.changed(change)
+        self._change_children(change)
         yield "edit"
         if self.case.others != "none":
             yield from self._drifted(change)
@@ -132,12 +135,18 @@ class Passes:
             yield "delete"
 
     def _drifted(self, change: Callable[[Any], Any]) -> Iterator[str]:
-        self.cluster, before = self.cluster.changed(change), self.history
+        before = self.history
+        self._change_children(change)
         yield "drift"
         if self.planned is not None and (drift := dict(_conflicts(self.planned))):
             self.history = replace(before, drift=drift)
-            self.cluster = self.cluster.changed(change)
+            self._change_children(change)
             yield "conflict"
+
+    def _change_children(self, change: Callable[[Any], Any]) -> None:
+        self.reading.running = PREPARING
+        self.announce(self.reading)
+        self.cluster = self.cluster.changed(change)
 
     def one(self, phase: str) -> None:
         planned = self.planned = self.measured(phase, self._pass)
