@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     from ruleop.rules.check_ids import Code
 
 _MAX_DEPTH: Final = 6  # of values of slots that are compared
-_TYPE_ONLY: Final = frozenset({"type", "enum", "format", "pattern", "minimum", "maximum", "multipleOf", "minLength"})
-_KEYWORDS: Final = _TYPE_ONLY | {"maxLength", "exclusiveMinimum", "exclusiveMaximum", "x-kubernetes-int-or-string"}
+_KEYWORDS: Final = frozenset(
+    {
+        *("type", "enum", "format", "pattern", "minLength", "maxLength", "minimum", "maximum", "multipleOf"),
+        *("exclusiveMinimum", "exclusiveMaximum", "x-kubernetes-int-or-string"),
+    }
+)
+"""The keywords that restrict a scalar."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from jinja2 import nodes
@@ -57,7 +57,6 @@ class Applied:
     node: Any
     attribute: Callable[[Type, str], Lookup]
     apply: Callable[[str, Type], Type]  # another filter, by its name
-    constants: tuple[Any, ...] = field(default=())
 
     def arg(self, position: int, name: str = "") -> Type | None:
         if position < len(self.args):

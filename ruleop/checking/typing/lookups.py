@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ruleop.checking.typing.types import (
     CONTAINERS,
@@ -24,10 +24,6 @@ from ruleop.templating import Origin
 
 if TYPE_CHECKING:
     from ruleop.rules.check_ids import Code
-
-_LIVE_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
-_SERVER_SET: Final = frozenset({"name", "uid", "creationTimestamp", "resourceVersion", "generation"})
-"""Fields of metadata that every stored object has."""
 
 
 class Problem(NamedTuple):

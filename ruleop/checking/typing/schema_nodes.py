@@ -34,7 +34,7 @@ _KINDS_OF_TYPE: Final[Mapping[str, frozenset[str]]] = {
     "number": frozenset({"integer", "number"}),
     "boolean": frozenset({"boolean"}),
 }
-_RESOURCE: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _INT_OR_STRING: Final = frozenset({"integer", "string"})
 
 
@@ -70,7 +70,7 @@ class SchemaNode:
 
     @property
     def is_quantity(self) -> bool:
-        return self.name == _RESOURCE
+        return self.name == _QUANTITY
 
     @property
     def names(self) -> Iterable[str]:
