@@ -292,14 +292,15 @@ class Cluster:
         return [each for key, each in self.objects.items() if key.group_kind == kind and namespace in (None, key[2])]
 
     def changed(self, change: Callable[[Any], Any]) -> Cluster:
-        """The cluster after another client has changed every child."""
+        """The cluster after another client has changed every child, as far as the API server accepts it."""
         found = {}
         for key, each in self.objects.items():
             version = str(int(each["metadata"]["resourceVersion"]) + 1)
             metadata = {**each["metadata"], "resourceVersion": version}
             kept = {name: each[name] for name in ("apiVersion", "kind")}
             rest = {name: change(value) for name, value in each.items() if name not in (*kept, "metadata")}
-            found[key] = {**kept, "metadata": metadata, **rest}
+            changed = {**kept, "metadata": metadata, **rest}
+            found[key] = changed if size(changed) <= MAX_RESOURCE else each
         return Cluster(found)
 
     def executed(self, actions: Iterable[Action]) -> tuple[Cluster, Outcome]:
