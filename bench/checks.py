@@ -34,7 +34,7 @@ def copies(folder: Path, kinds: tuple[str, ...]) -> dict[str, str]:
 
         def renamed(text: str, mark: str = f"x{number}") -> str:
             for kind in kinds:
-                text = re.sub(rf"\b({kind}|{kind.lower()}(?:es|s)?)\b(?![-_])", rf"\1{mark}", text)
+                text = re.sub(rf"\b({kind}|{kind.lower()}(?:(?:es|s)(?!/))?)\b(?![-_])", rf"\1{mark}", text)
             return text
 
         for file in [*folder.glob("templates/**/*.j2"), *folder.glob("crds/*.yaml")]:

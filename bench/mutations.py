@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from ruleop.checking import check_project
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind
 from ruleop.offline.cluster import OfflineKinds, prepare
-from ruleop.rules import Project, ProjectErrors, load_project
+from ruleop.rules import Project, ProjectErrors, load_project, load_with_sources
 from ruleop.ruletests.admission import Admission
 from ruleop.ruletests.cases import Case, find_files, parse_file
 from ruleop.ruletests.plan_mode import PlanMode
@@ -267,13 +268,16 @@ class Example:
 
     def _finds(self) -> str | None:
         try:
-            project = load_project(self.root, environ={})
+            loaded = load_with_sources(self.root, environ={})
         except ProjectErrors:
             return "check"
+        project = loaded.project
         if all(
             rendered(project, each, self.existing) == was for each, was in zip(self.resources, self.before, strict=True)
         ):
             return None
+        if check_project(loaded):  # of the examples as they are it finds nothing
+            return "check"
         runner = Runner(Projects(self.root, {}), Snapshots(ci=True))
         try:
             return "tests" if any(not runner.run(case).passed for case in self.cases()) else ""

@@ -23,7 +23,7 @@ from typing import Any, Final
 import orjson
 
 from bench.fuzz.case import Case
-from bench.fuzz.one_pass import MEBIBYTE, Passes, Reading, Samples, UnusableError
+from bench.fuzz.one_pass import MEBIBYTE, PREPARING, Passes, Reading, Samples, UnusableError
 
 GRACE: Final = 20.0
 """Factor of wall time over CPU time before a process is stopped: other work runs on this machine."""
@@ -111,6 +111,8 @@ class Process:
             number = os.WTERMSIG(status)
             if number == signal.SIGXCPU and not lines:
                 return None  # before the first pass: a resource that is far too large
+            if number == signal.SIGXCPU and reading.running == PREPARING:
+                return reading
             limit = {signal.SIGXCPU: "CPU limit", signal.SIGKILL: "time limit"}.get(number)  # type: ignore[call-overload]
             reading.failed = reading.failed or limit or f"signal {number}"
             seconds = usage.ru_utime + usage.ru_stime - sum(reading.phases.values())
@@ -145,7 +147,7 @@ def _measure(case: Case, limits: Limits, measure: Measure, writer: int) -> None:
         faulthandler.register(signal.SIGXCPU, writer, all_threads=False, chain=True)
         try:
             announce(measure(case, limits, announce))
-        except UnusableError:
+        except (UnusableError, MemoryError):  # in a pass, the latter is a reading
             os.write(writer, b"\nnull\n")
         except Exception as error:  # noqa: BLE001 - an internal error beside the passes: when the rule is loaded
             place = "".join(traceback.format_tb(error.__traceback__)[-1:]).strip().encode()

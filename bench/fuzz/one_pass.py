@@ -51,6 +51,9 @@ OBJECT_WEIGHT: Final = 8
 """Bytes of Python objects for a byte of JSON: what the children and their stores may take beyond the bound."""
 
 
+PREPARING: Final = "preparing"
+"""What runs while another client changes the children, which is not measured."""
+
 ENOUGH_SAMPLES: Final = 3
 """In a function, to call it hot: with fewer, chance decides."""
 
@@ -122,7 +125,7 @@ class Passes:
         yield "create"
         self.resource = self.case.changed(self.resource)
         change = CHANGES[self.case.others]
-        self.cluster = self.cluster.changed(change)
+        self._change_children(change)
         yield "edit"
         if self.case.others != "none":
             yield from self._drifted(change)
@@ -132,12 +135,18 @@ class Passes:
             yield "delete"
 
     def _drifted(self, change: Callable[[Any], Any]) -> Iterator[str]:
-        self.cluster, before = self.cluster.changed(change), self.history
+        before = self.history
+        self._change_children(change)
         yield "drift"
         if self.planned is not None and (drift := dict(_conflicts(self.planned))):
             self.history = replace(before, drift=drift)
-            self.cluster = self.cluster.changed(change)
+            self._change_children(change)
             yield "conflict"
+
+    def _change_children(self, change: Callable[[Any], Any]) -> None:
+        self.reading.running = PREPARING
+        self.announce(self.reading)
+        self.cluster = self.cluster.changed(change)
 
     def one(self, phase: str) -> None:
         planned = self.planned = self.measured(phase, self._pass)
@@ -283,14 +292,15 @@ class Cluster:
         return [each for key, each in self.objects.items() if key.group_kind == kind and namespace in (None, key[2])]
 
     def changed(self, change: Callable[[Any], Any]) -> Cluster:
-        """The cluster after another client has changed every child."""
+        """The cluster after another client has changed every child, as far as the API server accepts it."""
         found = {}
         for key, each in self.objects.items():
             version = str(int(each["metadata"]["resourceVersion"]) + 1)
             metadata = {**each["metadata"], "resourceVersion": version}
             kept = {name: each[name] for name in ("apiVersion", "kind")}
             rest = {name: change(value) for name, value in each.items() if name not in (*kept, "metadata")}
-            found[key] = {**kept, "metadata": metadata, **rest}
+            changed = {**kept, "metadata": metadata, **rest}
+            found[key] = changed if size(changed) <= MAX_RESOURCE else each
         return Cluster(found)
 
     def executed(self, actions: Iterable[Action]) -> tuple[Cluster, Outcome]:

@@ -21,6 +21,8 @@ from ruleop.checking.unused_names import check_unused_names
 from ruleop.rules import Findings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from ruleop.rules import Finding, Loaded
 
 
@@ -38,6 +40,14 @@ def check_project(loaded: Loaded, *, grants: Grants | None = None) -> tuple[Find
         check_sensitive_fields(sources, findings)
     if grants is not None:
         check_permissions(loaded, grants, findings)
+    found = {*loaded.project.warnings, *findings.sorted()}
+    kept = silenced({*found, *_of_examples(loaded, examples, found)}, loaded)
+    return tuple(sorted(kept, key=lambda finding: finding.order))
+
+
+def _of_examples(loaded: Loaded, examples: Mapping[str, str], others: set[Finding]) -> Iterator[Finding]:
+    """The findings of the examples, except on lines that have another error, which is the cause."""
+    findings = Findings(loaded.files)
     check_examples(loaded, examples, findings)
-    found = silenced({*loaded.project.warnings, *findings.sorted()}, loaded)
-    return tuple(sorted(found, key=lambda finding: finding.order))
+    lines = {(each.site.path, each.site.line) for each in others if each.severity == "error"}
+    return (each for each in findings.sorted() if (each.site.path, each.site.line) not in lines)

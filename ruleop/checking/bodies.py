@@ -9,41 +9,30 @@ out; so what is not found in a body may exist nevertheless.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import nodes
 
+from ruleop.checking.body_writer import Choices, Printed, Writer, as_text
 from ruleop.errors import Site
 from ruleop.kinds import Kind
-from ruleop.templating import SlotPlace, TextTemplate, YamlNode, read_yaml
+from ruleop.templating import TextTemplate, YamlNode, read_yaml
 from ruleop.templating.tree.layout import SPREAD, VALUE, Layout, lay_out
-from ruleop.templating.values.text import Lit, Slot, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
+    from ruleop.checking.body_writer import StandIn
     from ruleop.rules.checks.scopes import Part
     from ruleop.templating import Library
 
 Step = str | int
 FieldPath = tuple[Step, ...]
-StandIn = Callable[[nodes.Node], Any]
 
 MAX_BODIES: Final = 16
-MAX_DEPTH: Final = 20  # of macros and includes in each other
 _MARK = re.compile(f"{VALUE.pattern}|{SPREAD.pattern}")
-
-
-@dataclass(frozen=True, slots=True)
-class Printed:
-    """One `{{ ... }}`."""
-
-    place: SlotPlace
-    node: nodes.Node
-    captured: tuple[str | Printed, ...] | None = None  # what a macro prints in the middle of a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +114,7 @@ class Body:
         yield from self._fields(member, (*path, "*" if _MARK.search(key) else key))
 
 
-def _text(_: nodes.Node) -> Any:
-    return ""
-
-
-def bodies(part: Part, library: Library, stand_in: StandIn = _text) -> tuple[Body, ...]:
+def bodies(part: Part, library: Library, stand_in: StandIn = as_text) -> tuple[Body, ...]:
     """The bodies of a child; of a template with several documents, those of each. `stand_in`: a value for a printed
     node, of the type that it prints if that is known: a mapping alone on its line is spread."""
     if isinstance(part.compiled, TextTemplate):
@@ -171,8 +156,9 @@ class _Marker:
         """The text with marks, and whether it is one slot, which keeps its type."""
         if "{{" not in text and "{%" not in text:
             return text, False
-        writer = _Writer(self.library, site.path, _Choices())
-        layout = lay_out(writer.parts(self.library.written_string(text, site).body, {}))
+        writer = Writer(self.library, site.path, Choices())
+        with self.library.renderer:
+            layout = lay_out(writer.parts(self.library.written_string(text, site).body, {}))
         first = len(self.printed)
         self.printed += (writer.of_slot[id(slot)] for slot in layout.slots)
         marked = VALUE.sub(lambda match: f"\ufdd0{int(match[1]) + first}\ufdd1", layout.text)
@@ -182,16 +168,16 @@ class _Marker:
 # -- files of templates/ -----------------------------------------------------------------------------------------------
 
 
-def bodies_of_file(name: str, library: Library, stand_in: StandIn = _text) -> Iterator[Body]:
+def bodies_of_file(name: str, library: Library, stand_in: StandIn = as_text) -> Iterator[Body]:
     tree = library.written_tree(name)
     if tree.find(nodes.Extends) is not None:
         return
-    choices = _Choices()
+    choices = Choices()
     seen: set[str] = set()
     for _ in range(MAX_BODIES):
         choices.begin()
         with library.renderer:
-            writer = _Writer(library, library.prefix + name, choices, stand_in)
+            writer = Writer(library, library.prefix + name, choices, stand_in)
             found = _read(writer.parts(tree.body, {}), writer)
         for body in found:
             text = repr(body.document.data())
@@ -202,193 +188,10 @@ def bodies_of_file(name: str, library: Library, stand_in: StandIn = _text) -> It
             return
 
 
-class _Choices:
-    """The branches of conditions. Each body takes those that were taken least."""
-
-    def __init__(self) -> None:
-        self.taken: dict[str, list[int]] = {}
-        self.current: dict[str, int] = {}
-
-    def begin(self) -> None:
-        self.current = {}
-
-    def of(self, condition: str, branches: int) -> int:
-        if condition not in self.current:
-            counts = self.taken.setdefault(condition, [0] * branches)
-            self.current[condition] = counts.index(min(counts))
-            counts[self.current[condition]] += 1
-        return min(self.current[condition], branches - 1)
-
-    @property
-    def complete(self) -> bool:
-        return all(all(counts) for counts in self.taken.values())
-
-
-@dataclass(frozen=True, slots=True)
-class _Macro:
-    node: nodes.Macro
-    path: str
-    scope: Mapping[str, Any]
-
-
-_Scope = dict[str, Any]  # macros, captured text, and modules, which are mappings of both
-
-
-@dataclass(slots=True)
-class _Writer:
-    """Writes the parts that a template would yield, with a slot for each value."""
-
-    library: Library
-    path: str
-    choices: _Choices
-    stand_in: StandIn = _text
-    of_slot: dict[int, Printed] = field(default_factory=dict)
-    kept: list[Slot] = field(default_factory=list)  # so that no id is given out again
-    depth: int = 0
-
-    def parts(self, body: Iterable[nodes.Node], scope: _Scope) -> list[Any]:
-        found: list[Any] = []
-        for node in body:
-            found += self._statement(node, scope)
-        return found
-
-    def _statement(self, node: nodes.Node, scope: _Scope) -> list[Any]:
-        if isinstance(node, nodes.Output):
-            return [part for child in node.nodes for part in self._printed(child, scope)]
-        if isinstance(node, nodes.If):
-            return self._branch(node, scope)
-        if isinstance(node, nodes.For):
-            return self.parts(node.body, {**scope})
-        if isinstance(node, nodes.Macro):
-            scope[node.name] = _Macro(node, self.path, scope)
-        elif isinstance(node, nodes.AssignBlock) and isinstance(node.target, nodes.Name) and node.filter is None:
-            scope[node.target.name] = Text(self.parts(node.body, {**scope}))
-        elif isinstance(node, nodes.Assign):
-            if isinstance(node.target, nodes.Name):
-                value = node.node
-                scope[node.target.name] = scope.get(value.name) if isinstance(value, nodes.Name) else None
-        elif isinstance(node, (nodes.Import, nodes.FromImport)):
-            self._import(node, scope)
-        elif isinstance(node, nodes.Include):
-            return self._text_or_slot(self._included(node, scope), node)
-        elif isinstance(node, nodes.CallBlock):
-            inner = {**scope, "caller": Text(self.parts(node.body, {**scope}))}
-            return self._text_or_slot(self._called(node.call, inner), node)
-        elif isinstance(node, nodes.FilterBlock):
-            return [self._slot(node)]
-        elif isinstance(node, nodes.With):
-            return self.parts(node.body, {**scope})
-        else:
-            return self.parts(getattr(node, "body", ()), scope)
-        return []
-
-    def _branch(self, node: nodes.If, scope: _Scope) -> list[Any]:
-        tests = [node, *node.elif_]
-        if len(tests) == 1 and isinstance(node.test, nodes.Not):
-            chosen = self.choices.of(_source(node.test.node), 2)
-            return self.parts(node.else_ if chosen == 0 else node.body, scope)
-        condition = " / ".join(_source(each.test) for each in tests)
-        chosen = self.choices.of(condition, len(tests) + 1)
-        branches = [*(each.body for each in tests), node.else_]
-        return self.parts(branches[chosen], scope)
-
-    def _printed(self, node: nodes.Node, scope: _Scope) -> list[Any]:
-        if isinstance(node, nodes.TemplateData):
-            return [Lit(node.data, Site(self.path, node.lineno))]
-        return self._text_or_slot(self._captured(node, scope), node)
-
-    def _text_or_slot(self, text: Text | None, node: nodes.Node) -> list[Any]:
-        if text is None:
-            return [self._slot(node)]
-        slot = self._slot(node)
-        if slot.place.alone or "\n" in "".join(part for part in text.parts if isinstance(part, str)).strip():
-            return [Slot(text, slot.place)]
-        printed = self.of_slot[id(slot)]
-        inner = tuple(self._pieces(text.trimmed(None)))
-        self.of_slot[id(slot)] = Printed(printed.place, printed.node, inner)
-        return [slot]
-
-    def _pieces(self, text: Text) -> Iterator[str | Printed]:
-        for part in text.parts:
-            if not isinstance(part, Slot):
-                yield str(part)
-            elif id(part) in self.of_slot:
-                yield self.of_slot[id(part)]
-            else:  # text that another macro printed, alone on its line
-                yield from self._pieces(part.value)
-
-    def _slot(self, node: nodes.Node) -> Slot:
-        place = getattr(node, "place", None) or SlotPlace(Site(self.path, node.lineno), "")
-        slot = Slot(self.stand_in(node), place)
-        self.of_slot[id(slot)] = Printed(place, node)
-        self.kept.append(slot)
-        return slot
-
-    def _captured(self, node: nodes.Node | None, scope: _Scope) -> Text | None:
-        """The text that an expression prints, if it is captured text."""
-        if isinstance(node, nodes.Filter) and node.name in {"indent", "trim"}:
-            return self._captured(node.node, scope)
-        if isinstance(node, nodes.Name):
-            value = scope.get(node.name)
-            return value if isinstance(value, Text) else None
-        if isinstance(node, nodes.Call):
-            return self._called(node, scope)
-        return None
-
-    def _called(self, node: nodes.Call, scope: _Scope) -> Text | None:
-        called: Any = None
-        if isinstance(node.node, nodes.Name):
-            called = scope.get(node.node.name)
-        elif isinstance(node.node, nodes.Getattr) and isinstance(node.node.node, nodes.Name):
-            module = scope.get(node.node.node.name)
-            called = module.get(node.node.attr) if isinstance(module, dict) else None
-        if isinstance(called, Text):
-            return called  # caller()
-        if not isinstance(called, _Macro) or self.depth >= MAX_DEPTH:
-            return None
-        inner = {**called.scope, **{arg.name: None for arg in called.node.args}}
-        if "caller" in scope:
-            inner["caller"] = scope["caller"]
-        return self._elsewhere(called.path, called.node.body, inner)
-
-    def _elsewhere(self, path: str, body: Iterable[nodes.Node], scope: _Scope) -> Text:
-        outer, self.path = self.path, path
-        self.depth += 1
-        try:
-            return Text(self.parts(body, scope))
-        finally:
-            self.path = outer
-            self.depth -= 1
-
-    def _included(self, node: nodes.Include, scope: _Scope) -> Text | None:
-        name = node.template.value if isinstance(node.template, nodes.Const) else None
-        if name not in self.library.texts or self.depth >= MAX_DEPTH:
-            return None
-        return self._elsewhere(self.library.prefix + name, self.library.written_tree(name).body, {**scope})
-
-    def _import(self, node: nodes.Import | nodes.FromImport, scope: _Scope) -> None:
-        name = node.template.value if isinstance(node.template, nodes.Const) else None
-        if name not in self.library.texts or self.depth >= MAX_DEPTH:
-            return
-        module: _Scope = {}
-        self._elsewhere(self.library.prefix + name, self.library.written_tree(name).body, module)
-        if isinstance(node, nodes.Import):
-            scope[node.target] = module
-            return
-        for each in node.names:
-            original, local = each if isinstance(each, tuple) else (each, each)
-            scope[local] = module.get(original)
-
-
-def _source(node: nodes.Node) -> str:
-    """A text that is the same for equal expressions."""
-    return repr(node)
-
-
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def _read(parts: list[Any], writer: _Writer) -> list[Body]:
+def _read(parts: list[Any], writer: Writer) -> list[Body]:
     layout = lay_out(parts)
     if _set_forms(layout):
         layout = lay_out(parts)

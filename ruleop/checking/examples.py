@@ -54,6 +54,12 @@ def check_examples(loaded: Loaded, texts: Mapping[str, str], findings: Findings)
         documents += found
     kinds = OfflineKinds(loaded.project)
     watched = {rule.kind for rule in loaded.project.rules}
+    versions = {rule.kind.versionless: rule.kind for rule in loaded.project.rules}
+    for each in documents:
+        kind = Kind.of(each.data)
+        if kind.versionless in versions and kind not in watched:
+            message = f"{kind.kind} is watched in {versions[kind.versionless].api_version}, not in {kind.api_version}"
+            findings.mistake("example", message, each.site(("apiVersion",)))
     others = [each.data for each in documents if Kind.of(each.data) not in watched and _has_name(each.data)]
     live = as_live(others, kinds)
     stored = [(each, _stored(each, live, loaded, findings)) for each in documents if Kind.of(each.data) in watched]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jinja2 import nodes
 
+from ruleop.checking.body_writer import Printed
 from ruleop.checking.sources import NUMBERS
 from ruleop.names import MAX_LABEL, MAX_NAME, QUALIFIED, is_label, is_object_name
 from ruleop.schema.table import builtin_resource
@@ -15,9 +16,9 @@ from ruleop.schema.table import builtin_resource
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.checking.bodies import Field, FieldPath, Printed
+    from ruleop.checking.bodies import Field, FieldPath
     from ruleop.checking.sources import IsSource, Path, Sources
-    from ruleop.kinds import Kind
+    from ruleop.kinds import GroupKind, Kind
     from ruleop.rules import Findings
     from ruleop.rules.checks.scopes import Part
 
@@ -45,6 +46,7 @@ def check_object_names(sources: Sources, findings: Findings) -> None:
             _check_free_text([(field, rule.what) for field, rule, _ in found], part, sources, findings)
         _check_random([field for field, _, _ in found if field.path in {_NAME, _NAMESPACE}], part, sources, findings)
         _check_collisions(part, sources, findings)
+    _check_children(sources, findings)
 
 
 def _check_random(found: list[Field], part: Part, sources: Sources, findings: Findings) -> None:
@@ -173,6 +175,40 @@ def _check_collisions(part: Part, sources: Sources, findings: Findings) -> None:
             continue
         message = f"the {body.kind.kind} of {whose} would have the same name: use {what} in it"
         findings.warning("name-collision", message, names[0].site)
+
+
+def _check_children(sources: Sources, findings: Findings) -> None:
+    """Reports children that always render the same object. Of children with conditions, one may replace the other."""
+    first: dict[tuple[bool, GroupKind, tuple[str, ...]], str] = {}
+    for part in sources.body_parts:
+        found, child = sources.bodies(part), part.child
+        if child is None or len(found) != 1 or {"when", "forEach", "namespace"} & child.table.key_sites.keys():
+            continue
+        places = [field for field in found[0].fields if field.path in {_NAME, _NAMESPACE}]
+        texts = tuple(_text(field.pieces, part) for field in places)
+        if not texts or "" in texts:
+            continue
+        id_ = first.setdefault((child.final, found[0].kind.versionless, texts), child.id)
+        if id_ != child.id:
+            message = f'the {found[0].kind.kind} has the same name as that of "{id_}": choose another'
+            findings.mistake("name-collision", message, places[0].site)
+
+
+def _text(pieces: tuple[str | Printed, ...], part: Part) -> str:
+    """The text with its expressions; "" if they may have another meaning in another template."""
+    assigned = {name for name, _ in part.compiled.assigned}
+    texts = []
+    for piece in pieces:
+        if isinstance(piece, Printed) and (piece.captured or any(each.name in assigned for each in _names(piece.node))):
+            return ""
+        texts.append(piece if isinstance(piece, str) else f"{{{{ {piece.place.expression} }}}}")
+    return "".join(texts)
+
+
+def _names(node: nodes.Node) -> Iterator[nodes.Name]:
+    if isinstance(node, nodes.Name):
+        yield node
+    yield from node.find_all(nodes.Name)
 
 
 def _is_own(slots: list[Printed], part: Part, sources: Sources) -> bool:

@@ -6,6 +6,7 @@ followed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -111,9 +112,16 @@ class Sources:
         return self._free.setdefault(checked, partial(self._is_free, checked))
 
     def _is_free(self, checked: frozenset[Path], path: Path) -> bool:
-        if path[0] != "spec" or is_bounded(self.schema(path)):
+        if path[0] != "spec" or is_bounded(self.schema(path)) or self._has_rule(path):
             return False
         return all(each[: len(path)] != path for each in checked)
+
+    def _has_rule(self, path: Path) -> bool:
+        """Whether a rule of the CRD about one of its parents mentions the field."""
+        name = next((step for step in reversed(path) if step), "")
+        parents = (self.schema(path[:length]) or {} for length in range(len(path)))
+        rules = (each.get("rule", "") for parent in parents for each in parent.get("x-kubernetes-validations") or ())
+        return any(re.search(rf"\b{re.escape(name)}\b", rule) for rule in rules)
 
     def _plain_names(self) -> dict[str, list[Path]]:
         draft = self.watch.draft

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ruleop.checking import check_project
+from ruleop.cli import findings as found
 from ruleop.cli.dev_views import LiveView, PlainView
 from ruleop.cli.documents import read_documents
 from ruleop.cli.local_cluster import new_file, port_option
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
-from ruleop.cli.project import Folder, is_unreadable, load, project_options, variables
+from ruleop.cli.project import Folder, is_unreadable, load_with_sources, project_options, variables
 from ruleop.cli.run import collect_garbage_seldom
-from ruleop.cli.terminal import has_colour
+from ruleop.cli.terminal import has_colour, print_diagnostics
 from ruleop.dev.session import Session, Settings
 from ruleop.engine.manager.options import Options
 from ruleop.engine.telemetry import logging as logs
@@ -69,17 +71,19 @@ def command(
 ) -> int:
     """Run the operator with a cluster in memory, and show a tree.
 
-    Starts an API server in memory with the controllers of a cluster, applies the CRDs of crds/, and runs the operator
-    with hot reload. Shows the custom resources with their children as a tree. The printed KUBECONFIG lets kubectl work
-    with the cluster. Everything is gone when it stops. Exit status 0: stopped, and with --once all custom resources are
-    ready. 1: the project has mistakes, or they are not ready within --timeout.
+    Checks the project, starts an API server in memory with the controllers of a cluster, applies the CRDs of crds/, and
+    runs the operator with hot reload. Shows the custom resources with their children as a tree. The printed KUBECONFIG
+    lets kubectl work with the cluster. Everything is gone when it stops. Exit status 0: stopped, and with --once all
+    custom resources are ready. 1: the project has mistakes, or they are not ready within --timeout.
     """
     logs.set_up(log_level, None)
+    where = Folder(folder)
     try:
-        project = load(Folder(folder), env_files)
+        loaded = load_with_sources(where, env_files)
     except ProjectErrors as errors:
-        click.echo(str(errors), err=True)
+        print_diagnostics(found.lines(errors.findings, where))
         return UNUSABLE if is_unreadable(errors) else NO
+    print_diagnostics(found.lines(check_project(loaded), where))
     try:
         seconds = parse_duration(timeout)
     except ValueError as error:
@@ -103,7 +107,7 @@ def command(
         grace=5.0,
     )
     collect_garbage_seldom()
-    return asyncio.run(_run(project, Path(folder), options, settings))
+    return asyncio.run(_run(loaded.project, Path(folder), options, settings))
 
 
 def _definitions(folder: str) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ from ruleop.offline.cluster import identified
 from ruleop.report.change_summary import ChangeSummary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from ruleop.cli.project import Folder
     from ruleop.kinds import Object
@@ -87,14 +87,7 @@ class _LivePlan:
         raise UsageError(f"no rule watches {resource.kind}; this project watches {names}")
 
     async def _of_name(self, cluster: LiveCluster, resource: ResourceInfo, name: str) -> Passes:
-        key = cluster.key(resource, name)
-        live = await cluster.get(self._watched_kind(resource), key)
-        if live is None:
-            raise RuleopError(
-                f"{resource.title} {key.namespace}/{name} does not exist"
-                if key.namespace
-                else f"{resource.title} {name} does not exist"
-            )
+        live = await cluster.named(self._watched_kind(resource), name)
         return await self._planned(cluster, Passes(self.folder, cluster.kinds), [live])
 
     async def _of_files(self, cluster: LiveCluster, files: Sequence[str]) -> Passes:
@@ -127,8 +120,11 @@ class _LivePlan:
                 passes.planned.append(Planned(dict(each.resource), each.plan))
         return passes
 
-    async def _summary(self, cluster: LiveCluster, kinds: Any) -> ChangeSummary:
+    async def _summary(self, cluster: LiveCluster, kinds: Collection[Kind]) -> ChangeSummary:
         summary = ChangeSummary()
+        for kind in kinds:
+            if not cluster.kinds.info(kind).served:
+                print_diagnostics(found.mistake(str(kind), "is not served by the cluster: skipped", warning=True))
         async for each in all_passes(cluster.planner(self.project), kinds, self.access.namespace):
             _add(summary, each, cluster)
             if summary.resources % PROGRESS == 0 and sys.stderr.isatty():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,9 +14,10 @@ import click
 from ruleop.cli import findings as found
 from ruleop.cli.passes import load_for_planning
 from ruleop.cli.program import DONE, NO, Command, UsageError, output_option, write_to
-from ruleop.cli.project import project_options, variables
+from ruleop.cli.project import Folder, load, project_options, variables
 from ruleop.cli.terminal import has_colour, json_document, print_diagnostics, print_lines, print_text, styled
 from ruleop.report.plan_text import Span, Tone
+from ruleop.rules import ProjectErrors
 from ruleop.ruletests import coverage_report
 from ruleop.ruletests.cases import SUFFIX, TestFile, find_files, parse_file
 from ruleop.ruletests.coverage import Probe
@@ -29,6 +30,7 @@ from ruleop.ruletests.watching import Touches, changed_files, modified
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from ruleop.report.plan_text import Place
     from ruleop.ruletests.cases import Case
     from ruleop.ruletests.results import Result
 
@@ -49,6 +51,11 @@ class Options:
     coverage: bool
     coverage_html: str
     coverage_lcov: str
+
+    @property
+    def place(self) -> Place:
+        """Formats a place in the project's files, relative to the current folder."""
+        return Folder(self.folder).place
 
     @property
     def measures(self) -> bool:
@@ -89,7 +96,7 @@ def command(watch: bool, **flags: Any) -> int:
 
 
 def _run_once(options: Options) -> Run:
-    load_for_planning(options.folder, options.env_files)
+    _check_project(options)
     paths = _paths(options)
     snapshots = Snapshots(update=options.update, ci=bool(os.environ.get("CI")))
     probe = Probe() if options.measures else None
@@ -100,14 +107,23 @@ def _run_once(options: Options) -> Run:
     if not options.selects and not run.broken:
         run.stale = [file.as_posix() for file in snapshots.stale({path.parent for path in paths})]
     if options.junit_file:
-        _write(options.junit_file, junit(run))
+        _write(options.junit_file, junit(run, place=options.place))
     if options.output == "json":
-        print_text(json_document(as_json(run)))
+        print_text(json_document(as_json(run, place=options.place)))
     else:
-        _print(run)
+        _print(run, options)
     if probe is not None:
         _report_coverage(options, probe, projects)
     return run
+
+
+def _check_project(options: Options) -> None:
+    """Raises UsageError after printing the project's mistakes. Variables that are missing may come with the cases."""
+    try:
+        load(Folder(options.folder), options.env_files)
+    except ProjectErrors as errors:
+        if any(each.code != "environment" for each in errors.findings if each.severity == "error"):
+            load_for_planning(options.folder, options.env_files)
 
 
 def _paths(options: Options) -> list[Path]:
@@ -189,14 +205,14 @@ class _Progress:
             write_to(sys.stderr, "\n")
 
 
-def _print(run: Run) -> None:
+def _print(run: Run, options: Options) -> None:
     for file in run.broken:
         for each in file.findings:
             print_lines([*found.mistake(str(each.site), each.message), *found.excerpt(file.text, each.site)])
     if any(failure.differences for each in run.failed for failure in each.failures):
         print_lines([(Span("- expected  + found", Tone.FAINT),)])
     for result in run.failed:
-        print_lines([(), *failure_lines(result)])
+        print_lines([(), *failure_lines(result, place=options.place)])
     if run.failed:
         print_lines([()])
     for name in run.stale:
@@ -205,14 +221,15 @@ def _print(run: Run) -> None:
 
 
 def _report_coverage(options: Options, probe: Probe, projects: Projects) -> None:
-    files = probe.files(projects.load({}))
+    files = probe.files(project) if (project := projects.any()) is not None else []
+    placed = [replace(each, path=Folder(options.folder).path(each.path)) for each in files]
     if options.coverage and options.output == "text":
-        print_lines([(), *coverage_report.table(files)])
+        print_lines([(), *coverage_report.table(placed)])
     if options.coverage_html:
         page = coverage_report.page(files, lambda path: Path(options.folder, path).read_text("utf-8-sig"))
         _write(options.coverage_html, page)
     if options.coverage_lcov:
-        _write(options.coverage_lcov, coverage_report.lcov(files))
+        _write(options.coverage_lcov, coverage_report.lcov(placed))
 
 
 def _write(file: str, text: str) -> None:
@@ -242,7 +259,7 @@ def _watch(options: Options) -> None:
 
 
 def _run_touched(options: Options, touches: Touches, changed: set[Path]) -> None:
-    load_for_planning(options.folder, options.env_files)
+    _check_project(options)
     probe = Probe()
     projects = Projects(Path(options.folder), variables(options.env_files), probe)
     runner = Runner(projects, Snapshots(update=options.update, ci=bool(os.environ.get("CI"))))
@@ -256,4 +273,4 @@ def _run_touched(options: Options, touches: Touches, changed: set[Path]) -> None
     runs = _Runs(runner, options.part, options.first, lambda case: touches.is_touched(case, changed))
     run = runs.run(_parsed(_paths(options)), done)
     progress.end()
-    _print(run)
+    _print(run, options)

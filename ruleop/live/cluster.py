@@ -6,7 +6,9 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, ObjectKey
+from ruleop.kube.client.errors import ApiError
 from ruleop.live.connection import Connection, connected
 from ruleop.live.kinds import LiveKinds
 from ruleop.live.names import find_kind
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
     from ruleop.live.access import Access
     from ruleop.rules import Project
     from ruleop.schema.table import ResourceInfo
+
+
+class NotFoundError(RuleopError):
+    """The object does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,26 @@ class LiveCluster:
     async def get(self, kind: Kind, key: ObjectKey) -> Object | None:
         """Raises ApiError."""
         return await self.reader.get(kind, key)
+
+    async def named(self, kind: Kind, name: str) -> Object:
+        """The object of this name. Raises NotFoundError, which says in which other namespaces there is one."""
+        resource = self.reader.resource(kind)
+        if resource is None:
+            raise NotFoundError(f"the cluster does not serve {kind}")
+        key = self.key(resource, name)
+        if (found := await self.get(kind, key)) is not None:
+            return found
+        where = f"{key.namespace}/{key.name}" if key.namespace else key.name
+        others = await self._namespaces_of(kind, name) if resource.namespaced else []
+        there = f" (namespaces with one of this name: {', '.join(others)}; use -n)" if others else ""
+        raise NotFoundError(f"{resource.title} {where} does not exist{there}")
+
+    async def _namespaces_of(self, kind: Kind, name: str) -> list[str]:
+        found: list[str] = []
+        with contextlib.suppress(ApiError):  # not permitted in all namespaces
+            async for page in self.reader.pages(kind, fields=f"metadata.name={name}"):
+                found += [each["metadata"]["namespace"] for each in page]
+        return sorted(found)
 
     def planner(self, project: Project) -> LivePlanner:
         return LivePlanner(self.reader, self.kinds, self.operator, project)

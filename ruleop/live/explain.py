@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.live.cluster import NotFoundError
 from ruleop.live.explained_objects import Found, explained_objects
 from ruleop.live.happenings import EVENT, events_about
 from ruleop.live.objects import LiveObjects
@@ -26,7 +26,7 @@ from ruleop.planning.child.blocking import is_wait_of
 from ruleop.planning.model.marks import PART_OF
 from ruleop.report.explanation import Blocker, ExplainedObject, Explanation
 from ruleop.report.plan_text import Tone, masks_of, with_masked_texts
-from ruleop.report.tree import Node, resource_node
+from ruleop.report.tree import Node, ready_condition, resource_node
 from ruleop.rules import MAX_CRD_BYTES, read_regular
 
 if TYPE_CHECKING:
@@ -41,10 +41,6 @@ if TYPE_CHECKING:
 LEASE: Final = Kind("coordination.k8s.io", "v1", "Lease")
 STALE_LEASE: Final = dt.timedelta(minutes=1)  # a leader renews it every few seconds
 _TONES: Final = {"ready": Tone.GOOD, "failed": Tone.BAD, "name conflict": Tone.BAD}
-
-
-class NotFoundError(RuleopError):
-    """The custom resource does not exist."""
 
 
 class Explainer:
@@ -63,10 +59,11 @@ class Explainer:
         objects = [each.masked(masks.text) for each in await self._with_pods(list(explained_objects(found)), found)]
         events = [replace(each, message=masks.text(each.message)) for each in await self._events(key, objects)]
         plan = with_masked_texts(found.plan) if found.plan is not None else None
-        resource = {**found.resource, "status": masks.all(found.resource.get("status") or {})}
+        status = found.resource.get("status")
+        resource = {**found.resource, "status": masks.all(status) if isinstance(status, dict) else {}}
         return Explanation(
             resource=resource,
-            tree=_tree(resource, objects),
+            tree=_tree(resource, objects, plan),
             kinds=self.cluster.kinds,
             now=self.now,
             rule=found.rule.title if found.rule is not None else "",
@@ -84,15 +81,13 @@ class Explainer:
         rules = self.project.rules if self.project is not None else ()
         watched = {rule.kind.versionless for rule in rules} or set(self.cluster.operator.entries)
         resource = self.cluster.find_kind(kind, watched)
-        key = self.cluster.key(resource, name)
-        live = await self.cluster.get(resource.kind, key)
-        where = f"{key.namespace}/{key.name}" if key.namespace else key.name
-        if live is None:
-            raise NotFoundError(f"{resource.title} {where} does not exist")
+        live = await self.cluster.named(resource.kind, name)
+        key = ObjectKey.of(live)
         if not watched or key.group_kind in watched:
             return live
         owner = await find_owner(self.reader, live)
         if owner is None:
+            where = f"{key.namespace}/{key.name}" if key.namespace else key.name
             raise NotFoundError(f"no rule watches {resource.title}, and {where} is not a child of a custom resource")
         owner_key = ObjectKey.of(owner)
         self.notes.append(
@@ -227,17 +222,23 @@ def _child_value(for_what: str, why: str, states: dict[str, ChildReport]) -> Ite
     """The state of the child, or the object, that another one waits for."""
     if why == "object" and for_what.endswith(")"):
         yield for_what.rpartition("(")[2].removesuffix(")"), "does not exist"
-    if why != "child" or not (report := states.get(for_what.partition(" ")[0])):
+    report = states.get(for_what.partition(" ")[0].partition(".")[0]) if why in {"child", "value"} else None
+    if report is None:
         return
     unready = [each for each in report.objects if each.state is not State.READY]
     titles = [f"{each.key.kind}/{each.key.name} {each.message}".rstrip() for each in unready[:3]]
     yield report.id, "; ".join([report.state.value, *titles])
 
 
-def _tree(resource: Object, objects: Sequence[ExplainedObject]) -> Node:
+def _tree(resource: Object, objects: Sequence[ExplainedObject], plan: Plan | None) -> Node:
     namespace = resource["metadata"].get("namespace", "")
-    children = tuple(_node(each, namespace) for each in objects)
-    return replace(resource_node(resource, ()), children=children)
+    node = replace(resource_node(resource, ()), children=tuple(_node(each, namespace) for each in objects))
+    if plan is None or plan.status is not None or plan.conditions is None or ready_condition(resource) is not None:
+        return node
+    ready = plan.conditions.ready  # the rule writes no status
+    is_ready = ready.status == "True"
+    state, tone = ("ready", Tone.GOOD) if is_ready else (ready.reason, Tone.WAIT)
+    return replace(node, state=state, message=ready.message, tone=tone)
 
 
 def _node(each: ExplainedObject, namespace: str) -> Node:

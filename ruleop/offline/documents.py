@@ -66,7 +66,31 @@ def _objects(node: YamlNode, text: str) -> Iterator[Document]:
         for item in items:
             yield from _objects(item, text)
         return
+    _require_metadata(members)
     yield Document(node.data(), node, text)
+
+
+def _require_metadata(members: dict[str, YamlNode]) -> None:
+    """Raises RuleError if something that identifies an object has another form. What is missing is reported later."""
+    metadata = members.get("metadata")
+    if metadata is None or metadata.value is None:
+        return
+    if not isinstance(metadata.value, dict):
+        raise RuleError("metadata must be a mapping", metadata.site)
+    for name in ("name", "namespace"):
+        found = metadata.value.get(name)
+        if found is not None and not isinstance(found.value, str | None):
+            hint = "" if isinstance(found.value, dict | list) else ": put it in quotes"
+            raise RuleError(f"metadata.{name} must be a string{hint}", found.site)
+    for name in ("labels", "annotations"):
+        found = metadata.value.get(name)
+        if found is not None and not isinstance(found.value, dict | None):
+            raise RuleError(f"metadata.{name} must be a mapping", found.site)
+    owners = metadata.value.get("ownerReferences")
+    if owners is not None and owners.value is not None:
+        items = owners.value if isinstance(owners.value, list) else [owners]
+        if not all(isinstance(item.value, dict) for item in items):
+            raise RuleError("metadata.ownerReferences must be a list of mappings", owners.site)
 
 
 def _planned(plans: YamlNode, text: str) -> Iterator[Document]:

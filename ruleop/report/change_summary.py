@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MAX_NAMES: Final = 3
 """How many custom resources are named for one change."""
 
+WIDTH: Final = 120
+
 MAX_GROUPS: Final = 200
 """How many different changes, and how many different problems, are kept."""
 
@@ -173,7 +175,7 @@ class ChangeSummary:
             )
             for change, group in fields:
                 if change.path:
-                    yield _field_line(change, group)
+                    yield from _field_lines(change, group)
 
     def _total(self) -> Line:
         total = f"{self.changed} of {self.resources} would change"
@@ -228,10 +230,10 @@ class ChangeSummary:
 def _problem_lines(cause: Cause, group: Group, place: Place) -> Iterator[Line]:
     child = f"{cause.child}: " if cause.child else ""
     where = f"{place(cause.site)}: " if cause.site is not None else ""
-    yield (Span(f"! {child}", Tone.BAD), Span(f"{where}{group.message}"), Span(f"  {_count(group)}", Tone.FAINT))
+    yield from _with_count((Span(f"! {child}", Tone.BAD), Span(f"{where}{group.message}")), group)
 
 
-def _field_line(change: Change, group: Group) -> Line:
+def _field_lines(change: Change, group: Group) -> Iterator[Line]:
     values: tuple[Span, ...] = ()
     if len(group.values) == 1:
         ((before, after),) = group.values
@@ -245,7 +247,17 @@ def _field_line(change: Change, group: Group) -> Line:
         )
     elif group.values:
         values = (Span(": different values", Tone.FAINT),)
-    return (Span(f"    {change.path}"), *values, Span(f"  {_count(group)}", Tone.FAINT))
+    yield from _with_count((Span(f"    {change.path}"), *values), group)
+
+
+def _with_count(line: Line, group: Group) -> Iterator[Line]:
+    """The line with the custom resources that it concerns, which have a line of their own if it gets too wide."""
+    count = Span(f"  {_count(group)}", Tone.FAINT)
+    if sum(len(span.text) for span in (*line, count)) <= WIDTH:
+        yield (*line, count)
+    else:
+        yield line
+        yield (Span(f"      {count.text}", Tone.FAINT),)
 
 
 def _count(group: Group) -> str:

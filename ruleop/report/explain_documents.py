@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.report.plan_text import as_json as plan_as_json
 from ruleop.report.plan_text import site_json
-from ruleop.report.tree import is_ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +31,7 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
             "generation": resource["metadata"].get("generation"),
             "observedGeneration": status.get("observedGeneration"),
         },
-        "ready": is_ready(resource),
+        "ready": tree.state == "ready",
         "state": tree.state,
         "message": tree.message,
         "rule": explanation.rule or None,
@@ -106,7 +105,7 @@ def _statements(explanation: Explanation) -> Iterator[str]:
     yield 'rankdir=LR; node [shape=box, style="rounded,filled", fontname="sans-serif"];'
     resource = explanation.resource
     title = f"{resource['kind']}/{resource['metadata']['name']}"
-    colour = _COLOURS["ready"] if is_ready(resource) else _OTHER
+    colour = _COLOURS.get(explanation.tree.state, _OTHER)
     yield f"root [label={_quoted(title, explanation.tree.state)}, fillcolor={colour}];"
     nodes: dict[str, str] = {}
     for number, each in enumerate(explanation.objects):

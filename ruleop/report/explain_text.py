@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.messages import shortened
 from ruleop.planning.model.conditions import NEGATIVE
 from ruleop.planning.model.marks import PAUSED, is_paused
 from ruleop.report.plan_text import Line, Place, Span, Tone, show_actions
@@ -23,7 +24,12 @@ if TYPE_CHECKING:
     from ruleop.report.explanation import Blocker, ExplainedObject, Explanation, FieldManager, ManagedField
 
 WIDTH: Final = 120
-MAX_TREE_MESSAGE: Final = 60
+LEAST_MESSAGE: Final = 24
+"""Characters of a message in the tree, even if the line gets wider than `WIDTH`."""
+
+MAX_OBJECTS: Final = 12
+"""Objects of one child in the tree, and objects whose problems are listed."""
+
 MAX_FIELDS: Final = 12
 """Fields of one object that are listed; all of them with `every_field`."""
 
@@ -82,13 +88,25 @@ class _Text:
     # -- the tree ------------------------------------------------------------------------------------------------------
 
     def tree(self) -> Iterator[Line]:
-        notes = {each.key: self._note(each) for each in self.explanation.objects}
         tree = self.explanation.tree
-        children = tuple(
-            replace(_shortened(node), note=notes[each.key])
-            for node, each in zip(tree.children, self.explanation.objects, strict=True)
-        )
-        yield from tree_lines([replace(_shortened(tree), children=children)])
+        by_child: dict[str, list[tuple[Node, ExplainedObject]]] = {}
+        for node, each in zip(tree.children, self.explanation.objects, strict=True):
+            by_child.setdefault(each.child or str(each.key), []).append((node, each))
+        children = tuple(node for objects in by_child.values() for node in self._nodes(objects))
+        tree = replace(tree, children=children)
+        yield from tree_lines([_fitted(tree, _title_width(tree))])
+
+    def _nodes(self, objects: list[tuple[Node, ExplainedObject]]) -> Iterator[Node]:
+        """The objects of one child; of very many, those that are not ready before the others."""
+        if len(objects) > MAX_OBJECTS:
+            objects = sorted(objects, key=lambda pair: pair[1].is_ready)
+        for node, each in objects[:MAX_OBJECTS]:
+            yield replace(node, note=self._note(each))
+        if rest := [each for _, each in objects[MAX_OBJECTS:]]:
+            ready = sum(each.is_ready for each in rest)
+            state = "ready" if ready == len(rest) else f"{ready} ready"
+            tone = Tone.GOOD if ready == len(rest) else Tone.WAIT
+            yield Node({"kind": "and", "metadata": {"name": f"{len(rest)} more"}}, state, "", tone)
 
     def _note(self, each: ExplainedObject) -> str:
         return f"({self.changed(each.last_change)})" if each.last_change is not None else ""
@@ -107,13 +125,17 @@ class _Text:
                 f"The status is of generation {observed}, the spec of {generation}: the operator has not reconciled it"
             )
             yield from wrapped(text, "  ", Tone.WAIT)
-        elif not self.status.get("conditions"):
+        elif not self.status.get("conditions") and (explanation.plan is None or explanation.plan.status is not None):
             yield from wrapped("It has no conditions: no operator has reconciled it yet", "  ", Tone.WAIT)
         yield from self._report()
         for problem in explanation.problems:
             yield from wrapped(problem, "  ! ", Tone.BAD)
-        for each in explanation.objects:  # before the waits, which often wait for them
-            yield from self._object(each)
+        # Before the waits, which often wait for them.
+        unready = [lines for each in explanation.objects if (lines := list(self._object(each)))]
+        for lines in unready[:MAX_OBJECTS]:
+            yield from lines
+        if len(unready) > MAX_OBJECTS:
+            yield (Span(f"  and {len(unready) - MAX_OBJECTS} more objects are not ready", Tone.WAIT),)
         for blocker in explanation.blockers:
             yield from self._blocker(blocker)
 
@@ -137,7 +159,11 @@ class _Text:
         else:
             yield from wrapped(f"{blocker.child} waits for {blocker.for_what}", "  ", Tone.WAIT)
             if place:
-                yield (Span(f"      {place}", Tone.FAINT), Span(f"  {blocker.source}" if blocker.source else ""))
+                source = shortened(blocker.source, WIDTH - 6)
+                fits = len(place) + len(source) + 8 <= WIDTH
+                yield (Span(f"      {place}", Tone.FAINT), Span(f"  {source}" if fits else ""))
+                if not fits:
+                    yield (Span(f"      {source}"),)
         for path, value in blocker.values:
             yield (Span(f"      now {path}: ", Tone.FAINT), Span(value, Tone.TITLE))
 
@@ -206,8 +232,12 @@ class _Text:
                 continue
             yield (Span(f"  {self.title(each.key)}"), Span(f"  {self._counts(each)}", Tone.FAINT))
             for field in found if every_field else found[:MAX_FIELDS]:
-                tone = Tone.WAIT if field.changed else Tone.FAINT
-                yield (Span(f"      {field.path}"), Span(f"  {self._managers(field)}", tone))
+                tone, managers = Tone.WAIT if field.changed else Tone.FAINT, self._managers(field)
+                if len(field.path) + len(managers) + 8 <= WIDTH:
+                    yield (Span(f"      {field.path}"), Span(f"  {managers}", tone))
+                else:
+                    yield (Span(f"      {field.path}"),)
+                    yield from wrapped(managers, "          ", tone)
             if not every_field and len(found) > MAX_FIELDS:
                 yield (Span(f"      and {len(found) - MAX_FIELDS} more", Tone.FAINT),)
 
@@ -261,11 +291,15 @@ def wrapped(text: str, indent: str, tone: Tone = Tone.PLAIN) -> Iterator[Line]:
         yield (Span(indent if number == 0 else " " * len(indent)), Span(line, tone))
 
 
-def _shortened(node: Node) -> Node:
-    """The node with a message that fits beside the title; in full it is below the tree."""
-    message = node.message
-    short = message if len(message) <= MAX_TREE_MESSAGE else f"{message[: MAX_TREE_MESSAGE - 1]}…"
-    return replace(node, message=short, children=tuple(map(_shortened, node.children)))
+def _title_width(node: Node, indent: int = 0) -> int:
+    return max([indent + len(node.title), *(_title_width(child, indent + 3) for child in node.children)])
+
+
+def _fitted(node: Node, column: int) -> Node:
+    """The node with a message that fits into its line; in full it is below the tree."""
+    taken = column + 2 + len(node.state) + 2 + (len(node.note) + 2 if node.note else 0)
+    message = shortened(node.message, max(LEAST_MESSAGE, WIDTH - taken))
+    return replace(node, message=message, children=tuple(_fitted(child, column) for child in node.children))
 
 
 def _is(state: str) -> str:

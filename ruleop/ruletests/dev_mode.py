@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from ruleop.ruletests.matching import Path as FieldPath
     from ruleop.schema.shape import Shape
 
-QUIET: Final = 0.3  # seconds without a change, after which a step is over
+POLL: Final = 0.05  # seconds between two checks for changes
+QUIET: Final = 6  # checks without a change, after which a step is over; on a busy machine each takes longer
 PATIENCE: Final = 30.0  # seconds after which a step is over in any case
 _NOISE: Final = frozenset({"events", "leases"})
 
@@ -54,7 +55,7 @@ class DevMode:
         self.refused: tuple[Error, ...] = ()  # why the API server has rejected the CR
         self._runner = asyncio.Runner()
         self._stack = contextlib.ExitStack()
-        self._changed = time.monotonic()
+        self._changes = 0  # since the start
         self._running: asyncio.Task[bool] | None = None
         self._last: tuple[Rule, Owner] | None = None  # of the CR while it existed
 
@@ -111,7 +112,7 @@ class DevMode:
 
     def _on_change(self, resource: Resource, _event: Event) -> None:
         if resource.plural not in _NOISE:
-            self._changed = time.monotonic()
+            self._changes += 1
 
     def _definitions(self) -> list[Object]:
         """The CRDs of the project, and open ones for the other kinds that the case says are served."""
@@ -204,11 +205,11 @@ class DevMode:
 
     async def _settle(self) -> None:
         end = time.monotonic() + PATIENCE
-        self._changed = time.monotonic()
-        while time.monotonic() < end:
-            await asyncio.sleep(QUIET / 6)
-            if self._is_seen() and time.monotonic() - self._changed > QUIET:
-                return
+        quiet = 0
+        while quiet < QUIET and time.monotonic() < end:
+            before = self._changes
+            await asyncio.sleep(POLL)
+            quiet = quiet + 1 if self._changes == before and self._is_seen() else 0
 
     def _is_seen(self) -> bool:
         """Whether the operator has seen the last change of the CR."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ruleop.ruletests.matching import Path
 
 MOST_PASSES: Final = 20
+RESTLESS: Final = f"each of {MOST_PASSES} passes writes something, so the operator would never stop"
 NOT_SELECTED: Final = "not selected by any rule (see selector and namespaces)"
 
 
@@ -42,6 +43,7 @@ class PlanMode:
         self.rule: Rule | None = None
         self._history = History.NONE
         self._owner: Owner | None = None
+        self._restless = False  # each pass of the last step has written something
         self._provenance: Provenance | None = None  # of the last step, once a field has been asked for
 
     # -- what a step changes -------------------------------------------------------------------------------------------
@@ -110,6 +112,7 @@ class PlanMode:
         """Passes until nothing is left to do. `ready`: with controllers that make each child ready."""
         self.cluster.writes.clear()
         self._provenance = None
+        self._restless = False
         for _ in range(MOST_PASSES):
             if not self._pass():
                 before = dict(self.cluster.objects)
@@ -117,6 +120,7 @@ class PlanMode:
                     self.make_ready(None)
                 if self.cluster.objects == before:
                     return
+        self._restless = True
 
     def _pass(self) -> bool:
         """One pass. False if nothing was left to do."""
@@ -178,7 +182,8 @@ class PlanMode:
             errors=tuple(
                 Error(problem.message, problem.child, problem.site)
                 for problem in (*found.problems, *self.admission.problems(found, self.rule))
-            ),
+            )
+            + ((Error(RESTLESS),) if self._restless else ()),
             conditions=tuple(each.as_json() for each in found.conditions or ()),
             reports={child.id: described(child.state, child.message) for child in found.children},
             rendered=found.rendered,

@@ -40,6 +40,10 @@ class Projects:
             found = self._loaded[key] = load_project(self.root, environ={**self.environ, **env}, probe=self.probe)
         return found
 
+    def any(self) -> Project | None:
+        """One of the loaded projects: they differ in variables only."""
+        return next(iter(self._loaded.values()), None)
+
     def objects(self, file: Path) -> list[Object]:
         """The objects of a file. Raises RuleopError."""
         found = self._files.get(file)

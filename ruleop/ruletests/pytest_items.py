@@ -29,7 +29,7 @@ class RuleTestFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         root = project_of(self.path)
         assert root is not None, "the plugin collects only files of projects"
-        file = parse_file(self.path, str(self.path), self.path.read_text("utf-8-sig"))
+        file = parse_file(self.path, _shown(self.path), self.path.read_text("utf-8-sig"))
         if file.findings:
             raise self.CollectError("\n".join(map(str, file.findings)))
         for case in file.cases:
@@ -48,7 +48,10 @@ class RuleTestCase(pytest.Item):
         except ProjectErrors as errors:
             raise _Failed(str(errors)) from None
         if not result.passed:
-            raise _Failed(failure_text(result, place=_place))
+            raise _Failed(failure_text(result, place=self._place))
+
+    def _place(self, site: Site) -> str:
+        return str(Site(_shown(self.root / site.path), site.line, site.column))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         return str(excinfo.value) if isinstance(excinfo.value, _Failed) else super().repr_failure(excinfo, style)
@@ -61,12 +64,9 @@ class _Failed(Exception):  # noqa: N818 - pytest's word
     """A case that has failed, as text."""
 
 
-def _place(site: Site) -> str:
-    """A place relative to the folder that pytest was started in."""
-    try:
-        return str(Site(str(Path(site.path).relative_to(Path.cwd())), site.line, site.column))
-    except ValueError:
-        return str(site)
+def _shown(path: Path) -> str:
+    """A path relative to the folder that pytest was started in."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 @cache

@@ -38,9 +38,9 @@ class Run:
 
 
 def failure_lines(result: Result, *, place: Place = str) -> Iterator[Line]:
-    """A failed case: each expectation that does not hold, with its place and a diff."""
+    """A failed case: each expectation that does not hold, and a diff. `place`: shows a place in the project's files."""
     case = result.case
-    yield (Span("FAILED ", Tone.BAD), Span(f"{place(case.site)}: ", Tone.TITLE), Span(case.name, Tone.TITLE))
+    yield (Span("FAILED ", Tone.BAD), Span(f"{case.site}: ", Tone.TITLE), Span(case.name, Tone.TITLE))
     for failure in result.failures:
         yield from _failure(failure, place)
 
@@ -48,7 +48,7 @@ def failure_lines(result: Result, *, place: Place = str) -> Iterator[Line]:
 def _failure(failure: Failure, place: Place) -> Iterator[Line]:
     step = f"{failure.step}: " if failure.step else ""
     yield (
-        Span(f"  {place(failure.site)}: ", Tone.FAINT),
+        Span(f"  {failure.site}: ", Tone.FAINT),
         Span(f"{step}{failure.what}: ", Tone.TITLE),
         Span(failure.message),
     )
@@ -114,7 +114,7 @@ def _failure_json(failure: Failure, place: Place) -> dict[str, Any]:
     found: dict[str, Any] = {
         "what": failure.what,
         "message": failure.message,
-        "place": place(failure.site),
+        "place": str(failure.site),
         "step": failure.step,
         "differences": [
             {
@@ -166,7 +166,7 @@ def junit(run: Run, *, place: Place = str) -> str:
     for broken in run.broken:
         suite = ET.SubElement(top, "testsuite", name=broken.name, tests="1", failures="0", errors="1", time="0")
         test = ET.SubElement(suite, "testcase", classname=broken.name, name="the file can be read", time="0")
-        mistakes = [printable(f"{place(each.site)}: {each.message}") for each in broken.findings]
+        mistakes = [printable(f"{each.site}: {each.message}") for each in broken.findings]
         error = ET.SubElement(test, "error", message=mistakes[0])
         error.text = "\n".join(mistakes)
     ET.indent(top)

@@ -53,7 +53,10 @@ class Runner:
         with self.projects.world(project, served, case.table.mode) as world:
             steps = _Steps(case, project, world, self.projects)
             for number, step in enumerate(case.steps):
-                steps.take(step)
+                try:
+                    steps.take(step)
+                except CaseError as error:
+                    return [Failure("not run", error.message, error.site, step=case.step_name(number))]
                 after = world.after()
                 found = list(failures(step.expect, after, world, site=step.site))
                 if step.snapshot is not None and not found:

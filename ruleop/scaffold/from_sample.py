@@ -112,10 +112,11 @@ def _sample(obj: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
             f"metadata.name {name!r} of the sample is not a name that children can be made of: "
             f'use lowercase letters, digits and "-", at most {MAX_LABEL}'
         )
-    annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key != LAST_APPLIED}
-    metadata = {"name": name, **{key: value for key, value in metadata.items() if key not in ("name", "annotations")}}
-    if annotations:
-        metadata["annotations"] = annotations
+    metadata = {"name": name, **{key: value for key, value in metadata.items() if key != "name"}}
+    annotations = metadata.get("annotations")
+    if isinstance(annotations, Mapping):
+        metadata["annotations"] = {key: value for key, value in annotations.items() if key != LAST_APPLIED}
+    metadata = {key: value for key, value in metadata.items() if value}
     rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata", "status")}
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **rest}
 

@@ -28,6 +28,12 @@ def value_at(tree: Any, path: TreePath) -> Any:
     return tree
 
 
+def items_at(tree: Any, path: TreePath) -> list[Any]:
+    """The list at a path; empty if there is none."""
+    found = value_at(tree, path)
+    return found if isinstance(found, list) else []
+
+
 def replaced(tree: Any, changes: dict[TreePath, Any], path: TreePath = ()) -> Any:
     """A copy of the data with other values at some paths. What is below a changed path is not read."""
     if path in changes:

@@ -16,7 +16,7 @@ from bench.fuzz.genes import SHAPES, Gene, Genetics, case_of
 from bench.fuzz.grammar import Grammar, Writer, is_node, nodes
 from bench.fuzz.limited import Limits, passes, run
 from bench.fuzz.minimise import minimised
-from bench.fuzz.one_pass import Passes, Reading, UnusableError, load
+from bench.fuzz.one_pass import PREPARING, Passes, Reading, UnusableError, load
 from bench.fuzz.search import Entry, Options, Search, State, over
 
 LIMITS = Limits(seconds=30)
@@ -201,6 +201,17 @@ def test_a_case_that_takes_too_long_before_its_first_pass_does_not_count() -> No
         return Reading()
 
     assert run(simple("a: b"), LIMITS, stops) is None
+
+
+def test_the_time_that_other_clients_take_is_not_that_of_a_pass() -> None:
+    def stops(case: Case, limits: Limits, announce: Callable[[Reading], None]) -> Reading:
+        announce(Reading(running=PREPARING, seconds=0.5, phases={"create": 0.5}))
+        os.kill(os.getpid(), signal.SIGXCPU)
+        return Reading()
+
+    reading = run(simple("a: b"), LIMITS, stops)
+    assert reading is not None
+    assert (over(reading), reading.seconds) == ("", 0.5)
 
 
 def test_an_internal_error_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,6 +136,16 @@ def test_a_required_field_may_be_spread() -> None:
     assert of(text + "      {{ spec.more | default({}) }}\n") == []
 
 
+def test_members_with_computed_keys_are_compared() -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n"
+    loop = "  {% for host in spec.hosts %}\n  {{ KEY }}: {{ VALUE }}\n  {% endfor %}\n"
+    assert of(text + loop.replace("KEY", "host").replace("VALUE", "host")) == []
+    (found,) = of(text + loop.replace("KEY", "host").replace("VALUE", "loop.index0"))
+    assert "loop.index0 is an integer, and data[] must be a string" in found
+    (found,) = of(text + loop.replace("KEY", "spec.hosts").replace("VALUE", "host"))
+    assert "spec.hosts is a list, which cannot be a part of text" in found
+
+
 def test_labels_are_strings() -> None:
     found = of("apiVersion: v1\nkind: Service\nmetadata: {name: a, labels: {a: 7}}\nspec: {ports: [{port: 1}]}\n")
     assert found == ["error invalid-literal: metadata.labels.a must be a string, not 7: put it in quotes"]

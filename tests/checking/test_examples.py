@@ -19,18 +19,25 @@ def test_examples_that_work_are_silent(project, ruleop):
 
 def test_an_example_that_cannot_be_rendered_is_an_error_in_the_template(project, ruleop):
     project.write("examples/site.yaml", SITE)
-    project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ spec.page.title }}")
+    project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ spec.page | from_json }}")
     ran = ruleop("check")
     assert ran.status == 1
     assert [line.partition(": config:")[0] for line in said(ruleop)] == ["templates/config.yaml.j2:4: error[RO506]"]
     assert said(ruleop)[0].endswith("(with examples/site.yaml:1)")
 
 
-def test_an_example_whose_child_is_invalid_is_an_error_in_the_template(project, ruleop):
+def test_a_line_with_another_error_is_reported_once(project, ruleop):
     project.write("examples/site.yaml", SITE)
-    project.edit("templates/web.yaml.j2", "replicas: {{ spec.replicas }}", "replicas: '{{ spec.replicas }}'")
+    project.edit("templates/web.yaml.j2", "replicas: {{ spec.replicas }}", 'replicas: "2"')
+    assert said(ruleop) == []
+    assert ruleop("check").status == 1
+
+
+def test_an_example_whose_child_is_invalid_is_an_error_in_the_template(project, ruleop):
+    project.write("examples/site.yaml", SITE.replace("page: hello", "page: '[1]'"))
+    project.edit("templates/web.yaml.j2", "replicas: {{ spec.replicas }}", "replicas: {{ spec.page | from_json }}")
     assert said(ruleop) == [
-        'templates/web.yaml.j2:6:3: error[RO506]: web: Deployment/blog: spec.replicas: must be an integer, not "1" (with examples/site.yaml:1)'
+        "templates/web.yaml.j2:6:3: error[RO506]: web: Deployment/blog: spec.replicas: must be an integer, not a list (with examples/site.yaml:1)"
     ]
 
 
@@ -67,11 +74,18 @@ def test_an_example_that_no_rule_selects_is_an_error(project, ruleop):
     ]
 
 
+def test_an_example_in_another_version_is_an_error(project, ruleop):
+    project.write("examples/site.yaml", SITE.replace("example.com/v1", "example.com/v2"))
+    assert said(ruleop) == [
+        "examples/site.yaml:1:1: error[RO506]: Site is watched in example.com/v1, not in example.com/v2"
+    ]
+
+
 def test_other_objects_exist_already(project, ruleop):
     project.edit(
         "watches.yaml", "  children:", "  observe:\n    text: {version: v1, kind: ConfigMap, name: text}\n  children:"
     )
-    project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ text.data.page.title }}")
+    project.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ text.data.page | from_json }}")
     project.write("examples/site.yaml", SITE)
     assert said(ruleop) == []  # it waits for the ConfigMap
     project.write(

@@ -26,6 +26,9 @@ MISTAKES = [
     ("'a' if spec.note else 'b'", "warning maybe-missing: spec.note"),
     ("spec.tls.issuer if spec.tls is defined else ''", "warning maybe-missing: spec.tls.issuer may be missing"),
     ("spec.hosts[0]", "warning maybe-missing: spec.hosts[0] may be missing (the list may be shorter)"),
+    ("spec.ports | default([]) | items2dict | length", "error unknown-field: spec.ports[].key is not in the schema"),
+    ("spec.hosts | map('dict2items') | length", "error type-mismatch: an item is a string, and dict2items takes"),
+    ("spec.hosts[1] if spec.hosts else ''", "warning maybe-missing: spec.hosts[1] may be missing"),
     ("spec.hosts | first", "warning maybe-missing: spec.hosts may be empty, and first of an empty list"),
     ("metadata.labels.app", "warning maybe-missing: metadata.labels may be missing"),
     ("live.db.spec.replicas", "warning maybe-missing: live.db may not exist yet, and `live` does not wait"),
@@ -52,6 +55,14 @@ MISTAKES = [
 ]
 
 QUIET = [
+    "spec.hosts[1] if spec.hosts | length > 1 else ''", "spec.hosts[0] if spec.hosts | length != 0 else ''",
+    "(spec.labels | dictsort)[0][1] if spec.labels else ''", "(spec.hosts | sort)[0] if spec.hosts else ''",
+    "spec.get('tls', {}).get('secret', '')", "spec.debug | ternary('a', 'b')", "0 < spec.size < 10",
+    "spec.tls.secret if 'tls' in spec else 'x'", "metadata.get('labels', {}).get('a', 'b')",
+    "{'Test': 1, 'Production': 2}[spec.mode]", "(spec.tls | default({'secret': 'a'})).secret",
+    "spec.memory if (spec.memory is string) else spec.memory * 2", "spec.nothing if spec.nothing is not none else 'a'",
+    "spec.image.split('/')[0]", "([spec.image] + spec.hosts) | join", "(spec.ports | default([]) | groupby('port')) | length",
+    "spec.ports is defined and spec.ports | length > 0 and spec.ports[0].port > 80",
     "spec.size", "spec.service.port", "spec.tls.issuer | default('')", "spec.tls.issuer | default(omit)",
     "spec.note if spec.note is defined else 'a'", "spec.note | default(spec.image)", "spec.note | required('a')",
     "spec.tls.secret if spec.tls is defined else ''", "spec.tls.issuer if spec.tls.issuer is defined else ''",

@@ -50,7 +50,7 @@ def test_each_function_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FILTER_NAMES))
-def test_a_filter_takes_and_gives_what_its_row_says(name: str) -> None:
+def test_a_filter_takes_and_gives_what_its_row_has(name: str) -> None:
     source = f"value | {name}({ARGUMENTS.get(name, '')})"
     expression = LIBRARY.expression(source, Site("a", 1))
     takes = FILTERS[name].takes

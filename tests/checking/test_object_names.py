@@ -9,11 +9,11 @@ from tests.rules.projects import watch
 FREE = "{type: object, properties: {team: {type: string}, tier: {type: string, enum: [a, b]}, code: {type: string, pattern: '^[a-z]+$'}, size: {type: integer}, names: {type: array, items: {type: string}}}}"
 
 
-def names(template: str, *, kind: str = "v1/ConfigMap", body: str = "", child: str = "") -> list[str]:
+def names(template: str, *, kind: str = "v1/ConfigMap", body: str = "", child: str = "", spec: str = FREE) -> list[str]:
     version, _, name = kind.rpartition("/")
     files = {
         "templates/a.yaml": f"apiVersion: {version}\nkind: {name}\nmetadata:\n  {template}\n",
-        "crds/apps.yaml": definition(spec=FREE),
+        "crds/apps.yaml": definition(spec=spec),
     }
     watches = watch(f"{body}\nchildren:\n  a:\n    template: a.yaml\n    {child}")
     return [
@@ -86,6 +86,13 @@ def test_a_value_checked_by_validate_or_when_counts_as_bounded():
     assert names(template, child="when: spec.team is not defined") == []
 
 
+def test_a_rule_of_the_crd_bounds_what_it_mentions():
+    rule = "{rule: \"self.team.matches('^[a-z]+$')\"}"
+    spec = f"{{type: object, x-kubernetes-validations: [{rule}], properties: {{team: {{type: string}}, other: {{type: string}}}}}}"
+    assert names("name: '{{ metadata.name }}-{{ spec.team }}'", spec=spec) == []
+    assert names("name: '{{ metadata.name }}-{{ spec.other }}'", spec=spec) != []
+
+
 def test_names_of_roles_may_have_any_characters():
     assert names("name: 'System:{{ metadata.name }}'", kind="rbac.authorization.k8s.io/v1/Role") == []
 
@@ -140,3 +147,25 @@ def test_a_random_name_behind_a_variable_is_a_mistake():
     assert found == [
         "RO502 templates/a.yaml:5:32: `suffix` is random, and would name another object each time: derive the name from the CR"
     ]
+
+
+CHILD = "apiVersion: v1\nkind: {kind}\nmetadata:\n  name: {name}\n"
+
+
+def two(first: str, second: str, more: str = "", kind: str = "ConfigMap") -> list[str]:
+    files = {
+        "templates/a.yaml": CHILD.format(name=first, kind="ConfigMap"),
+        "templates/b.yaml": CHILD.format(name=second, kind=kind),
+        "crds/apps.yaml": definition(spec=FREE),
+    }
+    return said(watch(f"children:\n  a: {{template: a.yaml}}\n  b:\n    template: b.yaml\n    {more}"), files)
+
+
+def test_two_children_have_names_of_their_own():
+    same = "{{ metadata.name }}-x"
+    assert two(same, same) == [
+        'RO505 templates/b.yaml:4:9: the ConfigMap has the same name as that of "a": choose another'
+    ]
+    assert two(same, "{{ metadata.name }}-y") == []
+    assert two(same, same, kind="Secret") == []
+    assert two(same, same, more="when: spec.size is defined") == []

@@ -1,6 +1,7 @@
 """Bodies show each `{{ ... }}` at its field, in every branch, without rendering."""
 
-from ruleop.checking.bodies import Printed, bodies
+from ruleop.checking.bodies import bodies
+from ruleop.checking.body_writer import Printed
 from ruleop.rules import build_with_sources
 from tests.definitions import definition
 from tests.rules.projects import watch
@@ -98,3 +99,14 @@ def test_the_position_of_a_slot_is_that_of_the_template():
     (part,) = (part for part in loaded.watches[0].parts if part.body)
     sites = {str(each.site) for body in bodies(part, loaded.library) for each in body.fields if each.value == "80"}
     assert sites == {"templates/a.yaml:6:6"}
+
+
+def test_many_strings_of_objects_have_bodies_of_their_own_account():
+    """Nothing of the account of a pass is used up: each string has a full one."""
+    data = "".join(f"        k{number}: '{{{{ metadata.name }}}}-{number}'\n" for number in range(300))
+    head = "children:\n  a:\n    object:\n      apiVersion: v1\n      kind: ConfigMap\n      metadata: {name: a}\n      data:\n"
+    files = {"watches.yaml": watch(head + data), "crds/apps.yaml": definition()}
+    loaded = build_with_sources(files, root="/project", environ={})
+    for _ in range(3):
+        (found,) = of(loaded)
+        assert len(found) == 300

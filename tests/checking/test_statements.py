@@ -114,6 +114,7 @@ def test_a_let_is_evaluated_where_it_is_used() -> None:
     assert of("a: {{ name }}", "when: spec.tls is defined", watch=watch) == []
     assert of("a: {{ secret | default('') }}", watch=watch) == []
     assert any(TLS in each for each in of("a: {{ name }}", watch=watch))
+    assert any(TLS in each for each in of("a: {{ name }}", "when: spec.note is defined", watch=watch))
 
 
 def test_a_let_that_is_true_shows_what_its_expression_shows() -> None:
@@ -195,3 +196,9 @@ def test_a_namespace_is_text() -> None:
     assert of("a: b", """namespace: "{{ spec.hosts }}" """, watch="reach: cluster") == [
         "error type-mismatch: spec.hosts is a list, and text is needed here"
     ]
+
+
+def test_deep_expressions_end() -> None:
+    many = " and ".join(f"(spec.note == '{number}' or spec.debug)" for number in range(40))
+    assert of("a: b", f"when: not ({many})")
+    assert isinstance(of("a: {{ " + " + ".join(["spec.size"] * 150) + " }}"), list)

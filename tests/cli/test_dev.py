@@ -92,6 +92,15 @@ def test_dev_prints_an_error_of_the_project_and_does_not_start(sample, ruleop):
     assert "metadta" in found.err
 
 
+def test_dev_prints_what_check_finds_and_starts(sample, process):
+    rules = Path(sample.root, "watches.yaml").read_text()
+    sample.write("watches.yaml", rules.replace("  children:", "  let: {unread: a}\n  children:", 1))
+    started = process("dev", "--apply", "front.yaml", "--once")
+    _, err = started.communicate(timeout=PATIENCE)
+    assert started.returncode == 0
+    assert "warning[RO306]" in err
+
+
 def test_dev_with_a_sample_without_its_crd_is_an_error(sample, process):
     sample.edit("front.yaml", "kind: Site", "kind: Sight")
     started = process("dev", "--apply", "front.yaml", "--once")

@@ -74,3 +74,17 @@ def test_an_unknown_command_below_generate_names_the_nearest(ruleop):
     ran = ruleop("generate", "shema")
     assert ran.status == 2
     assert "unknown command 'shema' (did you mean schema?)" in ran.err
+
+
+@pytest.mark.parametrize("tests", [False, True], ids=["watches.yaml", "rule tests"])
+def test_each_key_of_a_schema_has_a_description_of_one_sentence(ruleop, tests):
+    schema = json.loads(ruleop("generate", "schema", *(["--tests"] if tests else [])).out)
+    described = {
+        f"{table}.{name}": inner.get("description", "")
+        for table, found in schema["$defs"].items()
+        for name, inner in found["properties"].items()
+    }
+    assert len(described) > 20
+    assert {
+        key: text for key, text in described.items() if not text.endswith(".") or "\n" in text or len(text) > 160
+    } == {}

@@ -184,6 +184,30 @@ def test_an_invalid_resource_is_reported_with_its_line(project, ruleop, old, new
         assert ran.err.startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ("x", "3:11: error: metadata must be a mapping\n"),
+        ("[1]", "3:11: error: metadata must be a mapping\n"),
+        ("{name: 3}", "3:18: error: metadata.name must be a string: put it in quotes\n"),
+        ("{name: a, namespace: 3}", "3:32: error: metadata.namespace must be a string: put it in quotes\n"),
+        ("{name: a, namespace: [x]}", "3:32: error: metadata.namespace must be a string\n"),
+        ("{name: a, labels: [x]}", "3:29: error: metadata.labels must be a mapping\n"),
+        ("{name: a, ownerReferences: 3}", "3:38: error: metadata.ownerReferences must be a list of mappings\n"),
+        ("{name: a, ownerReferences: [3]}", "3:38: error: metadata.ownerReferences must be a list of mappings\n"),
+    ],
+)
+def test_metadata_of_another_form_is_reported_with_its_place(project, ruleop, metadata, message):
+    project.write("bad.yaml", f"apiVersion: example.com/v1\nkind: Site\nmetadata: {metadata}\n")
+    for arguments in (("-f", "bad.yaml"), ("-f", "site.yaml", "--with", "bad.yaml")):
+        for command in ("render", "plan"):
+            ran = ruleop(command, *arguments)
+            assert (ran.status, ran.out) == (2, "")
+            assert ran.err.startswith(f"bad.yaml:{message}")
+    project.write("examples/bad.yaml", (project.root / "bad.yaml").read_text())
+    assert f"examples/bad.yaml:{message}".replace("error", "error[RO506]") in ruleop("check").out
+
+
 def test_an_invalid_project_is_not_planned(project, ruleop):
     project.edit("templates/web.yaml.j2", "{{ metadata.name }}", "{{ metadta.name }}")
     for command in ("render", "plan"):

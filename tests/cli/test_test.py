@@ -265,3 +265,30 @@ def test_the_plugin_imports_nothing_before_there_is_a_test_file() -> None:
     code = "import sys, ruleop.pytest_plugin; print(sorted(name for name in sys.modules if name.startswith('ruleop')))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "['ruleop', 'ruleop.pytest_plugin']\n"
+
+
+def test_places_are_relative_to_the_current_folder(
+    project: Project, ruleop: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("tests/site.test.yaml", FAILS)
+    monkeypatch.chdir(project.root.parent)
+    name = project.root.name
+    ran = ruleop("test", "-C", name, "--coverage", "--coverage-lcov", "lcov.info")
+    assert f"FAILED {name}/tests/site.test.yaml:1:3: no page" in ran.out
+    assert f"# {name}/templates/config.yaml.j2:4" in ran.out
+    assert f"{name}/templates/config.yaml.j2  " in ran.out
+    assert f"SF:{name}/templates/web.yaml.j2" in (project.root.parent / "lcov.info").read_text()
+
+
+def test_variables_may_come_with_the_cases_alone(project: Project, ruleop: Callable[..., Ran]) -> None:
+    project.edit("watches.yaml", "  children:", "  vars: {region: '${REGION_OF_TESTS}'}\n  children:")
+    project.edit("templates/config.yaml.j2", "spec.page", "vars.region")
+    region = "{children: {config: {data: {page: eu}}}}"
+    project.write(
+        "a.test.yaml", f"- {{name: a, resource: site.yaml, env: {{REGION_OF_TESTS: eu}}, expect: {region}}}\n"
+    )
+    assert ruleop("test", "--coverage").status == 0
+    project.write("b.test.yaml", f"- {{name: b, resource: site.yaml, expect: {region}}}\n")
+    ran = ruleop("test")
+    assert ran.status == 1
+    assert "not run: the project has mistakes: watches.yaml:4:" in ran.out

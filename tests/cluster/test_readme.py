@@ -107,7 +107,7 @@ def test_the_tour_of_the_readme_works_on_a_cluster(terminal: Terminal, control_p
         template.write_text(template.read_text().replace("targetPort: 80", "targetPort: 8080"))
         port = ["get", "service", "app-service", "--output=jsonpath={.spec.ports[0].targetPort}"]
         eventually("the edit of the template", lambda: control_plane.kubectl(*port) == "8080")
-        # What step 5 says of text for a port.
+        # Text for a port, which check would find.
         template.write_text(template.read_text().replace("port: 80\n", "port: eighty\n"))
         ready = ["get", "app", "app-sample", "--output=jsonpath={.status.conditions[?(@.type=='Ready')]}"]
         refusal = eventually(

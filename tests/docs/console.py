@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-_EDIT = re.compile(r"with (\S+): (\S+) -> (\S+)")
+_EDIT = re.compile(r"with (\S+): (.+) -> (.+)")
 
 
 @dataclass(frozen=True, slots=True)

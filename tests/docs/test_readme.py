@@ -76,7 +76,7 @@ def test_the_rule_and_the_template_shown_are_in_this_repository() -> None:
 
 
 def test_the_error_at_the_top_appears_in_the_tour() -> None:
-    (promised,) = re.findall(r"\*\*Errors say where, and what to do\*\*:\s+`(.+?)`", README)
+    (promised,) = re.findall(r"Errors say where, and what to do:\s+`(.+?)`", README)
     assert any(promised in line for block in OFFLINE for command in block.commands for line in command.output)
 
 

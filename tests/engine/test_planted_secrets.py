@@ -1,5 +1,5 @@
 """A value that is planted in a Secret is nowhere in what the operator emits: the log at level debug, conditions, Events,
-metrics and recorded passes, whatever children do with it and whatever happens to them."""
+metrics, recorded passes and the inventory, whatever children do with it and whatever happens to them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import prometheus_client
 import pytest
 from structlog.testing import capture_logs
 
+from ruleop.engine.manager.inventory import entry_of_plan
 from ruleop.engine.reconcile.recorder import PassFiles
 from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.planning.test_secret_messages import CONFIG, CONTENT, FAILING, MAPPING, MARK, SOURCE, VALUE
@@ -73,7 +74,8 @@ class Planted:
         metrics = prometheus_client.generate_latest(self.harness.metrics.registry).decode()
         recorded = "".join(path.read_text() for path in self.folder.rglob("*") if path.is_file())
         status = orjson.dumps(self.harness.app).decode()
-        for text in (*self.emitted, repr(self.harness.events), metrics, recorded, status):
+        inventory = repr([entry_of_plan(*each.args) for each in self.harness.before_writes.await_args_list])
+        for text in (*self.emitted, repr(self.harness.events), metrics, recorded, status, inventory):
             assert MARK not in text
             for value in SOURCE["data"].values():  # type: ignore[attr-defined]
                 assert value not in text

@@ -131,6 +131,15 @@ def in_conflict(harness: Harness) -> History:
     return replace(History.NONE, drift={action.key: reverted})  # type: ignore[union-attr]
 
 
+def in_conflict_with_many_fields(harness: Harness) -> History:
+    """The same, and the client owns 30,000 more fields for each of the changes that it has made."""
+    history = in_conflict(harness)
+    ((key, found),) = history.drift.items()
+    fields = {f"f:{number}": {"f:value": {}} for number in range(30_000)}
+    more = ({"manager": f"m{number}", "fieldsV1": {"f:spec": {"f:template": fields}}} for number in range(20))
+    return replace(history, drift={key: replace(found, managed=(*(found.managed or ()), *more))})
+
+
 def with_ports_of_others(harness: Harness) -> History:
     """A Service to which another client has added as many ports as the rule sets."""
     created(harness)
@@ -443,6 +452,14 @@ SHAPES = [
         "",
         {"a": DEPLOYMENT + "          env: {{ spec.env }}\n"},
         in_conflict,
+    ),
+    Shape(
+        "who else writes an environment variable, of clients with many fields",
+        FROM_FILE,
+        lambda: {"env": [{"name": "name", "value": "x"}]},
+        WORK,
+        {"a": DEPLOYMENT + "          env: {{ spec.env }}\n"},
+        in_conflict_with_many_fields,
     ),
     Shape(
         "a difference of 10,000 equal arguments",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 import urllib.request
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -18,7 +20,6 @@ from ruleop.rules import load_project
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from ruleop.kinds import Object
     from ruleop.localcluster import LocalCluster
@@ -124,11 +125,12 @@ class Live:
     # -- the command ---------------------------------------------------------------------------------------------------
 
     def run(self, *arguments: str, rules: bool = True) -> tuple[int, str, str]:
-        """The exit status, stdout and stderr of a command, with places in the project as from its folder."""
+        """The exit status, stdout and stderr of a command in the folder of the rules, or in the current one."""
         self.recorded.requests.clear()
-        named = [*arguments, "--kubeconfig", str(self.kubeconfig), *(["-C", str(self.root)] if rules else [])]
-        result = CliRunner().invoke(program, named, prog_name="ruleop")
-        return result.exit_code, result.stdout.replace(f"{self.root}/", ""), result.stderr
+        named = [*arguments, "--kubeconfig", str(self.kubeconfig)]
+        with contextlib.chdir(self.root if rules else Path.cwd()):
+            result = CliRunner().invoke(program, named, prog_name="ruleop")
+        return result.exit_code, result.stdout, result.stderr
 
 
 def new_live(root: Path, cluster: LocalCluster, files: dict[str, str]) -> Live:

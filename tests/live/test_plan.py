@@ -40,8 +40,8 @@ def test_a_change_of_the_rules_is_summarised_by_field(ready_sites):
         "~ patch ConfigMap  config\n"
         "    data.colour: blue  in 3: Site default/a, Site default/b, Site other/c\n"
         "~ patch Deployment  web\n"
-        "    spec.template.spec.containers[name=web].image: nginx:1.28 -> nginx:1.29"
-        "  in 3: Site default/a, Site default/b, Site other/c\n"
+        "    spec.template.spec.containers[name=web].image: nginx:1.28 -> nginx:1.29\n"
+        "        in 3: Site default/a, Site default/b, Site other/c\n"
         "\n"
         "3 of 3 would change.\n"
     )
@@ -228,7 +228,7 @@ def test_a_value_that_the_api_server_would_refuse_is_an_error(ready_sites):
     (problem,) = [line for line in out.splitlines() if line.startswith("!")]
     assert problem.startswith("! web: templates/web.yaml.j2:")
     assert "Deployment/a: spec.replicas: must be an integer" in problem
-    assert problem.endswith("  in 3: Site default/a, Site default/b, Site other/c")
+    assert "        in 3: Site default/a, Site default/b, Site other/c" in out.splitlines()
     assert out.endswith("3 of 3 would change, 3 with errors.\n")
 
 
@@ -242,3 +242,25 @@ def test_the_finalizer_of_an_operator_with_another_name_is_kept(ready_sites):
     assert "finalizer" not in out
     _, out, _ = ready_sites.run("plan", "--live", "Site/b")
     assert "+ add the finalizer ruleop.dev/ruleop to Site/b" in out
+
+
+def test_a_resource_in_another_namespace_is_suggested(sites):
+    sites.apply(site("a", namespace="shop"))
+    sites.apply(site("a", namespace="blog"))
+    for command in (["plan", "--live"], ["explain"]):
+        status, _, err = sites.run(*command, "Site/a")
+        assert status == 1
+        assert err == (
+            "sites.example.com default/a does not exist (namespaces with one of this name: blog, shop; use -n)\n"
+        )
+        assert sites.run(*command, "Site/a", "-n", "shop")[0] == 0
+
+
+def test_a_kind_that_the_cluster_does_not_serve_is_skipped_with_a_warning(ready_sites):
+    ready_sites.edit("watches.yaml", "version: v1\n  kind: Site", "version: v2\n  kind: Site")
+    (ready_sites.root / "crds/sites.yaml").unlink()
+    status, out, err = ready_sites.run("plan", "--live", "--all")
+    assert (status, out) == (0, "0 of 0 would change.\n")
+    assert err == "example.com/v2 Site: warning: is not served by the cluster: skipped\n"
+    status, _, err = ready_sites.run("plan", "--live", "Site/a")
+    assert (status, err) == (1, "the cluster does not serve example.com/v2 Site\n")

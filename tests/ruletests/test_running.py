@@ -232,10 +232,33 @@ def test_an_object_that_the_api_server_would_reject_is_an_error(tmp_path: Path) 
         ("{children: {web: {spec: {pausd: null}}}}", "children.web: Deployment/blog: spec.pausd: is an unknown field (did you mean paused?)"),
     ],
 )  # fmt: skip
-def test_what_would_always_hold_fails(tmp_path: Path, expect: str, message: str) -> None:
+def test_an_expectation_that_would_always_hold_fails(tmp_path: Path, expect: str, message: str) -> None:
     assert message in expected(tmp_path, expect, "kinds: [], ")
 
 
 def test_a_missing_child_has_the_place_that_decides(tmp_path: Path) -> None:
     closed = expected(tmp_path, "{children: {service: {kind: Service}}}")
     assert "does not exist: `when` is false\n      at watches.yaml:19:13" in closed
+
+
+def test_rules_that_never_come_to_rest_are_an_error(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    watches = tmp_path / "watches.yaml"
+    longer = "{{ live.config.data.page | default('') ~ 'x' }}"
+    watches.write_text(watches.read_text().replace('{{ spec.page }}"\n    web', f'{longer}"\n    web'))
+    failed = expected(tmp_path, "{children: {web: {kind: Deployment}}}")
+    assert "error: not expected: each of 20 passes writes something" in failed
+
+
+def test_a_step_that_cannot_be_run_is_named(tmp_path: Path) -> None:
+    failed = shown(
+        tmp_path,
+        """\
+    - name: a
+      resource: site.yaml
+      expect: {absent: [service]}
+      then:
+        - {name: second, existing: [{delete: [service]}], expect: {absent: [service]}}
+    """,
+    )
+    assert "second: not run: service does not exist before this step" in failed

@@ -62,6 +62,7 @@ def _apply(
         inner = nodes.Filter(None, name, node.args[1:], [], None, None, lineno=node.lineno)
         if other is None:
             return UNKNOWN
+        _check_input(inference, inner, item, other.takes)
         return other.gives(Applied(item, args[1:], {}, inner, attribute, apply))
 
     return row.gives(Applied(value, args, kwargs, node, attribute, apply))
@@ -70,7 +71,7 @@ def _apply(
 def _check_input(inference: Inference, node: nodes.Filter, value: Type, takes: frozenset[str] | None) -> None:
     if takes is None or not value.is_known or not value.kinds or value.kinds <= takes:
         return
-    what = text_of(node.node) or "this value"
+    what = text_of(node.node) or ("an item" if node.node is None else "this value")
     wrong = value.kinds - takes
     possible = bool(value.kinds & takes)
     may_be = "may be" if possible else "is"

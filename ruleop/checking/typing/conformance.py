@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     from ruleop.rules.check_ids import Code
 
 _MAX_DEPTH: Final = 6  # of values of slots that are compared
-_TYPE_ONLY: Final = frozenset({"type", "enum", "format", "pattern", "minimum", "maximum", "multipleOf", "minLength"})
-_KEYWORDS: Final = _TYPE_ONLY | {"maxLength", "exclusiveMinimum", "exclusiveMaximum", "x-kubernetes-int-or-string"}
+_KEYWORDS: Final = frozenset(
+    {
+        *("type", "enum", "format", "pattern", "minLength", "maxLength", "minimum", "maximum", "multipleOf"),
+        *("exclusiveMinimum", "exclusiveMaximum", "x-kubernetes-int-or-string"),
+    }
+)
+"""The keywords that restrict a scalar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,11 @@ class Conformance:
                     continue
             self._visit(member.site, f"{member.name}:")
             self.check(member.body, below, inner)
-        if known is not None and self.requires and not body.spreads and not body.is_open:
+        for each in body.computed:
+            for slot in each.key.slots:
+                self._scalar(slot, each.key)
+            self.check(each.body, known.values if known is not None else None, f"{path}[]")
+        if known is not None and self.requires and not body.is_open:
             self._required(body, known, path)
 
     def _unknown(self, name: str, site: Site, node: SchemaNode, path: str) -> None:

@@ -67,6 +67,7 @@ class Inference:
         self.base: Environment = Environment()  # the names of the rule, which `render` sees
         self.kind_site = Site("")  # of the watched kind
         self.defers_missing = False  # in a let: the place that uses it reports a missing value
+        self.defer_level = 0
         self.missed: Undefined | None = None
         self._lets: dict[tuple[int, int, int], tuple[Type, Environment, Type]] = {}
 
@@ -96,7 +97,7 @@ class Inference:
         if undefined.reason == "omit" and omits:
             return value.defined()
         if self.defers_missing and undefined.reason != "unknown":
-            if not self.report.is_silent:
+            if self.report.level == self.defer_level:  # not in a part that is read silently
                 self.missed = self.missed or undefined
             return value.defined()
         if undefined.reason == "unknown":

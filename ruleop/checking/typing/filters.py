@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from jinja2 import nodes
@@ -57,7 +57,6 @@ class Applied:
     node: Any
     attribute: Callable[[Type, str], Lookup]
     apply: Callable[[str, Type], Type]  # another filter, by its name
-    constants: tuple[Any, ...] = field(default=())
 
     def arg(self, position: int, name: str = "") -> Type | None:
         if position < len(self.args):
@@ -109,7 +108,7 @@ def members_of(mapping: Type) -> Type:
 
 
 def entries_of(mapping: Type) -> Type:
-    return list_of(entry_of(STRING, members_of(mapping)))
+    return list_of(entry_of(STRING, members_of(mapping)), least=mapping.least)
 
 
 def _same_items(given: Applied) -> Type:
@@ -126,9 +125,14 @@ def _with_attribute(given: Applied, position: int | None = None) -> Type:
     return replace(list_of(item), least=given.value.least)
 
 
+def _kept(given: Applied) -> int:
+    """The items that are left for certain: those without an attribute are skipped, and equal ones may be one."""
+    return 0 if given.constant(99, "attribute") is not None else min(given.value.least, 1)
+
+
 def _one(given: Applied) -> Type:
     item = _with_attribute(given).item or UNKNOWN
-    if given.value.least > 0:
+    if given.value.least > 0 or not given.value.is_known:
         return item
     return item.maybe(Undefined("empty", given.value.path, given.node.name))
 
@@ -143,7 +147,8 @@ def _map(given: Applied) -> Type:
             return list_of(fallback)
         return list_of(found if fallback is None else join((found, fallback)))
     applied = given.constant(0)
-    return list_of(given.apply(applied, item) if isinstance(applied, str) else UNKNOWN)
+    result = given.apply(applied, item) if isinstance(applied, str) else UNKNOWN
+    return list_of(result, least=given.value.least)
 
 
 def _selected_by_attribute(given: Applied) -> Type:
@@ -181,6 +186,13 @@ def _joined(given: Applied) -> Type:
 def _dict2items(given: Applied) -> Type:
     key, value = given.constant(0, "key_name") or "key", given.constant(1, "value_name") or "value"
     return list_of(mapping_of({str(key): STRING, str(value): members_of(given.value)}))
+
+
+def _items2dict(given: Applied) -> Type:
+    item = items_of(given.value)
+    given.attribute(item, str(given.constant(0, "key_name") or "key"))
+    found = given.attribute(item, str(given.constant(1, "value_name") or "value")).type
+    return Type(frozenset({"mapping"}), fields={}, values=found.defined() if found.kinds else UNKNOWN)
 
 
 def _default(given: Applied) -> Type:
@@ -260,7 +272,7 @@ def _zipped(given: Applied) -> Type:
 _TEXT: Final = Row(TEXT, _always(STRING))
 _OF_STRING: Final = Row(frozenset({"string"}), _always(STRING))
 _TO_STRING: Final = Row(ANY, _always(STRING))
-_ITEMS: Final = Row(_SIZED, lambda given: replace(_with_attribute(given), least=0))
+_ITEMS: Final = Row(_SIZED, lambda given: replace(_with_attribute(given), least=_kept(given)))
 _ENTRIES: Final = Row(_MAPPINGS, lambda given: entries_of(given.value))
 _ROWS: Final = Row(_SIZED, lambda given: list_of(_same_items(given)))
 
@@ -282,7 +294,7 @@ FILTERS: Final[Mapping[str, Row]] = {
     **dict.fromkeys(("selectattr", "rejectattr"), Row(_SIZED, _selected_by_attribute)),
     "sum": Row(_SIZED, _sum), "groupby": Row(_SIZED, _grouped),
     **dict.fromkeys(("length", "count"), Row(_SIZED, _always(INTEGER))),
-    "dict2items": Row(_MAPPINGS, _dict2items), "items2dict": Row(_LISTS, _always(MAPPING)),
+    "dict2items": Row(_MAPPINGS, _dict2items), "items2dict": Row(_LISTS, _items2dict),
     **dict.fromkeys(("difference", "intersect"), Row(_LISTS, _same_items)),
     **dict.fromkeys(("union", "symmetric_difference"), Row(_LISTS, _united)),
     "flatten": Row(_LISTS, _always(LIST)),
@@ -338,6 +350,5 @@ def method_of(kind: str, name: str, value: Type) -> Type | None:
         return _TEXT_RESULTS.get(name, STRING)
     if kind == "list":
         return INTEGER
-    return {"items": entries_of(value), "keys": list_of(STRING), "values": list_of(members_of(value))}.get(
-        name, UNKNOWN
-    )
+    keys, values = list_of(STRING, least=value.least), list_of(members_of(value), least=value.least)
+    return {"items": entries_of(value), "keys": keys, "values": values}.get(name, UNKNOWN)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ruleop.checking.typing.types import (
     CONTAINERS,
@@ -24,10 +24,6 @@ from ruleop.templating import Origin
 
 if TYPE_CHECKING:
     from ruleop.rules.check_ids import Code
-
-_LIVE_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
-_SERVER_SET: Final = frozenset({"name", "uid", "creationTimestamp", "resourceVersion", "generation"})
-"""Fields of metadata that every stored object has."""
 
 
 class Problem(NamedTuple):
@@ -69,10 +65,10 @@ def field(base: Type, key: object) -> Lookup:
         of_list = _item(base, key)
         found.append(of_list.type)
         problem = problem or of_list.problem
-    if "string" in base.kinds and isinstance(key, int):
+    if "string" in base.kinds and (isinstance(key, int) or (isinstance(key, str) and key.isdigit())):
         found.append(STRING)
     if "other" in base.kinds:
-        found.append(UNKNOWN)
+        found.append((base.fields or {}).get(str(key), UNKNOWN))
     if not found:
         found.append(missing(Undefined("unknown", path_of(base, key))))
         what = base.path or "this value"

@@ -11,17 +11,20 @@ from jinja2 import nodes
 
 from ruleop.checking.typing.environments import Environment, canonical, chain_of, joined
 from ruleop.checking.typing.filters import TESTS
-from ruleop.checking.typing.types import Type, of_constant, truth_of
+from ruleop.checking.typing.types import CONTAINERS, Type, of_constant, truth_of
 
 if TYPE_CHECKING:
     from ruleop.checking.typing.expressions import Inference
 
+_MAX_DEPTH: Final = 12  # of conditions joined by `and` and `or`
 _SAME_TRUTH: Final = frozenset({"list", "length", "count", "string", "bool", "trim", "sort", "unique", "reverse"})
 """Filters whose result is true only if their input is."""
 _OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "eq": operator.eq, "ne": operator.ne, "gt": operator.gt, "gteq": operator.ge, "lt": operator.lt,
     "lteq": operator.le,
 }  # fmt: skip
+_LEAST: Final[Mapping[str, int]] = {"gt": 1, "gteq": 0, "eq": 0, "ne": 0}
+"""The items that a list has at least if its length compares so with a number, beyond that number."""
 Change: TypeAlias = Callable[[Type], Type]
 _EQUAL: Final = frozenset({"eq", "==", "equalto"})
 
@@ -31,7 +34,7 @@ def truthy(value: Type) -> Type:
     found = value.defined().without({"null"})
     if found.constants is not None:
         found = replace(found, constants=frozenset(each for each in found.constants if each[1]))
-    if "list" in found.kinds and found.kinds <= {"list"}:
+    if found.kinds and found.kinds <= CONTAINERS:
         found = replace(found, least=max(found.least, 1))
     return found
 
@@ -53,6 +56,8 @@ def assume(inference: Inference, node: nodes.Node, env: Environment, *, truth: b
         return assume(inference, node.node, env, truth=not truth)
     if isinstance(node, (nodes.And, nodes.Or)):
         both = isinstance(node, nodes.And) is truth
+        if not both and _depth(node) > _MAX_DEPTH:
+            return env
         first = assume(inference, node.left, env, truth=truth)
         if both:
             return assume(inference, node.right, first, truth=truth)
@@ -66,6 +71,15 @@ def assume(inference: Inference, node: nodes.Node, env: Environment, *, truth: b
     if isinstance(node, nodes.Filter):
         return _filtered(inference, node, env, truth=truth)
     return _with(inference, node, env, truthy if truth else falsy)
+
+
+def _depth(node: nodes.Node) -> int:
+    """How deep `and` and `or` are nested. What one of two shows is computed for both, so time doubles with each."""
+    depth = 0
+    while isinstance(node, (nodes.And, nodes.Or)):
+        depth += 1
+        node = node.left
+    return depth
 
 
 def _with(inference: Inference, node: nodes.Node, env: Environment, change: Change) -> Environment:
@@ -140,6 +154,8 @@ def _compared(inference: Inference, node: nodes.Compare, env: Environment, *, tr
         return env
     (operand,) = node.ops
     env = _not_fallback(inference, node.expr, operand, env, truth=truth)
+    if truth and isinstance(operand.expr, nodes.Const):
+        env = _counted(inference, node.expr, operand, env)
     if operand.op in {"eq", "ne"}:
         holds = truth is (operand.op == "eq")
         env = _equal(inference, node.expr, operand.expr, env, truth=holds)
@@ -152,8 +168,6 @@ def _compared(inference: Inference, node: nodes.Compare, env: Environment, *, tr
         constants = options.item.constants if options.item is not None else None
         if constants is not None:
             return _with(inference, node.expr, env, lambda value: _limited(value, constants))
-    if operand.op in {"gt", "gteq", "ne"} and truth and isinstance(operand.expr, nodes.Const):
-        return _counted(inference, node.expr, operand.expr.value, env)
     return env
 
 
@@ -176,14 +190,17 @@ def _not_fallback(
     return _defined(inference, node.node, env) if result is not truth else env
 
 
-def _counted(inference: Inference, node: nodes.Node, number: object, env: Environment) -> Environment:
+def _counted(inference: Inference, node: nodes.Node, operand: nodes.Operand, env: Environment) -> Environment:
     """`x | length > 0` shows that x has items."""
+    assert isinstance(operand.expr, nodes.Const)
+    number = operand.expr.value
     is_length = isinstance(node, nodes.Filter) and node.name in {"length", "count"}
-    if is_length and isinstance(number, int) and number >= 0:
-        assert isinstance(node, nodes.Filter)
-        assert node.node is not None
-        return _with(inference, node.node, env, truthy)
-    return env
+    if not is_length or not isinstance(number, int) or operand.op not in _LEAST:
+        return env
+    assert isinstance(node, nodes.Filter)
+    assert node.node is not None
+    least = number + _LEAST[operand.op] if operand.op != "ne" else 1 - min(number, 1)
+    return _with(inference, node.node, env, lambda value: replace(value, least=max(value.least, least)))
 
 
 def _used(inference: Inference, node: nodes.Node, env: Environment) -> Environment:

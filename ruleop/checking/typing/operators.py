@@ -30,7 +30,6 @@ class Outcome(NamedTuple):
     truth: bool | None = None  # of a comparison, if it is the same for all values
 
 
-_SIGNS: Final[Mapping[str, str]] = {"**": "**", "//": "//"}
 TESTS: Final[Mapping[str, str]] = {
     "==": "eq", "eq": "eq", "equalto": "eq", "!=": "ne", "ne": "ne", ">": "gt", "gt": "gt", "greaterthan": "gt",
     "<": "lt", "lt": "lt", "lessthan": "lt", ">=": "gteq", "ge": "gteq", "<=": "lteq", "le": "lteq", "in": "in",

@@ -61,6 +61,11 @@ class Report:
     def is_silent(self) -> bool:
         return self._silent > 0
 
+    @property
+    def level(self) -> int:
+        """How often it is silenced."""
+        return self._silent
+
     @contextmanager
     def silence(self) -> Iterator[None]:
         self._silent += 1

@@ -34,7 +34,7 @@ _KINDS_OF_TYPE: Final[Mapping[str, frozenset[str]]] = {
     "number": frozenset({"integer", "number"}),
     "boolean": frozenset({"boolean"}),
 }
-_RESOURCE: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _INT_OR_STRING: Final = frozenset({"integer", "string"})
 
 
@@ -70,7 +70,7 @@ class SchemaNode:
 
     @property
     def is_quantity(self) -> bool:
-        return self.name == _RESOURCE
+        return self.name == _QUANTITY
 
     @property
     def names(self) -> Iterable[str]:
@@ -117,9 +117,8 @@ class SchemaNode:
     def is_always_set(self, name: str) -> bool:
         """Whether the API server has a value for the property whenever it has the mapping around it."""
         node = self.member(name)
-        if node is None or "null" in node.kinds:
-            return name in self.required
-        return name in self.required or (not self.builtin and node.schema.get("default") is not None)
+        has_default = node is not None and not self.builtin and node.schema.get("default") is not None
+        return has_default or name in self.required
 
     @property
     def least_items(self) -> int:

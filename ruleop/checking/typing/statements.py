@@ -18,7 +18,9 @@ from ruleop.checking.typing.expressions import Inference
 from ruleop.checking.typing.filters import items_of
 from ruleop.checking.typing.report import Report, Source
 from ruleop.checking.typing.types import (
+    BOOLEAN,
     CAPTURED,
+    INTEGER,
     MODULE,
     OTHER,
     STRING,
@@ -36,6 +38,13 @@ if TYPE_CHECKING:
     from ruleop.templating import Library
 
 _MAX_DEPTH: Final = 8  # of macros and files inside each other
+_LOOP: Final = replace(
+    OTHER,
+    fields={
+        **dict.fromkeys(("index", "index0", "revindex", "revindex0", "length", "depth", "depth0"), INTEGER),
+        **dict.fromkeys(("first", "last"), BOOLEAN),
+    },
+)
 _TEXT: Final = replace(STRING, code=CAPTURED)
 _COMMENT: Final = re.compile(r"(?:^|\s)#[^\n'\"]*\Z")
 
@@ -153,7 +162,7 @@ class Runner:
         value = inference.used(node.iter, env)
         self._check_loop(node, value)
         item = items_of(value.only({"mapping", "list"})) if value.kinds & {"mapping", "list"} else UNKNOWN
-        inner = env.with_names({**_unpacked(node.target, item), "loop": OTHER})
+        inner = env.with_names({**_unpacked(node.target, item), "loop": _LOOP})
         iterated = node.iter
         inner = (
             narrowing.assume(inference, iterated, inner, truth=True) if value.kinds <= {"list", "mapping"} else inner

@@ -59,11 +59,24 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class Computed:
+    """A member whose key has slots."""
+
+    key: Text
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
 class Members:
     members: tuple[Member, ...]
     spreads: tuple[Slot, ...]  # mappings whose members are added
-    is_open: bool  # keys are computed
+    computed: tuple[Computed, ...]
     site: Site
+
+    @property
+    def is_open(self) -> bool:
+        """Whether not all of its keys are known."""
+        return bool(self.spreads or self.computed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +126,13 @@ def _typed(node: YamlNode, slot: Callable[[int], Slot]) -> Body:
 def _members(node: YamlNode, value: dict[str, YamlNode], slot: Callable[[int], Slot]) -> Members:
     members: list[Member] = []
     spreads: list[Slot] = []
-    is_open = False
+    computed: list[Computed] = []
     for key, each in value.items():
         if not _ANY_MARK.search(key):
             members.append(Member(key, node.key_sites[key], _typed(each, slot)))
-            continue
-        spread = marks.SPREAD.fullmatch(key)
-        if spread is not None:
+        elif (spread := marks.SPREAD.fullmatch(key)) is not None:
             spreads.append(slot(int(spread[1])))
         else:
-            is_open = True
-    return Members(tuple(members), tuple(spreads), is_open, node.site)
+            slots = tuple(slot(int(match[1] or match[2])) for match in _ANY_MARK.finditer(key))
+            computed.append(Computed(Text(slots, node.key_sites[key], is_single=False), _typed(each, slot)))
+    return Members(tuple(members), tuple(spreads), tuple(computed), node.site)

@@ -220,7 +220,7 @@ def _joined(a: Type, b: Type) -> Type:
         path=_joined_path(a, b),
         undefined=undefined,
         constants=_both(a, b),
-        least=min((each.least for each in lists), default=0),
+        least=min((each.least for each in (*lists, *maps)), default=0),
         code=a.code if a.code == b.code else CAPTURED if a.is_inserted or b.is_inserted else None,
     )
 

@@ -96,7 +96,13 @@ class WatchTypes:
     # -- parts ---------------------------------------------------------------------------------------------------------
 
     def run(self, part: Part, env: Environment) -> Type:
-        """The type of a part, with its findings."""
+        """The type of a part, with its findings. Nothing is known of one that is nested too deeply."""
+        try:
+            return self._run(part, env)
+        except RecursionError:
+            return UNKNOWN
+
+    def _run(self, part: Part, env: Environment) -> Type:
         compiled = part.compiled
         if isinstance(compiled, TextTemplate):
             self.runner.file(compiled.name, env)
@@ -189,12 +195,12 @@ class WatchTypes:
 
     def _deferred(self, part: Part, env: Environment) -> tuple[Type, Undefined | None]:
         inference = self.inference
-        before = inference.missed, inference.defers_missing
-        inference.missed, inference.defers_missing = None, True
+        before = inference.missed, inference.defers_missing, inference.defer_level
+        inference.missed, inference.defers_missing, inference.defer_level = None, True, inference.report.level
         try:
             return self.run(part, env), inference.missed
         finally:
-            inference.missed, inference.defers_missing = before
+            inference.missed, inference.defers_missing, inference.defer_level = before
 
     # -- validations and children --------------------------------------------------------------------------------------
 
@@ -204,9 +210,8 @@ class WatchTypes:
         for part in self.parts:
             if part.key == "validate" and isinstance(part.compiled, Expression):
                 self.run(part, self.env)
-                node = expression_node(self.library, part.compiled)
-                broken = narrowing.assume(self.inference, node, self.env, truth=False)
-                valid = narrowing.assume(self.inference, node, valid, truth=True)
+                broken = self._assumed(part, self.env, truth=False)
+                valid = self._assumed(part, valid)
             elif part.key == "validate.message":
                 self.run(part, broken)
         return valid
@@ -244,9 +249,12 @@ class WatchTypes:
                 self.run(part, env)
                 self.bodies.objects(part, requires=child.strategy != "server-side")
 
-    def _assumed(self, part: Part, env: Environment) -> Environment:
+    def _assumed(self, part: Part, env: Environment, *, truth: bool = True) -> Environment:
         assert isinstance(part.compiled, Expression)
-        return narrowing.assume(self.inference, expression_node(self.library, part.compiled), env, truth=True)
+        try:
+            return narrowing.assume(self.inference, expression_node(self.library, part.compiled), env, truth=truth)
+        except RecursionError:
+            return env
 
     def _check_items(self, part: Part, iterated: Type) -> None:
         wrong = iterated.kinds - {"list", "mapping", "null"}

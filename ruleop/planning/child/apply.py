@@ -82,7 +82,7 @@ SENSITIVE = frozenset(
 """Kinds whose deletion loses data: for these, `onImmutable: recreate` has to be set on the child itself."""
 
 NO_FIELDS = FieldSet()
-CONFLICT_UNITS = 16  # of each value in an object, to name the fields in conflict and who changes them
+CONFLICT_UNITS = 3  # of each value in an object, to name the fields in conflict and who changes them
 
 
 class Immutable(ChildFails):
@@ -163,7 +163,7 @@ def apply(
         return Applied(live, terminating=True)
     if work is not None and not adopting and work.has_in_step(desired, child, live):
         return Applied(live, in_step=True)
-    METER.spend(surplus_of(live, desired.values) // 3)
+    METER.spend(2 * surplus_of(live, desired.values) // 3)
     reference = kept_reference(live, owner, observed.kinds) if reference_owner else None
     if strategy == "create-only":
         return _update_marks(child, desired, owner, live, reference=reference, adopting=adopting)
@@ -212,6 +212,7 @@ def _conflict_message(
         return conflict_message(action, paths, (), by_server=by_server)
     if managed is None:
         raise Unread(Read(action.key, Kind.of(action.live), "managers"))
+    METER.spend(size_of(list(managed))[1])
     return conflict_message(action, paths, managers_of(managed, action.live, desired_object(action)), by_server=False)
 
 

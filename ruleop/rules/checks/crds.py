@@ -101,8 +101,8 @@ def check_definition(draft: Draft, crds: Iterable[CustomResourceDefinition], fin
 
 
 def check_kinds(draft: Draft, crds: Iterable[CustomResourceDefinition], findings: Findings) -> None:
-    """Warns of unknown kinds in Kubernetes' own groups, in children and observed resources. Other groups are known only
-    to the cluster."""
+    """Warns of unknown kinds in Kubernetes' own groups, in children and observed resources. Groups of CRDs, which
+    have a dot in their names, are known only to the cluster."""
     defined = {GroupKind(crd.group, crd.kind) for crd in crds}
     named = [
         (kind, child.body.node.site)
@@ -116,6 +116,11 @@ def check_kinds(draft: Draft, crds: Iterable[CustomResourceDefinition], findings
             named.append((Kind(table.group.text, table.version.text, table.kind.text), table.kind.site))
     for kind, site in named:
         builtin = [known for known in builtin_kinds() if known.group == kind.group]
+        if not builtin and "." not in kind.group and kind.versionless not in defined:
+            guess = did_you_mean_quoted(kind.group, {known.group for known in builtin_kinds()})
+            findings.warning(
+                "unknown-kind", f'Kubernetes {builtin_release()} has no API group "{kind.group}"{guess}', site
+            )
         if not builtin or kind in builtin or kind.versionless in defined or kind.kind == "List":
             continue
         versions = [known.version for known in builtin if known.kind == kind.kind]

@@ -9,7 +9,7 @@ from ruleop.kinds import Kind
 from ruleop.scaffold.from_sample import check_kind
 from ruleop.scaffold.manifests import secrets
 from ruleop.scaffold.manifests.cleaning import Manifest, clean
-from ruleop.scaffold.manifests.lifting import Lifted, lift, named, usual
+from ruleop.scaffold.manifests.lifting import Lifted, kept_passwords, lift, named, usual
 from ruleop.scaffold.manifests.names import ids, longest_name, shared_name
 from ruleop.scaffold.manifests.references import Links, Reference, host_changes, references
 from ruleop.scaffold.manifests.selectors import label_changes
@@ -87,6 +87,7 @@ class _Application:
         }
         candidates = named(self.children, self.shared, lift_paths) if lift_paths else usual(self.children, self.shared)
         lifted = lift(list(candidates), taken)
+        passwords = [*lifted.notes, *kept_passwords(self.children, lifted)]
         names = self._secret_names(lifted)
         labels = label_changes(self.children, self.shared)
         children = []
@@ -94,7 +95,7 @@ class _Application:
             own = str(manifest)
             changes = {
                 **hosts[own],
-                **self._namespaces(manifest),
+                **self._namespaces(manifest, followed[own]),
                 **self._references(manifest, followed[own]),
                 **labels[own],
                 **lifted.changes.get(own, {}),
@@ -118,7 +119,7 @@ class _Application:
             observe={self.ids[str(each)]: _observe(names[str(each)]) for each in self.observed},
             status=self._status(),
             existing=tuple(secrets.placeholder(each) for each in self.observed),
-            notes=tuple(dict.fromkeys([*self.notes, *autoscaled, *lifted.notes, *self._secret_notes(names)])),
+            notes=tuple(dict.fromkeys([*self.notes, *autoscaled, *passwords, *self._secret_notes(names)])),
             lifted=tuple(lifted.shown),
         )
 
@@ -126,8 +127,8 @@ class _Application:
         notes = []
         for number, manifest in enumerate(self.children):
             for scaler in self.children:
-                target = value_at(scaler.body, ("spec", "scaleTargetRef")) or {}
-                same = (target.get("kind"), target.get("name")) == (manifest.kind.kind, manifest.name)
+                kind, name = (value_at(scaler.body, ("spec", "scaleTargetRef", each)) for each in ("kind", "name"))
+                same = (kind, name) == (manifest.kind.kind, manifest.name)
                 if same and value_at(manifest.body, ("spec", "replicas")) is not None:
                     body = without(manifest.body, ("spec", "replicas"))
                     self.children[number] = Manifest(manifest.kind, manifest.name, manifest.namespace, body)
@@ -168,12 +169,13 @@ class _Application:
         services = [name for kind, name in self.known if kind in ("Service", "StatefulSet")]
         return dict(host_changes(manifest.body, services, self.shared, manifest.namespace))
 
-    def _namespaces(self, manifest: Manifest) -> dict[TreePath, Any]:
-        """Fields that name the namespace of the application, such as the subjects of a RoleBinding."""
+    def _namespaces(self, manifest: Manifest, found: list[Reference]) -> dict[TreePath, Any]:
+        """Fields that name the namespace of the application, such as those of a RoleBinding's subjects."""
+        own = {(*each.path[:-1], "namespace") for each in found if self._target(each)}
         return {
             path: Expr("metadata.namespace")
             for path, value in walk(manifest.body)
-            if path[-1:] == ("namespace",) and value == manifest.namespace
+            if path[-1:] == ("namespace",) and isinstance(value, str) and (value == manifest.namespace or path in own)
         }
 
     # -- the parts of the project ------------------------------------------------------------------------------------

@@ -37,6 +37,10 @@ _OF_CLUSTERS: Final = {
 }
 POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 """A label that Services select one pod by."""
+_UNNAMED: Final = frozenset({"template", "jobTemplate"})
+"""Templates that make objects with other names than their own."""
+_NEEDLESS: Final = frozenset({"resources", "strategy", "updateStrategy"})
+"""Fields that are as good as missing where they are empty."""
 _SECRET_TYPES: Final = frozenset({"kubernetes.io/service-account-token", "helm.sh/release.v1"})
 _ASSIGNED: Final[Mapping[str, tuple[TreePath, ...]]] = {
     "Service": (*(("spec", name) for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort")),),
@@ -127,7 +131,7 @@ def _reason_to_leave_out(kind: Kind, obj: Mapping[str, Any]) -> str:
         return _OF_CLUSTERS[kind.kind]
     if (kind.kind, name) in {("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")}:
         return "each namespace has it"
-    if kind.kind == "Secret" and obj.get("type") in _SECRET_TYPES:
+    if kind.kind == "Secret" and str(obj.get("type")) in _SECRET_TYPES:
         return "made by Kubernetes or Helm"
     resource = builtin_resource(kind)
     if resource is not None and not resource.namespaced:
@@ -142,22 +146,32 @@ def _without_server_fields(obj: dict[str, Any]) -> dict[str, Any]:
     return {**first, **{name: value for name, value in body.items() if name not in first}}
 
 
-def _tidied(value: Any) -> Any:
-    """The value without server-set metadata of templates inside it."""
+def _tidied(value: Any, within: str = "") -> Any:
+    """The value without server-set metadata of templates inside it, and without what kubectl writes for nothing."""
     if isinstance(value, list):
-        return [_tidied(item) for item in value]
+        return [_tidied(_with_name_first(item)) for item in value]
     if not isinstance(value, dict):
         return value
     found = {}
     for name, member in value.items():
         if name == "metadata" and isinstance(member, dict):
-            member = {key: each for key, each in member.items() if key not in _DROPPED_METADATA}  # noqa: PLW2901
-            found[name] = _tidied_metadata(member)
+            dropped = _DROPPED_METADATA | ({"name"} if within in _UNNAMED else set())
+            metadata = _tidied_metadata({key: each for key, each in member.items() if key not in dropped})
+            if metadata:
+                found[name] = metadata
         elif name in ("matchLabels", "selector") and _is_labels(member):
             found[name] = {key: each for key, each in member.items() if key == POD_NAME or not _LABELS.fullmatch(key)}
-        elif not (name == "status" and "spec" in value):
-            found[name] = _tidied(member)
+        elif not (name in _NEEDLESS and member == {}) and not (name == "status" and isinstance(member, dict)):
+            found[name] = _tidied(member, name)
     return found
+
+
+def _with_name_first(item: Any) -> Any:
+    """An item of a list as people write it: with its name first, and then its image."""
+    if not isinstance(item, dict):
+        return item
+    first = {name: item[name] for name in ("name", "image") if isinstance(item.get(name), str)}
+    return {**first, **item}
 
 
 def _tidied_metadata(metadata: dict[str, Any]) -> dict[str, Any]:

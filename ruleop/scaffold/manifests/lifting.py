@@ -15,7 +15,7 @@ from ruleop.scaffold.errors import ScaffoldError
 from ruleop.scaffold.inference import INT_OR_STRING, infer
 from ruleop.scaffold.manifests.names import group as group_of
 from ruleop.scaffold.naming import camel, expression, free, words
-from ruleop.scaffold.trees import value_at, walk
+from ruleop.scaffold.trees import items_at, value_at, walk
 from ruleop.scaffold.yaml_layout import Expr
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def lift(candidates: Sequence[Candidate], taken: Mapping[str, Collection[TreePat
 
 def _added(lifted: Lifted, candidate: Candidate, value: Any) -> tuple[str, ...]:
     place, required = _place(candidate.manifest, candidate.path), candidate.required
-    if isinstance(value, str) and (is_password(candidate.field[-1]) or _PASSWORD_IN_URL.search(value)):
+    if isinstance(value, str) and _is_secret_text(candidate.field[-1], value):
         lifted.notes.append(f"A password in plain text was not copied: {place}. Better refer to a Secret.")
         value, required = PLACEHOLDER, True
     schema = INT_OR_STRING if candidate.field[-1] == "storage" else infer([value], candidate.field[-1], defaults=False)
@@ -149,22 +149,32 @@ def _place(manifest: Manifest, path: TreePath) -> str:
     return f"{manifest}:{text.lstrip('.')}"
 
 
+def kept_passwords(manifests: Sequence[Manifest], lifted: Lifted) -> Iterator[str]:
+    """A note for each environment variable whose template has a password in plain text."""
+    for manifest in manifests:
+        changed = lifted.changes.get(str(manifest), {})
+        for path, value in walk(manifest.body):
+            if path[-2:-1] == ("env",) and isinstance(value, dict) and (*path, "value") not in changed:
+                name, text = str(value.get("name")), value.get("value")
+                if isinstance(text, str) and text and _is_secret_text(name, text):
+                    place = _place(manifest, (*path, "value"))
+                    yield f"A password in plain text is in a template: {place}. Better refer to a Secret."
+
+
+def _is_secret_text(name: str, text: str) -> bool:
+    return is_password(name) or _PASSWORD_IN_URL.search(text) is not None
+
+
 # -- what usually varies ---------------------------------------------------------------------------------------------
 
 
 def usual(manifests: Sequence[Manifest], shared: SharedName) -> Iterator[Candidate]:
     """The fields that vary from one installation to another."""
-    scaled = {
-        (value.get("kind"), value.get("name"))
-        for manifest in manifests
-        for path, value in walk(manifest.body)
-        if path[-1:] == ("scaleTargetRef",) and isinstance(value, dict)
-    }
     # The fields of the main objects come first.
     for manifest in sorted(manifests, key=lambda each: bool(group_of(each, shared))):
         group = group_of(manifest, shared)
         body, kind = manifest.body, manifest.kind.kind
-        if kind in _REPLICATED and (kind, manifest.name) not in scaled:
+        if kind in _REPLICATED:
             yield from _field(manifest, ("spec", "replicas"), (*group, "replicas"))
         for path, value in walk(body):
             if isinstance(value, dict) and isinstance(value.get("containers"), list):
@@ -180,14 +190,14 @@ def _field(manifest: Manifest, path: TreePath, name: tuple[str, ...], *, require
 
 def _of_pod(manifest: Manifest, pod: TreePath, group: tuple[str, ...]) -> Iterator[Candidate]:
     for kind in ("containers", "initContainers"):
-        for index, container in enumerate(value_at(manifest.body, (*pod, kind)) or ()):
+        for index, container in enumerate(items_at(manifest.body, (*pod, kind))):
             if not isinstance(container, dict):
                 continue
             path = (*pod, kind, index)
             inside = group if kind == "containers" and index == 0 else (*group, camel(str(container.get("name"))))
             yield from _field(manifest, (*path, "image"), (*inside, "image"))
             yield from _field(manifest, (*path, "resources"), (*inside, "resources"))
-            for number, variable in enumerate(container.get("env") or ()):
+            for number, variable in enumerate(items_at(container, ("env",))):
                 if isinstance(variable, dict) and isinstance(variable.get("value"), str):
                     name = (*inside, "env", camel(str(variable.get("name"))))
                     yield from _field(manifest, (*path, "env", number, "value"), name)
@@ -197,7 +207,7 @@ def _of_storage(manifest: Manifest, group: tuple[str, ...]) -> Iterator[Candidat
     claims: list[tuple[TreePath, tuple[str, ...]]] = []
     if manifest.kind.kind == "PersistentVolumeClaim":
         claims.append((("spec",), group))
-    templates = value_at(manifest.body, ("spec", "volumeClaimTemplates")) or []
+    templates = items_at(manifest.body, ("spec", "volumeClaimTemplates"))
     for index, template in enumerate(templates):
         name = camel(str(value_at(template, ("metadata", "name"))))
         inside = (*group, name) if len(templates) > 1 else group

@@ -14,7 +14,7 @@ from ruleop.scaffold.yaml_layout import Expr
 if TYPE_CHECKING:
     from ruleop.scaffold.manifests.cleaning import Manifest
 
-_OPAQUE: Final = frozenset({None, "Opaque"})
+_OPAQUE: Final = (None, "Opaque")
 _DOCKER: Final = "kubernetes.io/dockerconfigjson"
 
 

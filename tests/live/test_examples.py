@@ -1,0 +1,39 @@
+"""After the operator has settled, `plan --live` has nothing to do in any example, and `explain` explains each resource."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ruleop.localcluster import LocalCluster
+from tests.live.harness import new_live
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted(each.parent.name for each in ROOT.glob("examples/*/watches.yaml"))
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_is_as_its_rules_desire(name, tmp_path):
+    shutil.copytree(ROOT / "examples" / name, tmp_path / "project")
+    samples = [
+        each
+        for file in sorted((tmp_path / "project/examples").glob("*.yaml"))
+        for each in yaml.safe_load_all(file.read_text("utf-8"))
+    ]
+    with LocalCluster() as cluster:
+        live = new_live(tmp_path / "project", cluster, {})
+        for each in samples:
+            live.apply(yaml.safe_dump(each))
+        kinds = {each["kind"] for each in samples}
+        live.converge(lambda: all({"Ready", "Waiting"} >= set(live.reasons(kind)) > set() for kind in kinds))
+        status, out, err = live.run("plan", "--live", "--all")
+        assert (status, err) == (0, "")
+        assert out.startswith(f"0 of {len(samples)} would change")  # the operator may have stopped before a status
+        for each in samples:
+            status, out, _ = live.run("explain", f"{each['kind']}/{each['metadata']['name']}")
+            assert status == 0
+            assert out.startswith(each["kind"])
+            assert "fields that ruleop sets are as it wrote them" in out
