@@ -1,6 +1,9 @@
 """The cluster as tests use it: the fixture, the kubeconfig, the state file, the faults, the official client."""
 
+import contextlib
+import gc
 import json
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -240,3 +243,17 @@ def test_applying_an_invalid_object_is_an_error(kube_cluster):
     ):
         with pytest.raises(RuleopError, match=message):
             kube_cluster.call(lambda wrong=wrong: kube_cluster.apply(wrong))
+
+
+def test_connections_that_are_being_accepted_when_it_stops_are_closed():
+    """Python warns of each that is left open, and warnings are errors here."""
+    for _ in range(10):
+        with LocalCluster() as cluster:
+            clients = [socket.create_connection(("127.0.0.1", cluster.port), timeout=10) for _ in range(5)]
+            for client in clients:
+                client.sendall(b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        for client in clients:
+            with client, contextlib.suppress(ConnectionResetError):
+                while client.recv(4096):
+                    pass
+    gc.collect()

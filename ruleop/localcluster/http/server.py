@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MAX_BODY: Final = 16 * 1024 * 1024
 MAX_WAITING: Final = 100  # requests of one connection that wait for their turn
 MAX_UNSENT: Final = 8 * 1024 * 1024  # bytes of a stream that a client has not read; then its connection is closed
+ACCEPTING: Final = 3  # turns of the loop until a connection that was accepted is known here
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,10 +48,16 @@ class Server:
 
     async def stop(self) -> None:
         if self._server is not None:
+            # A server that is closed fails to make the connections that it has just accepted, and leaves them open.
+            for listening in self._server.sockets:
+                asyncio.get_running_loop().remove_reader(listening.fileno())
+            for _ in range(ACCEPTING):
+                await asyncio.sleep(0)
             self._server.close()
-            for connection in tuple(self.connections):
-                connection.abort()
-            await self._server.wait_closed()
+            while self.connections:  # `Server.wait_closed` of Python 3.11 does not wait for them
+                for connection in tuple(self.connections):
+                    connection.abort()
+                await asyncio.sleep(0)
             self._server = None
 
 
