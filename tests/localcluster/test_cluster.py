@@ -7,6 +7,7 @@ import socket
 import threading
 import urllib.error
 import urllib.request
+import warnings
 
 import pytest
 
@@ -246,14 +247,20 @@ def test_applying_an_invalid_object_is_an_error(kube_cluster):
 
 
 def test_connections_that_are_being_accepted_when_it_stops_are_closed():
-    """Python warns of each that is left open, and warnings are errors here."""
-    for _ in range(10):
-        with LocalCluster() as cluster:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        for _ in range(20):
+            cluster = LocalCluster().start()
             clients = [socket.create_connection(("127.0.0.1", cluster.port), timeout=10) for _ in range(5)]
             for client in clients:
                 client.sendall(b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        for client in clients:
-            with client, contextlib.suppress(ConnectionResetError):
-                while client.recv(4096):
-                    pass
-    gc.collect()
+            for client in clients[::2]:
+                client.close()
+            cluster.stop()
+            for client in clients[1::2]:
+                with client, contextlib.suppress(ConnectionResetError):
+                    while client.recv(4096):
+                        pass
+            del cluster
+            gc.collect()
+    assert [str(each.message) for each in found] == []
