@@ -304,6 +304,7 @@ class _Kubectl:
         raise ControlPlaneError(f"no resource {words[0]}")
 
     def _delete_all(self, paths: list[str]) -> None:
+        uids = {path: self._uid(path) for path in paths}
         for path in paths:
             try:
                 self.api.delete(path, {"propagationPolicy": "Background"})
@@ -313,16 +314,16 @@ class _Kubectl:
         if self.options.get("--wait") != "false":
             deadline = time.monotonic() + self.timeout
             for path in paths:
-                while self._exists(path):
+                while self._uid(path) == uids[path] != "":  # an object of the same name may be made meanwhile
                     if time.monotonic() > deadline:
                         raise ControlPlaneError(f"{path} is still there")
                     time.sleep(0.01)
 
-    def _exists(self, path: str) -> bool:
+    def _uid(self, path: str) -> str:
+        """Empty if the object does not exist."""
         try:
-            self.api.get(path)
+            return str(self.api.get(path)["metadata"]["uid"])
         except ApiError as error:
             if error.status == 404:
-                return False
+                return ""
             raise
-        return True

@@ -130,6 +130,7 @@ def test_without_rules_the_children_are_found_by_their_labels(
     assert "no watches.yaml in this folder" in out
 
 
+@pytest.mark.real_server("as the other tests of this example")
 def test_a_large_example_has_nothing_to_do_and_all_of_its_fields_are_ruleops(
     control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl
 ) -> None:
