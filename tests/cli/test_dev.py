@@ -79,7 +79,7 @@ def test_dev_once_exits_with_1_when_something_is_not_ready_in_time(sample, proce
     sample.edit("front.yaml", "{name: front}", "{name: front, namespace: missing-so-far}")
     pending = "metadata: {annotations: {local.ruleop.dev/pod: pending}, labels: {app: web}}"
     sample.edit("templates/web.yaml.j2", "metadata: {labels: {app: web}}", pending)
-    started = process("dev", "--apply", "front.yaml", "--once", "--timeout", "3s")
+    started = process("dev", "--apply", "front.yaml", "--once", "--timeout", "1s")
     out, err = started.communicate(timeout=PATIENCE)
     assert started.returncode == 1, err
     assert "Site missing-so-far/front" in out

@@ -249,7 +249,7 @@ def test_applying_an_invalid_object_is_an_error(kube_cluster):
 def test_connections_that_are_being_accepted_when_it_stops_are_closed():
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        for _ in range(20):
+        for _ in range(6):
             cluster = LocalCluster().start()
             clients = [socket.create_connection(("127.0.0.1", cluster.port), timeout=10) for _ in range(5)]
             for client in clients:
