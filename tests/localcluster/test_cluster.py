@@ -249,9 +249,9 @@ def test_applying_an_invalid_object_is_an_error(kube_cluster):
 def test_connections_that_are_being_accepted_when_it_stops_are_closed():
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        for _ in range(6):
+        for _ in range(200):
             cluster = LocalCluster().start()
-            clients = [socket.create_connection(("127.0.0.1", cluster.port), timeout=10) for _ in range(5)]
+            clients = [socket.create_connection(("127.0.0.1", cluster.port), timeout=3) for _ in range(5)]
             for client in clients:
                 client.sendall(b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n")
             for client in clients[::2]:
@@ -261,6 +261,6 @@ def test_connections_that_are_being_accepted_when_it_stops_are_closed():
                 with client, contextlib.suppress(ConnectionResetError):
                     while client.recv(4096):
                         pass
-            del cluster
-            gc.collect()
+        del cluster
+        gc.collect()
     assert [str(each.message) for each in found] == []
