@@ -95,13 +95,12 @@ def prepare(project: Project, resource: Object) -> tuple[dict[str, Any], list[Sc
     kind = Kind.of(resource)
     if findings := list(_malformed(resource)):
         return dict(resource), findings
-    kinds = OfflineKinds(project)
     kept = dict(resource)
     version = _version(project, kind)
     if version is not None:
         kept = default(prune(resource, version.schema), version.schema)
         findings = validate(kept, version.schema)
-    stored = _as_stored(kept, namespaced=kinds.info(kind).namespaced)
+    stored = _as_stored(kept, namespaced=_is_namespaced(project, kind))
     stored["metadata"].setdefault("generation", 1)
     return stored, findings
 
@@ -156,9 +155,18 @@ def as_live(objects: Iterable[Object], kinds: Kinds) -> list[dict[str, Any]]:
     return [_as_stored(obj, namespaced=kinds.info(Kind.of(obj)).namespaced) for obj in objects]
 
 
+def _is_namespaced(project: Project, kind: Kind) -> bool:
+    crd = _crd(project, kind)
+    return crd.namespaced if crd is not None else OfflineKinds(project).info(kind).namespaced
+
+
 def _version(project: Project, kind: Kind) -> CrdVersion | None:
-    crd = next((crd for crd in project.crds if (crd.group, crd.kind) == (kind.group, kind.kind)), None)
+    crd = _crd(project, kind)
     return crd.version(kind.version) if crd is not None else None
+
+
+def _crd(project: Project, kind: Kind) -> CustomResourceDefinition | None:
+    return next((crd for crd in project.crds if (crd.group, crd.kind) == (kind.group, kind.kind)), None)
 
 
 def _malformed(resource: Object) -> Iterator[SchemaFinding]:
