@@ -4,7 +4,7 @@ no client."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -12,20 +12,16 @@ from ruleop.live.access import Access
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+KUBECONFIG: Final = "Path of the kubeconfig. Default: $KUBECONFIG, the pod's service account, ~/.kube/config."
+CONTEXT: Final = "Context of the kubeconfig. Default: the current one."
+
 
 def cluster_options(command: F) -> F:
     """The options that name a cluster, a namespace in it, and its operator."""
     options = [
         click.option("-n", "--namespace", default="", metavar="NS", help="Namespace. Default: the context's."),
-        click.option(
-            "--kubeconfig",
-            default="",
-            metavar="FILE",
-            help="Path of the kubeconfig. Default: $KUBECONFIG, the pod's service account, ~/.kube/config.",
-        ),
-        click.option(
-            "--context", default="", metavar="NAME", help="Context of the kubeconfig. Default: the current one."
-        ),
+        click.option("--kubeconfig", default="", metavar="FILE", help=KUBECONFIG),
+        click.option("--context", default="", metavar="NAME", help=CONTEXT),
         click.option(
             "--name",
             default="ruleop",

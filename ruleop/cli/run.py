@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ruleop.cli.cluster_options import CONTEXT, KUBECONFIG
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.cli.project import Folder, is_unreadable, load, project_options, variables
 from ruleop.engine.manager.manager import Manager
@@ -43,13 +44,8 @@ def _duration(name: str, default: str, text: str) -> Callable[[F], F]:
 
 @click.command(cls=Command, example="ruleop run --namespaces blog,shop --leader-elect")
 @project_options
-@_flag(
-    "--kubeconfig",
-    default="",
-    metavar="FILE",
-    help="Path of the kubeconfig. Default: $KUBECONFIG, the pod's service account, ~/.kube/config.",
-)
-@_flag("--context", default="", metavar="NAME", help="Context of the kubeconfig. Default: the current one.")
+@_flag("--kubeconfig", default="", metavar="FILE", help=KUBECONFIG)
+@_flag("--context", default="", metavar="NAME", help=CONTEXT)
 @_flag("--namespaces", default="", metavar="A,B", help="Namespaces to watch. Also WATCH_NAMESPACE. Default: all.")
 @_flag(
     "--name",
