@@ -23,7 +23,7 @@ from typing import Any, Final
 import orjson
 
 from bench.fuzz.case import Case
-from bench.fuzz.one_pass import MEBIBYTE, PREPARING, Passes, Reading, Samples, UnusableError
+from bench.fuzz.one_pass import MEBIBYTE, PREPARING, TEXT, TEXT_FACTOR, Passes, Reading, Samples, UnusableError
 
 GRACE: Final = 20.0
 """Factor of wall time over CPU time before a process is stopped: other work runs on this machine."""
@@ -138,7 +138,9 @@ def _measure(case: Case, limits: Limits, measure: Measure, writer: int) -> None:
         def announce(reading: Reading) -> None:
             nonlocal begun
             if reading.running != begun:
-                begun, until = reading.running, math.ceil(time.process_time()) + limits.seconds
+                begun, seconds = reading.running, limits.seconds
+                seconds *= TEXT_FACTOR if begun.startswith(TEXT) else 1
+                until = math.ceil(time.process_time()) + seconds
                 resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
             os.write(writer, orjson.dumps(reading.as_json()) + b"\n")
 

@@ -138,15 +138,16 @@ def corrected_fields(action: Action) -> frozenset[str] | None:
         case Replace(why="changed"):
             return fields_of(merge_patch(action.live, action.object) or {})
         case ServerSideApply(why="changed", live=live) if live is not None:
-            return fields_of(_without_nulls(merge_patch(live, action.object) or {}))
+            return fields_of(_applied_patch(live, action.object))
     return None
 
 
 def is_altered(action: Correction, answer: Object, fields: frozenset[str]) -> bool:
     """Whether one of the fields already differs in the answer."""
-    desired = action.merged if isinstance(action, Patch) else action.object
-    patch = merge_patch(answer, desired) or {}
-    return bool(fields & fields_of(patch if isinstance(action, Patch) else _without_nulls(patch)))
+    patch = (
+        merge_patch(answer, action.merged) or {} if isinstance(action, Patch) else _applied_patch(answer, action.object)
+    )
+    return bool(fields & fields_of(patch))
 
 
 def fields_of(patch: Mapping[str, Any]) -> frozenset[str]:
@@ -156,14 +157,9 @@ def fields_of(patch: Mapping[str, Any]) -> frozenset[str]:
     )
 
 
-def _without_nulls(patch: Mapping[str, Any]) -> dict[str, Any]:
-    """The patch without removals: an apply does not change fields that it leaves out."""
-    found = {
-        name: _without_nulls(value) if isinstance(value, Mapping) and value else value for name, value in patch.items()
-    }
-    return {
-        name: value for name, value in found.items() if value is not None and not (value == {} and patch[name] != {})
-    }
+def _applied_patch(live: Object, applied: Object) -> dict[str, Any]:
+    """What an apply changes: it does not change fields that it leaves out."""
+    return merge_patch(live, applied, removes=False) or {}
 
 
 def _leaves(value: Any, *path: str) -> Iterator[tuple[str, ...]]:

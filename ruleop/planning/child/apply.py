@@ -82,7 +82,7 @@ SENSITIVE = frozenset(
 """Kinds whose deletion loses data: for these, `onImmutable: recreate` has to be set on the child itself."""
 
 NO_FIELDS = FieldSet()
-CONFLICT_UNITS = 3  # of each value in an object, to name the fields in conflict and who changes them
+DESCRIBED_UNITS = 3  # of each value in an object, to name fields in conflict and who changes them, or rejected changes
 
 
 class Immutable(ChildFails):
@@ -206,8 +206,9 @@ def _conflict_message(
     *,
     by_server: bool,
 ) -> str:
-    METER.charge(CONFLICT_UNITS * size_of(desired_object(action))[1])
-    paths = list(dict.fromkeys(shown_path(child, each.path) for each in changes(action, observed.kinds)))
+    METER.charge(DESCRIBED_UNITS * size_of(desired_object(action))[1])
+    changed = changes(action, observed.kinds, allowance=METER.descriptions)
+    paths = list(dict.fromkeys(shown_path(child, each.path) for each in changed))
     if isinstance(action, Create) or action.live is None or by_server:
         return conflict_message(action, paths, (), by_server=by_server)
     if managed is None:
@@ -357,6 +358,7 @@ def _update(
     result = _with_record(merged.object, _record_text(child, desired, merged.fields, strategy))
     failed = history.failure(desired.key)
     if failed is not None and failed.failure is Failure.IMMUTABLE and failed.desired_digest == desired.digest:
+        METER.charge(DESCRIBED_UNITS * size_of(live)[1])
         return _recreate_or_fail(
             child, desired, history, live, refused_changes(child, live, result, shape, failed), failed=failed
         )

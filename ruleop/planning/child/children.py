@@ -239,7 +239,8 @@ class Children:
                 applied = with_field_conflict(child_plan.child, desired, applied, self.observed, self.history)
             if applied.action is not None:
                 if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
-                    METER.spend(CHANGE_UNITS * desired.values + size_of(applied.action.live)[1] // 4)
+                    live = size_of(applied.action.live)[1]
+                    METER.spend(CHANGE_UNITS * desired.values + live // 4 + max(0, live - 3 * desired.values) // 2)
                     METER.spend(SURPLUS_UNITS * surplus_of(applied.action.live, desired.values))
                 self._check_dependencies(child_plan.child, applied.action)
             object_plan.applied = applied
