@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
 def merge_patch(live: Object, merged: Object, *, removes: bool = True) -> dict[str, JSON] | None:
     """The patch, or None if the objects are equal. Without `removes`, missing fields are unchanged."""
-    if merged is live:  # `three_way` returns unchanged objects, and unchanged parts of objects, by identity
+    if merged is live:
         return None
     patch: dict[str, JSON] = dict.fromkeys(name for name in live if name not in merged) if removes else {}
     for name, value in merged.items():
         before = live.get(name)
+        if value is before:  # `three_way` returns unchanged parts of objects by identity
+            continue
         if type(value) is dict and type(before) is dict:
             inner = merge_patch(before, value, removes=removes)
             if inner is not None:

@@ -144,10 +144,20 @@ def corrected_fields(action: Action) -> frozenset[str] | None:
 
 def is_altered(action: Correction, answer: Object, fields: frozenset[str]) -> bool:
     """Whether one of the fields already differs in the answer."""
-    patch = (
-        merge_patch(answer, action.merged) or {} if isinstance(action, Patch) else _applied_patch(answer, action.object)
-    )
+    if isinstance(action, Patch):
+        patch = merge_patch(_parts(answer, action.patch), _parts(action.merged, action.patch)) or {}
+    else:
+        patch = _applied_patch(answer, action.object)
     return bool(fields & fields_of(patch))
+
+
+def _parts(obj: Object, patch: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of an object that a patch is about."""
+    return {
+        name: _parts(obj[name], inner) if isinstance(inner, dict) and isinstance(obj[name], dict) else obj[name]
+        for name, inner in patch.items()
+        if name in obj
+    }
 
 
 def fields_of(patch: Mapping[str, Any]) -> frozenset[str]:

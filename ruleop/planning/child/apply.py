@@ -348,14 +348,12 @@ def _update(
         merged = three_way(live, marked, fields, shape, ignore=ignore, own=child.apply.own, learned=learned)
     except MergeError as error:
         raise _unmergeable(child, desired, error) from None
-    if (
-        merged.object is live
-        and record is not None
-        and record.id == child.id
-        and _matches(record.fields, merged.fields)
-    ):
+    recorded = record is not None and record.id == child.id and _matches(record.fields, merged.fields)
+    if merged.object is live and recorded:
         return Applied(live, in_step=True)
-    result = _with_record(merged.object, _record_text(child, desired, merged.fields, strategy))
+    result = merged.object
+    if not recorded:
+        result = _with_record(result, _record_text(child, desired, merged.fields, strategy))
     failed = history.failure(desired.key)
     if failed is not None and failed.failure is Failure.IMMUTABLE and failed.desired_digest == desired.digest:
         METER.charge(DESCRIBED_UNITS * size_of(live)[1])
