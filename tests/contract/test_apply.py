@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any
 
 from tests.contract.client import APPLY
@@ -30,6 +31,36 @@ def test_apply_creates_a_missing_object(server: Server, namespace: str, sample: 
     assert entry["fieldsV1"]["f:metadata"] == {"f:labels": {"f:a": {}}}
     assert set(entry["fieldsV1"]["f:spec"]) == {f"f:{name}" for name in sample.spec}
     assert server.get(path) == reply.body
+
+
+def test_apply_with_the_uid_of_an_object_that_is_gone_creates_none(
+    server: Server, namespace: str, sample: Sample
+) -> None:
+    path, obj = sample.path(namespace, "a"), sample.obj()
+    obj["metadata"]["uid"] = str(uuid.uuid4())
+    status = apply(server, path, obj).refused(409, "Conflict")
+    assert status["message"] == (
+        f'Operation cannot be fulfilled on {sample.title} "a": uid mismatch: the provided object specified uid '
+        f"{obj['metadata']['uid']}, and no existing object was found"
+    )
+    assert status["details"] == {"name": "a", "group": sample.group, "kind": sample.plural}
+    assert not server.exists(path)
+
+
+def test_apply_with_a_version_creates_a_missing_object(server: Server, namespace: str, sample: Sample) -> None:
+    path, obj = sample.path(namespace, "a"), sample.obj()
+    obj["metadata"]["resourceVersion"] = "1"
+    reply = apply(server, path, obj)
+    assert reply.status == 201
+    assert server.get(path) == reply.body
+
+
+def test_apply_with_another_uid_is_invalid(server: Server, namespace: str, sample: Sample) -> None:
+    path, obj = sample.path(namespace, "a"), sample.obj(labels={"a": "b"})
+    server.create(sample.path(namespace), sample.obj())
+    obj["metadata"]["uid"] = str(uuid.uuid4())
+    status = apply(server, path, obj, force="true").refused(422, "Invalid")
+    assert {each["field"] for each in status["details"]["causes"]} == {"metadata.uid"}
 
 
 def test_applying_the_same_configuration_again_writes_nothing(server: Server, namespace: str, sample: Sample) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from tests.contract.client import JSON_PATCH, STRATEGIC, eventually
+import pytest
+
+from tests.contract.client import JSON_PATCH, MERGE, STRATEGIC, eventually
 from tests.contract.kinds import CONFIG_MAPS, GADGETS, INGRESSES, WIDGETS, config_map
 
 if TYPE_CHECKING:
@@ -134,6 +136,26 @@ def test_a_replacement_with_another_uid_is_a_conflict(server: Server, namespace:
         f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: another, "
         f"UID in object meta: {found['metadata']['uid']}"
     )
+
+
+@pytest.mark.parametrize("subresource", ["", "/status"])
+def test_a_patch_with_another_uid_is_a_conflict_if_its_version_is_outdated_too(
+    server: Server, namespace: str, sample: Sample, subresource: str
+) -> None:
+    """With the current version, it is invalid, because the uid is immutable. Only a patch of the status of a custom
+    resource ignores the uid."""
+    path = sample.path(namespace, "a")
+    first = server.create(sample.path(namespace), sample.obj())["metadata"]
+    second = server.merge(path, {"metadata": {"labels": {"a": "b"}}})["metadata"]
+    patch = {"metadata": {"uid": "another", "resourceVersion": first["resourceVersion"]}}
+    status = server.send("PATCH", path + subresource, patch, media=MERGE).refused(409, "Conflict")
+    assert status["message"] == f'Operation cannot be fulfilled on {sample.title} "a": {MODIFIED}'
+    patch["metadata"]["resourceVersion"] = second["resourceVersion"]
+    reply = server.send("PATCH", path + subresource, patch, media=MERGE)
+    if subresource and sample is WIDGETS:
+        assert reply.ok()["metadata"] == second
+    else:
+        assert {each["field"] for each in reply.refused(422, "Invalid")["details"]["causes"]} == {"metadata.uid"}
 
 
 def test_a_write_without_changes_keeps_the_resource_version(server: Server, namespace: str, sample: Sample) -> None:

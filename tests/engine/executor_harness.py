@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-
 from ruleop.engine.cache.own_writes import OwnWrites
 from ruleop.engine.reconcile.executor import Executor
 from ruleop.engine.reconcile.failures import classify
 from ruleop.kinds import ObjectKey
+from ruleop.merge import merge_patch
 from ruleop.planning import AddFinalizer, Create, Delete, Outcome, Patch, RemoveFinalizer, Replace, ServerSideApply
-from tests.engine.server import APP, FakeStores, Server, child, patch_of
+from tests.engine.children import APP, child
+from tests.engine.fake_stores import FakeStores, as_kept
+from tests.engine.server import Server
 
 OURS = "ruleop.dev/ruleop"
 OWNER = ObjectKey.of(APP)
@@ -19,8 +20,8 @@ WRITES = ("create", "patch", "update", "apply", "delete")
 class ExecutorHarness:
     def __init__(self, *children):
         self.server = Server(APP, *children)
-        self.stores = FakeStores(*copy.deepcopy(list(self.server.objects.values())))
-        self.executor = Executor(self.server, self.stores, classify, OwnWrites())
+        self.stores = FakeStores(map(self.server.live, self.server.object_keys()))
+        self.executor = Executor(self.server.api, self.stores, classify, OwnWrites())
         self.app = self.stored("web", "App")
 
     def key(self, name, kind="ConfigMap"):
@@ -30,10 +31,11 @@ class ExecutorHarness:
         return self.stores.objects.get(self.key(name, kind))
 
     def live(self, name, kind="ConfigMap"):
-        return self.server.objects.get(self.key(name, kind))
+        return self.server.live(self.key(name, kind))
 
     def knows_what_is(self, name, kind="ConfigMap"):
-        assert self.stored(name, kind) == self.live(name, kind)
+        live = self.live(name, kind)
+        assert self.stored(name, kind) == (None if live is None else as_kept(live))
 
     async def execute(self, *actions) -> Outcome:
         return await self.executor.execute(actions, self.app)
@@ -81,17 +83,22 @@ class ExecutorHarness:
         )
 
 
+def patch_of(live, desired):
+    """The guarded patch from one object to the other."""
+    patch = merge_patch(live, desired) or {}
+    guards = {name: live["metadata"][name] for name in ("uid", "resourceVersion")}
+    return {**patch, "metadata": {**(patch.get("metadata") or {}), **guards}}
+
+
 def harness_with_action(kind):
     """A harness and one action of the kind, with the verb and the name of its request."""
     harness = ExecutorHarness() if kind == "create" else ExecutorHarness(child("a", data={"x": "old"}))
     if kind == "add":
         return harness, AddFinalizer(OWNER, OURS), ("patch", "web")
     if kind == "remove":
-        harness.app = harness.server.edit(
-            harness.key("web", "App"),
-            metadata={**harness.app["metadata"], "finalizers": ["somebody.else/has-one", OURS]},
-        )
-        harness.stores.put(harness.app)
+        metadata = {**harness.app["metadata"], "finalizers": ["somebody.else/has-one", OURS]}
+        harness.stores.put(harness.server.edit(OWNER, metadata=metadata))
+        harness.app = harness.stored("web", "App")
         return harness, RemoveFinalizer(OWNER, OURS), ("patch", "web")
     verb = {"replace": "update"}.get(kind, kind)
     return harness, getattr(harness, kind)(), (verb, "a")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 from functools import partial
 from types import SimpleNamespace
 from unittest import mock
+
+import orjson
 
 from ruleop.engine.cache.own_writes import OwnWrites
 from ruleop.engine.queue.request import Request
@@ -22,7 +23,8 @@ from ruleop.kube.watch.store import parse_version
 from ruleop.offline.cluster import OfflineKinds
 from ruleop.planning.model.marks import PART_OF
 from tests.engine.fake_config_map import FakeConfigMap
-from tests.engine.server import FakeStores, Server
+from tests.engine.fake_stores import FakeStores, as_kept, selects
+from tests.engine.server import Server
 from tests.planning.harness import app, project
 
 WEB = Request("shop", "web")
@@ -40,14 +42,11 @@ class Stores(FakeStores):
 
     def catch_up(self):
         self.objects = {
-            key: copy.deepcopy(obj)
-            for key, obj in self.server.objects.items()
-            if obj["kind"] == "App" or PART_OF in (obj["metadata"].get("labels") or {})
+            ObjectKey.of(each.obj): as_kept(orjson.loads(each.data))
+            for each in self.server.stored()
+            if selects(each.obj)
         }
-        self.version = self.server._version
-
-    def remove(self, key, uid, version=""):
-        super().remove(key, uid)
+        self.version = self.server.version
 
     def info(self, kind, **_more):
         return self.kinds.info(kind)
@@ -65,7 +64,8 @@ class Stores(FakeStores):
         return self.get(key)
 
     def get(self, key, **_more):
-        return copy.deepcopy(self.objects.get(key))
+        found = self.objects.get(key)
+        return None if found is None else orjson.loads(orjson.dumps(found))
 
     def children(self, part_of, **_more):
         for key in sorted(self.objects):
@@ -89,13 +89,7 @@ class Stores(FakeStores):
         )
 
     async def read_metadata(self, kind, key):
-        self.server.log.append(("metadata", key.name))
-        live = self.server.objects.get(key)
-        return (
-            None
-            if live is None
-            else {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": copy.deepcopy(live["metadata"])}
-        )
+        return await self.server.api.read_metadata(kind, key)
 
 
 class ReconcilerHarness:
@@ -116,7 +110,7 @@ class ReconcilerHarness:
         """A new reconciler without any history, as after a restart."""
         environment = Environment(
             cache=self.stores,
-            executor=Executor(self.server, self.stores, classify, OwnWrites()),
+            executor=Executor(self.server.api, self.stores, classify, OwnWrites()),
             inventory=SimpleNamespace(
                 before_writes=self.before_writes, conditions_of=lambda _kind: self.known_conditions
             ),
@@ -157,21 +151,21 @@ class ReconcilerHarness:
 
     async def until_settled(self):
         for _ in range(10):
-            before = self.server._version
+            before = self.server.version
             verdict = await self.reconcile()
-            if self.server._version == before:
+            if self.server.version == before:
                 return verdict
         raise AssertionError(self.server.log[-20:])
 
     @property
     def app(self):
-        return self.server.objects[self.key("web", "App")]
+        return self.live("web", "App")
 
     def key(self, name, kind="ConfigMap"):
         return ObjectKey("example.com" if kind == "App" else "", kind, "shop", name)
 
     def live(self, name, kind="ConfigMap"):
-        return self.server.objects.get(self.key(name, kind))
+        return self.server.live(self.key(name, kind))
 
     def edit(self, name, **fields):
         """Somebody changes a child, and the watch reports it."""
@@ -179,15 +173,29 @@ class ReconcilerHarness:
         self.stores.catch_up()
 
     def edit_app(self, **fields):
-        generation = self.app["metadata"]["generation"] + 1
-        self.server.edit(
-            self.key("web", "App"), **{"metadata": {**self.app["metadata"], "generation": generation}, **fields}
-        )
+        self.server.edit(self.key("web", "App"), **fields)
+        self.stores.catch_up()
+
+    def delete_app(self):
+        self.server.delete(self.key("web", "App"))
+        self.stores.catch_up()
+
+    def recreate_app(self):
+        """A new App has the name and the spec of the one before."""
+        old = self.app
+        self.server.remove(self.key("web", "App"))
+        metadata = {name: old["metadata"][name] for name in ("name", "namespace")}
+        self.server.make({**old, "metadata": metadata})
+        self.stores.catch_up()
+
+    def remove(self, name):
+        """Somebody deletes a child, and the watch reports it."""
+        self.server.remove(self.key(name))
         self.stores.catch_up()
 
     def condition(self, type_="Ready"):
         return next(
-            (each for each in (self.app.get("status") or {}).get("conditions", ()) if each["type"] == type_), {}
+            (each for each in ((self.app or {}).get("status") or {}).get("conditions", ()) if each["type"] == type_), {}
         )
 
     def writes(self):

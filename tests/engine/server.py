@@ -1,31 +1,57 @@
-"""An API server in memory, as the executor sees one: it checks preconditions, and gives any answer that a test asks for."""
+"""The API server in memory, asked by the engine's own requests without HTTP, and what a test does to these requests.
+
+What is stored and what is answered is `ruleop.localcluster`'s, without its controllers. Here are only the requests: they
+are counted and can be held, another client can act just before one, and a test can choose the answer to one, or let it
+get lost.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import copy
+import functools
+from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
+import yaml
 
+from ruleop.engine.api.server_api import ServerApi
 from ruleop.kinds import Kind, Object, ObjectKey
-from ruleop.kube.client.errors import ApiError, Problem, answer_error
-from ruleop.merge import merge_patch
-from ruleop.planning import Owner
-from ruleop.planning.model.marks import PART_OF
-from tests.patching import patched
+from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.kube.client.requests import APPLY_PATCH, JSON_PATCH, ONE_PARTIAL
+from ruleop.localcluster.api.api import Api
+from ruleop.localcluster.api.options import WriteOptions
+from ruleop.localcluster.api.route import route_of
+from ruleop.localcluster.api.writer import Writer
+from ruleop.localcluster.http.message import Response
+from ruleop.localcluster.kinds.custom import follow
+from ruleop.localcluster.kinds.registry import Registry
+from ruleop.localcluster.kinds.resources import CRDS
+from ruleop.localcluster.store.store import Name, Resource, Store
+from ruleop.localcluster.users import Users
+from ruleop.schema.table import ResourceInfo, builtin_resource
+from tests.definitions import definition
+from tests.in_process import body_of, received
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator
+
+    from ruleop.kube.http.request import Request
+    from ruleop.localcluster.kinds.served import Served
+    from ruleop.localcluster.store.store import Stored
+
+NAMESPACE: Final = "shop"
+APP: Final = Kind("example.com", "v1", "App")
+SOMEBODY: Final = "somebody"
 
 
 class Answer(Enum):
-    """Faults that the server injects."""
+    """Answers that a test chooses."""
 
     EXISTS = "409 exists"
     CONFLICT = "409 conflict"
-    NOT_FOUND = "404"
+    NOT_FOUND = "404"  # the object is removed before; of a creation, it is the namespace that is missing
     INVALID = "422 invalid"
     IMMUTABLE = "422 immutable"
     FORBIDDEN = "403"
@@ -38,8 +64,8 @@ class Answer(Enum):
     TIMEOUT_AFTER = "no answer, but applied"
 
 
-APPLIED_ALL_THE_SAME = frozenset({Answer.GATEWAY, Answer.TIMEOUT_AFTER})
-_STATUS = {
+APPLIED_ALL_THE_SAME: Final = frozenset({Answer.GATEWAY, Answer.TIMEOUT_AFTER})
+_STATUS: Final = {
     Answer.EXISTS: (409, "AlreadyExists", "it already exists"),
     Answer.CONFLICT: (409, "Conflict", "the object has been modified"),
     Answer.NOT_FOUND: (404, "NotFound", "not found"),
@@ -57,45 +83,132 @@ _STATUS = {
 }
 
 
-def error_of(answer: Answer, verb: str, resource: str) -> ApiError:
-    if answer in _STATUS:
-        status, reason, message = _STATUS[answer]
-        body = orjson.dumps({"kind": "Status", "reason": reason, "message": message.replace("VERB", verb)})
-        return answer_error(status, body, verb=verb, resource=resource, retry_after="3" if status == 429 else None)
-    problem = Problem.UNREACHABLE if answer is Answer.UNREACHABLE else Problem.TIMEOUT
-    return ApiError(problem, verb=verb, resource=resource, text="no answer")
+def chosen(answer: Answer, request: Request) -> Response:
+    """The response of a chosen answer. Raises ApiError where there is none."""
+    if answer not in _STATUS:
+        problem = Problem.UNREACHABLE if answer is Answer.UNREACHABLE else Problem.TIMEOUT
+        raise ApiError(problem, verb=request.verb, resource=request.resource, text="no answer")
+    status, reason, message = _STATUS[answer]
+    body = {"kind": "Status", "reason": reason, "message": message.replace("VERB", request.verb)}
+    return Response(status, orjson.dumps(body), headers={"Retry-After": "3"} if answer is Answer.THROTTLED else {})
+
+
+def asked(request: Request) -> tuple[str, str]:
+    """The verb and the name of the object. Requests of the same verb in the API have different ones here: "status",
+    "apply", "migrate" (of managedFields) and "metadata" (a read of no more)."""
+    route = route_of(request.path)
+    assert route is not None
+    if not route.name:
+        return request.verb, orjson.loads(request.body or b"")["metadata"]["name"]
+    if route.subresource:
+        return route.subresource, route.name
+    verbs = {APPLY_PATCH: "apply", JSON_PATCH: "migrate"}
+    verb = "metadata" if request.accept == ONE_PARTIAL else verbs.get(request.content_type, request.verb)
+    return verb, route.name
 
 
 class Server:
-    """Objects by identity. `answers` has the faults for the next requests by verb and name, `log` the requests in
-    order."""
+    """The server has the kind App and the namespace "shop". `log` has the requests in order, `api` sends them as the
+    operator does."""
 
-    def __init__(self, *objects: Mapping[str, Any]) -> None:
-        self.objects: dict[ObjectKey, dict[str, Any]] = {}
-        self.answers: dict[tuple[str, str], list[Answer]] = {}
+    def __init__(self, *objects: Object) -> None:
+        self.store, self.registry = Store(), _registry()
+        self.writer = Writer(self.store)
+        self.api = ServerApi(self, self._lookup)  # type: ignore[arg-type]
+        self.answers: dict[tuple[str, str], list[Answer]] = {}  # to the next requests by verb and name
         self.before: dict[tuple[str, str], Callable[[], Any]] = {}  # what somebody else does just then
         self.log: list[tuple[str, str]] = []
         self.ended: list[tuple[str, str]] = []
         self.held: dict[tuple[str, str], asyncio.Event | asyncio.Barrier] = {}  # requests that wait
         self.under_way = self.most = 0
-        self._version = 100
+        self.add_namespace(NAMESPACE)
         for obj in objects:
             self.make(obj)
 
-    # -- what a test does ----------------------------------------------------------------------------------------------
+    # -- the objects ---------------------------------------------------------------------------------------------------
 
-    def make(self, obj: Mapping[str, Any]) -> dict[str, Any]:
-        """Stores an object without preconditions, as other clients do."""
-        stored = copy.deepcopy(dict(obj))
-        self._version += 1
-        stored["metadata"].setdefault("uid", f"uid-{self._version}")
-        stored["metadata"]["resourceVersion"] = str(self._version)
-        self.objects[ObjectKey.of(stored)] = stored
-        return copy.deepcopy(stored)
+    @property
+    def version(self) -> int:
+        return self.store.version
 
-    def edit(self, key: ObjectKey, **fields: Any) -> dict[str, Any]:
-        """Changes an object as another client."""
-        return self.make({**self.objects[key], **fields})
+    def stored(self) -> Iterator[Stored]:
+        """All objects, with their JSON."""
+        return (each for resource in self.store.resources() for each in self.store.all(resource))
+
+    def object_keys(self) -> list[ObjectKey]:
+        return [ObjectKey.of(each.obj) for each in self.stored()]
+
+    def live(self, key: ObjectKey) -> Any:
+        """A copy of an object, or None."""
+        found = self._find(key)
+        return None if found is None else orjson.loads(found[1].data)
+
+    def _find(self, key: ObjectKey) -> tuple[Served, Stored] | None:
+        resource = builtin_resource(key.group_kind)
+        served = self._served(APP if resource is None else resource.kind)
+        found = self.store.get(served.resource, Name(key.namespace, key.name))
+        return None if found is None else (served, found)
+
+    def _served(self, kind: Kind) -> Served:
+        served = self.registry.of_kind(kind)
+        assert served is not None
+        return served
+
+    def _lookup(self, kind: Kind) -> ResourceInfo | None:
+        served = self.registry.of_kind(kind)
+        return None if served is None else ResourceInfo(served.plural, served.namespaced, served.status, kind)
+
+    # -- other clients -------------------------------------------------------------------------------------------------
+
+    def add_namespace(self, name: str) -> None:
+        self.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+    def make(self, obj: Object) -> Any:
+        """Creates an object. If it has a uid, it keeps that, as when a backup is restored into etcd."""
+        served = self._served(Kind.of(obj))
+        sent = orjson.loads(orjson.dumps(obj))
+        uid = sent["metadata"].pop("uid", None)
+        for name in ("resourceVersion", "generation"):
+            sent["metadata"].pop(name, None)
+        made = self.writer.create(served, sent["metadata"].get("namespace", ""), sent, _options(SOMEBODY))
+        if uid is not None:
+            self.store.amend(served.resource, {**made.obj, "metadata": {**made.obj["metadata"], "uid": uid}})
+        return self.live(ObjectKey.of(obj))
+
+    def edit(self, key: ObjectKey, *, manager: str = SOMEBODY, **fields: Any) -> Any:
+        """Changes fields of an object, or its status, whatever its version is."""
+        found = self._find(key)
+        assert found is not None
+        served, old = found
+        new = {**orjson.loads(old.data), **fields}
+        new["metadata"] = {**new["metadata"], "resourceVersion": str(old.version)}
+        self.writer.update(served, old, new, "status" if "status" in fields else "", _options(manager))
+        return self.live(key)
+
+    def delete(self, key: ObjectKey) -> None:
+        """Deletes an object; one with finalizers stays until they are removed."""
+        found = self._find(key)
+        assert found is not None
+        self.writer.delete(*found)
+
+    def remove(self, key: ObjectKey) -> None:
+        """Removes an object that exists, with its finalizers."""
+        found = self._find(key)
+        assert found is not None
+        self._remove(found[0].resource, found[1].name)
+
+    def _remove(self, resource: Resource, name: Name) -> None:
+        if self.store.get(resource, name) is not None:
+            self.store.delete(resource, name)
+
+    def amend(self, key: ObjectKey, **metadata: Any) -> None:
+        """Changes metadata without a new version, as no server does."""
+        found = self._find(key)
+        assert found is not None
+        served, old = found
+        self.store.amend(served.resource, {**old.obj, "metadata": {**old.obj["metadata"], **metadata}})
+
+    # -- requests ------------------------------------------------------------------------------------------------------
 
     def answer_with(self, verb: str, name: str, *answers: Answer) -> None:
         self.answers.setdefault((verb, name), []).extend(answers)
@@ -103,136 +216,56 @@ class Server:
     def requests(self, *verbs: str) -> list[tuple[str, str]]:
         return [each for each in self.log if each[0] in verbs]
 
-    # -- Api -----------------------------------------------------------------------------------------------------------
+    def alter(self, kind: Kind, webhook: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """A mutating webhook for the objects of a kind."""
+        served = self._served(kind)
+        app = self._served(APP)
+        strategy = replace(served.strategy, admit=lambda new, _store: webhook(new), allocates_on_update=True)
+        self.registry = Registry()
+        self.registry.serve(served.resource, [replace(served, strategy=strategy)])
+        self.registry.serve(app.resource, [app])
 
-    async def read(self, kind: Kind, key: ObjectKey) -> Object | None:
-        return await self._asked("get", key, lambda: copy.deepcopy(self.objects.get(key)))
-
-    async def create(self, obj: Object) -> Object:
-        key = ObjectKey.of(obj)
-
-        def make() -> Object:
-            if key in self.objects:
-                raise error_of(Answer.EXISTS, "create", str(key))
-            return self.make(obj)
-
-        return await self._asked("create", key, make)
-
-    async def patch(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any]) -> Object:
-        def change() -> Object:
-            live = self._guarded("patch", key, patch["metadata"])
-            return self.make(patched(live, patch))
-
-        return await self._asked("patch", key, change)
-
-    async def replace(self, obj: Object) -> Object:
-        key = ObjectKey.of(obj)
-
-        def put() -> Object:
-            self._guarded("update", key, obj["metadata"])
-            return self.make(obj)
-
-        return await self._asked("update", key, put)
-
-    async def apply(self, obj: Object, *, recorded: Any) -> Object:
-        key = ObjectKey.of(obj)
-
-        def put() -> Object:
-            if "uid" in obj["metadata"]:
-                self._guarded("apply", key, {"uid": obj["metadata"]["uid"]})
-            return self.make(patched(self.objects.get(key, {}), obj))
-
-        return await self._asked("apply", key, put)
-
-    async def delete(self, kind: Kind, key: ObjectKey, *, uid: str, version: str, propagation: str) -> Object | None:
-        assert propagation in {"Background", "Foreground"}
-        assert uid
-        assert version, "a deletion names the very version that it is about"
-
-        def end() -> Object | None:
-            live = self._guarded("delete", key, {"uid": uid, "resourceVersion": version})
-            if live["metadata"].get("finalizers"):
-                return self.make(
-                    {**live, "metadata": {**live["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
-                )
-            del self.objects[key]
-            return None
-
-        return await self._asked("delete", key, end)
-
-    async def write_status(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any], *, subresource: bool) -> Object:
-        def change() -> Object:
-            live = self._guarded("patch", key, patch["metadata"])
-            return self.make(patched(live, {"status": patch["status"]}))
-
-        answer: Object = await self._asked("status", key, change)
-        return answer
-
-    async def _asked(self, verb: str, key: ObjectKey, act: Callable[[], Any]) -> Any:
-        self.log.append((verb, key.name))
+    async def send(self, request: Request) -> dict[str, Any]:
+        """The answer to a request of `api`."""
+        this = asked(request)
+        self.log.append(this)
         self.under_way += 1
         self.most = max(self.most, self.under_way)
         try:
             await asyncio.sleep(0)
-            if (held := self.held.get((verb, key.name))) is not None:
+            if (held := self.held.get(this)) is not None:
                 await held.wait()
-            if (meanwhile := self.before.pop((verb, key.name), None)) is not None:
+            if (meanwhile := self.before.pop(this, None)) is not None:
                 meanwhile()
-            waiting = self.answers.get((verb, key.name))
-            answer = waiting.pop(0) if waiting else None
-            if answer is None:
-                return act()
-            if answer in APPLIED_ALL_THE_SAME:
-                act()
-            raise error_of(answer, verb, str(key))
+            body: dict[str, Any] = orjson.loads(body_of(self._answered(this, request), request))
+            return body
         finally:
             self.under_way -= 1
-            self.ended.append((verb, key.name))
+            self.ended.append(this)
 
-    def _guarded(self, verb: str, key: ObjectKey, desired: Mapping[str, Any]) -> dict[str, Any]:
-        live = self.objects.get(key)
-        if live is None:
-            raise error_of(Answer.NOT_FOUND, verb, str(key))
-        if any(desired.get(name) not in {None, live["metadata"][name]} for name in ("uid", "resourceVersion")):
-            raise error_of(Answer.CONFLICT, verb, str(key))
-        return copy.deepcopy(live)
-
-
-class FakeStores:
-    """The stores: children by ruleop's label, and the CR itself."""
-
-    def __init__(self, *objects: Object) -> None:
-        self.objects: dict[ObjectKey, Object] = {ObjectKey.of(obj): obj for obj in objects}
-
-    def put(self, obj: Object) -> bool:
-        if obj["kind"] != "App" and PART_OF not in (obj["metadata"].get("labels") or {}):
-            return False
-        self.objects[ObjectKey.of(obj)] = obj
-        return True
-
-    def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
-        found = self.objects.get(key)
-        if found is not None and found["metadata"]["uid"] == uid:
-            del self.objects[key]
+    def _answered(self, this: tuple[str, str], request: Request) -> Response:
+        waiting = self.answers.get(this)
+        answer = waiting.pop(0) if waiting else None
+        if answer is Answer.NOT_FOUND and (route := route_of(request.path)) is not None and route.name:
+            self._remove(Resource(route.group, route.plural), Name(route.namespace, route.name))
+            answer = None
+        if answer is not None and answer not in APPLIED_ALL_THE_SAME:
+            return chosen(answer, request)
+        found = Api(self.store, self.registry, self.writer, Users()).handle(received(request))
+        assert isinstance(found, Response)
+        return found if answer is None or found.status >= 300 else chosen(answer, request)
 
 
-APP: Object = {
-    "apiVersion": "example.com/v1",
-    "kind": "App",
-    "metadata": {"name": "web", "namespace": "shop", "uid": "uid-of-web", "finalizers": ["somebody.else/has-one"]},
-}
+def _options(manager: str) -> WriteOptions:
+    return WriteOptions(manager=manager, field_validation="Strict")
 
 
-def child(name: str, *, kind: str = "ConfigMap", owner: Object | None = APP, **fields: Any) -> dict[str, Any]:
-    """A child of the App; with another owner, or none, somebody else's object."""
-    metadata: dict[str, Any] = {"name": name, "namespace": "shop"}
-    if owner is not None:
-        metadata |= {"labels": {PART_OF: Owner.of(owner).part_of}, "ownerReferences": [Owner.of(owner).reference()]}
-    return {"apiVersion": "v1", "kind": kind, "metadata": metadata, **fields}
-
-
-def patch_of(live: Object, desired: Object) -> dict[str, Any]:
-    """The guarded patch from one object to the other."""
-    patch = merge_patch(live, desired) or {}
-    guards = {name: live["metadata"][name] for name in ("uid", "resourceVersion")}
-    return {**patch, "metadata": {**(patch.get("metadata") or {}), **guards}}
+@functools.cache
+def _registry() -> Registry:
+    """The built-in kinds, and the App."""
+    store, registry = Store(), Registry()
+    follow(store, registry)
+    definitions = registry.of(CRDS)
+    assert definitions is not None
+    Writer(store).create(definitions, "", yaml.safe_load(definition("App")), _options(SOMEBODY))
+    return registry

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.kinds import ObjectKey
+from ruleop.kinds import Kind, ObjectKey
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.planning import Served
-from tests.engine.reconciler_harness import FINALIZER, WEB, ReconcilerHarness
-from tests.engine.server import Answer, child
+from tests.engine.children import child
+from tests.engine.reconciler_harness import WEB, ReconcilerHarness
+from tests.engine.server import Answer
 from tests.planning.harness import project
 
 WEB_YAML = """
@@ -64,20 +65,20 @@ def in_the_way(body, **metadata):
 def leave_behind(harness):
     """As its owner does that is deleted with --cascade=orphan."""
     metadata = {
-        name: value for name, value in harness.server.objects[KEY]["metadata"].items() if name != "ownerReferences"
+        name: value for name, value in harness.server.live(KEY)["metadata"].items() if name != "ownerReferences"
     }
     return harness.server.edit(KEY, metadata=metadata)
 
 
 def keeps_what_others_put_there(harness):
-    spec = harness.server.objects[KEY]["spec"]
+    spec = harness.server.live(KEY)["spec"]
     containers = spec["template"]["spec"]["containers"]
     assert [(each["name"], [env["name"] for env in each.get("env", ())]) for each in containers] == [
         ("app", ["MINE", "HTTP_PROXY"]),
         ("sidecar", []),
     ]
     assert spec["replicas"] == 10
-    assert [each["kind"] for each in harness.server.objects[KEY]["metadata"].get("ownerReferences", ())] == ["App"]
+    assert [each["kind"] for each in harness.server.live(KEY)["metadata"].get("ownerReferences", ())] == ["App"]
     assert harness.condition()["reason"] != "ErrResourceExists"
 
 
@@ -94,7 +95,7 @@ def test_an_object_left_behind_by_its_owner_is_adopted_with_all_fields_of_others
         harness.time += LONG
         await harness.until_settled()
         if strategy == "server-side":  # lists are the server's to merge; here it cannot
-            assert harness.server.objects[KEY]["spec"]["replicas"] == 10
+            assert harness.server.live(KEY)["spec"]["replicas"] == 10
             assert harness.condition()["reason"] == "Progressing"
         else:
             keeps_what_others_put_there(harness)
@@ -120,7 +121,7 @@ def test_a_child_that_lost_its_label_is_read_in_full_and_corrected(run):
     async def scenario():
         harness = ReconcilerHarness(rules(), {}, web=WEB_YAML)
         await harness.until_settled()
-        metadata = harness.server.objects[KEY]["metadata"]
+        metadata = harness.server.live(KEY)["metadata"]
         labels = {name: value for name, value in metadata["labels"].items() if name != "ruleop.dev/part-of"}
         harness.server.edit(KEY, spec=theirs()["spec"], metadata={**metadata, "labels": labels})
         harness.stores.catch_up()
@@ -128,7 +129,7 @@ def test_a_child_that_lost_its_label_is_read_in_full_and_corrected(run):
         await harness.reconcile()
         harness.time += LONG
         await harness.until_settled()
-        assert "ruleop.dev/part-of" in harness.server.objects[KEY]["metadata"]["labels"]
+        assert "ruleop.dev/part-of" in harness.server.live(KEY)["metadata"]["labels"]
         keeps_what_others_put_there(harness)
 
     run(scenario())
@@ -155,7 +156,7 @@ def test_a_conflicting_object_that_cannot_be_read_in_full_is_left_unchanged_unti
         harness.time += LONG
         harness.server.answer_with("get", "web", Answer.FORBIDDEN)
         verdict = await harness.reconcile()
-        assert harness.server.objects[KEY] == before
+        assert harness.server.live(KEY) == before
         assert harness.condition()["message"] == "web waits for Deployment/shop/web to be read"
         assert not verdict.failed
         assert verdict.requeue_after <= LONG
@@ -182,7 +183,6 @@ def metadata_cannot_be_read(harness, problem):
 
 async def beside():
     harness = ReconcilerHarness(BESIDE, {"v": "1"}, web=WEB_YAML, a=A, bye=BYE)
-    harness.server.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
     harness.server.make(theirs())
     await harness.until_settled()
     harness.time += LONG
@@ -197,11 +197,11 @@ def test_an_object_that_cannot_be_read_delays_nothing_else(run, problem):
         harness.edit_app(spec={"v": "2"})
         await harness.reconcile()
         assert harness.live("a")["data"] == {"v": "2"}
-        harness.edit_app(metadata={**harness.app["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"})
+        harness.delete_app()
         for _ in range(6):
             harness.time += LONG
             await harness.reconcile()
-        assert FINALIZER not in harness.app["metadata"]["finalizers"]
+        assert harness.app is None
 
     run(scenario())
 
@@ -299,10 +299,9 @@ def test_a_waiting_child_keeps_the_record_of_its_conflicting_object(run):
 def test_learned_values_are_kept_while_a_child_waits_or_the_cr_is_invalid(run):
     async def scenario():
         body = "children: {a: {template: a.yaml, waitFor: spec.go | default(true)}}\n"
-        service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {x: '{{ spec.x }}'}\n"
-        harness = ReconcilerHarness(body, {"x": "long"}, a=service)
-        make = harness.server.make
-        harness.server.make = lambda obj: make({**obj, "spec": {"x": "short"}} if obj["kind"] == "Service" else obj)
+        template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: '{{ spec.x }}'}\n"
+        harness = ReconcilerHarness(body, {"x": "long"}, a=template)
+        harness.server.alter(Kind("", "v1", "ConfigMap"), lambda obj: {**obj, "data": {"x": "short"}})
         await harness.until_settled()
         learned = dict(harness.reconciler.histories[WEB].learned)
         assert learned

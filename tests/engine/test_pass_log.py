@@ -20,7 +20,7 @@ A = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  v: '{{ spec
 B = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: b\ndata:\n  v: '{{ live.a.data.v | default(0) }}'\n"
 ONE = "children: {a: {template: a.yaml}}\n"
 LATE = "children: {a: {template: a.yaml, waitFor: spec.go | default(false)}}\n"
-POD = "spec:\n  template:\n    spec:\n      containers:\n      - {name: web, image: 'nginx:{{ spec.v }}', env: [{name: A, value: x}]}\n"
+POD = "spec:\n  selector: {matchLabels: {app: d}}\n  template:\n    metadata: {labels: {app: d}}\n    spec:\n      containers:\n      - {name: web, image: 'nginx:{{ spec.v }}', env: [{name: A, value: x}]}\n"
 DEPLOYMENT = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n" + POD
 CREDENTIALS = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: 'hunter-{{ spec.v }}'}\n"
 
@@ -47,7 +47,7 @@ class Life:
         return [(line["reason"], line["written"], *line.get("waits", ())) for line in lines]
 
     def delete(self, name, kind="ConfigMap"):
-        del self.harness.server.objects[self.harness.key(name, kind)]
+        self.harness.server.remove(self.harness.key(name, kind))
         self.harness.stores.catch_up()
 
     @property
@@ -223,7 +223,7 @@ def test_the_finalizer_has_its_lines(run):
     async def scenario():
         life = Life("reach: cluster\nchildren: {a: {template: a.yaml, deletion: orphan}}\n")
         assert ("finalizer added", FINALIZER) in await life.writes()
-        life.harness.edit_app(metadata={**life.harness.app["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"})
+        life.harness.delete_app()
         assert [each[0] for each in await life.writes()] == ["released", "finalizer removed"]
 
     run(scenario())
@@ -295,7 +295,7 @@ def test_a_new_cr_of_the_same_name_creates_its_own_children(run):
         life = Life()
         await life.rest()
         life.delete("a")
-        life.harness.edit_app(metadata={**life.harness.app["metadata"], "uid": "another"})
+        life.harness.recreate_app()
         assert await life.writes() == [("created", "ConfigMap/shop/a")]
         assert life.drift == 0
 
@@ -308,7 +308,7 @@ def test_a_deletion_by_others_before_that_of_ruleop_is_not_logged(run):
         await life.rest()
         life.harness.edit_app(spec={"v": "1", "on": False})
         key = life.harness.key("a")
-        life.harness.server.before[("get", "a")] = lambda: life.harness.server.objects.pop(key)
+        life.harness.server.before[("get", "a")] = lambda: life.harness.server.remove(key)
         assert await life.writes() == []
         assert life.harness.live("a") is None
 

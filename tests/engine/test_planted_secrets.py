@@ -95,9 +95,9 @@ def test_nothing_that_the_operator_emits_has_a_value_of_a_secret(what, run, tmp_
         await planted.pass_()
         harness.edit_app(spec={"v": "2"})
         await planted.pass_()
-        for key in list(harness.server.objects):  # deleted by somebody else, then created again
+        for key in harness.server.object_keys():  # deleted by somebody else, then created again
             if key.kind in ("ConfigMap", "Pod"):
-                del harness.server.objects[key]
+                harness.server.remove(key)
         harness.stores.catch_up()
         await planted.pass_()
         planted.searched()

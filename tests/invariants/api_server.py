@@ -11,16 +11,16 @@ import contextlib
 import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import unquote
 
 import orjson
 
 from ruleop.kinds import Kind, ObjectKey
-from ruleop.kube.client.errors import answer_error
 from ruleop.localcluster.api.route import route_of
 from ruleop.localcluster.api.verbs import verb_of
 from ruleop.localcluster.http.message import Request as HttpRequest
 from ruleop.localcluster.http.message import Response, Stream
+from tests.in_process import body_of, received
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -195,14 +195,7 @@ class Wire:
 
     async def fetch(self, request: Request) -> tuple[bytes, str]:
         await asyncio.sleep(0)
-        headers = {"content-type": request.content_type, "accept": request.accept}
-        found = await self.api.answer(
-            HttpRequest(
-                request.method, unquote(request.path), dict(parse_qsl(request.query)), headers, request.body or b""
-            )
-        )
+        found = await self.api.answer(received(request))
         assert isinstance(found, Response)
         self.before_answers()
-        if found.status >= 300:
-            raise answer_error(found.status, found.body, verb=request.verb, resource=request.resource)
-        return found.body, ""
+        return body_of(found, request), ""

@@ -75,6 +75,13 @@ def cause(message: str, field: str = "spec", reason: str = "FieldValueInvalid") 
     return {"field": field, "reason": reason, "message": message}
 
 
+def test_the_uid_of_another_object_is_a_conflict() -> None:
+    """The answer to an apply whose uid is that of an earlier object of the name."""
+    uid = cause('Invalid value: "7": field is immutable', "metadata.uid")
+    assert refused(422, "Invalid", causes=[uid, uid]).problem is Problem.CONFLICT
+    assert refused(422, "Invalid", causes=[uid, cause("field is immutable")]).problem is Problem.INVALID
+
+
 @pytest.mark.parametrize(
     "message",
     [

@@ -270,6 +270,11 @@ CONTAINER = {"f:spec": {"f:containers": {'k:{"name":"app"}': {".": {}, "f:name":
         # An undesired value under ruleop's name: another ruleop.
         ([entry("ruleop", {"f:spec": {"f:replicas": {}}})], ["another ruleop or a webhook"]),
         ([entry("ruleop", {"f:spec": {"f:paused": {}}})], []),
+        # A map or a list as a whole is named only if nobody owns a field in it.
+        ([entry("ruleop", {"f:spec": {}}), entry("scaler", {"f:spec": {"f:replicas": {}}})], ["scaler"]),
+        ([entry("ruleop", {"f:spec": {}}), entry("atomic", {"f:spec": {"f:containers": {}}})], ["atomic"]),
+        ([entry("ruleop", {"f:spec": {}}), entry("late", {"f:metadata": {"f:labels": {}}})], ["late"]),
+        ([entry("ruleop", {"f:spec": {}})], ["another ruleop or a webhook"]),
         ([], []),
     ],
 )

@@ -18,7 +18,7 @@ from tests.planning.harness import Harness, key
 from tests.planning.test_security import public
 
 MARK = "Pl4nted"
-CONTENT = f"inner: {MARK}-inner\n{MARK}_key: 1\n"
+CONTENT = f"inner: {MARK}-inner\n{MARK}_key: '1'\n"
 SOURCE = {
     "apiVersion": "v1",
     "kind": "Secret",

@@ -205,6 +205,9 @@ def _problem(status: int, reason: str, message: str, causes: tuple[Cause, ...]) 
         return Problem.EXISTS
     if reason in {"Expired", "Gone"}:
         return Problem.GONE
+    # An apply names the object that it is for by its uid. The API server calls another object's uid an immutable field.
+    if status == 422 and causes and all(cause.field == "metadata.uid" for cause in causes):
+        return Problem.CONFLICT
     # Errors of etcd, and of the API server's connection to it. They have no reason of their own.
     if status == 500 and any(
         each in text for text in (message, *(cause.message for cause in causes)) for each in _TOO_LARGE

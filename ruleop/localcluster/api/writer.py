@@ -140,6 +140,8 @@ class Writer:
         given = obj.get("metadata")
         given = dict(given) if isinstance(given, dict) else {}
         check_types(served.kind, given)
+        if options.is_patch and subresource == "status" and served.is_custom:
+            given.pop("uid", None)  # the metadata of such a patch is ignored, except the version
         self._check_identity(served, old, given, options)
         before = old.obj["metadata"]
         metadata = {name: value for name, value in given.items() if value not in _EMPTY}
@@ -205,7 +207,9 @@ class Writer:
         if not version and (served.is_custom or not served.strategy.unconditional_update):
             message = "Invalid value: 0: must be specified for an update"
             raise invalid_named(group, plural, name, [Cause("FieldValueInvalid", message, "metadata.resourceVersion")])
-        uid = given.get("uid")
+        uid, outdated = given.get("uid"), bool(version) and version != str(old.version)
+        if options.is_patch and outdated:  # of a patch, the version is compared first
+            raise conflict(group, plural, name, MODIFIED)
         if uid and uid != old.uid:
             if options.is_patch:
                 cause = Cause("FieldValueInvalid", f'Invalid value: "{uid}": field is immutable', "metadata.uid")
@@ -217,7 +221,7 @@ class Writer:
                 f"StorageError: invalid object, Code: 4, Key: {_storage_key(served, old.name)}, ResourceVersion: 0, "
                 f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {old.uid}",
             )
-        if version and version != str(old.version):
+        if outdated:
             raise conflict(group, plural, name, MODIFIED)
 
     def _with_status(self, served: Served, old: Object, new: dict[str, Any]) -> dict[str, Any]:
@@ -281,6 +285,12 @@ class Writer:
         return self._updated(served, old, new, subresource, options, causes), False
 
     def _apply_new(self, served: Served, name: Name, config: dict[str, Any], options: WriteOptions) -> Stored:
+        metadata = dict(config["metadata"])
+        if uid := metadata.get("uid"):
+            message = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise conflict(served.kind.group, served.plural, name.name, message)
+        metadata.pop("resourceVersion", None)
+        config = {**config, "metadata": metadata}
         applied = apply(None, config, self._tracking(served, ""), manager=options.manager, now=now())
         entries = applied["metadata"].get("managedFields")
         return self.create(served, name.namespace, without_nulls(applied), options, managed=entries)

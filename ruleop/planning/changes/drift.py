@@ -204,27 +204,34 @@ _NAMESAKE = "another ruleop or a webhook"  # a client that wrote undesired value
 
 def managers_of(managed: Iterable[Mapping[str, Any]], live: Object, desired: Object) -> list[str]:
     """The field managers that own fields that differ from the desired object, sorted. If there are none, the last other
-    manager that wrote the object: managedFields have no entry for a removed field."""
+    manager that wrote the object: managedFields have no entry for a removed field.
+
+    Who owns a map or a list as a whole is named only if nobody owns a field in it: ruleop's own entry has `f:data: {}`
+    when another client has changed all of its fields in there.
+    """
     entries = [each for each in managed if each.get("manager")]
     items = _Items()
-    found = {
-        str(each["manager"])
-        for each in entries
-        if each.get("fieldsV1") and _differs(each["fieldsV1"], live, desired, items)
-    }
+    whole = {str(each["manager"]) for each in entries if _owns(each, live, desired, items, whole=True)}
+    found = {str(each["manager"]) for each in entries if _owns(each, live, desired, items, whole=False)}
+    found = found or whole - {RULEOP}
     if not found:
         others = (each for each in entries if each["manager"] != RULEOP and each.get("subresource") != "status")
         last = max(others, key=lambda each: str(each.get("time") or ""), default=None)
-        found = {str(last["manager"])} if last is not None else set()
+        found = {str(last["manager"])} if last is not None else whole
     return sorted(_NAMESAKE if each == RULEOP else each for each in found)
 
 
-def _differs(fields: Mapping[str, Any], live: Any, desired: Any, items: _Items) -> bool:
+def _owns(entry: Mapping[str, Any], live: Object, desired: Object, items: _Items, *, whole: bool) -> bool:
+    """Whether the manager of this entry owns a field that differs; with `whole`, also a map or a list that does."""
+    return bool(entry.get("fieldsV1")) and _differs(entry["fieldsV1"], live, desired, items, whole=whole)
+
+
+def _differs(fields: Mapping[str, Any], live: Any, desired: Any, items: _Items, *, whole: bool) -> bool:
     """Whether a field of this set has another value in the desired object."""
     if desired is _MISSING:
         return False
     if not fields:
-        return not same(live, desired)
+        return (whole or not isinstance(live, (Mapping, list))) and not same(live, desired)
     for name, inner in fields.items():
         kind, _, rest = name.partition(":")
         if kind == "f":
@@ -234,7 +241,7 @@ def _differs(fields: Mapping[str, Any], live: Any, desired: Any, items: _Items) 
             one, two = items.find(live, keys), items.find(desired, keys)
         else:
             continue  # a member of a set has no value that could differ
-        if one is not _MISSING and _differs(inner, one, two, items):
+        if one is not _MISSING and _differs(inner, one, two, items, whole=whole):
             return True
     return False
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ruleop.kinds import Kind, Object
+from ruleop.kinds import SERVER_METADATA, Kind, Object
 from ruleop.messages import shortened
 from ruleop.planning.changes.differences import NOTHING, Difference, Value, differences
 from ruleop.planning.changes.masking import public_path
@@ -122,9 +122,17 @@ def changes(
     """
     if not isinstance(action, (Patch, Replace, ServerSideApply)) or action.live is None:
         return []
-    before, after = masks.pair(action.live, desired_object(action))
+    live = _without_server_metadata(action) if isinstance(action, Replace) else action.live
+    before, after = masks.pair(live, desired_object(action))
     shape, partial = kinds.info(Kind.of(after)).shape, isinstance(action, ServerSideApply)
     return differences(before, after, shape, partial=partial, allowance=allowance)
+
+
+def _without_server_metadata(action: Replace) -> Object:
+    """The live object without what a PUT omits and the API server keeps, such as creationTimestamp."""
+    given, metadata = action.object["metadata"], action.live["metadata"]
+    kept = {name: value for name, value in metadata.items() if name in given or name not in SERVER_METADATA}
+    return {**action.live, "metadata": kept}
 
 
 def is_mark(difference: Difference, uid: str) -> bool:

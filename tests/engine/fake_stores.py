@@ -1,0 +1,40 @@
+"""Stores that contain what is put into them: children by ruleop's label, and the CR itself, without managedFields."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ruleop.kinds import ObjectKey
+from ruleop.planning.model.marks import PART_OF
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ruleop.kinds import Object
+
+
+class FakeStores:
+    def __init__(self, objects: Iterable[Object] = ()) -> None:
+        self.objects: dict[ObjectKey, Object] = {}
+        for obj in objects:
+            self.put(obj)
+
+    def put(self, obj: Object) -> bool:
+        if not selects(obj):
+            return False
+        self.objects[ObjectKey.of(obj)] = as_kept(obj)
+        return True
+
+    def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
+        found = self.objects.get(key)
+        if found is not None and found["metadata"]["uid"] == uid:
+            del self.objects[key]
+
+
+def selects(obj: Object) -> bool:
+    return obj["kind"] == "App" or PART_OF in (obj["metadata"].get("labels") or {})
+
+
+def as_kept(obj: Object) -> Object:
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return {**obj, "metadata": metadata}

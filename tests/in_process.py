@@ -1,0 +1,33 @@
+"""The requests of the operator's client, answered by a cluster in the same process: what a connection would send and receive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, unquote
+
+from ruleop.kube.client.errors import answer_error
+from ruleop.localcluster.http.message import Request as HttpRequest
+
+if TYPE_CHECKING:
+    from ruleop.kube.http.request import Request
+    from ruleop.localcluster.http.message import Response
+
+
+def received(request: Request) -> HttpRequest:
+    """A request as the server receives it."""
+    headers = {"content-type": request.content_type, "accept": request.accept}
+    query = dict(parse_qsl(request.query))
+    return HttpRequest(request.method, unquote(request.path), query, headers, request.body or b"")
+
+
+def body_of(response: Response, request: Request) -> bytes:
+    """The body of an answer. Raises ApiError for an error."""
+    if response.status < 300:
+        return response.body
+    raise answer_error(
+        response.status,
+        response.body,
+        verb=request.verb,
+        resource=request.resource,
+        retry_after=response.headers.get("Retry-After"),
+    )
