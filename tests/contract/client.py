@@ -148,6 +148,9 @@ class Watch:
         self._response = response
         self.status = response.status
 
+    def header(self, name: str) -> str | None:
+        return self._response.headers.get(name)
+
     def next(self) -> tuple[str, Any]:
         line = self._response.readline()
         assert line, "the watch has ended"

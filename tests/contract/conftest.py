@@ -25,6 +25,7 @@ from controlplane.cluster import ControlPlane
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.controllers.services import Ingresses
 from tests.contract.client import Server, eventually
+from tests.contract.definitions import Definitions
 from tests.contract.kinds import CRDS, GADGETS, INGRESSES, WIDGETS, Sample
 from tests.contract.recording import Recording
 
@@ -78,6 +79,13 @@ def namespace(server: Server) -> Iterator[str]:
     server.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield name
     server.send("DELETE", f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def definitions(server: Server) -> Iterator[Definitions]:
+    found = Definitions(server)
+    yield found
+    found.remove()
 
 
 @pytest.fixture(params=[INGRESSES, WIDGETS], ids=lambda sample: sample.plural)
