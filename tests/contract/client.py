@@ -52,6 +52,7 @@ class Server:
         self.host, self.prefix = parts.netloc, parts.path
         self._headers, self._context = dict(headers), context
         self._local = threading.local()
+        self.compact: Callable[[], None] = lambda: None  # one that has run for a while has done so by itself
 
     @classmethod
     def of(cls, kubeconfig: Mapping[str, Any]) -> Server:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +15,7 @@ from ruleop.localcluster.api.forms import list_bytes, object_bytes
 from ruleop.localcluster.api.general import NO_PAGE, General
 from ruleop.localcluster.api.go_json import duplicates, may_repeat, problem_of, unrecognized
 from ruleop.localcluster.api.options import DeleteOptions, ListOptions, WriteOptions
+from ruleop.localcluster.api.pages import NOW, expired_page, read_token, token_of
 from ruleop.localcluster.api.patching import configuration, patched, refused
 from ruleop.localcluster.api.reviews import review, token_request
 from ruleop.localcluster.api.route import Route, route_of
@@ -61,10 +61,6 @@ _YAML: Final = frozenset({"application/yaml", "application/apply-patch+yaml"})
 JSON_PATCH, MERGE = "application/json-patch+json", "application/merge-patch+json"
 STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
 _PATCH_TYPES: Final = (JSON_PATCH, MERGE, APPLY)
-_OLD_PAGE: Final = (
-    "The provided continue parameter is too old to display a consistent list result. "
-    "You can start a new list without the continue parameter."
-)
 
 
 class Api:
@@ -131,7 +127,8 @@ class Api:
             raise too_large_version(options.version, self.store.version)
         version, after = self.store.version, Name("", "")
         if options.token:
-            version, after = _from_token(options.token)
+            version, after = read_token(options.token, route.namespace, namespaced=served.namespaced)
+            version = self.store.version if version == NOW else version
         elif options.exact:
             version = options.version
         elif self._at is not None:
@@ -143,8 +140,8 @@ class Api:
             return version, [served.seen(each) for each in found]
         except TooOldError:
             if options.token:
-                raise expired(_OLD_PAGE) from None
-            raise expired(f"The resourceVersion for the provided list is too old: {version}") from None
+                raise expired_page(after, route.namespace) from None
+            raise expired("The resourceVersion for the provided list is too old.") from None
 
     def _list(self, request: Request, route: Route, served: Served) -> Response:
         query, form = request.query, form_of(request.headers.get("accept", ""), is_builtin=not served.is_custom)
@@ -157,7 +154,7 @@ class Api:
         metadata: dict[str, Any] = {"resourceVersion": version}
         if limit > 0 and len(found) > limit:
             rest, found = len(found) - limit, found[:limit]
-            metadata["continue"] = _token(version, found[-1].name)
+            metadata["continue"] = token_of(number, found[-1].name, route.namespace)
             if selection is None:
                 metadata["remainingItemCount"] = rest
         include = query.get("includeObject", "Metadata")
@@ -534,19 +531,3 @@ def _number(query: Mapping[str, str], name: str) -> int:
 
 def _with_query(request: Request, query: Mapping[str, str]) -> Request:
     return replace(request, query=query)
-
-
-def _token(version: str, after: Name) -> str:
-    document = {"v": "meta.k8s.io/v1", "rv": int(version), "start": f"{after.namespace}/{after.name}"}
-    return base64.urlsafe_b64encode(orjson.dumps(document)).decode().rstrip("=")
-
-
-def _from_token(token: str) -> tuple[int, Name]:
-    try:
-        document = orjson.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        namespace, _, name = document["start"].partition("/")
-        return int(document["rv"]), Name(namespace, name)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise bad_request(
-            "invalid continue token: continue key is not valid: illegal base64 data at input byte 0"
-        ) from None
