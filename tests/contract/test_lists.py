@@ -107,7 +107,7 @@ def test_a_continue_token_with_a_resource_version_is_refused(server: Server, nam
     assert status["message"] == "specifying resource version is not allowed when using continue"
 
 
-def test_a_page_of_a_forgotten_version_has_a_token_for_the_objects_as_they_are(
+def test_a_page_of_an_expired_version_has_a_token_for_the_objects_as_they_are(
     server: Server, namespace: str, sample: Sample
 ) -> None:
     path = sample.path(namespace)

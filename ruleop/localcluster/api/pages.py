@@ -1,7 +1,7 @@
 """The tokens by which a list is continued, in the form of the real server: a version, and the key of the last object.
 
 The next page shows the objects as they were at that version. Where it is no longer known, the answer has a token by
-which the list goes on with the objects as they are now.
+which the list continues with the objects as they are now.
 """
 
 from __future__ import annotations

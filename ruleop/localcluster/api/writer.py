@@ -378,6 +378,7 @@ class Writer:
         causes = [*causes, *served.strategy.validate(new, old)]
         if causes:
             raise invalid(served.kind, new["metadata"].get("name", ""), causes)
+        self.warnings += served.strategy.warn(new, old)
 
     def _tracked(
         self, served: Served, old: Object | None, new: dict[str, Any], subresource: str, options: WriteOptions

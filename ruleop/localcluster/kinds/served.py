@@ -34,7 +34,7 @@ def _same(obj: dict[str, Any]) -> dict[str, Any]:
     return obj
 
 
-def _accept(_new: Object, _old: Object | None) -> list[Cause]:
+def _accept(_new: Object, _old: Object | None) -> list[Any]:
     return []
 
 
@@ -46,6 +46,7 @@ class Strategy:
     create: Callable[[dict[str, Any]], dict[str, Any]] = _same  # the object as it is stored first
     update: Callable[[dict[str, Any], Object], dict[str, Any]] | None = None  # (new, old): as it is stored next
     validate: Callable[[Object, Object | None], list[Cause]] = _accept  # (new, old): why it is not accepted
+    warn: Callable[[Object, Object | None], list[str]] = _accept  # (new, old): what its author should know
     admit: Callable[[dict[str, Any], Store], dict[str, Any]] | None = None  # what follows from other objects
     allocates_on_update: bool = False  # `admit` is called for updates as well
     has_generation: bool = False

@@ -119,7 +119,7 @@ def track_update(old: Object | None, new: Object, tracking: Tracking, *, manager
     before = zero_object(tracking.shape) if old is None else without_managers(old)
     try:
         return with_managers(body, _updated(before, body, managers, tracking, manager, now))
-    except NotConvertedError:  # the server forgets the managers then, and carries out the update
+    except NotConvertedError:  # the server drops the managers then, and carries out the update
         return body
 
 
