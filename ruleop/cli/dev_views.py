@@ -52,6 +52,9 @@ class PlainView:
     def changed(self, session: Session) -> None:
         """Shown by events and at the end."""
 
+    def warning(self, obj: Object, text: str) -> None:
+        print_diagnostics([_warning_line(obj, text)])
+
     def event(self, obj: Object) -> None:
         print_diagnostics([_event_line(obj)])
 
@@ -87,6 +90,9 @@ class LiveView:
             delay = max(0.0, self._painted + PERIOD - time.monotonic())
             asyncio.get_running_loop().call_later(delay, self._paint, session)
 
+    def warning(self, obj: Object, text: str) -> None:
+        self.console.print(_rich(_warning_line(obj, text)))
+
     def event(self, obj: Object) -> None:
         self.events.append(obj)
 
@@ -117,6 +123,14 @@ def _event_line(obj: Object) -> Line:
         Span(f"{about.get('kind', '')} {about.get('name', '')}", Tone.PLAIN),
         Span(f"  {obj.get('reason', '')}", tone),
         Span(f"  {obj.get('message') or obj.get('note') or ''}", Tone.FAINT),
+    )
+
+
+def _warning_line(obj: Object, text: str) -> Line:
+    return (
+        Span("Warning: ", Tone.CHANGE),
+        Span(f"{obj['kind']} {obj['metadata']['name']}", Tone.PLAIN),
+        Span(f"  {text}", Tone.FAINT),
     )
 
 

@@ -46,6 +46,10 @@ class View(Protocol):
         """Something in the cluster has changed."""
         ...
 
+    def warning(self, obj: Object, text: str) -> None:
+        """What the author of an applied object should know."""
+        ...
+
     def event(self, obj: Object) -> None:
         """An Event about a custom resource or a child."""
         ...
@@ -109,6 +113,8 @@ class Session:
     def _apply(self, objects: Iterable[Object]) -> None:
         for each in sorted(objects, key=_order):
             self.cluster.apply(each)
+            for warning in self.cluster.warnings:
+                self.view.warning(each, warning)
 
     async def _follow_definitions(self) -> None:
         """Applies the CRDs again when their files change."""

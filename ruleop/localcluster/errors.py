@@ -47,16 +47,18 @@ class Rejected(Exception):  # noqa: N818 - named for what happened to the reques
         message: str,
         details: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        *,
+        metadata: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
-        self.code, self.reason, self.message = code, reason, message
+        self.code, self.reason, self.message, self.metadata = code, reason, message, metadata
         self.details, self.headers = details, dict(headers or {})
 
     def document(self) -> dict[str, Any]:
         found: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": dict(self.metadata or {}),
             "status": "Failure",
             "message": self.message,
             "reason": self.reason,

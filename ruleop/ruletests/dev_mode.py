@@ -107,6 +107,9 @@ class DevMode:
     def changed(self, session: Session) -> None:
         """Changes are counted by the store's own events."""
 
+    def warning(self, obj: Object, text: str) -> None:
+        """Not shown beside the results of tests."""
+
     def event(self, obj: Object) -> None:
         """Events are not asserted."""
 

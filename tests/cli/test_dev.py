@@ -101,6 +101,20 @@ def test_dev_prints_what_check_finds_and_starts(sample, process):
     assert "warning[RO306]" in err
 
 
+def test_dev_warns_of_cel_rules_that_are_not_evaluated(sample, process):
+    crd = yaml.safe_load(Path(sample.root, "crds/sites.yaml").read_text())
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["x-kubernetes-validations"] = [{"rule": "self.page != ''"}]
+    sample.write("crds/sites.yaml", yaml.safe_dump(crd))
+    started = process("dev", "--apply", "front.yaml", "--once")
+    _, err = started.communicate(timeout=PATIENCE)
+    assert started.returncode == 0
+    assert (
+        "Warning: CustomResourceDefinition sites.example.com  CEL rules are not evaluated by this local cluster "
+        "(1, the first at spec.versions[0].schema.openAPIV3Schema.properties.spec)\n"
+    ) in err
+
+
 def test_dev_with_a_sample_without_its_crd_is_an_error(sample, process):
     sample.edit("front.yaml", "kind: Site", "kind: Sight")
     started = process("dev", "--apply", "front.yaml", "--once")

@@ -52,6 +52,7 @@ class Server:
         self.host, self.prefix = parts.netloc, parts.path
         self._headers, self._context = dict(headers), context
         self._local = threading.local()
+        self.compact: Callable[[], None] = lambda: None  # one that has run for a while has done so by itself
 
     @classmethod
     def of(cls, kubeconfig: Mapping[str, Any]) -> Server:
@@ -147,6 +148,9 @@ class Watch:
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self._response = response
         self.status = response.status
+
+    def header(self, name: str) -> str | None:
+        return self._response.headers.get(name)
 
     def next(self) -> tuple[str, Any]:
         line = self._response.readline()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -11,12 +10,12 @@ import orjson
 import yaml
 
 from ruleop.kinds import Kind
-from ruleop.localcluster.api import discovery
 from ruleop.localcluster.api.accept import YAML, Form, check_form, form_of
 from ruleop.localcluster.api.forms import list_bytes, object_bytes
+from ruleop.localcluster.api.general import NO_PAGE, General
 from ruleop.localcluster.api.go_json import duplicates, may_repeat, problem_of, unrecognized
-from ruleop.localcluster.api.openapi import OpenApiDocuments
 from ruleop.localcluster.api.options import DeleteOptions, ListOptions, WriteOptions
+from ruleop.localcluster.api.pages import NOW, expired_page, read_token, token_of
 from ruleop.localcluster.api.patching import configuration, patched, refused
 from ruleop.localcluster.api.reviews import review, token_request
 from ruleop.localcluster.api.route import Route, route_of
@@ -38,19 +37,17 @@ from ruleop.localcluster.errors import (
     unsupported_media_type,
     unsupported_patch_type,
 )
-from ruleop.localcluster.http.message import Response, Stream
+from ruleop.localcluster.http.message import JSON_TYPE, Response, Stream
 from ruleop.localcluster.http.protobuf import MEDIA_TYPE, ProtobufError, read_protobuf
 from ruleop.localcluster.kinds.registry import REVIEWS, is_builtin_group
-from ruleop.localcluster.kinds.resources import ENDPOINTS
 from ruleop.localcluster.objects.go_text import type_name
 from ruleop.localcluster.store.store import Name, Stored, TooLargeError, TooOldError
-from ruleop.schema.table import builtin_release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ruleop.localcluster.api.writer import Writer
-    from ruleop.localcluster.http.message import Answer, Request
+    from ruleop.localcluster.http.message import Request
     from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.store import Store
@@ -58,28 +55,21 @@ if TYPE_CHECKING:
 
 MAX_BODY: Final = 3 * 1024 * 1024
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_ENDPOINTS_WARNING: Final = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 _TRUE: Final = ("true", "1", "True")
+_BROWSERS: Final = ("curl", "Wget", "Mozilla/5.0")
 _YAML: Final = frozenset({"application/yaml", "application/apply-patch+yaml"})
 JSON_PATCH, MERGE = "application/json-patch+json", "application/merge-patch+json"
 STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
 _PATCH_TYPES: Final = (JSON_PATCH, MERGE, APPLY)
-_NO_PAGE: Final = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
-"""What the real server answers where no group of its own is concerned."""
-
-_OLD_PAGE: Final = (
-    "The provided continue parameter is too old to display a consistent list result. "
-    "You can start a new list without the continue parameter."
-)
 
 
 class Api:
     def __init__(self, store: Store, registry: Registry, writer: Writer, users: Users) -> None:
         self.store, self.registry, self.writer, self.users = store, registry, writer, users
-        self.openapi = OpenApiDocuments(store, registry)
+        self.general = General(store, registry)
         self._at: int | None = None  # of the current request
 
-    def handle(self, request: Request, at: int | None = None) -> Answer:
+    def handle(self, request: Request, at: int | None = None) -> Response | Stream:
         """`at`: a version of the past, for a read that is stale."""
         self.writer.warnings, self._at = [], at
         if len(request.body) > MAX_BODY:
@@ -88,27 +78,26 @@ class Api:
         try:
             answer = self._answer(request)
         except Rejected as error:
-            return refusal(error)
+            answer = refusal(error)
         except TooLargeError as error:
-            return refusal(Rejected(500, "", str(error)))
-        if isinstance(answer, Response) and self.writer.warnings:
-            warnings = ", ".join(f"299 - {orjson.dumps(each).decode()}" for each in self.writer.warnings)
-            return Response(answer.status, answer.body, answer.content_type, {**answer.headers, "Warning": warnings})
-        return answer
+            answer = refusal(Rejected(500, "", str(error)))
+        if isinstance(answer, Response) and _is_for_people(request):
+            answer = _indented(answer)
+        return _warning(answer, self.writer.warnings) if self.writer.warnings else answer
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: Request) -> Response | Stream:
         route = route_of(request.path)
         if route is None:
-            return self._general(request)
+            return self.general.answer(request)
         served = self.registry.get(route.group, route.version, route.plural)
         if served is None or (route.namespace and not served.namespaced):
             if not is_builtin_group(route.group):
-                return _NO_PAGE
+                return NO_PAGE
             raise unknown_path()
         if served.is_custom and served.namespaced and not route.namespace and _needs_namespace(request, route):
-            return _NO_PAGE
-        if served.resource == ENDPOINTS:
-            self.writer.warnings.append(_ENDPOINTS_WARNING)
+            return NO_PAGE
+        if served.deprecation:
+            self.writer.warnings.append(served.deprecation)
         if served.kind.kind in REVIEWS:
             return _json(review(served, _body(request), request.user), 201)
         if route.subresource:
@@ -117,46 +106,9 @@ class Api:
             return self._object(request, route, served)
         return self._collection(request, route, served)
 
-    # -- paths without a resource --------------------------------------------------------------------------------------
-
-    def _general(self, request: Request) -> Answer:
-        path = request.path.rstrip("/") or "/"
-        if request.method != "GET":
-            raise method_not_allowed()
-        if path in ("/healthz", "/livez", "/readyz") or path.startswith(("/readyz/", "/livez/", "/healthz/")):
-            return Response(200, b"ok", "text/plain")
-        if path == "/version":
-            return _json(_version())
-        if path in ("/api", "/apis") and "as=APIGroupDiscoveryList" in request.headers.get("accept", ""):
-            return Response(
-                200, orjson.dumps(discovery.aggregated(self.registry, core=path == "/api")), discovery.AGGREGATED
-            )
-        if path.startswith("/openapi/v3/") and (found := self.openapi.document(path.removeprefix("/openapi/v3/"))):
-            return Response(200, found)
-        if path == "/openapi/v2" and "protobuf" in request.headers.get("accept", ""):
-            return Response(200, b"", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
-        document = (
-            self.openapi.index() if path == "/openapi/v3" else self._discovery(path, request.headers.get("host", ""))
-        )
-        return _NO_PAGE if document is None else _json(document)
-
-    def _discovery(self, path: str, host: str) -> dict[str, Any] | None:
-        match path.strip("/").split("/"):
-            case ["api"]:
-                return discovery.api_versions(host)
-            case ["apis"]:
-                return discovery.group_list(self.registry)
-            case ["api", version]:
-                return discovery.resource_list(self.registry, "", version)
-            case ["apis", group]:
-                return discovery.group(self.registry, group)
-            case ["apis", group, version]:
-                return discovery.resource_list(self.registry, group, version)
-        return None
-
     # -- collections ---------------------------------------------------------------------------------------------------
 
-    def _collection(self, request: Request, route: Route, served: Served) -> Answer:
+    def _collection(self, request: Request, route: Route, served: Served) -> Response | Stream:
         if request.method == "GET":
             if request.query.get("watch") in _TRUE:
                 return self._watch(request, route, served)
@@ -175,7 +127,8 @@ class Api:
             raise too_large_version(options.version, self.store.version)
         version, after = self.store.version, Name("", "")
         if options.token:
-            version, after = _from_token(options.token)
+            version, after = read_token(options.token, route.namespace, namespaced=served.namespaced)
+            version = self.store.version if version == NOW else version
         elif options.exact:
             version = options.version
         elif self._at is not None:
@@ -187,8 +140,8 @@ class Api:
             return version, [served.seen(each) for each in found]
         except TooOldError:
             if options.token:
-                raise expired(_OLD_PAGE) from None
-            raise expired(f"The resourceVersion for the provided list is too old: {version}") from None
+                raise expired_page(after, route.namespace) from None
+            raise expired("The resourceVersion for the provided list is too old.") from None
 
     def _list(self, request: Request, route: Route, served: Served) -> Response:
         query, form = request.query, form_of(request.headers.get("accept", ""), is_builtin=not served.is_custom)
@@ -201,7 +154,7 @@ class Api:
         metadata: dict[str, Any] = {"resourceVersion": version}
         if limit > 0 and len(found) > limit:
             rest, found = len(found) - limit, found[:limit]
-            metadata["continue"] = _token(version, found[-1].name)
+            metadata["continue"] = token_of(number, found[-1].name, route.namespace)
             if selection is None:
                 metadata["remainingItemCount"] = rest
         include = query.get("includeObject", "Metadata")
@@ -241,7 +194,7 @@ class Api:
 
     # -- one object ----------------------------------------------------------------------------------------------------
 
-    def _object(self, request: Request, route: Route, served: Served) -> Answer:
+    def _object(self, request: Request, route: Route, served: Served) -> Response | Stream:
         if request.method == "GET":
             if request.query.get("watch") in _TRUE:
                 query = {**request.query, "fieldSelector": f"metadata.name={route.name}"}
@@ -314,7 +267,7 @@ class Api:
         }
         return _json(status)
 
-    def _subresource(self, request: Request, route: Route, served: Served) -> Answer:
+    def _subresource(self, request: Request, route: Route, served: Served) -> Response | Stream:
         if route.subresource == "status" and served.status and request.method in ("GET", "PUT", "PATCH"):
             return self._object(request, route, served)
         if route.subresource == "scale" and served.scale is not None:
@@ -368,7 +321,7 @@ class Api:
     # -- bodies --------------------------------------------------------------------------------------------------------
 
     def _parsed(self, request: Request, route: Route, served: Served) -> dict[str, Any]:
-        """The object of a request, in the version in which it is stored."""
+        """The object of a request."""
         kind = served.kind
         obj: dict[str, Any] = _body(request, kind.kind)
         self._check_duplicates(request, obj, kind)
@@ -386,8 +339,6 @@ class Api:
             )
         if route.namespace:
             _check_namespace(obj, route, served)
-        if served.is_custom and kind.version != served.storage_version:
-            obj["apiVersion"] = f"{kind.group}/{served.storage_version}"
         return obj
 
     def _check_duplicates(self, request: Request, obj: dict[str, Any], kind: Kind) -> None:
@@ -434,6 +385,27 @@ class Api:
         form = form_of(request.headers.get("accept", ""), is_builtin=not served.is_custom)
         check_form(form, served, is_list=False)
         return _in_form(form, Response(status, object_bytes(served, found, form.name)))
+
+
+def _is_for_people(request: Request) -> bool:
+    """Whether somebody reads the answer in a terminal or a browser."""
+    asked = request.query.get("pretty")
+    if asked is None:
+        return request.headers.get("user-agent", "").startswith(_BROWSERS)
+    return asked in _TRUE
+
+
+def _indented(answer: Response) -> Response:
+    if not answer.body or not answer.content_type.startswith(JSON_TYPE):
+        return answer
+    text = orjson.dumps(orjson.loads(answer.body), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return replace(answer, body=text)
+
+
+def _warning(answer: Response | Stream, warnings: list[str]) -> Response | Stream:
+    """The answer with a Warning header."""
+    header = ", ".join(f"299 - {orjson.dumps(each).decode()}" for each in dict.fromkeys(warnings))
+    return replace(answer, headers={**answer.headers, "Warning": header})
 
 
 def refusal(error: Rejected) -> Response:
@@ -559,34 +531,3 @@ def _number(query: Mapping[str, str], name: str) -> int:
 
 def _with_query(request: Request, query: Mapping[str, str]) -> Request:
     return replace(request, query=query)
-
-
-def _token(version: str, after: Name) -> str:
-    document = {"v": "meta.k8s.io/v1", "rv": int(version), "start": f"{after.namespace}/{after.name}"}
-    return base64.urlsafe_b64encode(orjson.dumps(document)).decode().rstrip("=")
-
-
-def _from_token(token: str) -> tuple[int, Name]:
-    try:
-        document = orjson.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        namespace, _, name = document["start"].partition("/")
-        return int(document["rv"]), Name(namespace, name)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise bad_request(
-            "invalid continue token: continue key is not valid: illegal base64 data at input byte 0"
-        ) from None
-
-
-def _version() -> dict[str, str]:
-    major, _, minor = builtin_release().partition(".")
-    return {
-        "major": major,
-        "minor": minor,
-        "gitVersion": f"v{major}.{minor}.0+ruleop",
-        "gitCommit": "",
-        "gitTreeState": "clean",
-        "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "none",
-        "compiler": "python",
-        "platform": "any",
-    }

@@ -12,6 +12,11 @@ _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "c
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
+def is_aggregated(accept: str) -> bool:
+    """Whether a client understands the aggregated form."""
+    return AGGREGATED in [each.strip() for each in accept.split(",")]
+
+
 def api_versions(address: str) -> dict[str, Any]:
     return {
         "kind": "APIVersions",
@@ -93,7 +98,7 @@ def aggregated(registry: Registry, *, core: bool) -> dict[str, Any]:
             groups.setdefault(name, []).append(version)
     items = [
         {
-            "metadata": {"name": name, "creationTimestamp": None} if name else {"creationTimestamp": None},
+            "metadata": {"name": name} if name else {},
             "versions": [
                 {
                     "version": version,

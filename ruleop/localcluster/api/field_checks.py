@@ -14,24 +14,33 @@ from ruleop.schema.table import object_meta
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ruleop.kinds import Object
     from ruleop.localcluster.errors import Cause, Rejected
     from ruleop.localcluster.kinds.served import Served
 
 
 def checked(
-    served: Served, obj: dict[str, Any], field_validation: str, refuse: Callable[[str], Rejected] | None = None
+    served: Served,
+    obj: dict[str, Any],
+    old: Object | None,
+    field_validation: str,
+    *,
+    status: Any = None,
+    refuse: Callable[[str], Rejected] | None = None,
 ) -> tuple[dict[str, Any], list[str], list[Cause]]:
-    """The object as it is stored, warnings, and why it is invalid. Raises Rejected if it cannot be decoded: what
-    `refuse` makes of the problem."""
+    """The object as it is stored, warnings, and why it is invalid. `status` is what the request has there in vain.
+    Raises Rejected if it cannot be decoded: what `refuse` makes of the problem."""
     refuse = refuse or (lambda problem: in_body(served.kind, problem))
     found, unknown = _decoded(served, obj, refuse)
+    if status and field_validation != "Ignore":
+        unknown += _decoded(served, {"metadata": {}, "status": status}, refuse)[1]
     warnings = [unknown_field(path) for path in unknown] if field_validation != "Ignore" else []
     if warnings and field_validation == "Strict":
         raise refuse(strict_problem(warnings))
     if not served.is_custom:
         return found, warnings, []
     found = default(found, served.schema)
-    return found, warnings, schema_causes(found, served.schema)
+    return found, warnings, schema_causes(found, served.schema, old)
 
 
 def _decoded(

@@ -20,21 +20,12 @@ if TYPE_CHECKING:
 _META: Final = "meta.k8s.io/v1"
 
 
-def as_served(served: Served, obj: Object) -> Object:
-    """The object in the version in which it is asked for."""
-    version = served.kind.api_version
-    if served.stored_as is not None and obj["apiVersion"] != version:
-        return served.stored_as.from_stored(obj)
-    return obj if obj["apiVersion"] == version else {**obj, "apiVersion": version}
-
-
 def object_bytes(served: Served, found: Stored, form: str) -> bytes:
+    """An object, given as `Served.seen` shows it."""
     if form == "Table":
         return orjson.dumps(table(served, [found.obj], str(found.version), "Metadata"))
     if form in ("PartialObjectMetadata", "PartialObjectMetadataList"):
         return orjson.dumps(partial(found.obj))
-    if found.obj["apiVersion"] != served.kind.api_version:
-        return orjson.dumps(as_served(served, found.obj))
     return found.data
 
 
@@ -60,7 +51,6 @@ def list_bytes(served: Served, found: Sequence[Stored], metadata: dict[str, Any]
 
 def _items(served: Served, found: Iterable[Stored]) -> Iterable[bytes]:
     """Items of built-in kinds have no kind and apiVersion, as the real server's."""
-    found = map(served.seen, found)
     if served.is_custom:
         return (object_bytes(served, each, "") for each in found)
     return (b'{"metadata":' + each.data.partition(b',"metadata":')[2] for each in found)
@@ -76,7 +66,7 @@ def table(served: Served, objects: Iterable[Object], version: str, include: str)
         "columnDefinitions": [
             each.as_json() for each in (custom_columns(served.columns) if served.is_custom else columns(served.kind))
         ],
-        "rows": [_row(served, as_served(served, obj), include, now) for obj in objects],
+        "rows": [_row(served, obj, include, now) for obj in objects],
     }
 
 

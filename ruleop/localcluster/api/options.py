@@ -102,9 +102,8 @@ class ListOptions:
     def of(cls, query: Mapping[str, str], *, watches: bool) -> ListOptions:
         version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
         token, initial = query.get("continue", ""), query.get("sendInitialEvents")
-        limit = query.get("limit") or "0"
-        if not limit.removeprefix("-").isdecimal():
-            raise bad_request(f'strconv.ParseInt: parsing "{limit}": invalid syntax')
+        limit = _integer(query, "limit")
+        _integer(query, "timeoutSeconds")
         causes = list(
             _watch_causes(match, initial) if watches else _list_causes(version, match, token, initial=initial)
         )
@@ -120,10 +119,17 @@ class ListOptions:
         return cls(
             int(version or 0),
             match == "Exact",
-            int(limit),
+            0 if version == "0" and not token else limit,  # such a list comes from the cache, as a whole
             token,
             None if initial is None else initial in ("true", "1", "True"),
         )
+
+
+def _integer(query: Mapping[str, str], name: str) -> int:
+    value = query.get(name) or "0"
+    if not value.removeprefix("-").isdecimal():
+        raise bad_request(f'strconv.ParseInt: parsing "{value}": invalid syntax')
+    return int(value)
 
 
 def _watch_causes(match: str, initial: str | None) -> Iterator[Cause]:

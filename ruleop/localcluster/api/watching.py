@@ -79,8 +79,10 @@ class Watch:
             timer.cancel()
 
     def _definition_changed(self, event: Event) -> None:
-        """The watches of a kind end with it."""
-        if event.deleted and resource_of(event.new.obj) == self.served.resource:
+        """The watches of a kind end with it, and when its definition changes."""
+        if resource_of(event.new.obj) != self.served.resource:
+            return
+        if event.deleted or (event.old is not None and event.old.obj["spec"] != event.new.obj["spec"]):
             self._sink.end()
 
     def _begin(self) -> None:
@@ -88,7 +90,7 @@ class Watch:
         version = int(self.options.version or 0)
         if self.options.initial_events or (self.options.initial_events is None and not version):
             for each in self.store.all(self.served.resource, self.namespace):
-                if self.selection is None or self.selection(each.obj):
+                if self._selects(each):
                     self._send_object("ADDED", each)
             if self.options.initial_events and self.options.bookmarks:
                 self._bookmark({INITIAL_EVENTS_END: "true"})
@@ -117,6 +119,7 @@ class Watch:
         return self.selection is None or self.selection(self.served.seen(found).obj)
 
     def _send_object(self, type_: str, found: Stored) -> None:
+        found = self.served.seen(found)
         if self.options.form != "Table":
             self._send(type_, object_bytes(self.served, found, self.options.form))
             return

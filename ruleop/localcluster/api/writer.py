@@ -94,15 +94,14 @@ class Writer:
         if strategy.has_generation or served.is_custom:
             metadata["generation"] = 1
         new: dict[str, Any] = {**obj, "metadata": metadata}
-        if served.status:
-            new.pop("status", None)
+        status = new.pop("status", None) if served.status else None
         causes = [*name_causes(served.kind, metadata.get("name", "")), *metadata_causes(served.kind, metadata)]
         if "name" not in metadata:
             raise invalid(served.kind, "", causes)
         if served.ends:
             message = "create not allowed while custom resource definition is terminating"
             raise forbidden(served.kind.group, served.plural, metadata["name"], message)
-        new, found = self._checked(served, new, options)
+        new, found = self._checked(served, new, None, options, status)
         if found:  # fields of an invalid object cannot be tracked
             self._validate(served, new, None, [*causes, *found])
         new = strategy.default(_completed(served, new))
@@ -120,7 +119,10 @@ class Writer:
                 return self.create(served, namespace, obj, options, managed=managed)
             ends = "deletionTimestamp" in existing.obj["metadata"]
             raise already_exists(served.kind.group, served.plural, key.name, ends=ends)
-        return unstored(new) if options.dry_run else self.store.put(served.resource, served.kept(new))
+        return served.seen(unstored(served.kept(new))) if options.dry_run else self._put(served, new)
+
+    def _put(self, served: Served, new: dict[str, Any]) -> Stored:
+        return served.seen(self.store.put(served.resource, served.kept(new)))
 
     def _check_namespace(self, served: Served, namespace: str, name: str) -> None:
         found = self.store.get(NAMESPACES, Name("", namespace))
@@ -161,15 +163,19 @@ class Writer:
     ) -> tuple[dict[str, Any], list[Cause]]:
         """The new version with what a write at this address keeps of the old one, decoded and with its defaults; and
         what is wrong with it."""
+        dropped, before = None, old.obj.get("status")
         if subresource == "status":
             new = self._with_status(served, old.obj, new)
         elif served.status:
-            new.pop("status", None)
-            if "status" in old.obj:
-                new["status"] = old.obj["status"]
+            given = new.pop("status", None)
+            dropped = given if given != before else None
+            if before is not None:
+                new["status"] = before
         if options.is_stored:
             return new, []
-        new, causes = self._checked(served, new, options)
+        new, causes = self._checked(served, new, old.obj, options, dropped)
+        if subresource == "status" and served.kind.version != served.storage_version:
+            new = self._with_status(served, old.obj, new)  # without the defaults of this version
         if causes:  # fields of an invalid object cannot be tracked
             self._validate(served, new, old.obj, causes)
         return served.strategy.default(_completed(served, new)), causes
@@ -193,13 +199,20 @@ class Writer:
             causes = [*_finalizer_causes(old.obj, new), *metadata_causes(served.kind, new["metadata"]), *causes]
         self._validate(served, new, old.obj, causes)
         new = self._with_generation(served, old.obj, new, subresource)
-        if keep_unchanged(old.obj, new) is old.obj:
+        if keep_unchanged(old.obj, new) is old.obj and self._is_current(served, old):
             return old
         if options.dry_run:
-            return stored(new, old.version)
+            return served.seen(stored(served.kept(new), old.version))
         if _is_finished(new):
             return stored(new, self.store.delete(served.resource, old.name).version)
-        return self.store.put(served.resource, served.kept(new))
+        return self._put(served, new)
+
+    def _is_current(self, served: Served, old: Stored) -> bool:
+        """Whether an object is stored in the version in which it would be stored now."""
+        if not served.is_custom:
+            return True
+        found = self.store.get(served.resource, old.name)
+        return found is None or found.obj["apiVersion"] == f"{served.kind.group}/{served.storage_version}"
 
     def _check_identity(self, served: Served, old: Stored, given: dict[str, Any], options: WriteOptions) -> None:
         group, plural, name = served.kind.group, served.plural, old.name.name
@@ -279,7 +292,7 @@ class Writer:
             now=now(),
             force=options.force,
         )
-        if applied is old.obj:
+        if applied is old.obj and self._is_current(served, old):
             return old, False
         new, causes = self._prepared(served, old, dict(without_nulls(applied)), subresource, options)
         return self._updated(served, old, new, subresource, options, causes), False
@@ -312,7 +325,7 @@ class Writer:
         if not waits:
             if options.dry_run:
                 return old, True
-            return self.store.delete(served.resource, old.name), True
+            return served.seen(self.store.delete(served.resource, old.name)), True
         if finalizers or "finalizers" in metadata:
             metadata["finalizers"] = finalizers
         if not metadata["finalizers"] if "finalizers" in metadata else False:
@@ -334,7 +347,7 @@ class Writer:
             return old, False
         if options.dry_run:
             return stored(new, old.version), False
-        return self.store.put(served.resource, served.kept(new)), False
+        return self._put(served, new), False
 
     def _grace(self, served: Served, obj: Object, options: DeleteOptions) -> int:
         if served.strategy.grace is None:
@@ -363,9 +376,11 @@ class Writer:
     # -- both ----------------------------------------------------------------------------------------------------------
 
     def _checked(
-        self, served: Served, obj: dict[str, Any], options: WriteOptions
+        self, served: Served, obj: dict[str, Any], old: Object | None, options: WriteOptions, status: Any = None
     ) -> tuple[dict[str, Any], list[Cause]]:
-        found, warnings, causes = checked(served, obj, options.field_validation, options.refuse)
+        found, warnings, causes = checked(
+            served, obj, old, options.field_validation, status=status, refuse=options.refuse
+        )
         self.warnings += warnings
         return found, causes
 
@@ -373,6 +388,7 @@ class Writer:
         causes = [*causes, *served.strategy.validate(new, old)]
         if causes:
             raise invalid(served.kind, new["metadata"].get("name", ""), causes)
+        self.warnings += served.strategy.warn(new, old)
 
     def _tracked(
         self, served: Served, old: Object | None, new: dict[str, Any], subresource: str, options: WriteOptions
@@ -389,7 +405,7 @@ class Writer:
         found = self._trackings.get(key)
         if found is None:
             ignored = ignored_fields(kind.group, kind.kind, subresource=subresource, has_status=served.status)
-            found = self._trackings[key] = Tracking(kind.api_version, served.shape, subresource, ignored)
+            found = self._trackings[key] = Tracking(kind.api_version, served.shape, subresource, ignored, served.shapes)
         return found
 
 

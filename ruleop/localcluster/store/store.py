@@ -6,7 +6,7 @@ write returns, and see the versions in order. Objects are frozen; a write stores
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import islice
@@ -34,6 +34,11 @@ class Name(NamedTuple):
 
     namespace: str
     name: str
+
+
+def _key(name: Name) -> str:
+    """Objects are in the order of their keys in etcd, in which those of namespace a-b are before those of a."""
+    return f"{name.namespace}/{name.name}"
 
 
 class Resource(NamedTuple):
@@ -87,7 +92,7 @@ class TooOldError(Exception):
 @dataclass(slots=True)
 class _Table:
     objects: dict[Name, Stored] = field(default_factory=dict)
-    names: list[Name] = field(default_factory=list)  # sorted
+    names: list[Name] = field(default_factory=list)  # in the order of their keys
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=KEPT_EVENTS))
     known_since: int = 0  # the events after this version are in `events`
     listeners: list[Callable[[Event], None]] = field(default_factory=list)
@@ -110,14 +115,14 @@ class Store:
         return table.objects.get(name) if table is not None else None
 
     def all(self, resource: Resource, namespace: str = "", after: Name | None = None) -> Iterator[Stored]:
-        """The objects in the order of their names, of all namespaces if none is given."""
+        """The objects in their order, of all namespaces if none is given."""
         table = self._tables.get(resource)
         if table is None:
             return
         names = table.names
-        start = bisect_left(names, Name(namespace, "")) if namespace else 0
+        start = bisect_left(names, f"{namespace}/", key=_key) if namespace else 0
         if after is not None:
-            start = max(start, bisect_left(names, Name(after.namespace, after.name + "\0")))
+            start = max(start, bisect_right(names, _key(after), key=_key))
         for name in islice(names, start, None):
             if namespace and name.namespace != namespace:
                 return
@@ -128,13 +133,13 @@ class Store:
         found = {each.name: each for each in self.all(resource, namespace, after)}
         for event in reversed(list(self.since(resource, version))):
             name = event.new.name
-            if (namespace and name.namespace != namespace) or name <= after:
+            if (namespace and name.namespace != namespace) or _key(name) <= _key(after):
                 continue
             if event.old is None:
                 found.pop(name, None)
             else:
                 found[name] = event.old
-        return [found[name] for name in sorted(found)]
+        return [found[name] for name in sorted(found, key=_key)]
 
     def since(self, resource: Resource, version: int) -> list[Event]:
         """The events after a version. Raises TooOldError."""
@@ -164,7 +169,7 @@ class Store:
         name = new.name
         old = table.objects.get(name)
         if old is None:
-            insort(table.names, name)
+            insort(table.names, name, key=_key)
         table.objects[name] = new
         self._publish(resource, table, Event(self.version, old, new))
         return new
@@ -173,7 +178,7 @@ class Store:
         """Removes an object. Returns its last version, whose resourceVersion is that of the deletion."""
         table = self._table(resource)
         old = table.objects.pop(name)
-        del table.names[bisect_left(table.names, name)]
+        del table.names[bisect_left(table.names, _key(name), key=_key)]
         self.version += 1
         last = stored(old.obj, self.version)
         self._publish(resource, table, Event(self.version, old, last, deleted=True))
@@ -202,7 +207,7 @@ class Store:
         table = self._table(resource)
         found = stored(obj, int(obj["metadata"]["resourceVersion"]))
         table.objects[found.name] = found
-        insort(table.names, found.name)
+        insort(table.names, found.name, key=_key)
         table.known_since = self.version
 
     # -- events --------------------------------------------------------------------------------------------------------
