@@ -102,10 +102,10 @@ class Writer:
         if served.ends:
             message = "create not allowed while custom resource definition is terminating"
             raise forbidden(served.kind.group, served.plural, metadata["name"], message)
-        new, found = self._checked(served, new, options)
+        new, found = self._checked(served, new, options, {})
         if found:  # fields of an invalid object cannot be tracked
             self._validate(served, new, None, [*causes, *found])
-        new = strategy.default(_completed(served, new))
+        new = strategy.default(_completed(served, new, {}))
         if managed is None:
             new = self._tracked(served, None, new, "", options)
         else:
@@ -167,10 +167,10 @@ class Writer:
                 new["status"] = old.obj["status"]
         if options.is_stored:
             return new, []
-        new, causes = self._checked(served, new, options)
+        new, causes = self._checked(served, new, options, old.obj)
         if causes:  # fields of an invalid object cannot be tracked
             self._validate(served, new, old.obj, causes)
-        return served.strategy.default(_completed(served, new)), causes
+        return served.strategy.default(_completed(served, new, old.obj)), causes
 
     def _updated(
         self,
@@ -353,9 +353,9 @@ class Writer:
     # -- both ----------------------------------------------------------------------------------------------------------
 
     def _checked(
-        self, served: Served, obj: dict[str, Any], options: WriteOptions
+        self, served: Served, obj: dict[str, Any], options: WriteOptions, known: Object
     ) -> tuple[dict[str, Any], list[Cause]]:
-        found, warnings, causes = checked(served, obj, options.field_validation, options.refuse)
+        found, warnings, causes = checked(served, obj, options, known)
         self.warnings += warnings
         return found, causes
 
@@ -383,10 +383,10 @@ class Writer:
         return found
 
 
-def _completed(served: Served, obj: dict[str, Any]) -> dict[str, Any]:
+def _completed(served: Served, obj: dict[str, Any], known: Object) -> dict[str, Any]:
     if served.is_custom or served.kind.kind == "CustomResourceDefinition":
         return obj
-    return complete(obj, served.shape)
+    return complete(obj, served.shape, known)
 
 
 def _terminating(status: Object) -> dict[str, Any]:
