@@ -17,12 +17,16 @@ from ruleop.report.plan_text import Span, Tone
 from ruleop.report.tree import tree_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ruleop.dev.session import Session
     from ruleop.kinds import Object
     from ruleop.report.plan_text import Line
 
 LAST_EVENTS: Final = 8
+MAX_FINDINGS: Final = 15  # lines above the tree
 PERIOD: Final = 0.1  # seconds between two pictures
+_EMPTY: Final = (Span("", Tone.PLAIN),)
 _RICH: Final = {
     Tone.PLAIN: "",
     Tone.TITLE: "bold",
@@ -38,6 +42,9 @@ _RICH: Final = {
 
 class PlainView:
     """Lines for a pipe: what happens, and with `--once` the tree at the end."""
+
+    def checked(self, findings: Sequence[Line]) -> None:
+        print_diagnostics(findings)
 
     def started(self, session: Session) -> None:
         print_diagnostics(_head(session))
@@ -57,10 +64,16 @@ class LiveView:
 
     def __init__(self) -> None:
         self.events: deque[Object] = deque(maxlen=LAST_EVENTS)
+        self.findings: list[Line] = []
         self.console = Console()
         self.live = Live(console=self.console, auto_refresh=False)
         self._painted = 0.0
         self._waiting = False
+
+    def checked(self, findings: Sequence[Line]) -> None:
+        self.findings = list(findings[:MAX_FINDINGS])
+        if len(findings) > MAX_FINDINGS:
+            self.findings.append((Span("... more: ruleop check", Tone.FAINT),))
 
     def started(self, session: Session) -> None:
         for line in _head(session):
@@ -84,8 +97,9 @@ class LiveView:
     def _paint(self, session: Session) -> None:
         self._waiting, self._painted = False, time.monotonic()
         lines = [*tree_lines(session.tree())] or [(Span("no custom resources yet: kubectl apply one", Tone.FAINT),)]
-        events = [(Span("", Tone.PLAIN),), *(_event_line(each) for each in self.events)] if self.events else []
-        self.live.update(Group(*(_rich(line) for line in (*lines, *events))), refresh=True)
+        parts = [self.findings, lines, [_event_line(each) for each in self.events]]
+        shown = [line for part in parts if part for line in (*part, _EMPTY)][:-1]
+        self.live.update(Group(*map(_rich, shown)), refresh=True)
 
 
 def _head(session: Session) -> list[Line]:

@@ -136,6 +136,32 @@ def test_dev_applies_an_edited_template_and_ends_cleanly_on_an_interrupt(sample,
         call(server, "GET", CONFIG)
 
 
+NOTE = """
+- group: example.com
+  version: v1
+  kind: Note
+  let: {unread: a}
+  children:
+    config: {template: config.yaml.j2}
+"""
+
+
+def test_dev_checks_edited_rules_and_shows_the_resources_of_new_ones(sample, process):
+    started = process("dev", "--apply", "front.yaml", stderr=subprocess.STDOUT)
+    _, server = exported(started)
+    until(lambda: (call(server, "GET", CONFIG).get("data") or {}).get("page") == "hello")
+    sites = Path(sample.root, "crds/sites.yaml").read_text()
+    sample.write("crds/notes.yaml", sites.replace("Site", "Note").replace("site", "note"))
+    sample.write("watches.yaml", Path(sample.root, "watches.yaml").read_text().rstrip() + NOTE)
+    until(lambda: "warning[RO306]" in started.stdout.readline())
+    note = {"apiVersion": "example.com/v1", "kind": "Note", "metadata": {"name": "n"}, "spec": {"page": "noted"}}
+    until(lambda: call(server, "POST", SITES.replace("sites/", "notes"), note).get("kind") == "Note")
+    until(lambda: (call(server, "GET", CONFIG.replace("front", "n")).get("data") or {}).get("page") == "noted")
+    started.send_signal(signal.SIGINT)
+    out, _ = started.communicate(timeout=PATIENCE)
+    assert any(line.startswith("Note default/n") for line in out.splitlines())
+
+
 def test_dev_draws_a_tree_on_a_terminal(sample):
     pid, terminal = pty.fork()
     if pid == 0:
