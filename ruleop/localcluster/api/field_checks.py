@@ -16,34 +16,38 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.kinds import Object
-    from ruleop.localcluster.api.options import WriteOptions
     from ruleop.localcluster.errors import Cause, Rejected
     from ruleop.localcluster.kinds.served import Served
 
 
 def checked(
-    served: Served, obj: dict[str, Any], options: WriteOptions, known: Object
+    served: Served,
+    obj: dict[str, Any],
+    old: Object | None,
+    field_validation: str,
+    *,
+    refuse: Callable[[str], Rejected] | None = None,
 ) -> tuple[dict[str, Any], list[str], list[Cause]]:
-    """The object as it is stored, warnings, and why it is invalid. `known` is the stored version whose parts it may
-    have. Raises Rejected if it cannot be decoded: what `options.refuse` makes of the problem."""
-    refuse = options.refuse or (lambda problem: in_body(served.kind, problem))
-    found, unknown = _decoded(served, obj, refuse, known)
-    warnings = [unknown_field(path) for path in unknown] if options.field_validation != "Ignore" else []
-    if warnings and options.field_validation == "Strict":
+    """The object as it is stored, warnings, and why it is invalid. Raises Rejected if it cannot be decoded: what
+    `refuse` makes of the problem."""
+    refuse = refuse or (lambda problem: in_body(served.kind, problem))
+    found, unknown = _decoded(served, obj, refuse, old)
+    warnings = [unknown_field(path) for path in unknown] if field_validation != "Ignore" else []
+    if warnings and field_validation == "Strict":
         raise refuse(strict_problem(warnings))
     if not served.is_custom:
         return found, warnings, []
-    found = with_parts_of(known, default(found, served.schema))
+    found = with_parts_of(old, default(found, served.schema))
     return found, warnings, schema_causes(found, served.schema)
 
 
 def _decoded(
-    served: Served, obj: dict[str, Any], refuse: Callable[[str], Rejected], known: Object
+    served: Served, obj: dict[str, Any], refuse: Callable[[str], Rejected], old: Object | None
 ) -> tuple[dict[str, Any], list[str]]:
     if served.is_custom:
         return _decoded_custom(served, obj)
     try:
-        decoded = decode(with_parts_of(known, obj), served.shape, known)
+        decoded = decode(with_parts_of(old, obj), served.shape, old)
     except DecodingError as error:
         raise refuse(str(error)) from None
     return decoded.obj, list(decoded.unknown)

@@ -102,10 +102,10 @@ class Writer:
         if served.ends:
             message = "create not allowed while custom resource definition is terminating"
             raise forbidden(served.kind.group, served.plural, metadata["name"], message)
-        new, found = self._checked(served, new, options, {})
+        new, found = self._checked(served, new, None, options)
         if found:  # fields of an invalid object cannot be tracked
             self._validate(served, new, None, [*causes, *found])
-        new = strategy.default(_completed(served, new, {}))
+        new = strategy.default(_completed(served, new))
         if managed is None:
             new = self._tracked(served, None, new, "", options)
         else:
@@ -167,7 +167,7 @@ class Writer:
                 new["status"] = old.obj["status"]
         if options.is_stored:
             return new, []
-        new, causes = self._checked(served, new, options, old.obj)
+        new, causes = self._checked(served, new, old.obj, options)
         if causes:  # fields of an invalid object cannot be tracked
             self._validate(served, new, old.obj, causes)
         return served.strategy.default(_completed(served, new, old.obj)), causes
@@ -353,9 +353,9 @@ class Writer:
     # -- both ----------------------------------------------------------------------------------------------------------
 
     def _checked(
-        self, served: Served, obj: dict[str, Any], options: WriteOptions, known: Object
+        self, served: Served, obj: dict[str, Any], old: Object | None, options: WriteOptions
     ) -> tuple[dict[str, Any], list[Cause]]:
-        found, warnings, causes = checked(served, obj, options, known)
+        found, warnings, causes = checked(served, obj, old, options.field_validation, refuse=options.refuse)
         self.warnings += warnings
         return found, causes
 
@@ -383,10 +383,10 @@ class Writer:
         return found
 
 
-def _completed(served: Served, obj: dict[str, Any], known: Object) -> dict[str, Any]:
+def _completed(served: Served, obj: dict[str, Any], old: Object | None = None) -> dict[str, Any]:
     if served.is_custom or served.kind.kind == "CustomResourceDefinition":
         return obj
-    return complete(obj, served.shape, known)
+    return complete(obj, served.shape, old)
 
 
 def _terminating(status: Object) -> dict[str, Any]:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _ZEROS: Final[tuple[Any, ...]] = ("", False, 0)
 
 
-def complete(obj: Object, shape: Shape, known: Object = EMPTY) -> dict[str, Any]:
-    """The object with its defaults. Its metadata stay as they are. `known` is an earlier version that is complete:
-    parts that are its parts are taken as they are."""
+def complete(obj: Object, shape: Shape, old: Object | None = None) -> dict[str, Any]:
+    """The object with its defaults. Its metadata stay as they are. Parts that are those of an earlier version,
+    which is complete, are taken as they are."""
     found = {name: value for name, value in obj.items() if name != "metadata"}
-    return {**_struct(found, _plan(shape), known), "metadata": obj["metadata"]}
+    return {**_struct(found, _plan(shape), old or EMPTY), "metadata": obj["metadata"]}
 
 
 class _Plan:

@@ -50,11 +50,11 @@ class Decoded:
     unknown: tuple[str, ...]  # spec.containers[0].foo
 
 
-def decode(obj: Object, shape: Shape, known: Object = EMPTY) -> Decoded:
-    """The object as the server reads it. `shape` is that of `ruleop.schema.builtin_types`, `known` an earlier version
-    that was decoded: parts that are its parts are taken as they are. Raises DecodingError."""
+def decode(obj: Object, shape: Shape, old: Object | None = None) -> Decoded:
+    """The object as the server reads it. `shape` is that of `ruleop.schema.builtin_types`. Parts that are those of an
+    earlier version, which was decoded, are taken as they are. Raises DecodingError."""
     decoder = _Decoder(_simple_name(shape) or str(obj.get("kind", "")))
-    found = decoder.struct(obj, shape, None, known)
+    found = decoder.struct(obj, shape, None, old or EMPTY)
     return Decoded(found, tuple(decoder.unknown))
 
 

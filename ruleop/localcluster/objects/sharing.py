@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from ruleop.kinds import JSON, Object
 
 
-def with_parts_of(old: Object, new: Object) -> dict[str, Any]:
-    """The new version, with the old one's parts wherever the two are the same."""
+def with_parts_of(old: Object | None, new: dict[str, Any]) -> dict[str, Any]:
+    """The new version, with the old one's parts, if there is one, wherever the two are the same."""
+    if old is None:
+        return new
     return {name: _shared(old.get(name), value) for name, value in new.items()}
 
 
