@@ -178,7 +178,7 @@ class Writer:
             new = self._with_status(served, old.obj, new)  # without the defaults of this version
         if causes:  # fields of an invalid object cannot be tracked
             self._validate(served, new, old.obj, causes)
-        return served.strategy.default(_completed(served, new)), causes
+        return served.strategy.default(_completed(served, new, old.obj)), causes
 
     def _updated(
         self,
@@ -409,10 +409,10 @@ class Writer:
         return found
 
 
-def _completed(served: Served, obj: dict[str, Any]) -> dict[str, Any]:
+def _completed(served: Served, obj: dict[str, Any], old: Object | None = None) -> dict[str, Any]:
     if served.is_custom or served.kind.kind == "CustomResourceDefinition":
         return obj
-    return complete(obj, served.shape)
+    return complete(obj, served.shape, old)
 
 
 def _terminating(status: Object) -> dict[str, Any]:
