@@ -113,8 +113,9 @@ def _map_containers(point: _Point, visit: Callable[[_Point], JSON], *, only: str
     live, merged, shape = point.live, point.merged, point.shape
     if type(live) is dict and type(merged) is dict and not shape.atomic:
         changes: dict[str, Any] = {}
-        for name, value in merged.items():
-            if (only is None or name == only) and type(value) in (dict, list) and not _is_ignored(point.ignored, name):
+        for name in merged if only is None else (only,):
+            value = merged.get(name)
+            if type(value) in (dict, list) and not _is_ignored(point.ignored, name):
                 inner = point.ignored.names.get(name) if point.ignored is not None else None
                 desired = _as_map(point.desired).get(name)
                 member = _Point(
