@@ -24,6 +24,7 @@ import structlog
 from bench.fuzz.case import CHANGES, DEFINITIONS, MAX_RESOURCE, Case, size
 from ruleop.engine.queue.request import Request
 from ruleop.engine.reconcile.pass_log import PassLog
+from ruleop.engine.telemetry.logging import shorten
 from ruleop.engine.telemetry.metrics import ControllerMetrics, Metrics
 from ruleop.errors import RuleopError
 from ruleop.kinds import ObjectKey
@@ -255,7 +256,8 @@ class Passes:
 
 
 def _length(line: Mapping[str, Any]) -> int:
-    return sum(len(str(value)) for value in line.values())
+    """The characters of a line of the log, which cuts long values."""
+    return sum(len(str(value)) for value in shorten(None, "", dict(line)).values())
 
 
 def _ended(planned: Plan | None, error: str) -> str:
