@@ -24,6 +24,7 @@ import structlog
 from bench.fuzz.case import CHANGES, DEFINITIONS, MAX_RESOURCE, Case, size
 from ruleop.engine.queue.request import Request
 from ruleop.engine.reconcile.pass_log import PassLog
+from ruleop.engine.telemetry.logging import shorten
 from ruleop.engine.telemetry.metrics import ControllerMetrics, Metrics
 from ruleop.errors import RuleopError
 from ruleop.kinds import ObjectKey
@@ -120,6 +121,7 @@ class Passes:
         self.planned: Plan | None = None
         self.account = Account()  # of the current pass
         self.unmeasured = 0.0  # seconds of the current pass that are not the operator's
+        self.status_left = False  # whether its account did not suffice for the plan of the status
 
     def run(self) -> Reading:
         for phase in self._prepared():
@@ -158,7 +160,7 @@ class Passes:
 
     def one(self, phase: str) -> None:
         planned = self.planned = self.measured(phase, self._pass)
-        if planned is not None and planned.actions and self.account.exhausted:  # another pass plans the status
+        if self.status_left:  # another pass plans the status
             self.measured(f"status after {phase}", self._reported)
         if self.case.shown and planned is not None and not self.reading.failed:
             self.measured(f"{TEXT}{phase}", lambda: self._shown(planned))
@@ -168,7 +170,7 @@ class Passes:
         self.reading.running = phase
         self.announce(self.reading)
         gc.collect()
-        self.account, self.unmeasured = Account(), 0.0
+        self.account, self.unmeasured, self.status_left = Account(), 0.0, False
         before, memory = time.process_time(), _memory()
         planned, error = None, ""
         try:
@@ -200,18 +202,22 @@ class Passes:
         request = Request.of(self.resource)
         with structlog.testing.capture_logs() as lines:
             history = self.history.at_pass_start(self.cluster, self.clock)
-            planned = self._plan(history)
+            planned, of_status = self._plan(history), None
+            units = self.account.units
             history = finished(history.with_plan(planned, self.clock))
             events = [*self.log.field_conflicts(request, planned)]
-            of_status = planned
             if planned.actions:
                 outcome = self._executed(planned.actions)
                 finished(self.log.wrote(request, history, planned, outcome, allowance=self.account.descriptions))
                 events += write_events(outcome.done, "default")
                 self.history = history = history.after(planned, outcome, self.kinds, self.clock)
-                of_status = self._plan(history)
-            if of_status is planned or not self.account.exhausted:
+                of_status = self._plan(history) if self.account.may_suffice(units) else None
+            if not planned.actions:
+                self._concluded(planned, history)
+            elif of_status is not None and not self.account.exhausted:
                 self._concluded(of_status, history)
+            else:
+                self.status_left = True
         self._emitted([each.message for each in events], lines)
         return planned
 
@@ -250,7 +256,8 @@ class Passes:
 
 
 def _length(line: Mapping[str, Any]) -> int:
-    return sum(len(str(value)) for value in line.values())
+    """The characters of a line of the log, which cuts long values."""
+    return sum(len(str(value)) for value in shorten(None, "", dict(line)).values())
 
 
 def _ended(planned: Plan | None, error: str) -> str:

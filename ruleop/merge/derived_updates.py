@@ -115,10 +115,11 @@ def _map_containers(
     live, merged, shape = point.live, point.merged, point.shape
     if type(live) is dict and type(merged) is dict and not shape.atomic:
         changes: dict[str, Any] = {}
-        for name, value in merged.items():
+        for name in merged if only is None else (only,):
+            value = merged.get(name)
             if changed and live.get(name) is value:
                 continue
-            if (only is None or name == only) and type(value) in (dict, list) and not _is_ignored(point.ignored, name):
+            if type(value) in (dict, list) and not _is_ignored(point.ignored, name):
                 inner = point.ignored.names.get(name) if point.ignored is not None else None
                 desired = _as_map(point.desired).get(name)
                 member = _Point(

@@ -46,6 +46,7 @@ QUIET: Final = 120.0
 WHOLE_OBJECT: Final = frozenset({""})
 """The fields of an object that was deleted."""
 
+PRECONDITIONS: Final = frozenset({"metadata.uid", "metadata.resourceVersion"})
 MAX_FIELDS: Final = 4
 Correction: TypeAlias = Create | Patch | Replace | ServerSideApply
 
@@ -162,9 +163,7 @@ def _parts(obj: Object, patch: Mapping[str, Any]) -> dict[str, Any]:
 
 def fields_of(patch: Mapping[str, Any]) -> frozenset[str]:
     """The fields that a merge patch sets or removes; a list is one field. uid and resourceVersion are preconditions."""
-    return frozenset(
-        ".".join(path) for path in _leaves(patch) if path not in {("metadata", "uid"), ("metadata", "resourceVersion")}
-    )
+    return frozenset(_leaves(patch, "")) - PRECONDITIONS if patch else WHOLE_OBJECT
 
 
 def _applied_patch(live: Object, applied: Object) -> dict[str, Any]:
@@ -172,12 +171,12 @@ def _applied_patch(live: Object, applied: Object) -> dict[str, Any]:
     return merge_patch(live, applied, removes=False) or {}
 
 
-def _leaves(value: Any, *path: str) -> Iterator[tuple[str, ...]]:
-    if isinstance(value, Mapping) and value:
-        for name, member in value.items():
-            yield from _leaves(member, *path, name)
-    else:
-        yield path
+def _leaves(patch: Mapping[str, Any], prefix: str) -> Iterator[str]:
+    for name, value in patch.items():
+        if type(value) is dict and value:
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
 
 
 # -- how it is reported ------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ RESERVED_MEMORY: Final = 4 * 1024 * 1024
 HINTS: Final = 32
 """Messages of a pass that say which name was probably meant."""
 
-DESCRIPTIONS: Final = 200_000
+DESCRIPTIONS: Final = 100_000
 """Units of a pass for finding out which fields its writes change, for the log and for messages. Above that, they name
 outer fields."""
 
@@ -100,6 +100,11 @@ class Account:
     def units(self) -> int:
         """The units that were used."""
         return FUEL - self.fuel
+
+    def may_suffice(self, first: int) -> bool:
+        """Whether another plan may fit into what is left, after one of so many units and the log of its writes. The
+        plan after the writes takes at least a third of the one before them."""
+        return 3 * (self.fuel - DESCRIPTIONS + self.descriptions.units) >= first
 
     @property
     def bytes(self) -> int:
