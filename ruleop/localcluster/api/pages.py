@@ -79,7 +79,7 @@ def _decoded(token: str) -> bytes:
             return base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
     except binascii.Error:
         pass
-    raise _invalid(f"illegal base64 data at input byte {found.start() if found is not None else len(token)}")
+    raise _invalid(f"illegal base64 data at input byte {found.start() if found is not None else len(token) - 1}")
 
 
 def _invalid(problem: str) -> Rejected:

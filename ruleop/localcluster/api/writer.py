@@ -10,6 +10,8 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
 from ruleop.kinds import SERVER_METADATA
 from ruleop.localcluster.api.field_checks import checked
 from ruleop.localcluster.api.metadata_checks import check_types, metadata_causes, name_causes
@@ -18,6 +20,7 @@ from ruleop.localcluster.clock import now, timestamp
 from ruleop.localcluster.errors import (
     MODIFIED,
     Cause,
+    Rejected,
     already_exists,
     conflict,
     forbidden,
@@ -218,11 +221,13 @@ class Writer:
         if not version and (served.is_custom or not served.strategy.unconditional_update):
             message = "Invalid value: 0: must be specified for an update"
             raise invalid_named(group, plural, name, [Cause("FieldValueInvalid", message, "metadata.resourceVersion")])
+        for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+            if given.get(field) is not None and given[field] != old.obj["metadata"].get(field):
+                raise _immutable(served, name, field, given[field])
         uid = given.get("uid")
         if uid and uid != old.uid:
             if options.is_patch:
-                cause = Cause("FieldValueInvalid", f'Invalid value: "{uid}": field is immutable', "metadata.uid")
-                raise invalid(served.kind, name, [cause, cause])
+                raise _immutable(served, name, "uid", uid)
             raise conflict(
                 group,
                 plural,
@@ -276,7 +281,6 @@ class Writer:
         if old is None:
             if subresource:
                 raise not_found(served.kind.group, served.plural, name.name)
-            config = {**config, "metadata": {**(config.get("metadata") or {}), "name": name.name}}
             return self._apply_new(served, name, config, options), True
         given = {"resourceVersion": str(old.version), **(config.get("metadata") or {})}
         self._check_identity(served, old, given, options)
@@ -294,6 +298,12 @@ class Writer:
         return self._updated(served, old, new, subresource, options, causes), False
 
     def _apply_new(self, served: Served, name: Name, config: dict[str, Any], options: WriteOptions) -> Stored:
+        given = dict(config["metadata"])
+        given.pop("resourceVersion", None)
+        if uid := given.get("uid"):
+            problem = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise conflict(served.kind.group, served.plural, name.name, problem)
+        config = {**config, "metadata": given}
         applied = apply(None, config, self._tracking(served, ""), manager=options.manager, now=now())
         entries = applied["metadata"].get("managedFields")
         return self.create(served, name.namespace, without_nulls(applied), options, managed=entries)
@@ -459,6 +469,13 @@ def _finalizer_causes(old: Object, new: Object) -> list[Cause]:
         f"found new finalizers []string{{{listed}}}"
     )
     return [Cause("FieldValueForbidden", message, "metadata.finalizers")] * 2
+
+
+def _immutable(served: Served, name: str, field: str, value: Any) -> Rejected:
+    """The server checks this twice."""
+    shown = orjson.dumps(value).decode()
+    cause = Cause("FieldValueInvalid", f"Invalid value: {shown}: field is immutable", f"metadata.{field}")
+    return invalid(served.kind, name, [cause, cause])
 
 
 def _storage_key(served: Served, name: Name) -> str:
