@@ -146,6 +146,7 @@ def invalid_options(options: str, *causes: Cause) -> Rejected:
 
 
 READ_TYPES: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+STREAM_TYPES: Final = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 
 
 def unsupported_media_type(accepted: str) -> Rejected:
@@ -161,9 +162,9 @@ def unsupported_patch_type() -> Rejected:
     return Rejected(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
-def no_representation() -> Rejected:
+def no_representation(available: str) -> Rejected:
     """The built-in kinds' answer where no accepted media type is known."""
-    return Rejected(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {READ_TYPES}", {})
+    return Rejected(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
 
 
 def not_acceptable(message: str) -> Rejected:

@@ -37,6 +37,10 @@ class Reply:
         assert self.status < 300, self.text
         return self.body
 
+    def ok_text(self) -> str:
+        assert self.status < 300, self.text
+        return self.text
+
     def refused(self, code: int, reason: str = "") -> Any:
         """The Status of a request that was not carried out."""
         assert self.status == code, self.text
@@ -74,6 +78,7 @@ class Server:
         *,
         media: str = JSON,
         accept: str = JSON,
+        headers: Mapping[str, str] | None = None,
         **query: Any,
     ) -> Reply:
         """Sends one request. A body that is text or bytes is sent as it is."""
@@ -83,11 +88,11 @@ class Server:
         data = body.encode() if isinstance(body, str) else body
         if data is not None and not isinstance(data, bytes):
             data = json.dumps(body).encode()
-        headers = {**self._headers, "Accept": accept, "User-Agent": "contract/1"}
+        sent = {**self._headers, "Accept": accept, "User-Agent": "contract/1", **(headers or {})}
         if data is not None and media:
-            headers["Content-Type"] = media
+            sent["Content-Type"] = media
         try:
-            connection.request(method, self._target(path, query), data, headers)
+            connection.request(method, self._target(path, query), data, sent)
             response = connection.getresponse()
             text = response.read().decode()
         except (OSError, http.client.HTTPException):
@@ -95,7 +100,8 @@ class Server:
             raise
         if response.will_close:
             connection.close()
-        found = json.loads(text) if response.headers.get("Content-Type", "").startswith(JSON) else None
+        is_json = text and response.headers.get("Content-Type", "").startswith(JSON)
+        found = json.loads(text) if is_json else None
         warnings = tuple(_WARNING.findall(", ".join(response.headers.get_all("Warning") or ())))
         return Reply(response.status, found, text, dict(response.headers), warnings)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.localcluster.kinds.registry import is_builtin_group
+
 if TYPE_CHECKING:
     from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
@@ -96,6 +98,8 @@ def aggregated(registry: Registry, *, core: bool) -> dict[str, Any]:
     for name, version in registry.group_versions():
         if (not name) == core:
             groups.setdefault(name, []).append(version)
+    custom = sorted(name for name in groups if not is_builtin_group(name))
+    groups = {name: groups[name] for name in (*(each for each in groups if is_builtin_group(each)), *custom)}
     items = [
         {
             "metadata": {"name": name} if name else {},

@@ -6,7 +6,10 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
+import yaml
 
+from ruleop.localcluster.api.accept import YAML
+from ruleop.localcluster.http.message import Response
 from ruleop.localcluster.tables.builtin import cells, columns, conditions
 from ruleop.localcluster.tables.custom import custom_cells, custom_columns
 
@@ -14,31 +17,40 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ruleop.kinds import Object
+    from ruleop.localcluster.api.accept import Form
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.store import Stored
 
 _META: Final = "meta.k8s.io/v1"
 
 
-def object_bytes(served: Served, found: Stored, form: str) -> bytes:
+def object_bytes(served: Served, found: Stored, form: Form) -> bytes:
     """An object, given as `Served.seen` shows it."""
-    if form == "Table":
-        return orjson.dumps(table(served, [found.obj], str(found.version), "Metadata"))
-    if form in ("PartialObjectMetadata", "PartialObjectMetadataList"):
+    if form.name == "Table":
+        return orjson.dumps(table(served, [found.obj], str(found.version), form.include))
+    if form.name:
         return orjson.dumps(partial(found.obj))
     return found.data
+
+
+def in_form(form: Form, response: Response) -> Response:
+    """The answer, in YAML if that is the form."""
+    if not form.is_yaml:
+        return response
+    text = yaml.safe_dump(orjson.loads(response.body), sort_keys=True, allow_unicode=True)
+    return Response(response.status, text.encode(), YAML, response.headers)
 
 
 def partial(obj: Object) -> dict[str, Any]:
     return {"kind": "PartialObjectMetadata", "apiVersion": _META, "metadata": obj["metadata"]}
 
 
-def list_bytes(served: Served, found: Sequence[Stored], metadata: dict[str, Any], form: str, include: str) -> bytes:
-    if form == "Table":
-        document = table(served, [each.obj for each in found], metadata["resourceVersion"], include)
+def list_bytes(served: Served, found: Sequence[Stored], metadata: dict[str, Any], form: Form) -> bytes:
+    if form.name == "Table":
+        document = table(served, [each.obj for each in found], metadata["resourceVersion"], form.include)
         document["metadata"] = metadata
         return orjson.dumps(document)
-    if form in ("PartialObjectMetadata", "PartialObjectMetadataList"):
+    if form.name:
         items = [partial(each.obj) for each in found]
         return orjson.dumps(
             {"kind": "PartialObjectMetadataList", "apiVersion": _META, "metadata": metadata, "items": items}
@@ -52,7 +64,7 @@ def list_bytes(served: Served, found: Sequence[Stored], metadata: dict[str, Any]
 def _items(served: Served, found: Iterable[Stored]) -> Iterable[bytes]:
     """Items of built-in kinds have no kind and apiVersion, as the real server's."""
     if served.is_custom:
-        return (object_bytes(served, each, "") for each in found)
+        return (each.data for each in found)
     return (b'{"metadata":' + each.data.partition(b',"metadata":')[2] for each in found)
 
 
@@ -76,8 +88,5 @@ def _row(served: Served, obj: Object, include: str, now: float) -> dict[str, Any
     }
     if not served.is_custom and (found := conditions(served.kind, obj)):
         row["conditions"] = found
-    if include == "Object":
-        row["object"] = obj
-    elif include != "None":
-        row["object"] = partial(obj)
+    row["object"] = {"Object": obj, "None": None}.get(include) if include != "Metadata" else partial(obj)
     return row

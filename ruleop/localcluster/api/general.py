@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.localcluster.api import discovery
+from ruleop.localcluster.api.accept import form_of
+from ruleop.localcluster.api.forms import in_form
 from ruleop.localcluster.api.openapi import OpenApiDocuments
 from ruleop.localcluster.errors import method_not_allowed, unknown_path
 from ruleop.localcluster.http.message import JSON_TYPE, Response
@@ -50,7 +52,8 @@ class General:
             return Response(200, b"", _OPENAPI_V2)
         document = self._document(path, request.headers.get("host", ""))
         if document is not None:
-            return Response(200, orjson.dumps(document))
+            form = form_of(request.headers.get("accept", ""), is_builtin=path == "/version")
+            return in_form(form, Response(200, orjson.dumps(document)))
         first, group, *_ = (*path.strip("/").split("/"), "")
         if first == "api" or (first == "apis" and is_builtin_group(group)):
             raise unknown_path()

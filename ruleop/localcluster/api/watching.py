@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.localcluster.api.forms import object_bytes, table
+from ruleop.localcluster.api.accept import PLAIN, Form
+from ruleop.localcluster.api.forms import object_bytes, partial, table
 from ruleop.localcluster.errors import Rejected, expired
 from ruleop.localcluster.kinds.custom import resource_of
 from ruleop.localcluster.kinds.resources import CRDS
+from ruleop.localcluster.objects.typed import zero_object
 from ruleop.localcluster.store.store import TooOldError, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ruleop.kinds import Object
     from ruleop.localcluster.api.selection import Selection
     from ruleop.localcluster.http.message import Sink
     from ruleop.localcluster.kinds.served import Served
@@ -33,7 +36,7 @@ class WatchOptions:
     bookmarks: bool = False
     initial_events: bool | None = None
     timeout: float = DEFAULT_TIMEOUT
-    form: str = ""
+    form: Form = PLAIN
 
 
 class Watch:
@@ -120,10 +123,13 @@ class Watch:
 
     def _send_object(self, type_: str, found: Stored) -> None:
         found = self.served.seen(found)
-        if self.options.form != "Table":
+        if self.options.form.name != "Table":
             self._send(type_, object_bytes(self.served, found, self.options.form))
             return
-        document = table(self.served, [found.obj], str(found.version), "Metadata")
+        self._send_table(type_, found.obj, str(found.version))
+
+    def _send_table(self, type_: str, obj: Object, version: str) -> None:
+        document = table(self.served, [obj], version, self.options.form.include)
         if self._sent_columns:  # only the first event has them
             document["columnDefinitions"] = None
         self._sent_columns = True
@@ -133,11 +139,24 @@ class Watch:
         self._sink.send(b'{"type":"%b","object":%b}\n' % (type_.encode(), data))
 
     def _bookmark(self, annotations: dict[str, str] | None = None) -> None:
-        metadata: dict[str, Any] = {"resourceVersion": str(self.store.version), "creationTimestamp": None}
+        version, kind = str(self.store.version), self.served.kind
+        metadata: dict[str, Any] = {"resourceVersion": version}
         if annotations:
             metadata["annotations"] = annotations
-        obj = {"kind": self.served.kind.kind, "apiVersion": self.served.kind.api_version, "metadata": metadata}
-        self._send("BOOKMARK", orjson.dumps(obj))
+        # Of a built-in kind, the real server sends an empty object of its Go type.
+        obj = {
+            **zero_object(self.served.shape),
+            "kind": kind.kind,
+            "apiVersion": kind.api_version,
+            "metadata": metadata,
+        }
+        match self.options.form.name:
+            case "Table":
+                self._send_table("BOOKMARK", obj, version)
+            case "":
+                self._send("BOOKMARK", orjson.dumps(obj))
+            case _:
+                self._send("BOOKMARK", orjson.dumps(partial(obj)))
 
     def _bookmark_again(self) -> None:
         self._bookmark()

@@ -10,6 +10,8 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
 from ruleop.kinds import SERVER_METADATA
 from ruleop.localcluster.api.field_checks import checked
 from ruleop.localcluster.api.metadata_checks import check_types, metadata_causes, name_causes
@@ -18,6 +20,7 @@ from ruleop.localcluster.clock import now, timestamp
 from ruleop.localcluster.errors import (
     MODIFIED,
     Cause,
+    Rejected,
     already_exists,
     conflict,
     forbidden,
@@ -223,10 +226,12 @@ class Writer:
         uid, outdated = given.get("uid"), bool(version) and version != str(old.version)
         if options.is_patch and outdated:  # of a patch, the version is compared first
             raise conflict(group, plural, name, MODIFIED)
+        for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+            if given.get(field) is not None and given[field] != old.obj["metadata"].get(field):
+                raise _immutable(served, name, field, given[field])
         if uid and uid != old.uid:
             if options.is_patch:
-                cause = Cause("FieldValueInvalid", f'Invalid value: "{uid}": field is immutable', "metadata.uid")
-                raise invalid(served.kind, name, [cause, cause])
+                raise _immutable(served, name, "uid", uid)
             raise conflict(
                 group,
                 plural,
@@ -280,7 +285,6 @@ class Writer:
         if old is None:
             if subresource:
                 raise not_found(served.kind.group, served.plural, name.name)
-            config = {**config, "metadata": {**(config.get("metadata") or {}), "name": name.name}}
             return self._apply_new(served, name, config, options), True
         given = {"resourceVersion": str(old.version), **(config.get("metadata") or {})}
         self._check_identity(served, old, given, options)
@@ -469,6 +473,13 @@ def _finalizer_causes(old: Object, new: Object) -> list[Cause]:
         f"found new finalizers []string{{{listed}}}"
     )
     return [Cause("FieldValueForbidden", message, "metadata.finalizers")] * 2
+
+
+def _immutable(served: Served, name: str, field: str, value: Any) -> Rejected:
+    """The server checks this twice."""
+    shown = orjson.dumps(value).decode()
+    cause = Cause("FieldValueInvalid", f"Invalid value: {shown}: field is immutable", f"metadata.{field}")
+    return invalid(served.kind, name, [cause, cause])
 
 
 def _storage_key(served: Served, name: Name) -> str:

@@ -91,10 +91,14 @@ class Registry:
         return iter(tuple(self._by_path.values()))
 
     def group_versions(self) -> list[tuple[str, str]]:
-        """The served group versions: the built-in ones, and those of custom kinds by group and preference."""
+        """The served group versions: the built-in ones, and those of custom kinds. Of a group, the preferred version
+        is the first."""
         custom = {(each.kind.group, each.kind.version) for versions in self._custom.values() for each in versions}
         others = custom.difference(GROUP_VERSIONS)
-        return [*GROUP_VERSIONS, *sorted(others, key=lambda each: (each[0], priority(each[1])))]
+        first: dict[str, str] = {}  # the real server sorts groups by the names of their APIServices, such as v1.group
+        for group, version in sorted(others, key=lambda each: each[1]):
+            first.setdefault(group, f"{version}.{group}")
+        return [*GROUP_VERSIONS, *sorted(others, key=lambda each: (first[each[0]], priority(each[1])))]
 
     def in_group_version(self, group: str, version: str) -> list[Served]:
         if (group, version) not in self._versions:
