@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tracemalloc
-from typing import Any
-
-import pytest
+from typing import TYPE_CHECKING, Any
 
 from ruleop.localcluster.store import store as stores
 from ruleop.localcluster.store.store import Name, Resource, Store
+
+if TYPE_CHECKING:
+    import pytest
 
 MAPS = Resource("", "configmaps")
 
