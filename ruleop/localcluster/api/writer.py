@@ -193,16 +193,16 @@ class Writer:
         causes: list[Cause],
     ) -> Stored:
         """Stores a new version of an object whose fields are tracked."""
-        strategy = served.strategy
+        strategy, before = served.strategy, old.obj
         if strategy.update is not None and subresource != "status":
-            new = strategy.update(new, old.obj)
+            new = strategy.update(new, before)
         if strategy.admit is not None and strategy.allocates_on_update and subresource != "status":
             new = strategy.admit(new, self.store)
-        if new["metadata"] != old.obj["metadata"]:
-            causes = [*_finalizer_causes(old.obj, new), *metadata_causes(served.kind, new["metadata"]), *causes]
-        self._validate(served, new, old.obj, causes)
-        new = self._with_generation(served, old.obj, new, subresource)
-        if keep_unchanged(old.obj, new) is old.obj and self._is_current(served, old):
+        if new["metadata"] != before["metadata"]:
+            causes = [*_finalizer_causes(before, new), *metadata_causes(served.kind, new["metadata"]), *causes]
+        self._validate(served, new, before, causes)
+        new = self._with_generation(served, before, new, subresource)
+        if keep_unchanged(before, new) is before and self._is_current(served, old):
             return old
         if options.dry_run:
             return served.seen(stored(served.kept(new), old.version))
@@ -288,15 +288,16 @@ class Writer:
             return self._apply_new(served, name, config, options), True
         given = {"resourceVersion": str(old.version), **(config.get("metadata") or {})}
         self._check_identity(served, old, given, options)
+        live = old.obj
         applied = apply(
-            old.obj,
+            live,
             config,
             self._tracking(served, subresource),
             manager=options.manager,
             now=now(),
             force=options.force,
         )
-        if applied is old.obj and self._is_current(served, old):
+        if applied is live and self._is_current(served, old):
             return old, False
         new, causes = self._prepared(served, old, dict(without_nulls(applied)), subresource, options)
         return self._updated(served, old, new, subresource, options, causes), False

@@ -1,7 +1,8 @@
 """The objects of all resources, with one counter of versions, as etcd has one.
 
 Everything happens in one thread, so a write and the events that it causes are one step: listeners are called before the
-write returns, and see the versions in order. Objects are frozen; a write stores a new one.
+write returns, and see the versions in order. Objects are frozen; a write stores a new one. That of a version may be
+another one, equal to it, each time it is asked for.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ T = TypeVar("T")
 
 KEPT_EVENTS: Final = 20_000
 """Events of one resource that a watch can still be resumed from."""
+
+KEPT_OBJECTS: Final = 16 * 1024 * 1024
+"""Bytes of JSON whose objects are kept, by which they need not be read again."""
 
 MAX_SIZE: Final = 1_572_864  # bytes of an object, as etcd has it
 
@@ -48,23 +52,56 @@ class Resource(NamedTuple):
     plural: str
 
 
-@dataclass(frozen=True, slots=True)
 class Stored:
-    """One version of an object, and its JSON."""
+    """One version of an object: its JSON, and the object. A store keeps the objects of recent versions only: others are
+    read from their JSON again when they are needed."""
 
-    obj: Object
-    version: int
-    data: bytes
+    __slots__ = ("_obj", "_recent", "data", "name", "version")
+
+    def __init__(self, obj: Object, version: int, data: bytes) -> None:
+        metadata = obj["metadata"]
+        self.name = Name(metadata.get("namespace", ""), metadata["name"])
+        self.version, self.data = version, data
+        self._obj: Object | None = obj
+        self._recent: Recent | None = None
 
     @property
-    def name(self) -> Name:
-        metadata = self.obj["metadata"]
-        return Name(metadata.get("namespace", ""), metadata["name"])
+    def obj(self) -> Object:
+        obj = self._obj
+        if obj is None:
+            obj = self._obj = orjson.loads(self.data)
+            if self._recent is not None:
+                self._recent.add(self)
+        return obj
 
     @property
     def uid(self) -> str:
         uid: str = self.obj["metadata"]["uid"]
         return uid
+
+    def keep_in(self, recent: Recent) -> None:
+        """Keeps the object for as long as it is among these."""
+        self._recent = recent
+        recent.add(self)
+
+    def drop_object(self) -> None:
+        self._obj = None
+
+
+class Recent:
+    """The versions whose objects are kept. An object takes four times the memory of its JSON."""
+
+    def __init__(self) -> None:
+        self._versions: deque[Stored] = deque()
+        self._size = 0  # of their JSON
+
+    def add(self, found: Stored) -> None:
+        self._versions.append(found)
+        self._size += len(found.data)
+        while self._size > KEPT_OBJECTS and self._versions:
+            oldest = self._versions.popleft()
+            self._size -= len(oldest.data)
+            oldest.drop_object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +141,7 @@ class Store:
         self._tables: dict[Resource, _Table] = {}
         self._listeners: list[Callable[[Resource, Event], None]] = []
         self._attached: dict[Any, Any] = {}
+        self._recent = Recent()
 
     def resources(self) -> Iterator[Resource]:
         return (resource for resource, table in self._tables.items() if table.objects)
@@ -171,6 +209,7 @@ class Store:
         if old is None:
             insort(table.names, name, key=_key)
         table.objects[name] = new
+        new.keep_in(self._recent)
         self._publish(resource, table, Event(self.version, old, new))
         return new
 
@@ -181,6 +220,7 @@ class Store:
         del table.names[bisect_left(table.names, _key(name), key=_key)]
         self.version += 1
         last = stored(old.obj, self.version)
+        last.keep_in(self._recent)
         self._publish(resource, table, Event(self.version, old, last, deleted=True))
         return last
 
@@ -194,6 +234,7 @@ class Store:
         """Changes a stored object without a new version and without an event."""
         table = self._table(resource)
         found = stored(obj, int(obj["metadata"]["resourceVersion"]))
+        found.keep_in(self._recent)
         table.objects[found.name] = found
 
     def compact(self) -> None:
@@ -206,6 +247,7 @@ class Store:
         """Adds an object of an earlier run as it is."""
         table = self._table(resource)
         found = stored(obj, int(obj["metadata"]["resourceVersion"]))
+        found.keep_in(self._recent)
         table.objects[found.name] = found
         insort(table.names, found.name, key=_key)
         table.known_since = self.version
@@ -258,4 +300,5 @@ def unstored(obj: Object) -> Stored:
 def _ordered(obj: Object, metadata: Object, version: int) -> Stored:
     fields: dict[str, Any] = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "metadata": metadata}
     fields.update((name, value) for name, value in obj.items() if name not in _FIRST_FIELDS)
-    return Stored(fields, version, orjson.dumps(fields))
+    # A copy: what orjson returns keeps its buffer, which is three times as large on average.
+    return Stored(fields, version, orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)[:-1])
