@@ -6,7 +6,6 @@ import pty
 import select
 import signal
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -176,13 +175,13 @@ def test_dev_checks_edited_rules_and_shows_the_resources_of_new_ones(sample, pro
     assert any(line.startswith("Note default/n") for line in out.splitlines())
 
 
-def test_dev_draws_a_tree_on_a_terminal(sample):
+def test_dev_draws_a_tree_on_a_terminal(sample, fork_server):
+    command = fork_server.command("dev", "--apply", "front.yaml")
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(sample.root)
-        os.environ.update(TERM="xterm", COLUMNS="100", LINES="30", PYTHONPATH=os.pathsep.join(sys.path))
-        program = "from ruleop.cli import main; main()"
-        os.execv(sys.executable, [sys.executable, "-c", program, "dev", "--apply", "front.yaml"])  # noqa: S606
+        os.environ.update(TERM="xterm", COLUMNS="100", LINES="30")
+        os.execv(command[0], command)  # noqa: S606
     seen, end, interrupted = b"", time.monotonic() + PATIENCE, False
     while time.monotonic() < end:
         if select.select([terminal], [], [], 0.1)[0]:
