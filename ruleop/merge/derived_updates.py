@@ -49,7 +49,9 @@ def _update(point: _Point) -> JSON:
         return point.merged
     merged = _map_containers(point, _update, changed=True)
     for row in DERIVED.get(point.shape.derived, ()):
-        merged = _update_row(point._replace(merged=merged), row, row.within, point.live, merged)
+        if merged is not point.merged:
+            point = point._replace(merged=merged)
+        merged = _update_row(point, row, row.within, point.live, merged)
     return merged
 
 
@@ -115,10 +117,11 @@ def _map_containers(
     live, merged, shape = point.live, point.merged, point.shape
     if type(live) is dict and type(merged) is dict and not shape.atomic:
         changes: dict[str, Any] = {}
-        for name, value in merged.items():
+        for name in merged if only is None else (only,) if only in merged else ():
+            value = merged[name]
             if changed and live.get(name) is value:
                 continue
-            if (only is None or name == only) and type(value) in (dict, list) and not _is_ignored(point.ignored, name):
+            if type(value) in (dict, list) and not _is_ignored(point.ignored, name):
                 inner = point.ignored.names.get(name) if point.ignored is not None else None
                 desired = _as_map(point.desired).get(name)
                 member = _Point(

@@ -46,6 +46,7 @@ QUIET: Final = 120.0
 WHOLE_OBJECT: Final = frozenset({""})
 """The fields of an object that was deleted."""
 
+_PRECONDITIONS: Final = frozenset({"metadata.uid", "metadata.resourceVersion"})
 MAX_FIELDS: Final = 4
 Correction: TypeAlias = Create | Patch | Replace | ServerSideApply
 
@@ -105,15 +106,18 @@ def reverted(
     before: Reverted | None, desired_digest: str, fields: frozenset[str], now: float, *, altered: bool
 ) -> Reverted:
     """The state after a revert of these fields. `altered`: the server's answer already differed from what was sent."""
-    if before is None or before.desired_digest != desired_digest:
-        found = Reverted(desired_digest, fields)
-    elif before.message:
+    if before is not None and before.desired_digest == desired_digest and before.message:
         wait = min(CAP, before.wait * 2)
         found = replace(before, wait=wait, due=now + wait, drifted=False)
-    elif before.fields & fields and now - before.times[-1] <= WINDOW:
+    elif (
+        before is not None
+        and before.desired_digest == desired_digest
+        and before.fields & fields
+        and now - before.times[-1] <= WINDOW
+    ):
         found = replace(before, fields=before.fields & fields)
     else:
-        found = Reverted(desired_digest, fields)
+        return Reverted(desired_digest, fields, (now,), altered)
     return replace(found, times=(*found.times[1 - ENOUGH :], now), altered=found.altered and altered)
 
 
@@ -162,9 +166,7 @@ def _parts(obj: Object, patch: Mapping[str, Any]) -> dict[str, Any]:
 
 def fields_of(patch: Mapping[str, Any]) -> frozenset[str]:
     """The fields that a merge patch sets or removes; a list is one field. uid and resourceVersion are preconditions."""
-    return frozenset(
-        ".".join(path) for path in _leaves(patch) if path not in {("metadata", "uid"), ("metadata", "resourceVersion")}
-    )
+    return frozenset(_leaves(patch)) - _PRECONDITIONS
 
 
 def _applied_patch(live: Object, applied: Object) -> dict[str, Any]:
@@ -172,12 +174,12 @@ def _applied_patch(live: Object, applied: Object) -> dict[str, Any]:
     return merge_patch(live, applied, removes=False) or {}
 
 
-def _leaves(value: Any, *path: str) -> Iterator[tuple[str, ...]]:
-    if isinstance(value, Mapping) and value:
+def _leaves(value: Any, *path: str) -> Iterator[str]:
+    if isinstance(value, dict) and value:
         for name, member in value.items():
             yield from _leaves(member, *path, name)
     else:
-        yield path
+        yield ".".join(path)
 
 
 # -- how it is reported ------------------------------------------------------------------------------------------------
