@@ -49,7 +49,9 @@ def _update(point: _Point) -> JSON:
         return point.merged
     merged = _map_containers(point, _update, changed=True)
     for row in DERIVED.get(point.shape.derived, ()):
-        merged = _update_row(point._replace(merged=merged), row, row.within, point.live, merged)
+        if merged is not point.merged:
+            point = point._replace(merged=merged)
+        merged = _update_row(point, row, row.within, point.live, merged)
     return merged
 
 

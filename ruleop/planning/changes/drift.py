@@ -106,15 +106,18 @@ def reverted(
     before: Reverted | None, desired_digest: str, fields: frozenset[str], now: float, *, altered: bool
 ) -> Reverted:
     """The state after a revert of these fields. `altered`: the server's answer already differed from what was sent."""
-    if before is None or before.desired_digest != desired_digest:
-        found = Reverted(desired_digest, fields)
-    elif before.message:
+    if before is not None and before.desired_digest == desired_digest and before.message:
         wait = min(CAP, before.wait * 2)
         found = replace(before, wait=wait, due=now + wait, drifted=False)
-    elif before.fields & fields and now - before.times[-1] <= WINDOW:
+    elif (
+        before is not None
+        and before.desired_digest == desired_digest
+        and before.fields & fields
+        and now - before.times[-1] <= WINDOW
+    ):
         found = replace(before, fields=before.fields & fields)
     else:
-        found = Reverted(desired_digest, fields)
+        return Reverted(desired_digest, fields, (now,), altered)
     return replace(found, times=(*found.times[1 - ENOUGH :], now), altered=found.altered and altered)
 
 

@@ -176,7 +176,7 @@ def with_field_conflict(
     """The decision, with the field conflict of a child that was reverted recently. An edit of the CR changes the
     desired object, which ends the conflict. Raises ChildFails and Unread."""
     drift = history.drift[desired.key]
-    if drift.desired_digest != desired.digest:
+    if (applied.action is None and not drift.message) or drift.desired_digest != desired.digest:
         return applied
     fields = corrected_fields(applied.action) if applied.action is not None else None
     if fields is None:
