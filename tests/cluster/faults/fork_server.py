@@ -1,8 +1,9 @@
-"""Starts operators quickly: a process that has ruleop imported, and forks one for each that is asked for.
+"""Starts operators quickly: a process that has imported ruleop forks each of them.
 
-A start costs some fifty milliseconds instead of a second, and what is started is a process of its own, which a test may kill as a node's
-crash would. Run as a program it reads lines of JSON, {"arguments": [...], "log": file, "clock": file}, and prints the pid of each. When its input ends
-it kills whatever is left. An operator's wall clock is shifted_time by as many seconds as the file `clock` says at the moment, if there is one.
+A start takes fifty milliseconds instead of a second, and each operator is a process of its own, which a test may kill as the crash of a node
+does. Run as a program, it reads lines of JSON, {"arguments": [...], "log": file, "clock": file}, and prints the pid of each operator. When its
+input ends, it kills the operators that still run. The file `clock`, if there is one, contains the seconds by which the operator's wall clock is
+shifted.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
 
-# Of all trees that may be installed, the one that these tests belong to.
+# Several versions of ruleop may be installed; this is the one of these tests.
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -54,7 +55,7 @@ class ForkServer:
         self._process.communicate(timeout=30)
 
     def start(self, arguments: Sequence[str], log: Path, clock: Path) -> int:
-        """Its pid."""
+        """Starts an operator and returns its pid."""
         with self._lock:
             assert self._process.stdin is not None
             assert self._process.stdout is not None
@@ -88,7 +89,7 @@ def serve() -> None:
 
 
 def _run_operator(arguments: list[str], log: str, clock: str) -> None:
-    """An operator; never returns."""
+    """Runs an operator; never returns."""
     status = 70
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -111,7 +112,7 @@ def _run_operator(arguments: list[str], log: str, clock: str) -> None:
 
 
 def _shift_clock(file: Path) -> None:
-    """The wall clock; the monotonic one is what it is."""
+    """The shifted wall clock. The monotonic clock is not shifted."""
     right, real = time.time, datetime
 
     def shifted_time() -> float:
