@@ -27,7 +27,7 @@ PROJECTS = (
 
 
 def copies(folder: Path, kinds: tuple[str, ...]) -> dict[str, str]:
-    """The files of a project with so many watches."""
+    """The files of a project with this number of watches."""
     files: dict[str, str] = {}
     watches = []
     for number in range(WATCHES // len(kinds)):

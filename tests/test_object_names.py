@@ -1,4 +1,4 @@
-"""What may be a name, wherever a name is said: in a rule, in a custom resource, in what a template renders, in a flag."""
+"""Valid names, everywhere: in a rule, in a custom resource, in a rendered object, in a flag."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class Passes:
         self.resource: dict[str, Any] = case.resource()
         bytes_ = size(self.resource)
         seen = case.observed()
-        bytes_ += sum(map(size, seen))  # whoever writes the resource may write them too
+        bytes_ += sum(map(size, seen))  # the author of the resource may write them too
         if max(bytes_, size(case.changed(self.resource))) > MAX_RESOURCE:
             raise UnusableError("the custom resource is too large")
         self.reading.kib = bytes_ / 1024

@@ -247,7 +247,7 @@ def _cpu_seconds() -> float:
 
 def _place(bound: str, reading: Reading) -> str:
     """What distinguishes a finding from others of its bound."""
-    if bound == "text":  # the hot function is not the one that wrote it
+    if bound == "text":  # another function than the hot one wrote it
         return reading.ended.partition(":")[0]
     shown = "plan text, " if reading.where.startswith(TEXT) else ""
     return f"{shown}{reading.hot or reading.where or 'loading'}"

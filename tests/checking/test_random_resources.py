@@ -27,7 +27,7 @@ _BY_TYPE = re.compile(
     r"|inside longer text|omits its field|a loop needs|takes (a |lists)|cannot be unpacked|cannot use|`in` needs"
     r"|must be an? (integer|string|boolean|number|list|object)|unknown field|cannot be used together"
 )
-"""Failures that types decide. Others depend on values: a text that is no quantity, a name that is too long."""
+"""Failures that types decide. Others depend on values: a string that is not a quantity, a name that is too long."""
 FAST, MANY = 20, 1000
 
 

@@ -1,4 +1,4 @@
-"""Databases: a kind of the tests whose rules stand in the test that needs them, and an operator for them."""
+"""The kind Database, whose rules are in the test that needs them, and an operator for it."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Example:
     edited: tuple[Child, ...]
     edited_status: dict[str, Any]
     leftovers: tuple[str, ...]  # resources of which nothing may be left when the CR is gone
-    conditions: bool = True  # whether the CRD has room for them
+    conditions: bool = True  # whether the CRD has fields for them
     arguments: tuple[str, ...] = field(default=())
 
     @property
@@ -76,7 +76,7 @@ class Example:
 
 
 class LiveExample:
-    """One CR of a example, in a namespace of its own, and the operator that looks after it."""
+    """One CR of an example, in a namespace of its own, and the operator that reconciles it."""
 
     def __init__(self, example: Example, operator: Operator, namespace: str, kubectl: Kubectl) -> None:
         self.example, self.operator, self.namespace, self.kubectl = example, operator, namespace, kubectl
@@ -142,7 +142,7 @@ class LiveExample:
         }
 
     def events(self) -> set[tuple[str, str, str]]:
-        """Type, reason and message of what was said about the CR."""
+        """Type, reason and message of each Event about the CR."""
         found = self.admin.get(f"/api/v1/namespaces/{self.namespace}/events")["items"]
         return {
             (each["type"], each["reason"], each["message"])
@@ -162,7 +162,7 @@ class LiveExample:
 
 
 def missing(wanted: Any, live: Any, path: str = "") -> str:
-    """Where `live` does not hold what is wanted; empty if it does. Items of lists are compared one by one."""
+    """The paths at which `live` lacks the desired values. Items of lists are compared one by one."""
     if isinstance(wanted, dict):
         if not isinstance(live, dict):
             return f"{path}: {live!r}"

@@ -52,7 +52,7 @@ class InMemory:
         machinery.controllers = [
             each
             for each in machinery.controllers
-            # The API server itself looks after definitions.
+            # The API server itself handles definitions.
             if isinstance(each, Definitions) or (controllers and not isinstance(each, Ingresses))
         ]
         if not controllers:  # nobody makes service accounts

@@ -265,7 +265,7 @@ class Operator:
         return [line for line in lines if line["event"] != "watched kind is not served; install its CRD"]
 
     def check(self) -> None:
-        """Fails with what nobody thought of: tracebacks, and anything that is no log line."""
+        """Fails if the output has a traceback, or anything that is not a log line."""
         surprises = [
             line.get("exception", line["event"]) for line in self.log() if "level" not in line or "exception" in line
         ]
@@ -314,14 +314,14 @@ class Operator:
 
 
 def _counts(event: Event) -> bool:
-    """A watch is told when it starts and when it ends: once is enough. The test's own questions as the operator are not the operator's."""
+    """The audit log has a watch when it starts and when it ends: once is enough. The test's own requests as the operator do not count."""
     return event["userAgent"].startswith("ruleop/") and not (
         event["verb"] == "watch" and event["stage"] == "ResponseComplete"
     )
 
 
 def is_bookkeeping(event: Event) -> bool:
-    """What is said about the work: events, the inventory and the owner key."""
+    """Writes that report on the work: events, the inventory and the owner key."""
     target = event["objectRef"]
     own = target["resource"] == "secrets" and target.get("namespace", "").startswith("operator-")
     return own or target["resource"] in {"events", "configmaps"}  # no example has ConfigMaps for children

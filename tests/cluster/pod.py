@@ -87,7 +87,7 @@ class Pod(Operator):
         self.admin.post(f"{path}/{plural}bindings", body)
 
     def may(self, namespace: str, verb: str, resource: str, group: str, *, yes: bool = True) -> None:
-        """Returns when the API server, which learns of a binding by a watch of its own, says so."""
+        """Returns when the API server, which reads bindings with a watch of its own, permits it."""
         attributes = {"namespace": namespace, "verb": verb, "resource": resource, "group": group}
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{self.name}", "system:authenticated"]
         spec = {"user": self.user, "groups": groups, "resourceAttributes": attributes}

@@ -228,7 +228,7 @@ def _written(name: str, schema: JSON) -> dict[str, Any]:
 
 
 def _distinct(items: list[JSON], schema: JSON) -> list[JSON]:
-    """The items of a list without those that stand in it twice, or lack a key, by the keys that it declares."""
+    """The items of a list without duplicates and without items that lack a key, by the keys that the list declares."""
     keys = schema.get("x-kubernetes-list-map-keys") or ()
     merge = schema.get("x-kubernetes-patch-merge-key")
     names = keys or ([merge] if merge else [])
@@ -278,7 +278,7 @@ def _restore(drawn: Object, before: Object, path: Steps) -> None:
 
 
 def _take_back(drawn: Object, before: Object, path: Steps, *, further: int) -> None:
-    """Undoes the change at a path that the server refuses: what was there before is valid. `further` steps up, the longer it takes."""
+    """Reverts the change at a path that the server rejects: the value before is valid. `further`: this many levels above the path."""
     for target in list(_upwards(path))[further:]:
         holder, last = at(drawn, target[:-1]), target[-1]
         if type(holder) is list and isinstance(last, int) and last < len(holder):

@@ -1,5 +1,5 @@
-"""What is not as it should be where the operator is started: each is a sentence in its log that says what to do, and it goes on by itself when
-that was done."""
+"""The operator starts in a cluster or a project with a mistake: it logs one sentence that says what to do, and continues by itself when the
+mistake is fixed."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_without_permission_for_events_only_events_are_missing(fresh: Fresh, nam
     live_example.wait_until_settled()
     said = fresh.wait_for_log("event dropped")
     assert "cannot create resource" in said["error"]
-    fresh.admin.delete(live_example.path)  # more to be said
+    fresh.admin.delete(live_example.path)  # more to report
     eventually("it to be gone", lambda: gone(live_example))
     assert [line["event"] for line in fresh.warnings()] == ["event dropped"], "once"
     fresh.check()

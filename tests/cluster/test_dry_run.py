@@ -66,7 +66,7 @@ def test_a_dry_run_logs_what_it_would_create(dry: Pod, namespace: str, kubectl: 
 def test_a_dry_run_beside_a_running_operator_follows_changes(
     dry: Pod, control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl
 ) -> None:
-    """An edit that nobody carries out, because the one at work is away, is said with its fields and without its values."""
+    """While no other operator runs, an edit is not carried out. It is logged with its fields and without its values."""
     with Pod(control_plane, APP.project, APP.permissions, tmp_path / "wet" / "log") as wet:
         live_example = LiveExample(APP, wet, namespace, kubectl)
         live_example.apply()

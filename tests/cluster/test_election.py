@@ -68,7 +68,7 @@ def claims(pod: Pod) -> list[float]:
 
 
 def edited(live_example: LiveExample) -> None:
-    """An edit is carried out by whoever leads now."""
+    """An edit is carried out by the current leader."""
     live_example.admin.merge(live_example.path, {"spec": APP.edit}, "somebody")
     live_example.wait_until_settled(APP.edited, APP.edited_status)
 

@@ -141,7 +141,7 @@ class TestV1alpha1(Memcached):
     example = V1ALPHA1
 
     def test_nodes_in_the_status_are_the_names_of_the_pods(self, live_example: LiveExample) -> None:
-        """Pods are only looked at: one that goes is replaced by its own controller, and the status follows."""
+        """Pods are only observed: a deleted one is replaced by its own controller, and the status changes."""
         live_example.apply()
         live_example.wait_until_settled()
         mark = live_example.operator.mark()

@@ -85,7 +85,7 @@ def test_an_operator_stopped_during_work_is_continued_by_the_next_one(live_examp
 def test_a_missing_permission_is_reported_and_stops_only_children_that_need_it(
     kind: None, control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl: Kubectl
 ) -> None:
-    """The condition names verb and resource. When the right is granted, nobody has to do anything."""
+    """The condition names verb and resource. When the permission is granted, the operator continues by itself."""
     permissions = replace(APP.permissions, children=["deployments.apps"], observed=["services", "pods"])
     with Operator(control_plane, APP.project, permissions, tmp_path / "log") as operator:
         live_example = LiveExample(APP, operator, namespace, kubectl)

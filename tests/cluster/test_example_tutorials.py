@@ -1,4 +1,4 @@
-"""The example_projects with CRDs as tutorials write them: without a status subresource, without room for conditions, without any status, or open to all."""
+"""The examples with CRDs as tutorials write them: without a status subresource, conditions or a status in the schema, or with an open schema."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def told_that_dropped(operator: Operator) -> list[str]:
 
 @INTERRUPTIONS
 def test_an_app_without_the_status_subresource_is_reconciled(tutorials: Tutorials, interruption: str) -> None:
-    """The status goes through the resource itself, and holds what its schema has room for: no conditions, no observedGeneration."""
+    """The status is written to the resource itself, and has the fields of its schema: no conditions, no observedGeneration."""
     live_example = tutorials.begin(APP, APP_SCHEMA, subresource=False)
     mark = live_example.operator.mark()
     with live_example.interrupted(interruption):
@@ -129,7 +129,7 @@ def test_a_status_whose_conditions_are_dropped_is_written_once(tutorials: Tutori
     if definitions:
         live_example.operator.kill()
         live_example.operator.start()
-    # Another CR, seen to after the one that was there before, shows that the operator has been through.
+    # When a CR that is queued after the first one is reconciled, the first one has been reconciled, too.
     other = LiveExample(
         replace(live_example.example, name="second", spec=named_second(live_example.example.spec)),
         live_example.operator,

@@ -1,4 +1,4 @@
-"""Somebody undoes what the operator writes, on the real API server, which says who it is. No controllers run: the test is the other side."""
+"""Another client reverts the operator's writes, on the real API server, which records its name. No controllers run: the test is that client."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_a_new_name_costs_a_create_and_a_delete_after_one_read(operator: Operato
 
 
 def test_changes_without_effect_cause_no_write(operator: Operator) -> None:
-    """An annotation on the CR, and a field of a child that is not ours."""
+    """An annotation on the CR, and a field of a child that is not ruleop's."""
     apps = Apps(operator, "touched")
     apps.create("web")
     mark = operator.mark()

@@ -2,7 +2,7 @@
 
 A story is a sequence of writes to one object by several managers: created, applied, replaced and patched in every way. At each step, the
 stored object and its managedFields have to be those that our functions make of the object before and the request; where the real server
-refuses with a conflict, ours has the same causes.
+refuses with a conflict, the server in memory has the same causes.
 
     RULEOP_OBJECTS_EXAMPLES=500 pytest ... tests/cluster/test_local_objects.py     other stories each time, and that many for each kind
 """
@@ -219,7 +219,7 @@ def managed(obj: JSON) -> JSON:
 
 @dataclass
 class Story:
-    """One object on the real server, and what ours makes of each step."""
+    """One object on the real server, and the result of each step on the server in memory."""
 
     server: Client
     subject: Subject
@@ -264,7 +264,7 @@ class Story:
         self.live = answer
 
     def made(self, step: Step, body: JSON) -> JSON:
-        """What ours makes of a request, or an error; None for a whole object."""
+        """The result of a request on the server in memory, or an error; None for a whole object."""
         try:
             match step.verb:
                 case "apply":

@@ -1,4 +1,4 @@
-"""One live_example of a CR as the operator's log tells it: each write is one line under its right name, and nothing else is a line."""
+"""The operator's log of one CR: each write is one line with the name of what was done, and there are no other lines."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_the_log_has_a_line_for_every_write(tale: Tale, control_plane: ControlPl
         ("reconciled", "Waiting", 4, "late: waitFor: spec.go"),
     )
 
-    # What waited is created, and so is what is wanted now; what is not wanted any more is deleted.
+    # Children that waited are created, new ones too; those that are no longer desired are deleted.
     tale.edit({"go": True, "extra": True})
     tale.tells(("created", "late"), ("created", "extra"), ("reconciled", "Ready", 2), ("event recorded", "Synced"))
     tale.edit({"extra": False})

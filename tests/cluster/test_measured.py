@@ -1,4 +1,4 @@
-"""What Prometheus and probes are told by an operator at work: its metrics move with what it does, and `/readyz?verbose` can be read."""
+"""Metrics and probes of a running operator: its metrics change with what it does, and `/readyz?verbose` can be read."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def owned(fields_v1: dict[str, JSON], shape: Shape, path: Path = ()) -> Iterator
 
 
 def recorded(fields: Fields, path: Path = ()) -> Iterator[tuple[Path, Fields]]:
-    """The paths in a record of ours, containers included."""
+    """The paths in ruleop's record, containers included."""
     yield path, fields
     if isinstance(fields, MapFields):
         for name, inner in fields.members.items():
@@ -149,7 +149,7 @@ def recorded(fields: Fields, path: Path = ()) -> Iterator[tuple[Path, Fields]]:
 
 
 def as_owned(fields: Fields, shape: Shape, path: Path = (), *, itself: bool = False) -> Iterator[Path]:
-    """The paths that the server's managedFields have for a record of ours: containers have none of their own, but for items, members of
+    """The paths that the server's managedFields have for ruleop's record: containers have none of their own, but for items, members of
     open maps, and empty maps."""
     if isinstance(fields, Leaf) or itself or (isinstance(fields, MapFields) and not fields.members):
         yield path
@@ -269,7 +269,7 @@ def whole(situation: Situation) -> Iterator[Path]:
             and fields.created
             and (is_item(path) or shape_at(situation.shape, path).fields)
         )
-        # Where somebody has removed what we had in it, the server has forgotten that it was ours.
+        # Where somebody removed our fields in it, managedFields no longer have our entry.
         if created and (
             situation.of_others(path) or not any(within(owned_path, path) for owned_path in situation.still_ours)
         ):
@@ -277,7 +277,7 @@ def whole(situation: Situation) -> Iterator[Path]:
 
 
 def filled_anew(situation: Situation) -> Iterator[Path]:
-    """2. ... and where the server has defaults for the struct, it fills it anew, and not what others had in it."""
+    """2. ... and where the server has defaults for the struct, it fills them in again, and not the values of others."""
     return (path for path in whole(situation) if not is_item(path))
 
 
@@ -303,7 +303,7 @@ def empty_list(situation: Situation) -> Iterator[Path]:
 
 
 def emptied(situation: Situation) -> Iterator[Path]:
-    """10. A map or list that is wanted, even if empty, by us or by others, stays when we give up what was in it. Server-side apply makes it
+    """10. A map or list that is desired, even if empty, by us or by others, stays when we release its contents. Server-side apply makes it
     null, which is absent, or is refused where the schema does not allow it."""
     for path in {path[:-1] for path in situation.given_up()}:
         fields = situation.wants.get(path)
@@ -507,11 +507,11 @@ def attempt(action: Callable[[], JSON]) -> JSON | RefusedError:
 
 
 class UnusableTripleError(Exception):
-    """The server refuses the triple before our turn comes: what others write does not go with ours."""
+    """The server rejects the three objects before ruleop merges them: the fields of others contradict ruleop's."""
 
 
 def nobody(text: str) -> None:
-    """Nobody is told."""
+    """Reports nothing."""
 
 
 @dataclass

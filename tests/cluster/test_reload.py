@@ -131,7 +131,7 @@ class Rules:
         eventually(f"the secret {name} to say {text!r}", holds, SOON)
 
     def wait_until_ready(self, kind: str, name: str) -> None:
-        """And the pass that has told so is over: it writes its line of the log last."""
+        """The pass that reported it has ended, too: its line of the log is written last."""
 
         def ready() -> bool:
             found = self.there(KINDS[kind], name)
@@ -183,7 +183,7 @@ def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFacto
         control_plane, project(tmp_path_factory.mktemp("source")), PERMISSIONS, log_in(tmp_path_factory), *PAUSE
     ) as running:
         yield running
-        # A resource that nobody finalizes would hold its definition and its namespace.
+        # A resource whose finalizer is not removed would block its definition and its namespace.
         rules = Rules(running, "")
         rules.write({"watches.yaml": "watches: []\n"})
         eventually("all finalizers to go", lambda: rules.inventory() == {}, SOON)
@@ -277,7 +277,7 @@ def test_held_back_pruning_is_reported_and_then_done(rules: Rules) -> None:
 
 
 def _written(rules: Rules, since: int, name: str) -> list[dict[str, Any]]:
-    """What was told of the passes that wrote something."""
+    """The log lines of the passes that wrote something."""
     return [line for line in _passes(rules, since, name) if line["written"]]
 
 
@@ -459,7 +459,7 @@ def test_a_missing_permission_to_remove_a_finalizer_is_logged_once(rules: Rules)
 
 
 def test_a_manual_edit_of_the_inventory_is_harmless(rules: Rules) -> None:
-    """What is missing is written again, and what nobody knows is forgotten."""
+    """Missing entries are written again, and unknown ones are removed."""
     rules.make("Box", "a")
     rules.wait_until_ready("Box", "a")
     path = f"/api/v1/namespaces/{rules.operator.name}/configmaps/ruleop-inventory"

@@ -131,7 +131,7 @@ class Chance(random.Random):
         schema |= {word: self.choice(values) for word, values in keywords.items() if self.seldom()}
 
     def _narrowing(self, schema: JSON) -> JSON:
-        """What may stand in a junction: no type, and only what is declared outside."""
+        """The contents of `allOf`, `anyOf` and the like: no type, and only fields that are declared outside."""
         if schema.get("properties") and self.often():
             return {"required": [self.choice(sorted(schema["properties"]))]}
         found: JSON = {}

@@ -141,7 +141,7 @@ class Walk:
         return None
 
     def step(self, wanted: Object) -> None:
-        """Applies what is wanted now; raises AssertionError if the result is not that of an object newly created."""
+        """Applies the desired object; raises AssertionError if the result is not that of an object newly created."""
         normal = self._normal(wanted)
         merged = three_way(self.live, normal, self.record.fields, self.shape, learned=self.learned)
         patch = merge_patch(self.live, merged.object)

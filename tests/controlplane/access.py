@@ -1,7 +1,7 @@
-"""Who may talk to the control plane: users with bearer tokens, and a kubeconfig for each.
+"""The users of the control plane: bearer tokens, and a kubeconfig for each.
 
-A token file is the plainest way to have several users, and several users are what makes the audit log tell an operator's
-requests from the controllers' and a tenant's. The API server reads the file only when it starts.
+A token file is the simplest way to have several users. With several users, the audit log distinguishes the requests of
+an operator, of the controllers and of a tenant. The API server reads the file only when it starts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class User:
     token: str
 
 
-# Short name: (what the API server calls it, its groups). 'operator' and 'tenant' may do nothing until a test grants it.
+# Short name: (its name for the API server, its groups). 'operator' and 'tenant' may do nothing until a test grants it.
 KNOWN_USERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "admin": ("admin", (ADMINS,)),
     "operator": ("operator", ()),

@@ -1,6 +1,6 @@
-"""A client for the API server that does just what starting, probing and small tests need.
+"""A client of the API server with the few requests that starting, probing and small tests need.
 
-Not ruleop's own client: a test of that client must not lean on it.
+It is not ruleop's own client, because tests of that client must not depend on it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ApiError(Exception):
-    """The API server refused."""
+    """The API server rejected a request."""
 
     def __init__(self, method: str, path: str, status: int, text: str) -> None:
         super().__init__(f"{method} {path}: {status}: {text.strip()}")
@@ -60,7 +60,7 @@ class Api:
             with error:
                 raise ApiError(method, path, error.code, error.read().decode(errors="replace")) from None
         except urllib.error.URLError as error:
-            # Unwrapped: TimeoutError or ConnectionRefusedError tells what happened, whichever step of a request it came in.
+            # The reason itself, such as TimeoutError or ConnectionRefusedError, whichever step of a request it came in.
             raise error.reason if isinstance(error.reason, OSError) else error from None
 
     def json(

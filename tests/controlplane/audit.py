@@ -1,6 +1,6 @@
-"""The API server's audit log: who asked for what, when, and what came of it.
+"""The API server's audit log: the user, the time and the result of each request.
 
-The log is the proof of what an operator did to the cluster and, as important, of what it left alone.
+The log proves which objects an operator has changed and, as important, that it has changed no others.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# Metadata only: bodies would fill the disk, and Secrets are among them. RequestReceived would tell everything twice; a watch
-# is told when it starts and when it ends, everything else once, when it is complete.
+# Metadata only: bodies would fill the disk, and Secrets are among them. With RequestReceived, all requests would be in it
+# twice. A watch has an entry at its start and at its end, every other request one, at its end.
 POLICY = """\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -34,7 +34,7 @@ def moment(text: str) -> float:
 
 
 class Mark(NamedTuple):
-    """A moment, and where the log ended then."""
+    """A time, and the end of the log at that time."""
 
     position: int = 0
     moment: float = 0.0
@@ -50,7 +50,7 @@ class AuditLog:
         self.path = path
 
     def mark(self) -> Mark:
-        """To give to events(): only what is asked from now on counts, and a long log need not be read again."""
+        """For events(): selects the requests from now on, without reading the earlier part of the log again."""
         return Mark(self.path.stat().st_size if self.path.exists() else 0, time.time())
 
     def events(
@@ -68,8 +68,8 @@ class AuditLog:
         """The events, oldest first, that fit everything given.
 
         since and until are seconds since the epoch and are, like the mark, compared with the time when the request arrived: its line
-        is written after its answer was sent, so what was asked before the mark may stand behind it, and what was answered a moment ago
-        may need a second look.
+        is written after its answer was sent. So the line of an earlier request may come after the mark, and that of a recent one may be
+        missing at first.
         """
         since = max(mark.moment, since or 0.0)
         wanted = {"user": user, "verb": verb, "resource": resource, "namespace": namespace, "stage": stage}
@@ -99,7 +99,7 @@ class AuditLog:
 def _field(event: Event, name: str) -> object:
     match name:
         case "user":
-            return event["user"].get("username")  # nobody, where a token was refused
+            return event["user"].get("username")  # none, if a token was rejected
         case "resource" | "namespace":
             return event.get("objectRef", {}).get(name)
         case _:

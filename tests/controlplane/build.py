@@ -1,14 +1,14 @@
 """Builds the programs of the control plane from their Go modules into the user's cache.
 
-Tests that check an operator against a pretended API server prove little, and downloads of ready-made binaries differ from
-place to place. So the programs are built from the module versions that go.mod and go.sum pin, once, and kept: a folder in
-the cache is either complete or not there, and its name says what it was built from.
+Tests of an operator against an imitation of the API server prove little, and prebuilt binaries are not available for
+all platforms. So the programs are built once from the module versions that go.mod and go.sum pin. A folder in the cache
+is complete or does not exist, and its name is a digest of the sources.
 
 Only the standard library is used, and starting needs no Go: whatever is read from a module at run time is copied beside the
 binaries here.
 """
 
-# ruff: noqa: T201 - whoever waits ten minutes for this wants to read what it does
+# ruff: noqa: T201 - it takes ten minutes, and prints its progress
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 OLDEST_GO = (1, 26)
 
-# In the order that shows a broken set-up soonest: the small program first, the one that everything needs next.
+# In the order in which a broken set-up is found soonest: the small program first, then the API server.
 PROGRAMS = {
     "etcd": "go.etcd.io/etcd/server/v3",
     "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
@@ -58,11 +58,11 @@ KUBERNETES_BUILD_DATE = "2026-07-22T18:07:38Z"
 
 
 class BuildError(Exception):
-    """The programs cannot be built; the message is one sentence for the person who asked."""
+    """The programs cannot be built; the message is one sentence for the user."""
 
 
 def cache_root() -> Path:
-    """Where everything of ruleop that can be made again is kept."""
+    """The folder of ruleop's files that can be created again."""
     base = os.environ.get("XDG_CACHE_HOME") or ""
     # The XDG specification says that a relative path is to be ignored.
     return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "ruleop"
@@ -132,7 +132,7 @@ def build() -> Path:
     with _locked(target.parent / f".{target.name}.lock"):
         if target.is_dir():  # another build finished while this one waited
             return target
-        for stale in target.parent.glob(f".{target.name}.*/"):  # whoever left these was killed: the lock is ours
+        for stale in target.parent.glob(f".{target.name}.*/"):  # left by a build that was killed: this one has the lock
             shutil.rmtree(stale, ignore_errors=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
         try:
@@ -145,7 +145,7 @@ def build() -> Path:
 
 
 def check_go() -> None:
-    """Refuses early, and in one sentence, where the build could only fail late and in many."""
+    """Raises BuildError at the beginning, with one sentence, if the build would fail later."""
     wanted = ".".join(map(str, OLDEST_GO))
     advice = f"Building the control plane for the tests needs Go {wanted} or later"
     try:
@@ -170,7 +170,7 @@ def _go_environment() -> dict[str, str]:
 
 def _go(*arguments: str) -> str:
     try:
-        # Go's own messages (what it fetches, what does not compile) go straight to the person waiting.
+        # Go's own messages (downloads, compiler errors) are printed directly.
         run = subprocess.run(
             ["go", *arguments], cwd=HERE, env=_go_environment(), stdout=subprocess.PIPE, text=True, check=True
         )
@@ -190,7 +190,7 @@ def _build_into(folder: Path) -> None:
     flags = ldflags()
     for name, package in PROGRAMS.items():
         begun = time.monotonic()
-        # A line of its own: Go tells below it what it fetches.
+        # A line of its own, because Go prints its downloads below it.
         print(f"  {name} ...", flush=True)
         _go(
             "build",

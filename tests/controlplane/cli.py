@@ -1,7 +1,7 @@
 """The commands of up.py: a cluster that stays up between commands, for trying things by hand.
 
 A background process holds the cluster and a lock file. The lock, which the kernel drops with the process, is what says
-whether a cluster is up: there is no state to go stale.
+whether a cluster is up, so no state can be outdated.
 """
 
 # ruff: noqa: T201 - a command talks by printing
@@ -33,7 +33,7 @@ STOP_TIMEOUT = 20.0
 
 
 class _Paths:
-    """The files of the one cluster a person has."""
+    """The files of the user's cluster."""
 
     def __init__(self) -> None:
         self.folder = cache_root() / "cluster"
@@ -92,7 +92,7 @@ def _owner(paths: _Paths) -> int | None:
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            # Empty for a moment, between taking the lock and writing the number.
+            # The file is empty for a moment, between taking the lock and writing the number.
             return int(lock.read() or 0)
     return None
 
@@ -149,7 +149,7 @@ def _serve(*, controllers: bool) -> int:
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
-        # A work folder left from before belongs to a cluster that is gone: the lock is ours.
+        # An existing work folder is that of a cluster that has ended: this process has the lock.
         shutil.rmtree(paths.work, ignore_errors=True)
         for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(each, stop)
@@ -157,7 +157,7 @@ def _serve(*, controllers: bool) -> int:
             with ControlPlane(controllers=controllers, work=paths.work) as plane:
                 ready = paths.kubeconfig.with_suffix(".new")
                 shutil.copy(plane.kubeconfig(), ready)  # with its mode: it holds a token
-                ready.rename(paths.kubeconfig)  # this tells 'up' that all is ready, so it must appear complete
+                ready.rename(paths.kubeconfig)  # `up` waits for this file, so it must appear complete
                 while not stopping:
                     plane.check()
                     time.sleep(1.0)

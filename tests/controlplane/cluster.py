@@ -1,10 +1,10 @@
-"""A control plane for tests: etcd, the API server and, unless told otherwise, the controllers, the scheduler and kwok.
+"""A control plane for tests: etcd, the API server and, unless switched off, the controllers, the scheduler and kwok.
 
     with ControlPlane() as plane:
         plane.kubectl("get", "nodes")
 
-The API server is the real one, so what a test sees of defaulting, field ownership, watches, RBAC and garbage collection is
-what a cluster does. Only the kubelet is pretended: kwok makes pods ready at once, completes the pods of Jobs, and provisions
+The API server is the real one, so defaulting, field ownership, watches, RBAC and garbage collection are those of a
+cluster. Only the kubelet is simulated: kwok makes pods ready at once, completes the pods of Jobs, and provisions
 volumes, without running anything.
 """
 
@@ -103,7 +103,7 @@ class ControlPlane:
 
     def stop(self) -> None:
         """Ends every process and removes the files, whatever state the cluster is in."""
-        # First whoever would complain in its log about what went away before it.
+        # In the order in which no program logs that another one has gone.
         for process in reversed(self._processes.values()):
             process.kill()
         if self._layout is not None:
@@ -237,7 +237,7 @@ class ControlPlane:
         self.until_served(*flags)
 
     def until_served(self, *definitions: str) -> None:
-        """Waits for kinds that were defined a moment ago. `definitions` is how kubectl is told which."""
+        """Waits for kinds that were defined a moment ago. `definitions` are the arguments of kubectl that select them."""
 
         def established() -> bool:
             # kubectl's own `wait` fails where there are no conditions yet.
@@ -262,7 +262,7 @@ class ControlPlane:
         self.process("kube-apiserver").pause()
 
     def resume_apiserver(self) -> None:
-        """It goes on, with the requests that came in between."""
+        """The API server continues, with the requests that arrived in between."""
         self.process("kube-apiserver").resume()
 
     def stop_apiserver(self) -> None:
@@ -290,7 +290,7 @@ class ControlPlane:
         """Kills the controller manager and starts it again, and waits until it watches these kinds (such as apps.example.com).
 
         The garbage collector looks for new kinds only every 30 seconds, and until it has found a CRD made just now,
-        deleting an object of that kind collects nothing. A restart makes it look at once.
+        deleting an object of that kind collects nothing. After a restart, it finds them at once.
         """
         manager = self.process("kube-controller-manager")
         manager.kill()
@@ -336,7 +336,7 @@ def _node_ready(admin: Api) -> bool:
 
 
 def _memory_folder() -> str | None:
-    """The folder that is memory, where there is enough of it, else None for the usual temporary folder."""
+    """The folder in memory, if it is large enough, else None for the usual temporary folder."""
     memory = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a private folder in it
     with contextlib.suppress(OSError):
         if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free >= MEMORY_NEEDED:
@@ -378,5 +378,5 @@ _ports = _Ports()
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports on loopback that nobody listens on and no other test run chooses, all different."""
+    """Different ports on loopback that are free, and that no other test run chooses."""
     return [_ports.choose() for _ in range(count)]

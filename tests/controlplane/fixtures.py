@@ -1,4 +1,4 @@
-"""pytest's fixtures for tests against a real API server. A conftest.py takes them over by importing them.
+"""pytest's fixtures for tests against a real API server. A conftest.py imports them.
 
 There is one cluster for the whole run, or for each of its workers, since starting takes seconds, and a namespace of its own for
 each test, since that is what keeps tests apart. What is not namespaced (CRDs, cluster roles) a test must name uniquely and remove.
@@ -38,7 +38,7 @@ def control_plane() -> Iterator[ControlPlane]:
     try:
         plane = ControlPlane(work=Path(keep) / os.environ.get("PYTEST_XDIST_WORKER", "") if keep else None)
     except BuildError as error:
-        # Not skipped: a run that was asked for these tests and leaves them out would look as if they had passed.
+        # An error instead of a skip: a run that skips these tests would look as if they had passed.
         pytest.fail(str(error), pytrace=False)
     with plane:
         yield plane

@@ -120,7 +120,7 @@ def kube_apiserver(layout: Layout, *, controllers: bool, audit: bool, extra: Seq
             "--audit-log-maxsize=4096",
         ]
     if not controllers:
-        # It waits for a controller that is not there to make each namespace's default service account.
+        # It waits for each namespace's default service account, which a controller creates that does not run.
         flags.append("--disable-admission-plugins=ServiceAccount")
     return [*flags, *extra]
 
@@ -134,10 +134,10 @@ def kube_controller_manager(layout: Layout) -> list[str]:
         "--use-service-account-credentials=false",
         f"--service-account-private-key-file={layout.private_key}",
         f"--root-ca-file={layout.authority}",
-        # No HTTPS port: nobody asks it anything.
+        # No HTTPS port: it serves no requests here.
         f"--bind-address={LOOPBACK}",
         "--secure-port=0",
-        # The limits of a real cluster make the tests wait for no reason.
+        # With the limits of a real cluster, the tests would only wait longer.
         "--kube-api-qps=500",
         "--kube-api-burst=1000",
         # A test that pauses the API server must not make the node look dead and its pods be evicted.

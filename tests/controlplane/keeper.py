@@ -1,7 +1,7 @@
 """Ends the control plane's processes when the process that started them is gone, however it went.
 
-A test run that is killed with SIGKILL cannot tidy up. So it starts this small process first and tells it, on its standard
-input, what there is to tidy: when that pipe ends, its writer is gone. This works on every Unix, and unlike Linux's
+A test run that is killed with SIGKILL cannot tidy up. So it starts this small process first and writes to its standard
+input what must be removed: when that pipe ends, its writer has ended. This works on every Unix, and unlike Linux's
 "parent death signal" it does not depend on which thread started a process.
 
 Run as a script. Lines on standard input, a word and a JSON string or number:
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class Keeper:
-    """The writer's end: starts the keeper and tells it what to look after."""
+    """The writer's end: starts the keeper, and names the processes and folders for it."""
 
     def __init__(self) -> None:
-        # -I -S: nothing of the user's set-up is needed or wanted. Its own session: Ctrl-C in a terminal must not end it.
+        # -I -S: without the user's set-up. Its own session: Ctrl-C in a terminal must not end it.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", __file__],
             stdin=subprocess.PIPE,
@@ -51,20 +51,20 @@ class Keeper:
             stdin.flush()
 
     def watch_process(self, pid: int) -> None:
-        """Have this process group killed if this process dies."""
+        """Lets the keeper kill this process group if this process dies."""
         self._tell("pid", pid)
 
     def forget_process(self, pid: int) -> None:
         """To be called after the process was waited for, before its number can be given to another."""
-        with contextlib.suppress(BrokenPipeError):  # somebody killed the keeper: tidying up goes on without it
+        with contextlib.suppress(BrokenPipeError):  # the keeper was killed, and is not needed
             self._tell("gone", pid)
 
     def watch_folder(self, folder: Path) -> None:
-        """Have this folder removed if this process dies."""
+        """Lets the keeper remove this folder if this process dies."""
         self._tell("folder", str(folder))
 
     def close(self) -> None:
-        """Everything was tidied up by its owner; the keeper ends without touching anything."""
+        """The owner has removed everything; the keeper ends without touching anything."""
         with contextlib.suppress(BrokenPipeError):
             self._tell("done")
         stdin = self._process.stdin

@@ -21,7 +21,7 @@ _Result = TypeVar("_Result")
 
 
 class ControlPlaneError(Exception):
-    """The control plane does not do what it should; the message has the end of the log that tells why."""
+    """The control plane does not do what it should; the message has the end of the log with the reason."""
 
 
 class ProcessDiedError(ControlPlaneError):
@@ -52,10 +52,10 @@ class Process:
         return self._running is not None
 
     def start(self) -> None:
-        """Starts it; whether it gets ready is for the caller to see."""
+        """Starts it. The caller waits until it is ready."""
         if self._running is not None:
             raise ControlPlaneError(f"{self.name} is running already")
-        # Appended to: after a restart the log of the first life may be the one that explains.
+        # Appended to: after a restart, the reason may be in the log of the first process.
         with self.log.open("ab") as log:
             self._running = subprocess.Popen(
                 self.command,
@@ -69,7 +69,7 @@ class Process:
         self._keeper.watch_process(self._running.pid)
 
     def _environment(self) -> dict[str, str]:
-        """Next to nothing, so that no proxy, kubeconfig or setting of the user's reaches a test."""
+        """Almost empty, so that no proxy, kubeconfig or setting of the user's reaches a test."""
         home = str(self._folder)
         kept = {name: os.environ[name] for name in ("PATH", "GOMAXPROCS") if name in os.environ}
         return {**kept, "HOME": home, "TMPDIR": home, "KWOK_WORKDIR": str(self._folder / "kwok")}
@@ -82,7 +82,7 @@ class Process:
             )
 
     def kill(self) -> None:
-        """Ends it at once. What it was writing is thrown away with the cluster, so nothing is gained by asking it first."""
+        """Ends it at once. Its files are removed with the cluster, so there is no need for an orderly exit."""
         process, self._running = self._running, None
         if process is None:
             return
@@ -94,17 +94,17 @@ class Process:
         self._keeper.forget_process(process.pid)
 
     def pause(self) -> None:
-        """Stops it where it stands: its connections stay open and nothing answers on them, from the moment this returns."""
+        """Suspends it: when this returns, its connections are open and it does not answer on them."""
         running, pid = self._running, self.pid
         os.kill(pid, signal.SIGSTOP)
-        # The signal is only under way yet, and a program with many threads answers once more until the last of them stands.
+        # The signal takes a moment, and a program with many threads may answer until the last of them has stopped.
         _, status = os.waitpid(pid, os.WUNTRACED)
         if running is not None and not os.WIFSTOPPED(status):
             running.returncode = os.waitstatus_to_exitcode(status)
         self.check()
 
     def resume(self) -> None:
-        """Lets it go on after pause()."""
+        """Continues it after pause()."""
         os.kill(self.pid, signal.SIGCONT)
 
     def tail(self) -> str:
@@ -123,7 +123,7 @@ def wait_for(
     processes: Sequence[Process],
     interval: float = 0.05,
 ) -> _Result:
-    """Calls probe until it returns something true, and says clearly what did not come or which program died."""
+    """Calls probe until it returns something true. Its error names what was missing, or the program that died."""
     deadline = time.monotonic() + timeout
     while True:
         for process in processes:

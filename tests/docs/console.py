@@ -60,8 +60,8 @@ def commands(lines: list[str]) -> list[Command]:
 
 
 def agrees(shown: Sequence[str], printed: Sequence[str]) -> bool:
-    """Whether what is shown is what was printed, in this order and with nothing else but where it says so: `...` is any
-    lines, and at the end of a line any text."""
+    """Whether what is shown is what was printed, in this order and with nothing else. `...` stands for any lines, and
+    at the end of a line for any text."""
     pattern = "".join(map(_pattern, shown))
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) is not None
 

@@ -1,6 +1,6 @@
 """The references of all keys at the end of docs/rules.md and docs/testing.md, made from the tables that parse the files.
 
-`python -m tests.docs.reference` writes the page anew: the reference, and the outputs of examples that differ. It also copies
+`python -m tests.docs.reference` writes the page again: the reference, and the outputs of examples that differ. It also copies
 docs/checks.md into the package, for `ruleop check --explain`.
 """
 

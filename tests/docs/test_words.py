@@ -1,4 +1,5 @@
-"""No string, comment, name or page of ruleop, and no name of a test, uses a word to avoid (tests/docs/words.py)."""
+"""No string, comment, name or page of ruleop, and no name, docstring or comment of a test, uses a word to avoid
+(tests/docs/words.py)."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from tests.docs.words import (
     Text,
     hits,
     hits_in_names_of_tests,
+    may_have_hits,
     name_hits,
     names,
     names_of_tests,
@@ -22,6 +24,7 @@ from tests.docs.words import (
 )
 
 TESTS = [file.relative_to(ROOT).as_posix() for file in sorted((ROOT / "tests").rglob("*.py"))]
+BENCHMARKS = [file.relative_to(ROOT).as_posix() for file in sorted((ROOT / "bench").rglob("*.py"))]
 MODULES = [file.relative_to(ROOT).as_posix() for file in sorted((ROOT / "ruleop").rglob("*.py"))]
 PAGES = [
     file.relative_to(ROOT).as_posix()
@@ -55,6 +58,16 @@ def test_a_module_uses_no_word_to_avoid(file: str) -> None:
 @pytest.mark.parametrize("file", PAGES)
 def test_a_page_uses_no_word_to_avoid(file: str) -> None:
     found = [str(hit) for hit in hits(page(read(file)), file)]
+    assert not found, "\n".join(found)
+
+
+def test_docstrings_and_comments_of_tests_and_benchmarks_use_no_word_to_avoid() -> None:
+    found = [
+        str(hit)
+        for file in (*TESTS, *BENCHMARKS)
+        if may_have_hits(source := read(file))
+        for hit in hits(prose(source), file)
+    ]
     assert not found, "\n".join(found)
 
 
@@ -102,6 +115,11 @@ def test_strings_are_distinguished_from_docstrings_and_comments() -> None:
         ("a:6", "fights"),
         ("a:7", "undone"),
     ]
+
+
+def test_a_word_to_avoid_is_found_across_the_lines_of_a_comment() -> None:
+    assert may_have_hits("# A line that goes\n    # on.\n")
+    assert not may_have_hits("# A comment.\nx = 1\n")
 
 
 def test_names_are_found_by_their_words() -> None:

@@ -82,7 +82,7 @@ def keeps_what_others_put_there(harness):
     assert harness.condition()["reason"] != "ErrResourceExists"
 
 
-# -- what is taken over is known as a whole ----------------------------------------------------------------------------
+# -- an adopted object is read in full ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("strategy", ["merge", "server-side"])
@@ -239,7 +239,7 @@ def test_an_object_of_a_kind_that_is_no_longer_served_is_no_longer_conflicting(r
     run(scenario())
 
 
-# -- when nothing is in the way any more -------------------------------------------------------------------------------
+# -- after the conflict ------------------------------------------------------------------------------------------------
 
 NAMED = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ spec.name }}'}\ndata: {v: '1'}\n"
 

@@ -39,7 +39,7 @@ BESIDE = frozenset({"events", "leases", "customresourcedefinitions"})
 
 
 class Asked(NamedTuple):
-    """A request, as the audit log would tell of it."""
+    """A request, as the audit log has it."""
 
     verb: str
     resource: str
@@ -51,13 +51,13 @@ class Asked(NamedTuple):
 
     @property
     def writes(self) -> bool:
-        """Whether it changes a CR or a child. What is said about the work does not."""
+        """Whether it changes a CR or a child. Events, Leases and the operator's own objects do not count."""
         return self.verb in WRITES and self.resource not in BESIDE and not self.key.name.endswith(OWN)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What one list or watch is about."""
+    """The objects of one list or watch."""
 
     info: ResourceInfo
     namespace: str = ""
@@ -80,8 +80,8 @@ class Selection:
         )
 
     def event(self, happened: Happened) -> tuple[str, dict[str, Any]] | None:
-        """The type and the object; None where it is of no concern. What no longer fits is deleted for whoever
-        selects."""
+        """The type and the object; None if it is not selected. An object that is no longer selected is reported as
+        deleted."""
         before, after = self.has(happened.key, happened.old), self.has(happened.key, happened.new)
         obj = happened.new if after else happened.old
         if obj is None or not (before or after):
@@ -95,8 +95,8 @@ class ApiServer:
     cluster: Cluster
     asked: list[Asked] = field(default_factory=list)
     meddle: Callable[[Asked], Awaitable[tuple[int, Any] | None] | None] = lambda _: None
-    """What happens before a request is answered: something may be waited for, done, or answered instead."""
-    silent: bool = False  # watches that are open when something happens are never told of anything again
+    """Called before a request is answered: it may wait, act as another client, or answer instead."""
+    silent: bool = False  # watches that are open at the next event never send anything again
 
     def __post_init__(self) -> None:
         self.cluster.add_namespace(HOME)
@@ -127,7 +127,7 @@ class ApiServer:
         return Asked(verb, f"{route.plural}/{route.subresource}".rstrip("/"), key, body)
 
     def writes(self) -> list[str]:
-        """What was asked to be changed so far."""
+        """The writes so far."""
         return [str(each) for each in self.asked if each.writes]
 
     def forget(self) -> None:
@@ -155,7 +155,7 @@ class ApiServer:
 
 
 class QueueSink:
-    """What a watch sends. Any thread may write to the cluster, and so send."""
+    """The data that a watch sends. Any thread may write to the cluster, so any thread may send."""
 
     is_behind = False
 
@@ -180,15 +180,14 @@ def refusal(code: int, reason: str, message: str = "") -> dict[str, Any]:
 
 
 class Wire:
-    """The operator's client, where nothing is between it and the server. Watches are not its business: see
-    `FakeWatcher`."""
+    """The operator's client without a network. It has no watches: see `FakeWatcher`."""
 
     server = "in memory"
 
     def __init__(self, server: ApiServer) -> None:
         self.api = server
         self.before_answers: Callable[[], None] = lambda: None
-        """What happens between a request and its answer."""
+        """Called between a request and its answer."""
 
     async def send(self, request: Request) -> Any:
         return orjson.loads((await self.fetch(request))[0])

@@ -40,7 +40,7 @@ QUICK = Backoff(0.001, 0.02)  # so that retries do not slow a test down
 
 
 class FakeWatcher:
-    """A watch that delivers events when the test says so."""
+    """A watch that delivers events when the test calls `deliver`."""
 
     def __init__(self, wire: HarnessWire, source: Source, *, selects: StoreSelection, **_: Any) -> None:
         self.store = Store(source, selects)

@@ -27,10 +27,10 @@ FATES = ("brought", "brought", "delayed", "lost", "half lost", "repeated", "misn
 
 @property_test(30)
 def test_lost_late_and_repeated_events_lead_to_the_same_result_as_a_new_cr(data: Any) -> None:
-    """Some are lost (and then a list follows, as after each gap), some come twice, late, or with another type; passes
-    run in between."""
+    """Some events are lost (and then a list follows, as after each gap), some come twice, late, or with another type;
+    passes run in between."""
     life = data.draw(st.sampled_from(sorted(EXAMPLE_CRS)), label="life")
-    # How far the operator gets between two events depends on the machine, so what happens is not drawn one by one.
+    # How far the operator gets between two events depends on the machine, so the events are not drawn one by one.
     run(_lived(life, random.Random(data.draw(st.integers(0, 2**32), label="seed"))))  # noqa: S311
 
 
@@ -71,7 +71,7 @@ async def _lived(life: str, chance: random.Random) -> None:
 
 
 def _something_happens(server: ApiServer, resource: str, life: str, chance: random.Random) -> None:
-    """Somebody edits the CR, deletes a child, or changes a value in one that is ours."""
+    """Somebody edits the CR, deletes a child, or changes a value in a child."""
     cluster = server.cluster
     what = chance.choice(["edit", "edit", "delete", "drift"])
     sent = {each.key: each.body for each in server.asked if each.verb == "create"}
@@ -97,7 +97,7 @@ def _changed(obj: Any, path: tuple[Any, ...]) -> None:
 
 
 def _fate(watcher: FakeWatcher, chance: random.Random) -> None:
-    """What becomes of the events that a watch has yet to bring."""
+    """Drops, repeats, delays or changes the events that a watch has not delivered yet."""
     fate, events, now = chance.choice(FATES), watcher.outstanding(), watcher.wire.api.cluster.version
     if fate == "delayed" or not events:
         return
@@ -114,7 +114,7 @@ def _fate(watcher: FakeWatcher, chance: random.Random) -> None:
 
 
 def _repeat(watcher: FakeWatcher, chance: random.Random) -> None:
-    """Events that were brought long ago, in any order."""
+    """Events that were delivered long ago, in any order."""
     history = watcher.wire.api.cluster.history
     old = [event for each in history if each.version <= watcher.at and (event := watcher.selection.event(each))]
     watcher.bring(

@@ -18,7 +18,7 @@ from tests.projects.test_convergence import EXAMPLE_CRS
 
 @property_test(30)
 def test_while_watches_lag_no_pass_repeats_a_write(data: Any) -> None:
-    """The CR's edits arrive; of what the operator writes itself nothing is told, however often it looks."""
+    """The watch delivers the edits of the CR, but none of the operator's own writes, in any number of passes."""
     life = data.draw(st.sampled_from(sorted(EXAMPLE_CRS)), label="life")
     edits = data.draw(st.lists(st.sampled_from(range(20)), min_size=1, max_size=3), label="edits")
     run(_late(life, edits))
@@ -45,7 +45,7 @@ async def _nothing_more(harness: OperatorHarness) -> None:
 
 
 def test_a_cr_whose_store_is_older_than_its_own_write_waits_for_the_watch() -> None:
-    """Where no answer got into the store, for whatever reason: another look would find what was before."""
+    """If the answer is not in the store, for any reason, the next pass would read the state before the write."""
 
     async def test() -> None:
         server = apps("web")
@@ -102,7 +102,7 @@ def test_a_child_that_was_deleted_is_not_deleted_again() -> None:
 
 
 def test_the_event_of_an_own_write_that_precedes_its_answer_does_not_requeue() -> None:
-    """As now and then on a busy server: the watch is faster."""
+    """On a busy server, the watch may deliver a write before its answer arrives."""
 
     async def test() -> None:
         server = apps("web")

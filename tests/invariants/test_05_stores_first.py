@@ -23,7 +23,7 @@ def test_no_cr_is_reconciled_while_one_store_is_not_listed(life: str) -> None:
 
 
 def each_store_is_waited_for(life: str) -> None:
-    """Whichever it is."""
+    """For each store that the rule needs."""
 
     async def test(missing: int) -> int:
         server, resource = cluster_with_sample(life)
@@ -69,7 +69,7 @@ def one_child_waits(status: int) -> None:
 
 
 def test_other_watched_kinds_are_reconciled_whatever_one_lacks() -> None:
-    """Both kinds are rules of one project; of one, even the CRs cannot be read."""
+    """A project with rules for two kinds; the CRs of one of them cannot be read."""
 
     async def test() -> None:
         server = apps("web")

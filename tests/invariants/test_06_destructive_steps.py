@@ -21,7 +21,7 @@ FINALIZER = "ruleop.dev/ruleop"
 
 
 def just_before(server: ApiServer, request: str, act: Callable[[], None], *, times: int = 1) -> None:
-    """What somebody else does when the request is on its way."""
+    """Another client acts just before the request is answered."""
     left = [times]
 
     def meddle(asked: Asked) -> None:
@@ -79,7 +79,7 @@ def the_replacement_stays(moment: str) -> None:
 
 
 def test_a_child_that_was_released_meanwhile_stays() -> None:
-    """Somebody takes our marks off between the plan and the deletion: from then on it is theirs."""
+    """Somebody removes ruleop's marks between the plan and the deletion: the object is then no longer a child."""
 
     async def test() -> None:
         server = apps("web")

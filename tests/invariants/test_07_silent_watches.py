@@ -23,7 +23,7 @@ LONGEST = 400.0  # seconds in which any silence has to be found
 
 @property_test(100)
 def test_a_silent_stream_is_closed_and_opened_again(data: Any) -> None:
-    """Whenever it falls silent: before the list, after it, after a bookmark, after an event."""
+    """At any time: before the list, after it, after a bookmark, after an event."""
     now, store = 1000.0, Store(SOURCE)
     watch = Reflector(SOURCE, store, chance=lambda: data.draw(st.floats(0, 1)))
     step = watch.next(now)
@@ -63,7 +63,7 @@ def test_each_watch_has_a_server_timeout_before_the_client_deadline_and_bookmark
 
 
 def test_changes_behind_silent_watches_are_noticed() -> None:
-    """Of the whole operator, with all its times a hundredth as long."""
+    """The whole operator, with all its durations divided by a hundred."""
 
     async def test() -> None:
         server = apps("web")
@@ -73,7 +73,7 @@ def test_changes_behind_silent_watches_are_noticed() -> None:
             server.cluster.delete("Service/web-s")
             server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": 4}}})
             await asyncio.sleep(0.1)
-            server.silent = False  # for those that come; who waits goes on waiting
+            server.silent = False  # for new watches; the old ones stay silent
             await until("the edit to be seen", lambda: server.cluster["Deployment/web-d"]["spec"]["replicas"] == 4)
             await until("the deletion to be seen", lambda: "Service/web-s" in server.cluster)
 

@@ -19,7 +19,7 @@ CAP = 300.0
 
 @property_test(50)
 def test_a_failing_cr_backs_off_up_to_a_cap_and_is_retried_for_ever(data: Any) -> None:
-    """And anything that succeeds in between begins anew."""
+    """Any success in between resets it."""
     queue: WorkQueue[str] = WorkQueue(backoff=Backoff(0.005, CAP))
     now, row = 0.0, 0
     queue.add("web", now=now)
@@ -43,7 +43,7 @@ def test_a_failing_cr_backs_off_up_to_a_cap_and_is_retried_for_ever(data: Any) -
 
 
 def test_a_failing_cr_costs_only_itself() -> None:
-    """Its writes are refused, again and again; ten others are made, edited, and told of meanwhile."""
+    """All its writes are rejected. Meanwhile ten other CRs are created and edited, and their statuses are written."""
 
     async def test() -> None:
         server = apps("bad", *(f"web-{number}" for number in range(10)))
@@ -89,8 +89,8 @@ def test_an_edit_goes_before_start_up_and_resync_work(data: Any) -> None:
 
 
 def test_an_edit_during_start_up_is_reconciled_among_the_first() -> None:
-    """Sixty Apps are new to a starting operator that works on one at a time; while the first of them is made, somebody
-    edits the last."""
+    """An operator with one worker starts with sixty new Apps. While it reconciles the first one, somebody edits the
+    last one."""
 
     async def test() -> None:
         server = apps(*(f"web-{number:02}" for number in range(60)))
@@ -129,7 +129,7 @@ def test_a_noisy_namespace_delays_others_by_one_turn(data: Any) -> None:
 
 
 def test_namespaces_take_turns_in_the_queue_of_a_controller() -> None:
-    """The same, of the workers as they are composed: the calm namespace's App is among the first two to be made."""
+    """The same with the workers of the operator: the App of the quiet namespace is among the first two."""
 
     async def test() -> None:
         server = apps(namespaces=["noisy", "calm"])

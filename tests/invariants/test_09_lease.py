@@ -29,7 +29,7 @@ def renewals(server: ApiServer) -> int:
 
 
 def test_a_blocked_event_loop_does_not_lose_the_lease() -> None:
-    """While it is renewed a few times, nothing else of the operator gets a turn."""
+    """The event loop is blocked while the lease is renewed a few times."""
     server, ended = apps("web"), threading.Event()
     blocked: list[int] = []
     plan = PassPlanning.plan
@@ -62,7 +62,7 @@ def test_a_lost_lease_ends_the_process_at_once(how: str) -> None:
 
 
 def losing_it_ends_the_process(how: str) -> None:
-    """Also while the loop is busy: nobody waits for it."""
+    """Even while the loop is busy: the exit does not wait for it."""
     server, ended = apps("web"), threading.Event()
 
     def refused(asked: Any) -> Any:

@@ -17,7 +17,7 @@ LEASE = f"Lease/{HOME}/ruleop"
 
 
 class Held:
-    """The creation of one object, which takes as long as a test says."""
+    """The creation of one object, which ends when the test decides."""
 
     def __init__(self, server: ApiServer, request: str) -> None:
         self.reached, self.release = asyncio.Event(), asyncio.Event()
@@ -70,7 +70,7 @@ def test_a_write_that_never_ends_is_waited_for_until_the_grace_period_is_over() 
 
 
 def test_an_idle_operator_stops_at_once() -> None:
-    """Its grace period would be longer than any patience."""
+    """A grace period that is longer than the test waits."""
 
     async def test() -> None:
         server = apps("web")

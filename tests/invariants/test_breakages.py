@@ -71,7 +71,7 @@ Break = Callable[[pytest.MonkeyPatch], None]
 
 @dataclass(frozen=True)
 class Breakage:
-    """`without` breaks the invariant, and `test` has to fail then."""
+    """`without` breaks the invariant, so `test` must fail."""
 
     number: int
     says: str

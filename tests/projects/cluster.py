@@ -72,7 +72,7 @@ class Happened(NamedTuple):
 
 
 class ClaimProtection(Volumes):
-    """Claims that nobody uses may be deleted; a test decides when one is bound."""
+    """Unused claims may be deleted; a test decides when one is bound."""
 
     def sync(self, name: Name) -> None:
         found = self.machinery.store.get(CLAIMS, name)

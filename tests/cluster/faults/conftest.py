@@ -1,4 +1,4 @@
-"""An API server without controllers, so that nobody but the operator and the test writes, and a quick way to start operators."""
+"""An API server without controllers, so that only the operator and the test write, and a quick way to start operators."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def make(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(scope="session")
 def recordings(make: Make) -> dict[Any, Recording]:
-    """What each scenario is when nothing happens."""
+    """The recording of each scenario without a fault."""
     return {scenario: run_without_faults(make, scenario) for scenario in SCENARIOS}
 
 

@@ -41,7 +41,7 @@ COLLECTIONS = (
 
 
 class Lab:
-    """The operator runs from `start` until it is killed; it ends with the context at the latest."""
+    """The operator runs from `start` until it is killed, or until the context ends."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Lab:
         self.kill()
         self.proxy.__exit__()
         with contextlib.suppress(RefusedError):
-            # What nobody will finalize any more would hold its definition for ever.
+            # A resource whose finalizer is never removed would block its definition for ever.
             for each in self.admin.get(self.path("ledgers"))["items"]:
                 self.edit("ledgers", each["metadata"]["name"], {"metadata": {"finalizers": None}})
         with contextlib.suppress(RefusedError):
@@ -103,7 +103,7 @@ class Lab:
         self.eventually("the operator to be ready", lambda: self.probe("/readyz")[0] == 200)
 
     def kill(self) -> None:
-        """At once, as a crash of its node would. Any thread may."""
+        """Kills the operator at once, as a crash of its node does. Any thread may call it."""
         pid, self.pid = self.pid, 0
         if pid:
             with contextlib.suppress(ProcessLookupError):
@@ -117,7 +117,7 @@ class Lab:
             raise AssertionError(f"the operator ended by itself\n{self.log_file.read_text()[-4000:]}")
 
     def eventually(self, what: str, probe: Callable[[], Any]) -> Any:
-        """As ever; and who killed the operator meanwhile does not have to start it again."""
+        """Waits until the probe succeeds. Starts the operator again if a fault has killed it."""
 
         def probe_with_restart() -> Any:
             self.restart_if_killed()
@@ -138,7 +138,7 @@ class Lab:
         return logged(self.log_file)
 
     def check(self) -> None:
-        """Fails with tracebacks, and with anything that is no log line. (One that a kill has cut in two is none.)"""
+        """Fails if the output has a traceback, or a line that is not a log line, except one that a kill has cut in two."""
         surprises = [
             line.get("exception", line["event"]) for line in self.log() if "level" not in line or "exception" in line
         ]
@@ -164,7 +164,7 @@ class Lab:
         return self.admin.get(self.path(resource, name))
 
     def is_observed(self, resource: str, name: str, reason: str = "") -> Any:
-        """The CR, once its status is about its present generation (and Ready has the reason)."""
+        """Waits until the status of the CR has its current generation (and Ready has the reason). Returns the CR."""
         found = self.get(resource, name)
         status = found.get("status") or {}
         if status.get("observedGeneration") != found["metadata"]["generation"]:
@@ -177,7 +177,7 @@ class Lab:
         return next((each for each in conditions if each["type"] == kind), {"reason": "", "message": "", "status": ""})
 
     def snapshot(self) -> dict[str, Any]:
-        """All that is in the namespace, without what differs from run to run."""
+        """All objects of the namespace, without the fields that differ from run to run."""
         found = {}
         for each in COLLECTIONS:
             with contextlib.suppress(RefusedError):  # a kind that is not defined in this run
@@ -205,7 +205,7 @@ class Lab:
 
 
 def differences(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
-    """What is only in one of them, or another in both."""
+    """The entries that only one of them has, or that differ."""
     return {
         key: {"is": one.get(key), "should be": two.get(key)}
         for key in sorted({*one, *two})
@@ -214,7 +214,7 @@ def differences(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_quiet(proxy: Proxy, seconds: float = 1.0) -> bool:
-    """Whether the operator writes nothing for so long. It is the time in which nothing may happen, not a wait for something."""
+    """Whether the operator writes nothing during these seconds. This is not a wait: nothing may happen in the whole time."""
     mark = len(proxy.writes())
     time.sleep(seconds)
     return len(proxy.writes()) == mark

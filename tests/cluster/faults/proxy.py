@@ -1,10 +1,10 @@
-"""A proxy between the operator and the API server, which does what networks, load balancers and API servers do on bad days.
+"""A proxy between the operator and the API server, with the faults of networks, load balancers and API servers.
 
-It counts the writes, so that a test can say: at the seventh write, this. A test's `before` sees a request that the server has not seen, and
-may answer it itself, delay it, or cut the connection; `after` sees it when the server has done it, and may cut the connection: then the
-write is done and nobody knows. What watches bring can be held back (`hold`), replaced (`inject`) or begin with the past (`replay`).
+It counts the writes, so that a fault can happen at the seventh write. A test's `before` gets a request before the server does, and may
+answer it, delay it, or cut the connection; `after` gets it when the server has carried it out, and may cut the connection: then the operator
+does not know that the write was made. Events of watches can be delayed (`hold`), added (`inject`) or begin with an older state (`replay`).
 
-One thread carries all proxies of a test run. Tests call from theirs.
+All proxies of a test run are in one thread, and tests call them from other threads.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-# What belongs to one connection, and no message is to carry over to another.
+# Headers of one connection, which are not forwarded to the other one.
 HOP = frozenset({"host", "connection", "content-length", "transfer-encoding", "keep-alive"})
 BUFFER = 8 << 20
 TIMEOUT = 60.0
@@ -43,7 +43,7 @@ class CutError(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """What the proxy says in the server's place."""
+    """An answer of the proxy instead of the server's."""
 
     status: int
     reason: str = ""
@@ -74,7 +74,7 @@ class Call:
 
     @property
     def parts(self) -> list[str]:
-        """Resource, name and subresource, as far as the path has them."""
+        """Resource, name and subresource; empty where the path has none."""
         parts = self.path.strip("/").split("/")
         parts = parts[2:] if parts[0] == "api" else parts[3:]
         return parts[2:] if parts[:1] == ["namespaces"] and len(parts) > 2 else parts
@@ -93,7 +93,7 @@ class Call:
 
     @property
     def is_write(self) -> bool:
-        """Of the work; events tell about it."""
+        """Whether the request is a write of the operator's work. Events only report it."""
         return self.method in VERBS and self.resource != "events"
 
     @property
@@ -105,7 +105,7 @@ class Call:
 
 
 class Threads:
-    """The thread in which proxies live."""
+    """The thread of the proxies."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -126,7 +126,7 @@ async def _nothing(_call: Call) -> Answer | None:
 
 
 class Proxy:
-    """On entering the context, at `address`. Speaks plain HTTP to the operator: nothing that is tested here is about TLS."""
+    """Listens at `address` while its context is open. It serves plain HTTP, because these tests do not concern TLS."""
 
     def __init__(self, threads: Threads, server: str, authority: Path | None) -> None:
         self.threads = threads
@@ -162,7 +162,7 @@ class Proxy:
         return len(self.calls)
 
     def writes(self, mark: int = 0) -> list[Call]:
-        """Those that the server has done since then. What a write changes shows before its answer has come, which is waited for here."""
+        """The writes that the server has carried out since then. The change of a write is visible before its answer, so this waits for the answer."""
         asked = [call for call in self.calls[mark:] if call.is_write]
         deadline = time.monotonic() + TIMEOUT
         while any(call.under_way for call in asked):
@@ -174,24 +174,24 @@ class Proxy:
         return [str(call) for call in self.writes(mark)]
 
     def creates_and_deletes(self) -> Counter[str]:
-        """What was created and deleted, and how often."""
+        """The objects that were created and deleted, and how often."""
         return Counter(str(call) for call in self.writes() if call.method in {"POST", "DELETE"})
 
     # -- what tests do to it -------------------------------------------------------------------------------------------------------------
 
     def stop_listening(self) -> None:
-        """As if nobody listened there; all connections are cut."""
+        """Refuses new connections and cuts all others."""
         self.threads.run(self._stop_listening())
 
     def listen_again(self) -> None:
         self.threads.run(self._listen())
 
     def cut(self) -> None:
-        """Ends all connections; new ones are taken."""
+        """Ends all connections; new ones are accepted."""
         self.threads.run(self._abort())
 
     def freeze(self) -> None:
-        """Takes everything and answers nothing, with all connections open."""
+        """Accepts requests and answers none, with all connections open."""
         self.threads.loop.call_soon_threadsafe(self._going.clear)
 
     def thaw(self) -> None:
@@ -199,8 +199,8 @@ class Proxy:
 
     @contextlib.contextmanager
     def holding(self, resource: str, *, all_objects: bool = False) -> Iterator[None]:
-        """What watches of a resource bring is held back meanwhile, and comes afterwards in its order. `all_objects`: only those watches
-        that select no labels."""
+        """Delays the events of the watches of a resource until the context ends; their order stays. `all_objects`: only the watches
+        without a label selector."""
         resource = f"all {resource}" if all_objects else resource
         self.threads.run(self._hold(resource))
         try:
@@ -210,7 +210,7 @@ class Proxy:
 
     @contextlib.contextmanager
     def replaying(self, resource: str) -> Iterator[None]:
-        """Who begins a watch of a resource meanwhile is told the objects of the first time, and nothing after that."""
+        """Watches of a resource that begin in the context get its objects as they were at its start, and no later event."""
         self._replaying.add(resource)
         try:
             yield
@@ -218,7 +218,7 @@ class Proxy:
             self._replaying.discard(resource)
 
     def inject(self, resource: str, event: dict[str, Any]) -> None:
-        """An event in all watches of a resource."""
+        """Sends an event in all watches of a resource."""
         self.threads.run(self._inject(resource, json.dumps(event).encode() + b"\n"))
 
     # -- the work ------------------------------------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ class Proxy:
     async def _abort(self) -> None:
         assert self._runner is not None
         assert self._runner.server is not None
-        for connection in self._runner.server.connections:  # also those on which nothing is asked at the moment
+        for connection in self._runner.server.connections:  # idle ones, too
             if connection.transport is not None:
                 connection.transport.abort()
 
@@ -292,7 +292,7 @@ class Proxy:
                 if upstream.status == 200:
                     return await self._stream(request, call, upstream)
                 return web.Response(status=upstream.status, body=await upstream.read(), headers=_kept(upstream))
-        # What is begun is ended, though the operator may be gone: else nobody would know what the server has done.
+        # A request that has begun is finished even without the operator, so that the writes of the server are known.
         response = await asyncio.shield(asyncio.create_task(self._forward(request, call, headers)))
         await self._going.wait()
         return response

@@ -1,5 +1,5 @@
-"""Lives of custom resources, which a test disturbs: whatever the disturbance, all ends as it does without one, with the same objects, each
-made and deleted as often."""
+"""Custom resources from their creation to their deletion, with a fault in between: the objects are the same as without the fault, and each
+was created and deleted as often."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOREIGN = {"app": "myApp", "note": "not yours"}
 
 @dataclass
 class Recording:
-    """What happened in a scenario: what there was after each step, and what was created and deleted."""
+    """The objects after each step of a scenario, and the creations and deletions."""
 
     stages: list[dict[str, Any]] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -30,7 +30,7 @@ class Recording:
 
 
 class AppScenario:
-    """An App is made, edited, given another Service, and deleted."""
+    """An App is created, edited, gets another Service, and is deleted."""
 
     def __str__(self) -> str:
         return "app"
@@ -53,7 +53,7 @@ class AppScenario:
 
 
 class LedgerScenario:
-    """With a finalizer, an order among its children, one that is not wanted any more, and an observed object that changes."""
+    """An App with a finalizer, ordered children, a child that is no longer desired, and an observed object that changes."""
 
     def __str__(self) -> str:
         return "ledger"
@@ -97,7 +97,7 @@ def run_without_faults(make: Make, scenario: Any) -> Recording:
 
 
 def run_with_fault(make: Make, scenario: Any, inject_fault: Callable[[Lab], None], recording: Recording) -> list[str]:
-    """The same scenario with a disturbance, compared with its run_without_faults recording at each step. Gives what it was that was run_with_fault."""
+    """Runs a scenario with a fault, and compares each step with the recording without it. Returns the requests that it hit."""
     with new_lab(make, scenario) as lab:
         inject_fault(lab)
         lab.start()

@@ -1,5 +1,5 @@
-"""Each write meets trouble the first time: nobody answers, or with an error, whether the server has done it or not. In the end all is as if
-nothing had happened, and no condition tells of it any more."""
+"""The first attempt of each write fails: without an answer, or with an error, whether the server carried it out or not. In the end the
+objects are the same as without a fault, and no condition reports it any more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LATER = {"Retry-After": "1"}
 
 
 class First:
-    """Happens to each write, the first time that it is tried."""
+    """A fault of the first attempt of each write."""
 
     def __init__(self, what: Callable[[], Answer], *, done: bool) -> None:
         self.what, self.done = what, done

@@ -1,4 +1,4 @@
-"""The wall clock is shifted_time, or jumps. Nothing is decided by it, so nothing is written because of it."""
+"""The wall clock is wrong, or jumps. No decision depends on it, so nothing is written because of it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tells(lab: Lab, text: str) -> bool:
 
 @pytest.mark.parametrize("jump", [-2 * DAY, 730 * DAY], ids=["two days back", "two years ahead"])
 def test_a_clock_jump_causes_no_write(lab: Lab, jump: float) -> None:
-    """Neither in the operator that scenarios through it nor in the next; and a condition keeps its time while it stays what it is."""
+    """Neither by the running operator nor by the next one. A condition that does not change keeps its time."""
     lab.make("configmaps", "all-settings", "ConfigMap", data={"currency": "EUR"})
     lab.make("ledgers", "all", "Ledger", spec={"text": "one", "pages": ["a"]})
     lab.eventually("the ledger", lambda: lab.is_observed("ledgers", "all", "Ready"))
@@ -45,7 +45,7 @@ def test_a_clock_jump_causes_no_write(lab: Lab, jump: float) -> None:
         pass
     assert [str(call) for call in lab.proxy.calls[mark:] if call.is_write] == []
     lab.edit("configmaps", "all-settings", {"data": {"currency": "CHF"}})
-    # The status too: a pass that the next edit interrupts reports that it waits.
+    # Nor the status: a pass that the next edit interrupts reports that it waits.
     lab.eventually("work to go on", lambda: lab.is_observed("ledgers", "all", "Ready")["status"]["currency"] == "CHF")
     lab.edit("ledgers", "all", {"spec": {"text": "two"}})
     lab.eventually("the status", lambda: tells(lab, "two"))
@@ -53,7 +53,7 @@ def test_a_clock_jump_causes_no_write(lab: Lab, jump: float) -> None:
 
 
 def test_the_lease_is_kept_over_clock_jumps(lab: Lab) -> None:
-    """Leases are compared by how long they were not renewed, as each candidate saw it itself."""
+    """Each candidate measures by itself how long a Lease was not renewed."""
     lab.kill()
     lab.arguments = ["--leader-elect"]
     lab.start_and_wait()

@@ -1,5 +1,5 @@
-"""The operator is killed at each of its writes, once right before the server sees it and once right after the server has done it, and
-started again. Whatever the write was, all ends as if nothing had happened."""
+"""The operator is killed at each of its writes, once before the server gets it and once after the server has carried it out, and started
+again. The objects are the same as without a crash."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_crash_at_any_write_does_not_change_the_final_state(
     crashes = [Crash(number, done=done) for number in range(1, len(recording.writes) + 1) for done in (False, True)]
     with ThreadPoolExecutor(AT_ONCE) as threads:
         hit = list(threads.map(lambda crash: run_with_fault(make, scenario, crash, recording), crashes))
-    # The last writes may be fewer in a run_with_fault scenario; but what is written at all was struck.
+    # A run with a fault may have fewer writes at its end; each write that it has was hit.
     assert {each for of_one in hit for each in of_one} >= set(recording.writes)
 
 
@@ -55,7 +55,7 @@ def test_a_crash_at_any_write_does_not_change_the_final_state(
 def test_an_operator_killed_at_every_write_reaches_the_desired_state(
     make: Make, recordings: dict[Any, Recording], scenario: Any
 ) -> None:
-    """It never does more than one write before it dies, and never hears what became of it."""
+    """Each operator makes one write at most, and never gets its answer."""
 
     def always(lab: Lab) -> None:
         async def strike(call: Call) -> None:

@@ -1,4 +1,4 @@
-"""Kinds and namespaces go while resources and children are there, and the way to the server is slow."""
+"""Kinds and namespaces are deleted while they have resources and children, and the connection to the server is slow."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def slowly(lab: Lab) -> Iterator[None]:
 
 
 def test_a_watched_kind_is_removed_and_added_again(lab: Lab) -> None:
-    """Its resources went with it. Of those of the next definition the operator hears, and the children of the old ones are not theirs."""
+    """Its resources are deleted with it. The operator reconciles those of the next definition, and does not give them the old children."""
     with slowly(lab):
         lab.make("ledgers", "old", "Ledger", spec={"text": "old", "pages": ["a"]})
         lab.eventually("the ledger", lambda: lab.is_observed("ledgers", "old", "Ready"))
-        # Our finalizer holds the definition until the last resource is gone: closing children are made and seen to meanwhile.
+        # ruleop's finalizer keeps the definition until the last resource is gone: before, the children of `finalize` are made.
         lab.admin.delete(f"{CRDS}/ledgers.faults.example.com")
         lab.eventually("the closing", lambda: lab.get("configmaps", "old-closing"))
         lab.edit("configmaps", "old-closing", {"metadata": {"annotations": {"example.com/done": "yes"}}})
@@ -101,7 +101,7 @@ def not_ready(lab: Lab) -> Any:
 
 
 def test_a_namespace_deleted_while_children_are_created(lab: Lab) -> None:
-    """No child is made in vain again and again; the finalizer does not hold the namespace, for nothing can be made in it any more."""
+    """Creations in it are not retried without end. The finalizer does not block the namespace, because nothing can be created in it."""
     with slowly(lab):
         lab.make("heaps", "all", "Heap", spec={"parts": [{"name": f"p{number}", "text": "x"} for number in range(40)]})
         lab.make("ledgers", "all", "Ledger", spec={"text": "one", "pages": ["a"]})

@@ -1,5 +1,5 @@
-"""The API server is away, says nothing, is slow, or wants to be left alone; or another one between does. Work resumes by itself, what was
-begun is not done twice, and the log says each trouble once."""
+"""The API server, or a proxy in front of it, is unreachable, silent, slow, or throttles requests. The operator resumes by itself, repeats
+no write, and logs each problem once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.cluster.faults.proxy import Call
 
 WATCHES = 7
-"""What the rules need: each watch may tell once that it was interrupted, and once that it goes on."""
+"""The watches that the rules need. Each may log once that it was interrupted, and once that it resumed."""
 
 
 def begin(lab: Lab, name: str = "all") -> None:
@@ -34,7 +34,7 @@ def is_ready(lab: Lab, name: str, text: str) -> bool:
 
 
 def told_once(lab: Lab) -> None:
-    """Of each kind of line, no more than there are watches; none with a traceback."""
+    """Each kind of line appears at most once per watch, and none has a traceback."""
     lines = Counter(line["event"] for line in lab.log() if line.get("level") in {"warning", "error"})
     assert all(times <= 2 * WATCHES for times in lines.values()), lines
     lab.check()
@@ -52,7 +52,7 @@ def test_changes_during_an_outage_are_caught_up_with(lab: Lab) -> None:
     lab.eventually("the edit", lambda: is_ready(lab, "all", "two"))
     lab.eventually("the new one", lambda: is_ready(lab, "new", "new"))
     lab.eventually("the deleted child", lambda: lab.get("configmaps", "all-page-a"))
-    # Nothing was listed anew: the watches went on where they were.
+    # Nothing was listed again: the watches resumed at their last version.
     assert [call for call in lab.proxy.calls[mark:] if "sendInitialEvents" in call.query] == []
     told_once(lab)
 
@@ -103,8 +103,8 @@ STORMS: dict[str, Callable[[], Answer]] = {
 
 
 def test_a_throttled_operator_resumes_when_throttling_ends(make: Make) -> None:
-    """All connections end, and for a while everything is answered like this: watches, reads, writes and discovery."""
-    with ThreadPoolExecutor(len(STORMS)) as threads:  # most of it is waiting
+    """All connections end. Then every request (watches, reads, writes and discovery) gets this answer for a while."""
+    with ThreadPoolExecutor(len(STORMS)) as threads:  # mostly waits
         list(threads.map(lambda storm: lives_through(make, storm), STORMS))
 
 

@@ -1,4 +1,4 @@
-"""A resource that is as large as can be, a child that is too large for the server, and a resource with a thousand children."""
+"""A resource of the maximum size, a child that is too large for the server, and a resource with a thousand children."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_cr_of_a_megabyte_is_reconciled(lab: Lab) -> None:
 
 
 def test_a_child_that_is_too_large_is_reported_and_stops_no_other(lab: Lab) -> None:
-    """A ConfigMap of more than a megabyte is invalid; an object of almost three is more than etcd takes; of four no request is made."""
+    """A ConfigMap of more than one megabyte is invalid; an object of almost three exceeds the limit of etcd; one of four is not sent."""
     small, large = {"name": "small", "text": "x"}, {"name": "more", "text": "x" * 1000, "times": 2000}
     lab.make("heaps", "all", "Heap", spec={"parts": [small, large], "text": "x" * 900_000, "thing": True})
     found = lab.eventually("its status", lambda: lab.is_observed("heaps", "all", "ApplyFailed"))
@@ -63,7 +63,7 @@ def test_a_child_that_is_too_large_is_reported_and_stops_no_other(lab: Lab) -> N
 
 
 def test_a_rejected_status_is_reported_in_the_condition(lab: Lab) -> None:
-    """One that its schema does not allow, and one that makes the resource larger than what etcd takes."""
+    """A status that the schema rejects, and one with which the resource exceeds the limit of etcd."""
     lab.make("heaps", "web", "Heap", spec={"parts": parts(2), "said": "much"})
     found = lab.eventually("its status", lambda: lab.is_observed("heaps", "web", "StatusRefused"))
     assert "watches.yaml" in lab.condition(found)["message"]
@@ -80,7 +80,7 @@ def test_a_rejected_status_is_reported_in_the_condition(lab: Lab) -> None:
 
 
 def test_a_cr_with_a_thousand_children_does_not_delay_others(lab: Lab) -> None:
-    """Each is made once, another resource does not wait for them, an edit of one item costs one write, and all are the owner's."""
+    """Each is created once, another resource does not wait for them, an edit of one item costs one write, and all have the owner."""
     heap = lab.make("heaps", "many", "Heap", spec={"parts": parts(MANY)})
     lab.eventually("the first children", lambda: len(lab.proxy.writes()) > 20)
     lab.make("heaps", "other", "Heap", spec={"parts": parts(1)})

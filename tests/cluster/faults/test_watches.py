@@ -1,5 +1,5 @@
-"""What the operator knows is old, because its watches are slow, doubled, or taken back in time. It writes nothing that undoes what is
-newer, and nothing twice."""
+"""The operator's stores are outdated, because its watches are slow, repeat events, or deliver an older state. It does not revert newer
+changes, and writes nothing twice."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_written_objects_are_known_before_their_watch_event(ledger: Lab) -> None
 
 
 def test_a_child_changed_during_an_outage_is_read_before_it_is_written(ledger: Lab) -> None:
-    """The other's field stays, ours is put right, and the write that was planned from what is old is not done."""
+    """The field of the other client stays, ruleop's is reverted, and the write that was planned from the outdated store is not made."""
     rest(ledger)
     with ledger.proxy.holding("configmaps"):
         ledger.edit("configmaps", "all-book", {"data": {"text": "by hand", "theirs": "kept"}})
@@ -81,7 +81,7 @@ def test_an_object_that_replaced_a_child_during_an_outage_is_not_deleted(ledger:
 
 
 def test_a_cr_edited_during_an_outage_gets_no_outdated_status(ledger: Lab) -> None:
-    """Its status write is refused, a few times and not many, until the watch tells."""
+    """Its status write is rejected a few times, until the watch delivers the edit."""
     ledger.make("configmaps", "all-settings", "ConfigMap", data={"currency": "EUR"})
     ledger.eventually("the currency", lambda: ledger.get("configmaps", "all-book")["data"]["currency"] == "EUR")
     rest(ledger)
@@ -102,7 +102,7 @@ def test_a_cr_edited_during_an_outage_gets_no_outdated_status(ledger: Lab) -> No
 
 
 def test_a_slow_second_watch_of_a_kind_does_not_delay_recreation(ledger: Lab) -> None:
-    """One brings the children, the other one the objects that are observed. While they differ, the deleted child may seem to be there."""
+    """One watch delivers the children, the other one the observed objects. While they differ, the deleted child may seem to exist."""
     rest(ledger)
     with ledger.proxy.holding("configmaps", all_objects=True):
         ledger.admin.delete(ledger.path("configmaps", "all-page-a"))
@@ -115,7 +115,7 @@ def test_a_slow_second_watch_of_a_kind_does_not_delay_recreation(ledger: Lab) ->
 
 
 def test_an_older_state_of_the_server_is_rejected(ledger: Lab) -> None:
-    """A list that is older than what was seen is refused; nothing is made again or deleted because of it."""
+    """A list that is older than the store is rejected; nothing is created again or deleted because of it."""
     rest(ledger)
     mark = ledger.proxy.mark()
     with ledger.proxy.replaying("configmaps"):
@@ -136,7 +136,7 @@ def lists(lab: Lab, mark: int) -> list[Any]:
 
 
 def test_repeated_watch_events_cause_no_write(ledger: Lab) -> None:
-    """Also not that something is there which has gone since."""
+    """Old events do not make the operator believe that a deleted object exists."""
     old = ledger.get("configmaps", "all-page-a")
     ledger.edit("ledgers", "all", {"spec": {"pages": ["b"]}})
     ledger.eventually("the ledger", lambda: ledger.is_observed("ledgers", "all", "Ready"))

@@ -105,7 +105,7 @@ def build(store: Store, on: str) -> None:
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
     if run.returncode != 0:
         raise RuntimeError(f"the image was not built:\n{run.stdout[-4000:]}{run.stderr[-4000:]}")
-    store.buildah("rmi", "--prune")  # the one that had this name before
+    store.buildah("rmi", "--prune")  # the image that had this name before
 
 
 def configuration(store: Store, image: str = IMAGE) -> dict[str, Any]:
