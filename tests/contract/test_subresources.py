@@ -125,7 +125,7 @@ def test_a_watch_of_a_single_object_is_a_read(server: Server, namespace: str) ->
     assert server.get(CONFIG_MAPS.path(namespace, "a"), watch="true", timeoutSeconds=1) == made
 
 
-def test_a_configuration_that_is_no_object_is_refused(server: Server, namespace: str, sample: Sample) -> None:
+def test_a_configuration_that_is_not_an_object_is_refused(server: Server, namespace: str, sample: Sample) -> None:
     convert = "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal"
     for body, problem in (
         ("[]", f"{convert} array into Go value of type map[string]interface {{}}"),
