@@ -91,9 +91,9 @@ class ObjectKey(NamedTuple):
 
     @classmethod
     def of(cls, obj: Object) -> ObjectKey:
-        kind = Kind.of(obj)
+        group, _, kind = Kind.of(obj)
         metadata = obj.get("metadata") or {}
-        return cls(kind.group, kind.kind, metadata.get("namespace") or "", metadata.get("name") or "")
+        return cls(group, kind, metadata.get("namespace") or "", metadata.get("name") or "")
 
     @property
     def group_kind(self) -> GroupKind:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -18,6 +19,10 @@ pytest.register_assert_rewrite(
 )
 
 import tests.exploration  # noqa: E402, F401 - it registers the profiles, of which pytest's --hypothesis-profile may load another
+from tests.processes.fork_server import ForkServer  # noqa: E402 - it is rewritten too
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 settings.load_profile("fast")
 
@@ -35,6 +40,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--record-contract", action="store_true", help="let tests/contract store the answers of a real server"
     )
+
+
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    with ForkServer() as found:
+        yield found
 
 
 def pytest_collection_finish() -> None:

@@ -7,6 +7,7 @@ process, which is a finding. A process reports before each pass, so that what en
 from __future__ import annotations
 
 import faulthandler
+import gc
 import math
 import os
 import re
@@ -23,7 +24,9 @@ from typing import Any, Final
 import orjson
 
 from bench.fuzz.case import Case
-from bench.fuzz.one_pass import MEBIBYTE, PREPARING, Passes, Reading, Samples, UnusableError
+from bench.fuzz.one_pass import MEBIBYTE, PREPARING, TEXT, TEXT_FACTOR, Passes, Reading, Samples, UnusableError
+from ruleop.cli.run import collect_garbage_seldom
+from ruleop.engine.reconcile.turns import NEVER
 
 GRACE: Final = 20.0
 """Factor of wall time over CPU time before a process is stopped: other work runs on this machine."""
@@ -60,6 +63,8 @@ def passes(case: Case, limits: Limits, announce: Callable[[Reading], None]) -> R
         if total >= 64 and total & (total - 1) == 0:  # rarely, for a process that will be stopped
             tell(found)
 
+    collect_garbage_seldom()
+    gc.set_threshold(*gc.get_threshold()[:2], NEVER)  # as in a large pass
     signal.signal(signal.SIGPROF, sample)
     work = Passes(case, tell, enough=limits.enough)
     signal.setitimer(signal.ITIMER_PROF, 0.001, 0.001)
@@ -138,7 +143,9 @@ def _measure(case: Case, limits: Limits, measure: Measure, writer: int) -> None:
         def announce(reading: Reading) -> None:
             nonlocal begun
             if reading.running != begun:
-                begun, until = reading.running, math.ceil(time.process_time()) + limits.seconds
+                begun, seconds = reading.running, limits.seconds
+                seconds *= TEXT_FACTOR if begun.startswith(TEXT) else 1
+                until = math.ceil(time.process_time()) + seconds
                 resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
             os.write(writer, orjson.dumps(reading.as_json()) + b"\n")
 

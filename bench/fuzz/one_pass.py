@@ -3,7 +3,8 @@
 The passes are those of the operator, without its I/O: the children are created, then the resource is edited and another
 client has changed the children, then the children drift, then the drift is a field conflict, and at last the resource
 is deleted. Each pass is a plan, the log of its writes, what the history learns from them, and the plan of the status.
-If the case asks for it, the plan as text is measured too, which `ruleop plan` prints and the operator does not.
+If the case asks for it, the plan as text is measured too. `ruleop plan` prints it and the operator does not, so it may
+take several times as long.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import structlog
 from bench.fuzz.case import CHANGES, DEFINITIONS, MAX_RESOURCE, Case, size
 from ruleop.engine.queue.request import Request
 from ruleop.engine.reconcile.pass_log import PassLog
+from ruleop.engine.telemetry.logging import shorten
 from ruleop.engine.telemetry.metrics import ControllerMetrics, Metrics
 from ruleop.errors import RuleopError
 from ruleop.kinds import ObjectKey
@@ -54,6 +56,12 @@ OBJECT_WEIGHT: Final = 8
 PREPARING: Final = "preparing"
 """What runs while another client changes the children, which is not measured."""
 
+TEXT: Final = "text of "
+"""How the names of the measurements of plans as text begin."""
+
+TEXT_FACTOR: Final = 4
+"""How many times as long as a pass the text of a plan may take."""
+
 ENOUGH_SAMPLES: Final = 3
 """In a function, to call it hot: with fewer, chance decides."""
 
@@ -64,7 +72,7 @@ class UnusableError(Exception):
 
 @dataclass
 class Reading:
-    seconds: float = 0.0  # CPU time of the most expensive pass
+    seconds: float = 0.0  # CPU time of the most expensive pass, or a quarter of that of a plan as text
     units: int = 0  # of that pass
     mib: float = 0.0  # the most memory that a pass took, without what its children take
     kib: float = 0.0  # of the custom resource
@@ -112,6 +120,8 @@ class Passes:
         self.cluster = Cluster({ObjectKey.of(each): each for each in seen})
         self.planned: Plan | None = None
         self.account = Account()  # of the current pass
+        self.unmeasured = 0.0  # seconds of the current pass that are not the operator's
+        self.status_left = False  # whether its account did not suffice for the plan of the status
 
     def run(self) -> Reading:
         for phase in self._prepared():
@@ -150,17 +160,17 @@ class Passes:
 
     def one(self, phase: str) -> None:
         planned = self.planned = self.measured(phase, self._pass)
-        if planned is not None and planned.actions and self.account.exhausted:  # another pass plans the status
+        if self.status_left:  # another pass plans the status
             self.measured(f"status after {phase}", self._reported)
         if self.case.shown and planned is not None and not self.reading.failed:
-            self.measured(f"text of {phase}", lambda: self._shown(planned))
+            self.measured(f"{TEXT}{phase}", lambda: self._shown(planned))
 
     def measured(self, phase: str, work: Callable[[], Plan]) -> Plan | None:
         """Measures a pass, or a plan as text."""
         self.reading.running = phase
         self.announce(self.reading)
         gc.collect()
-        self.account = Account()
+        self.account, self.unmeasured, self.status_left = Account(), 0.0, False
         before, memory = time.process_time(), _memory()
         planned, error = None, ""
         try:
@@ -171,7 +181,7 @@ class Passes:
             self.reading.failed = "memory limit"
         except Exception as found:  # noqa: BLE001 - an internal error is a finding
             self.reading.failed = f"{type(found).__name__}: {str(found)[:200]}"
-        seconds, grown = time.process_time() - before, memory()
+        seconds, grown = time.process_time() - before - self.unmeasured, memory()
         weight = OBJECT_WEIGHT * _bytes(planned) / MEBIBYTE if planned is not None else 0.0
         self._took(phase, seconds, max(0.0, grown - weight), len(error))
         if not self.reading.ended:
@@ -182,6 +192,8 @@ class Passes:
         reading = self.reading
         reading.phases[phase] = round(seconds, 4)
         reading.mib, reading.longest = max(reading.mib, mib), max(reading.longest, longest)
+        if phase.startswith(TEXT):
+            seconds /= TEXT_FACTOR
         if seconds >= reading.seconds:
             reading.seconds, reading.units, reading.where = seconds, self.account.units, phase
 
@@ -190,20 +202,31 @@ class Passes:
         request = Request.of(self.resource)
         with structlog.testing.capture_logs() as lines:
             history = self.history.at_pass_start(self.cluster, self.clock)
-            planned = self._plan(history)
+            planned, of_status = self._plan(history), None
+            units = self.account.units
             history = finished(history.with_plan(planned, self.clock))
             events = [*self.log.field_conflicts(request, planned)]
-            of_status = planned
             if planned.actions:
-                self.cluster, outcome = self.cluster.executed(planned.actions)
-                finished(self.log.wrote(request, history, planned, outcome))
+                outcome = self._executed(planned.actions)
+                finished(self.log.wrote(request, history, planned, outcome, allowance=self.account.descriptions))
                 events += write_events(outcome.done, "default")
                 self.history = history = history.after(planned, outcome, self.kinds, self.clock)
-                of_status = self._plan(history)
-            if of_status is planned or not self.account.exhausted:
+                of_status = self._plan(history) if self.account.may_suffice(units) else None
+            if not planned.actions:
+                self._concluded(planned, history)
+            elif of_status is not None and not self.account.exhausted:
                 self._concluded(of_status, history)
+            else:
+                self.status_left = True
         self._emitted([each.message for each in events], lines)
         return planned
+
+    def _executed(self, actions: Iterable[Action]) -> Outcome:
+        """The server's part of the pass, which is not measured."""
+        before = time.process_time()
+        self.cluster, outcome = self.cluster.executed(actions)
+        self.unmeasured += time.process_time() - before
+        return outcome
 
     def _reported(self) -> Plan:
         """The pass after one whose account did not suffice for the plan of the status."""
@@ -233,7 +256,8 @@ class Passes:
 
 
 def _length(line: Mapping[str, Any]) -> int:
-    return sum(len(str(value)) for value in line.values())
+    """The characters of a line of the log, which cuts long values."""
+    return sum(len(str(value)) for value in shorten(None, "", dict(line)).values())
 
 
 def _ended(planned: Plan | None, error: str) -> str:

@@ -20,7 +20,7 @@ import orjson
 import ruleop
 from bench.fuzz.genes import Gene, Genetics, case_of
 from bench.fuzz.limited import Limits, Measure, Process, passes, wait
-from bench.fuzz.one_pass import Reading
+from bench.fuzz.one_pass import TEXT, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -249,7 +249,7 @@ def _place(bound: str, reading: Reading) -> str:
     """What distinguishes a finding from others of its bound."""
     if bound == "text":  # another function than the hot one wrote it
         return reading.ended.partition(":")[0]
-    shown = "plan text, " if reading.where.startswith("text") else ""
+    shown = "plan text, " if reading.where.startswith(TEXT) else ""
     return f"{shown}{reading.hot or reading.where or 'loading'}"
 
 

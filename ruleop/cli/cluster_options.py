@@ -16,24 +16,28 @@ KUBECONFIG: Final = "Path of the kubeconfig. Default: $KUBECONFIG, the pod's ser
 CONTEXT: Final = "Context of the kubeconfig. Default: the current one."
 
 
+def flag(name: str, **settings: Any) -> Callable[[F], F]:
+    """An option that is also read from RULEOP_<NAME>."""
+    variable = "RULEOP_" + name.split("/", maxsplit=1)[0].lstrip("-").upper().replace("-", "_")
+    return click.option(name, envvar=variable, show_envvar=True, **settings)
+
+
 def cluster_options(command: F) -> F:
     """The options that name a cluster, a namespace in it, and its operator."""
-    options = [
+    options: list[Callable[[F], F]] = [
         click.option("-n", "--namespace", default="", metavar="NS", help="Namespace. Default: the context's."),
-        click.option("--kubeconfig", default="", metavar="FILE", help=KUBECONFIG),
-        click.option("--context", default="", metavar="NAME", help=CONTEXT),
-        click.option(
+        flag("--kubeconfig", default="", metavar="FILE", help=KUBECONFIG),
+        flag("--context", default="", metavar="NAME", help=CONTEXT),
+        flag(
             "--name",
             default="ruleop",
             show_default=True,
-            envvar="RULEOP_NAME",
             metavar="NAME",
             help="Name of the operator, as in `ruleop run --name`.",
         ),
-        click.option(
+        flag(
             "--operator-namespace",
             default="",
-            envvar="RULEOP_OPERATOR_NAMESPACE",
             metavar="NAMESPACE",
             help="Namespace of the operator's inventory. Default: it is searched in all namespaces.",
         ),

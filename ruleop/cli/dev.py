@@ -28,7 +28,10 @@ from ruleop.errors import RuleopError
 from ruleop.rules import ProjectErrors, parse_duration
 
 if TYPE_CHECKING:
-    from ruleop.rules import Project
+    from collections.abc import Iterable
+
+    from ruleop.report.plan_text import Line
+    from ruleop.rules import Finding
 
 
 @click.command(cls=Command, example="ruleop dev --apply examples/")
@@ -83,7 +86,6 @@ def command(
     except ProjectErrors as errors:
         print_diagnostics(found.lines(errors.findings, where))
         return UNUSABLE if is_unreadable(errors) else NO
-    print_diagnostics(found.lines(check_project(loaded), where))
     try:
         seconds = parse_duration(timeout)
     except ValueError as error:
@@ -91,6 +93,7 @@ def command(
     settings = Settings(
         samples=tuple(each.data for each in read_documents(files, folder=folder)),
         definitions=partial(_definitions, folder),
+        check=partial(_check, where, env_files),
         once=once,
         timeout=seconds,
         kubeconfig=kubeconfig,
@@ -107,7 +110,17 @@ def command(
         grace=5.0,
     )
     collect_garbage_seldom()
-    return asyncio.run(_run(loaded.project, Path(folder), options, settings))
+    view = LiveView() if has_colour(sys.stdout) and not once else PlainView()
+    view.checked([*found.lines(check_project(loaded), where)])
+    return asyncio.run(_run(Session(loaded.project, Path(folder), options, settings, view), view))
+
+
+def _check(folder: Folder, env_files: tuple[str, ...]) -> list[Line]:
+    try:
+        findings: Iterable[Finding] = check_project(load_with_sources(folder, env_files))
+    except ProjectErrors as errors:
+        findings = errors.findings
+    return [*found.lines(findings, folder)]
 
 
 def _definitions(folder: str) -> list[dict[str, Any]]:
@@ -116,9 +129,7 @@ def _definitions(folder: str) -> list[dict[str, Any]]:
     return [each.data for each in read_documents(files, folder=folder)]
 
 
-async def _run(project: Project, root: Path, options: Options, settings: Settings) -> int:
-    view = LiveView() if has_colour(sys.stdout) and not settings.once else PlainView()
-    session = Session(project, root, options, settings, view)
+async def _run(session: Session, view: LiveView | PlainView) -> int:
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, session.stopping.set)
@@ -129,4 +140,4 @@ async def _run(project: Project, root: Path, options: Options, settings: Setting
         return UNUSABLE
     finally:
         view.ended(session)
-    return DONE if ready or not settings.once else NO
+    return DONE if ready or not session.settings.once else NO

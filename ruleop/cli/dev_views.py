@@ -17,12 +17,16 @@ from ruleop.report.plan_text import Span, Tone
 from ruleop.report.tree import tree_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ruleop.dev.session import Session
     from ruleop.kinds import Object
     from ruleop.report.plan_text import Line
 
 LAST_EVENTS: Final = 8
+MAX_FINDINGS: Final = 15  # lines above the tree
 PERIOD: Final = 0.1  # seconds between two pictures
+_EMPTY: Final = (Span("", Tone.PLAIN),)
 _RICH: Final = {
     Tone.PLAIN: "",
     Tone.TITLE: "bold",
@@ -39,11 +43,17 @@ _RICH: Final = {
 class PlainView:
     """Lines for a pipe: what happens, and with `--once` the tree at the end."""
 
+    def checked(self, findings: Sequence[Line]) -> None:
+        print_diagnostics(findings)
+
     def started(self, session: Session) -> None:
         print_diagnostics(_head(session))
 
     def changed(self, session: Session) -> None:
         """Shown by events and at the end."""
+
+    def warning(self, obj: Object, text: str) -> None:
+        print_diagnostics([_warning_line(obj, text)])
 
     def event(self, obj: Object) -> None:
         print_diagnostics([_event_line(obj)])
@@ -57,10 +67,16 @@ class LiveView:
 
     def __init__(self) -> None:
         self.events: deque[Object] = deque(maxlen=LAST_EVENTS)
+        self.findings: list[Line] = []
         self.console = Console()
         self.live = Live(console=self.console, auto_refresh=False)
         self._painted = 0.0
         self._waiting = False
+
+    def checked(self, findings: Sequence[Line]) -> None:
+        self.findings = list(findings[:MAX_FINDINGS])
+        if len(findings) > MAX_FINDINGS:
+            self.findings.append((Span("... more: ruleop check", Tone.FAINT),))
 
     def started(self, session: Session) -> None:
         for line in _head(session):
@@ -74,6 +90,9 @@ class LiveView:
             delay = max(0.0, self._painted + PERIOD - time.monotonic())
             asyncio.get_running_loop().call_later(delay, self._paint, session)
 
+    def warning(self, obj: Object, text: str) -> None:
+        self.console.print(_rich(_warning_line(obj, text)))
+
     def event(self, obj: Object) -> None:
         self.events.append(obj)
 
@@ -84,8 +103,9 @@ class LiveView:
     def _paint(self, session: Session) -> None:
         self._waiting, self._painted = False, time.monotonic()
         lines = [*tree_lines(session.tree())] or [(Span("no custom resources yet: kubectl apply one", Tone.FAINT),)]
-        events = [(Span("", Tone.PLAIN),), *(_event_line(each) for each in self.events)] if self.events else []
-        self.live.update(Group(*(_rich(line) for line in (*lines, *events))), refresh=True)
+        parts = [self.findings, lines, [_event_line(each) for each in self.events]]
+        shown = [line for part in parts if part for line in (*part, _EMPTY)][:-1]
+        self.live.update(Group(*map(_rich, shown)), refresh=True)
 
 
 def _head(session: Session) -> list[Line]:
@@ -103,6 +123,14 @@ def _event_line(obj: Object) -> Line:
         Span(f"{about.get('kind', '')} {about.get('name', '')}", Tone.PLAIN),
         Span(f"  {obj.get('reason', '')}", tone),
         Span(f"  {obj.get('message') or obj.get('note') or ''}", Tone.FAINT),
+    )
+
+
+def _warning_line(obj: Object, text: str) -> Line:
+    return (
+        Span("Warning: ", Tone.CHANGE),
+        Span(f"{obj['kind']} {obj['metadata']['name']}", Tone.PLAIN),
+        Span(f"  {text}", Tone.FAINT),
     )
 
 

@@ -7,7 +7,6 @@ traceback too.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
 import sys
@@ -63,10 +62,14 @@ def write_to(stream: TextIO, text: str) -> None:
             stream.write(text.encode(stream.encoding, "backslashreplace").decode(stream.encoding))
         stream.flush()
     except OSError as error:
-        # The rest of the buffer would fail again when Python exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        _discard(stream)
         if not isinstance(error, BrokenPipeError):
             raise UsageError(f"the output cannot be written: {error.strerror}") from None
+
+
+def _discard(stream: TextIO) -> None:
+    """The rest of the buffer, which would fail again when Python exits, and change the exit status."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 _COMPLETED: Final = {"DIR": "dir", "FILE": "file", "PATH": "file"}
@@ -212,8 +215,10 @@ def program() -> None:
 
 
 def _print_error(text: str) -> None:
-    with contextlib.suppress(OSError):  # stderr is closed; the exit status remains
+    try:
         click.echo(printable_lines(text), err=True)
+    except OSError:  # stderr is closed or full; the exit status remains
+        _discard(sys.stderr)
 
 
 def _internal_error(error: Exception, args: list[str]) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ruleop.cli.cluster_options import CONTEXT, KUBECONFIG
+from ruleop.cli.cluster_options import CONTEXT, KUBECONFIG, flag
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.cli.project import Folder, is_unreadable, load, project_options, variables
 from ruleop.engine.manager.manager import Manager
@@ -32,84 +32,78 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
-def _flag(name: str, **settings: Any) -> Callable[[F], F]:
-    """An option that is also read from RULEOP_<NAME>."""
-    variable = "RULEOP_" + name.split("/", maxsplit=1)[0].lstrip("-").upper().replace("-", "_")
-    return click.option(name, envvar=variable, show_envvar=True, **settings)
-
-
 def _duration(name: str, default: str, text: str) -> Callable[[F], F]:
-    return _flag(name, default=default, show_default=True, metavar="DURATION", help=text)
+    return flag(name, default=default, show_default=True, metavar="DURATION", help=text)
 
 
 @click.command(cls=Command, example="ruleop run --namespaces blog,shop --leader-elect")
 @project_options
-@_flag("--kubeconfig", default="", metavar="FILE", help=KUBECONFIG)
-@_flag("--context", default="", metavar="NAME", help=CONTEXT)
-@_flag("--namespaces", default="", metavar="A,B", help="Namespaces to watch. Also WATCH_NAMESPACE. Default: all.")
-@_flag(
+@flag("--kubeconfig", default="", metavar="FILE", help=KUBECONFIG)
+@flag("--context", default="", metavar="NAME", help=CONTEXT)
+@flag("--namespaces", default="", metavar="A,B", help="Namespaces to watch. Also WATCH_NAMESPACE. Default: all.")
+@flag(
     "--name",
     default="ruleop",
     show_default=True,
     metavar="NAME",
     help="Name used for the inventory ConfigMap, the Lease and the finalizer.",
 )
-@_flag(
+@flag(
     "--operator-namespace",
     default="",
     metavar="NAMESPACE",
     help="Namespace of the inventory ConfigMap and the Lease. Default: the pod's, else the context's.",
 )
-@_flag("--leader-elect", is_flag=True, help="Use a Lease for leader election; the other processes stand by.")
+@flag("--leader-elect", is_flag=True, help="Use a Lease for leader election; the other processes stand by.")
 @_duration("--leader-elect-lease-duration", "15s", "Time that standbys wait after the leader's last renewal.")
 @_duration("--leader-elect-renew-deadline", "10s", "Time that the leader tries to renew the Lease before it exits.")
 @_duration("--leader-elect-retry-period", "2s", "Pause between two attempts to acquire or renew the Lease.")
-@_flag(
+@flag(
     "--metrics-bind-address",
     default=":8080",
     show_default=True,
     metavar="ADDRESS",
     help="Address of /metrics; 0 disables it.",
 )
-@_flag("--metrics-cert", default="", metavar="FILE", help="Certificate of /metrics (PEM), read again when it changes.")
-@_flag("--metrics-key", default="", metavar="FILE", help="Key of that certificate (PEM).")
-@_flag(
+@flag("--metrics-cert", default="", metavar="FILE", help="Certificate of /metrics (PEM), read again when it changes.")
+@flag("--metrics-key", default="", metavar="FILE", help="Key of that certificate (PEM).")
+@flag(
     "--metrics-auth",
     is_flag=True,
     help="Serve /metrics only to users whom the cluster permits it, by their token. Needs --metrics-cert.",
 )
-@_flag(
+@flag(
     "--health-probe-bind-address",
     default=":8081",
     show_default=True,
     metavar="ADDRESS",
     help="Address of /healthz and /readyz; 0 disables them.",
 )
-@_flag(
+@flag(
     "--max-concurrent-reconciles",
     type=click.IntRange(min=1),
     default=None,
     metavar="N",
     help="Maximum concurrent reconciles of each kind. Default: maxConcurrentReconciles of the rules, else 16.",
 )
-@_flag("--reload/--no-reload", default=True, show_default=True, help="Reload the rules when their files change.")
-@_flag("--prune-after-reload", default="30s", hidden=True)  # for tests
-@_flag(
+@flag("--reload/--no-reload", default=True, show_default=True, help="Reload the rules when their files change.")
+@flag("--prune-after-reload", default="30s", hidden=True)  # for tests
+@flag(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
     help="Lowest level that is logged.",
 )
-@_flag(
+@flag(
     "--log-format",
     type=click.Choice(["text", "json"]),
     default=None,
     help="Format of the log. Default: text on a terminal, else json.",
 )
-@_flag("--record", default="", metavar="DIR", help="Write each plan to a file in DIR, without values of Secrets.")
-@_flag("--dry-run", is_flag=True, help="Log the writes that would be made, without making them.")
-@_flag(
+@flag("--record", default="", metavar="DIR", help="Write each plan to a file in DIR, without values of Secrets.")
+@flag("--dry-run", is_flag=True, help="Log the writes that would be made, without making them.")
+@flag(
     "--kube-api-qps",
     type=click.FloatRange(min=0),
     default=None,

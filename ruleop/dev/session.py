@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ruleop.engine.manager.options import Options
     from ruleop.kinds import Object
     from ruleop.localcluster.store.store import Event, Resource
+    from ruleop.report.plan_text import Line
     from ruleop.rules import Project
 
 CRD_PERIOD: Final = 0.5  # seconds between two checks of the files of crds/
@@ -36,9 +37,17 @@ _FIRST: Final = ("Namespace", "CustomResourceDefinition")
 class View(Protocol):
     """Shows the session to a person."""
 
+    def checked(self, findings: Sequence[Line]) -> None:
+        """The project was loaded, or could not be: what `check` finds in it."""
+        ...
+
     def started(self, session: Session) -> None: ...
     def changed(self, session: Session) -> None:
         """Something in the cluster has changed."""
+        ...
+
+    def warning(self, obj: Object, text: str) -> None:
+        """What the author of an applied object should know."""
         ...
 
     def event(self, obj: Object) -> None:
@@ -52,6 +61,7 @@ class Settings:
 
     samples: tuple[Object, ...] = ()
     definitions: Callable[[], Sequence[Object]] = tuple  # reads the CRDs of the project; raises RuleopError
+    check: Callable[[], Sequence[Line]] = tuple  # reads and checks the project
     once: bool = False
     timeout: float = 60.0
     kubeconfig: str = ""  # a file to write; by default one in a folder of its own, which goes with the session
@@ -73,7 +83,8 @@ class Session:
             stack.push_async_callback(self.cluster.close)
             self._write_kubeconfig(stack)
             self._apply([*self.settings.definitions(), *self.settings.samples])
-            manager = Manager(self.project, self.root, replace(self.options, kubeconfig=str(self.kubeconfig)))
+            options = replace(self.options, kubeconfig=str(self.kubeconfig))
+            manager = Manager(self.project, self.root, options, on_reload=self._on_reload)
             operator = asyncio.create_task(manager.run(), name="operator")
             stack.push_async_callback(_stopped, manager, operator)
             stack.callback(self.cluster.store.listen_to_all(self._on_change))
@@ -82,6 +93,12 @@ class Session:
                 stack.callback(following.cancel)
             self.view.started(self)
             return await self._until_done(operator)
+
+    def _on_reload(self, project: Project | None) -> None:
+        if project is not None:
+            self.project = project
+        self.view.checked(self.settings.check())
+        self.view.changed(self)
 
     def _write_kubeconfig(self, stack: contextlib.AsyncExitStack) -> None:
         if not self.settings.kubeconfig:
@@ -94,6 +111,8 @@ class Session:
     def _apply(self, objects: Iterable[Object]) -> None:
         for each in sorted(objects, key=_order):
             self.cluster.apply(each)
+            for warning in self.cluster.warnings:
+                self.view.warning(each, warning)
 
     async def _follow_definitions(self) -> None:
         """Applies the CRDs again when their files change."""

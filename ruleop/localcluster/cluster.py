@@ -214,6 +214,7 @@ class LocalCluster:
         served = self.registry.of_kind(kind)
         if served is None:
             raise RuleopError(f"the cluster does not serve {kind}: is its CRD missing?")
+        self.writer.warnings = []
         metadata = {name: each for name, each in (obj.get("metadata") or {}).items() if name not in SERVER_METADATA}
         namespace = (metadata.get("namespace") or "default") if served.namespaced else ""
         if namespace and self.machinery.get(NAMESPACES, "", namespace) is None:
@@ -223,6 +224,11 @@ class LocalCluster:
             return self.writer.apply(served, name, config, "", WriteOptions(manager="ruleop-dev", force=True))[0]
         except Rejected as error:
             raise RuleopError(error.message) from None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the author of the object that was applied last should know."""
+        return tuple(self.writer.warnings)
 
     # -- requests ------------------------------------------------------------------------------------------------------
 

@@ -47,16 +47,18 @@ class Rejected(Exception):  # noqa: N818 - named for what happened to the reques
         message: str,
         details: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        *,
+        metadata: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
-        self.code, self.reason, self.message = code, reason, message
+        self.code, self.reason, self.message, self.metadata = code, reason, message, metadata
         self.details, self.headers = details, dict(headers or {})
 
     def document(self) -> dict[str, Any]:
         found: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": dict(self.metadata or {}),
             "status": "Failure",
             "message": self.message,
             "reason": self.reason,
@@ -144,6 +146,7 @@ def invalid_options(options: str, *causes: Cause) -> Rejected:
 
 
 READ_TYPES: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+STREAM_TYPES: Final = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 
 
 def unsupported_media_type(accepted: str) -> Rejected:
@@ -159,9 +162,9 @@ def unsupported_patch_type() -> Rejected:
     return Rejected(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
-def no_representation() -> Rejected:
+def no_representation(available: str) -> Rejected:
     """The built-in kinds' answer where no accepted media type is known."""
-    return Rejected(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {READ_TYPES}", {})
+    return Rejected(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
 
 
 def not_acceptable(message: str) -> Rejected:

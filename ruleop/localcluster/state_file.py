@@ -25,7 +25,11 @@ FORMAT: Final = "ruleop local cluster 1"
 
 def write_state(path: Path, store: Store, token: str) -> None:
     resources = [
-        {"group": each.group, "plural": each.plural, "objects": [found.obj for found in store.all(each)]}
+        {
+            "group": each.group,
+            "plural": each.plural,
+            "objects": [orjson.Fragment(found.data) for found in store.all(each)],
+        }
         for each in store.resources()
     ]
     document = {"format": FORMAT, "token": token, "version": store.version, "resources": resources}

@@ -72,6 +72,8 @@ def _find_conflicts(
 ) -> Iterator[Conflict]:
     if type(merged) is dict and type(desired) is dict and not shape.atomic:
         for name, value in desired.items():
+            if type(value) is not dict and type(value) is not list:
+                continue
             step = format_path((name,))
             joint = "." if path and not step.startswith("[") else ""
             inner = shape.fields.get(name) or shape.values or UNKNOWN

@@ -47,9 +47,11 @@ def with_derived(live: Object, merged: Object, desired: Object, shape: Shape, ig
 def _update(point: _Point) -> JSON:
     if point.merged is point.live:
         return point.merged
-    merged = _map_containers(point, _update)
+    merged = _map_containers(point, _update, changed=True)
     for row in DERIVED.get(point.shape.derived, ()):
-        merged = _update_row(point._replace(merged=merged), row, row.within, point.live, merged)
+        if merged is not point.merged:
+            point = point._replace(merged=merged)
+        merged = _update_row(point, row, row.within, point.live, merged)
     return merged
 
 
@@ -107,14 +109,19 @@ def _is_derived(found: JSON, derived: JSON) -> bool:
     return same(found, derived)
 
 
-def _map_containers(point: _Point, visit: Callable[[_Point], JSON], *, only: str | None = None) -> JSON:
+def _map_containers(
+    point: _Point, visit: Callable[[_Point], JSON], *, only: str | None = None, changed: bool = False
+) -> JSON:
     """The merged map or list, with `visit` applied to each container in it that is not ignored, or only to the member
-    `only`."""
+    `only`, or only to members that were `changed`."""
     live, merged, shape = point.live, point.merged, point.shape
     if type(live) is dict and type(merged) is dict and not shape.atomic:
         changes: dict[str, Any] = {}
-        for name, value in merged.items():
-            if (only is None or name == only) and type(value) in (dict, list) and not _is_ignored(point.ignored, name):
+        for name in merged if only is None else (only,):
+            value = merged.get(name)
+            if changed and live.get(name) is value:
+                continue
+            if type(value) in (dict, list) and not _is_ignored(point.ignored, name):
                 inner = point.ignored.names.get(name) if point.ignored is not None else None
                 desired = _as_map(point.desired).get(name)
                 member = _Point(

@@ -14,15 +14,17 @@ if TYPE_CHECKING:
     from ruleop.kinds import JSON, Object
 
 
-def merge_patch(live: Object, merged: Object) -> dict[str, JSON] | None:
-    """The patch, or None if the objects are equal."""
-    if merged is live:  # `three_way` returns unchanged objects, and unchanged parts of objects, by identity
+def merge_patch(live: Object, merged: Object, *, removes: bool = True) -> dict[str, JSON] | None:
+    """The patch, or None if the objects are equal. Without `removes`, missing fields are unchanged."""
+    if merged is live:
         return None
-    patch: dict[str, JSON] = dict.fromkeys(name for name in live if name not in merged)
+    patch: dict[str, JSON] = dict.fromkeys(name for name in live if name not in merged) if removes else {}
     for name, value in merged.items():
         before = live.get(name)
+        if value is before:  # `three_way` returns unchanged parts of objects by identity
+            continue
         if type(value) is dict and type(before) is dict:
-            inner = merge_patch(before, value)
+            inner = merge_patch(before, value, removes=removes)
             if inner is not None:
                 patch[name] = inner
         elif not same(before, value):

@@ -30,6 +30,7 @@ def removes_items_of_others(live: JSON, merged: JSON, recorded: Fields | None, s
                 value, merged.get(name), members.get(name), shape.fields.get(name) or shape.values or UNKNOWN
             )
             for name, value in live.items()
+            if type(value) in (dict, list)
         )
     if type(live) is not list or shape.list_type == "atomic":
         return False

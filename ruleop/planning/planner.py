@@ -145,6 +145,7 @@ class _Planner:
         if history.conflicting:
             observed = replace(observed, objects=_WithConflicting(observed.objects, history))
         self.rule, self.resource, self.observed, self.foresee = rule, resource, observed, foresee
+        self.key = ObjectKey.of(resource)
         self.period, self.period_note = reconcile_period(rule, resource)
         self.history = self._without_expired_refusals(history) if history.refusals else history
         self.info = observed.kinds.info(rule.kind)
@@ -211,6 +212,7 @@ class _Planner:
             existing,
             work,
             paused=self.paused,
+            foresee=self.foresee,
             desired_keys=desired_keys,
         )
 
@@ -267,7 +269,7 @@ class _Planner:
             else:
                 actions += pruned
         holds = self.observed.finalizer in (self.resource["metadata"].get("finalizers") or [])
-        key = ObjectKey.of(self.resource)
+        key = self.key
         if self._needs_finalizer():
             if not holds:
                 # The finalizer has to exist before the first object that the garbage collector would not delete.
@@ -379,7 +381,7 @@ class _Planner:
         if self.scope.masks:
             found["masks"] = masks_of(self.rule, self.resource, self.scope, self.children)
         return Plan(
-            resource=ObjectKey.of(self.resource),
+            resource=self.key,
             uid=self.owner.uid,
             rule=self.rule.title,
             rule_digest=self.rule.digest,
@@ -469,7 +471,7 @@ class _Planner:
 
     def _report_finalizer(self, conditions: Conditions | None) -> Conditions | None:
         """Reports first that ruleop's finalizer could not be added or removed: all other actions depend on it."""
-        failed = self.history.failure(ObjectKey.of(self.resource)) if self.history.writes is not None else None
+        failed = self.history.failure(self.key) if self.history.writes is not None else None
         if failed is None:
             return conditions
         why = (

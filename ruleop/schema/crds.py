@@ -47,6 +47,7 @@ class CrdVersion:
     scale_subresource: bool
     printer_columns: tuple[PrinterColumn, ...]
     deprecated: bool = False
+    deprecation_warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,7 @@ def _version(version: Any, path: FieldPath) -> CrdVersion:
             for column in columns
         ),
         deprecated=version.get("deprecated") is True,
+        deprecation_warning=str(version.get("deprecationWarning") or ""),
     )
 
 

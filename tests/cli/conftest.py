@@ -1,4 +1,5 @@
-"""A small project, and commands run in it: in this process with `ruleop`, or as a real one with `process`."""
+"""A small project, and commands run in it: in this process with `ruleop`, as a process of their own with `process`, or in a new
+interpreter with `new_process`."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,6 +18,10 @@ from tests.definitions import definition
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from tests.processes.fork_server import ForkServer
+
+    Start = Callable[..., subprocess.Popen[str]]
 
 WATCHES = """\
 - group: example.com
@@ -124,15 +129,22 @@ def ruleop() -> Callable[..., Ran]:
 
 
 @pytest.fixture
-def process() -> Callable[..., subprocess.Popen[str]]:
-    """The real program, as a shell would start it."""
+def process(fork_server: ForkServer) -> Start:
+    """The program as a shell would start it, but quickly."""
+    return lambda *arguments, **options: _started(fork_server.command(*arguments), options)
 
-    def start(*arguments: str, **options: object) -> subprocess.Popen[str]:
-        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        # In a suite that was started in the background interrupts are ignored, and every process inherits that.
-        program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from ruleop.cli import main; main()"
-        command = [sys.executable, "-c", program, *arguments]
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-        return subprocess.Popen(command, text=True, env=environ, **pipes)  # type: ignore[call-overload,no-any-return]
 
-    return start
+@pytest.fixture
+def new_process() -> Start:
+    """The program in a new interpreter, for tests of how it starts."""
+    # In a suite that was started in the background interrupts are ignored, and every process inherits that.
+    program = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from ruleop.cli import main; main()"
+    )
+    return lambda *arguments, **options: _started([sys.executable, "-c", program, *arguments], options)
+
+
+def _started(command: list[str], options: dict[str, Any]) -> subprocess.Popen[str]:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    return subprocess.Popen(command, text=True, env=environ, **pipes)

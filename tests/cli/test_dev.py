@@ -6,7 +6,6 @@ import pty
 import select
 import signal
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -101,6 +100,20 @@ def test_dev_prints_what_check_finds_and_starts(sample, process):
     assert "warning[RO306]" in err
 
 
+def test_dev_warns_of_cel_rules_that_are_not_evaluated(sample, process):
+    crd = yaml.safe_load(Path(sample.root, "crds/sites.yaml").read_text())
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["x-kubernetes-validations"] = [{"rule": "self.page != ''"}]
+    sample.write("crds/sites.yaml", yaml.safe_dump(crd))
+    started = process("dev", "--apply", "front.yaml", "--once")
+    _, err = started.communicate(timeout=PATIENCE)
+    assert started.returncode == 0
+    assert (
+        "Warning: CustomResourceDefinition sites.example.com  CEL rules are not evaluated by this local cluster "
+        "(1, the first at spec.versions[0].schema.openAPIV3Schema.properties.spec)\n"
+    ) in err
+
+
 def test_dev_with_a_sample_without_its_crd_is_an_error(sample, process):
     sample.edit("front.yaml", "kind: Site", "kind: Sight")
     started = process("dev", "--apply", "front.yaml", "--once")
@@ -136,13 +149,39 @@ def test_dev_applies_an_edited_template_and_ends_cleanly_on_an_interrupt(sample,
         call(server, "GET", CONFIG)
 
 
-def test_dev_draws_a_tree_on_a_terminal(sample):
+NOTE = """
+- group: example.com
+  version: v1
+  kind: Note
+  let: {unread: a}
+  children:
+    config: {template: config.yaml.j2}
+"""
+
+
+def test_dev_checks_edited_rules_and_shows_the_resources_of_new_ones(sample, process):
+    started = process("dev", "--apply", "front.yaml", stderr=subprocess.STDOUT)
+    _, server = exported(started)
+    until(lambda: (call(server, "GET", CONFIG).get("data") or {}).get("page") == "hello")
+    sites = Path(sample.root, "crds/sites.yaml").read_text()
+    sample.write("crds/notes.yaml", sites.replace("Site", "Note").replace("site", "note"))
+    sample.write("watches.yaml", Path(sample.root, "watches.yaml").read_text().rstrip() + NOTE)
+    until(lambda: "warning[RO306]" in started.stdout.readline())
+    note = {"apiVersion": "example.com/v1", "kind": "Note", "metadata": {"name": "n"}, "spec": {"page": "noted"}}
+    until(lambda: call(server, "POST", SITES.replace("sites/", "notes"), note).get("kind") == "Note")
+    until(lambda: (call(server, "GET", CONFIG.replace("front", "n")).get("data") or {}).get("page") == "noted")
+    started.send_signal(signal.SIGINT)
+    out, _ = started.communicate(timeout=PATIENCE)
+    assert any(line.startswith("Note default/n") for line in out.splitlines())
+
+
+def test_dev_draws_a_tree_on_a_terminal(sample, fork_server):
+    command = fork_server.command("dev", "--apply", "front.yaml")
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(sample.root)
-        os.environ.update(TERM="xterm", COLUMNS="100", LINES="30", PYTHONPATH=os.pathsep.join(sys.path))
-        program = "from ruleop.cli import main; main()"
-        os.execv(sys.executable, [sys.executable, "-c", program, "dev", "--apply", "front.yaml"])  # noqa: S606
+        os.environ.update(TERM="xterm", COLUMNS="100", LINES="30")
+        os.execv(command[0], command)  # noqa: S606
     seen, end, interrupted = b"", time.monotonic() + PATIENCE, False
     while time.monotonic() < end:
         if select.select([terminal], [], [], 0.1)[0]:

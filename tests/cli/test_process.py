@@ -99,11 +99,11 @@ def test_output_that_cannot_be_written_is_reported(project, process, arguments):
     assert closed.returncode == 2
 
 
-def test_a_closed_stdin_is_reported_by_commands_that_read_it(project, process):
-    started = process("render", "-f", "-", preexec_fn=partial(os.close, 0))
+def test_a_closed_stdin_is_reported_by_commands_that_read_it(project, new_process):
+    started = new_process("render", "-f", "-", preexec_fn=partial(os.close, 0))
     assert started.communicate(timeout=60)[1] == "ruleop: stdin: cannot be read: Bad file descriptor\n"
     assert started.returncode == 2
-    started = process("check", preexec_fn=partial(os.close, 0))
+    started = new_process("check", preexec_fn=partial(os.close, 0))
     assert (started.communicate(timeout=60)[1], started.returncode) == ("", 0)
 
 
@@ -119,8 +119,8 @@ def test_a_closed_or_full_stderr_keeps_status_and_output(project, process, argum
     assert (full.communicate(timeout=60)[0], full.returncode) == (out, status)
 
 
-def test_an_interrupt_ends_quietly_with_130(project, process):
-    started = process("render", "-f", "-", stdin=subprocess.PIPE)
+def test_an_interrupt_ends_quietly_with_130(project, new_process):
+    started = new_process("render", "-f", "-", stdin=subprocess.PIPE)
     # It reads stdin only after everything is loaded, so what it waits for then is the rest of this.
     started.stdin.write("apiVersion: example.com/v1\n")
     started.stdin.flush()
@@ -130,11 +130,11 @@ def test_an_interrupt_ends_quietly_with_130(project, process):
     assert (started.returncode, out, err) == (130, "", "\n")  # a fresh line after the terminal's ^C
 
 
-def test_a_signal_during_loading_stops_the_operator_cleanly(project, process):
+def test_a_signal_during_loading_stops_the_operator_cleanly(project, new_process):
     """As the first process of a container it would not even end: the kernel ignores an unhandled signal there."""
     variables = project.root / "variables"
     os.mkfifo(variables)
-    started = process("run", "--env-file", "variables")
+    started = new_process("run", "--env-file", "variables")
     writing = with_a_reader(variables)
     assert (asked_to_end(started), started.returncode) == ("", 0)
     os.close(writing)
@@ -227,9 +227,9 @@ def test_output_is_coloured_on_a_terminal_only(project, process, monkeypatch):
     assert on_a_terminal(process, "plan", "-f", "site.yaml").replace("\r\n", "\n") == plain
 
 
-def test_an_ascii_locale_gets_escaped_output(project, process, monkeypatch):
+def test_an_ascii_locale_gets_escaped_output(project, new_process, monkeypatch):
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    out, err = process("plan", "-f", "site.yaml").communicate(timeout=60)
+    out, err = new_process("plan", "-f", "site.yaml").communicate(timeout=60)
     assert err == ""
     assert "\\u2514\\u2500 web" in out
 

@@ -22,9 +22,12 @@ from controlplane.fixtures import kubectl, namespace
 
 from tests.cluster.in_memory import InMemory, in_memory, served_by
 from tests.cluster.server import Client
+from tests.cluster.workers import ByControlPlane, group_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from xdist.scheduler import Scheduling
 
     from ruleop.kinds import Kind
 
@@ -37,11 +40,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "real_server(reason): needs the real control plane")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config) -> Scheduling | None:
+    """Only for --dist=loadfile: a cluster in memory costs nothing, and `make test-all` distributes in another way."""
+    return ByControlPlane(config) if config.getvalue("dist") == "loadfile" else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if in_memory(config):
         left_out = [each for each in items if each.get_closest_marker("real_server")]
         items[:] = [each for each in items if each not in left_out]
         config.hook.pytest_deselected(items=left_out)
+    else:
+        items.sort(key=lambda item: group_of(item.nodeid))
 
 
 @pytest.fixture(scope="session")

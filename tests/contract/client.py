@@ -37,6 +37,10 @@ class Reply:
         assert self.status < 300, self.text
         return self.body
 
+    def ok_text(self) -> str:
+        assert self.status < 300, self.text
+        return self.text
+
     def refused(self, code: int, reason: str = "") -> Any:
         """The Status of a request that was not carried out."""
         assert self.status == code, self.text
@@ -52,6 +56,7 @@ class Server:
         self.host, self.prefix = parts.netloc, parts.path
         self._headers, self._context = dict(headers), context
         self._local = threading.local()
+        self.compact: Callable[[], None] = lambda: None  # one that has run for a while has done so by itself
 
     @classmethod
     def of(cls, kubeconfig: Mapping[str, Any]) -> Server:
@@ -73,6 +78,7 @@ class Server:
         *,
         media: str = JSON,
         accept: str = JSON,
+        headers: Mapping[str, str] | None = None,
         **query: Any,
     ) -> Reply:
         """Sends one request. A body that is text or bytes is sent as it is."""
@@ -82,11 +88,11 @@ class Server:
         data = body.encode() if isinstance(body, str) else body
         if data is not None and not isinstance(data, bytes):
             data = json.dumps(body).encode()
-        headers = {**self._headers, "Accept": accept, "User-Agent": "contract/1"}
+        sent = {**self._headers, "Accept": accept, "User-Agent": "contract/1", **(headers or {})}
         if data is not None and media:
-            headers["Content-Type"] = media
+            sent["Content-Type"] = media
         try:
-            connection.request(method, self._target(path, query), data, headers)
+            connection.request(method, self._target(path, query), data, sent)
             response = connection.getresponse()
             text = response.read().decode()
         except (OSError, http.client.HTTPException):
@@ -94,7 +100,8 @@ class Server:
             raise
         if response.will_close:
             connection.close()
-        found = json.loads(text) if response.headers.get("Content-Type", "").startswith(JSON) else None
+        is_json = text and response.headers.get("Content-Type", "").startswith(JSON)
+        found = json.loads(text) if is_json else None
         warnings = tuple(_WARNING.findall(", ".join(response.headers.get_all("Warning") or ())))
         return Reply(response.status, found, text, dict(response.headers), warnings)
 
@@ -147,6 +154,9 @@ class Watch:
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self._response = response
         self.status = response.status
+
+    def header(self, name: str) -> str | None:
+        return self._response.headers.get(name)
 
     def next(self) -> tuple[str, Any]:
         line = self._response.readline()

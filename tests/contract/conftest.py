@@ -10,10 +10,14 @@ Where they differ, the one in memory is wrong.
 
 from __future__ import annotations
 
+import base64
+import http.client
+import json
 import sys
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -25,6 +29,7 @@ from controlplane.cluster import ControlPlane
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.controllers.services import Ingresses
 from tests.contract.client import Server, eventually
+from tests.contract.definitions import Definitions
 from tests.contract.kinds import CRDS, GADGETS, INGRESSES, WIDGETS, Sample
 from tests.contract.recording import Recording
 
@@ -45,12 +50,14 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
         ]
         with cluster:
             found = Server.of(cluster.kubeconfig())
+            found.compact = cluster.compact
             _define(found)
             yield found
             found.close()
     elif which == "real":
         with ControlPlane() as plane:
             found = Server.of(yaml.safe_load(plane.kubeconfig("admin").read_text()))
+            found.compact = lambda: _compact(plane.layout.etcd_url)
             _define(found)
             plane.restart_controllers(watching=[crd["metadata"]["name"] for crd in CRDS])
             yield found
@@ -61,6 +68,18 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
         _define(found)
         yield found
         found.close()
+
+
+def _compact(etcd: str) -> None:
+    """Lets etcd forget all versions but the current one."""
+
+    def call(path: str, body: object) -> Any:
+        connection = http.client.HTTPConnection(urlsplit(etcd).netloc)
+        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        return json.load(connection.getresponse())
+
+    revision = call("/v3/kv/range", {"key": base64.b64encode(b"any").decode()})["header"]["revision"]
+    call("/v3/kv/compaction", {"revision": revision})
 
 
 def _define(server: Server) -> None:
@@ -78,6 +97,13 @@ def namespace(server: Server) -> Iterator[str]:
     server.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield name
     server.send("DELETE", f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def definitions(server: Server) -> Iterator[Definitions]:
+    found = Definitions(server)
+    yield found
+    found.remove()
 
 
 @pytest.fixture(params=[INGRESSES, WIDGETS], ids=lambda sample: sample.plural)

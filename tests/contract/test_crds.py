@@ -6,53 +6,14 @@ import json
 import uuid
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from tests.contract.client import MERGE, eventually
+from tests.contract.definitions import ANYTHING, PATH
 from tests.contract.kinds import GADGETS, WIDGETS, crd, version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.contract.client import Server
+    from tests.contract.definitions import Definitions
     from tests.contract.recording import Recording
-
-PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-
-
-class Definitions:
-    """Makes CRDs of new names, and removes them after the test."""
-
-    def __init__(self, server: Server) -> None:
-        self.server, self.made = server, list[str]()
-
-    def make(self, versions: list[dict[str, Any]], **spec: Any) -> tuple[str, str]:
-        """Returns the name of the CRD and its plural."""
-        plural = f"k{uuid.uuid4().hex[:8]}s"
-        made = crd(plural, plural.title(), versions, **spec)
-        name: str = made["metadata"]["name"]
-        self.server.create(PATH, made)
-        self.made.append(name)
-        eventually("it is established", lambda: is_established(self.server.get(f"{PATH}/{name}")))
-        for each in versions:
-            if each["served"]:
-                collection = f"/apis/contract.example.com/{each['name']}/{plural}"
-                eventually("it is served", lambda collection=collection: self.server.exists(collection))
-        return name, plural
-
-
-@pytest.fixture
-def definitions(server: Server) -> Iterator[Definitions]:
-    found = Definitions(server)
-    yield found
-    for name in found.made:
-        server.send("DELETE", f"{PATH}/{name}")
-
-
-def is_established(definition: Any) -> bool:
-    conditions = (definition.get("status") or {}).get("conditions") or []
-    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
 def test_a_crd_is_stored_with_defaults(server: Server, definitions: Definitions, recording: Recording) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.client import eventually
 from tests.contract.kinds import CONFIG_MAPS, WIDGETS, Sample, config_map
 
 if TYPE_CHECKING:
@@ -13,6 +16,22 @@ if TYPE_CHECKING:
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+
+
+EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+def decoded(token: str) -> str:
+    return base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
+
+
+def encoded(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def names(listed: Any) -> list[str]:
@@ -86,6 +105,79 @@ def test_a_continue_token_with_a_resource_version_is_refused(server: Server, nam
     query = {"limit": 1, "continue": first["metadata"]["continue"], "resourceVersion": "1"}
     status = server.send("GET", sample.path(namespace), **query).body
     assert status["message"] == "specifying resource version is not allowed when using continue"
+
+
+def test_a_page_of_an_expired_version_has_a_token_for_the_objects_as_they_are(
+    server: Server, namespace: str, sample: Sample
+) -> None:
+    path = sample.path(namespace)
+    fill(server, namespace, sample, "abcd")
+    first = server.get(path, limit=2)
+    document = json.loads(decoded(first["metadata"]["continue"]))
+    assert document == {"v": "meta.k8s.io/v1", "rv": int(first["metadata"]["resourceVersion"]), "start": "/b\0"}
+    server.delete(sample.path(namespace, "c"))
+    server.create(path, sample.obj("e"))
+    server.compact()
+    old = encoded(json.dumps({**document, "rv": 1}))
+    status = server.send("GET", path, limit=1, **{"continue": old}).refused(410, "Expired")
+    assert status["message"] == EXPIRED
+    token = status["metadata"]["continue"]
+    assert json.loads(decoded(token)) == {"v": "meta.k8s.io/v1", "rv": -1, "start": "b\0"}
+    rest = server.get(path, limit=1, **{"continue": token})
+    assert names(rest) == ["d"]
+    assert int(rest["metadata"]["resourceVersion"]) > int(first["metadata"]["resourceVersion"])
+    assert names(server.get(path, **{"continue": rest["metadata"]["continue"]})) == ["e"]
+    server.send("GET", path, resourceVersion="1", resourceVersionMatch="Exact").refused(410, "Expired")
+
+
+def test_a_token_of_all_namespaces_continues_in_the_next_namespace(server: Server, namespace: str) -> None:
+    fill(server, namespace, WIDGETS, "ab")
+    other = f"{namespace}-2"
+    server.create("/api/v1/namespaces", {"metadata": {"name": other}})
+    fill(server, other, WIDGETS, "ab")
+    query: dict[str, Any] = {"labelSelector": "n", "limit": 1}
+    found: list[tuple[str, str]] = []
+    while query.get("continue", "first"):
+        page = server.get(WIDGETS.everywhere(), **query)
+        found += [(each["metadata"]["namespace"], each["metadata"]["name"]) for each in page["items"]]
+        query["continue"] = page["metadata"].get("continue", "")
+    assert [each for each in found if each[0] in (namespace, other)] == [
+        (other, "a"), (other, "b"), (namespace, "a"), (namespace, "b"),
+    ]  # fmt: skip
+    server.delete(f"/api/v1/namespaces/{other}")
+
+
+def test_an_invalid_token_is_refused(server: Server, namespace: str, sample: Sample) -> None:
+    problems = {
+        "*": "illegal base64 data at input byte 0",
+        "aGk*": "illegal base64 data at input byte 3",
+        encoded("hi"): "invalid character 'h' looking for beginning of value",
+        encoded('{"v": "x"}'): "server does not recognize this encoded version x",
+        encoded('{"v": "meta.k8s.io/v1", "rv": 5}'): "encoded start key empty (version meta.k8s.io/v1)",
+        encoded('{"v": "meta.k8s.io/v1", "start": "a"}'): (
+            "incorrect encoded start resourceVersion (version meta.k8s.io/v1)"
+        ),
+        encoded('{"v": "meta.k8s.io/v1", "rv": 5, "start": "/../x"}'): "/../x",
+    }
+    for token, problem in problems.items():
+        status = server.send("GET", sample.path(namespace), **{"continue": token}).refused(400, "BadRequest")
+        assert status["message"] == f"invalid continue token: continue key is not valid: {problem}"
+
+
+def test_a_list_at_version_zero_has_no_pages(server: Server, namespace: str, sample: Sample) -> None:
+    fill(server, namespace, sample, "abc")
+    path = sample.path(namespace)
+    eventually("the cache has them", lambda: len(server.get(path, resourceVersion="0")["items"]) == 3)
+    found = server.get(path, resourceVersion="0", limit=1)
+    assert names(found) == ["a", "b", "c"]
+    assert not found["metadata"].get("continue")
+    assert names(server.get(path, resourceVersion=found["metadata"]["resourceVersion"], limit=1)) == ["a"]
+
+
+def test_options_that_are_not_numbers_are_refused(server: Server, namespace: str, sample: Sample) -> None:
+    for option in ("limit", "timeoutSeconds"):
+        status = server.send("GET", sample.path(namespace), **{option: "x"}).refused(400, "BadRequest")
+        assert status["message"] == 'strconv.ParseInt: parsing "x": invalid syntax'
 
 
 def test_label_selectors_filter_lists(server: Server, namespace: str, sample: Sample) -> None:

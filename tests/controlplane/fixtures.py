@@ -1,7 +1,7 @@
 """pytest's fixtures for tests against a real API server. A conftest.py imports them.
 
-There is one cluster for the whole run, since starting takes seconds, and a namespace of its own for each test, since that is
-what keeps tests apart. What is not namespaced (CRDs, cluster roles) a test must name uniquely and remove.
+There is one cluster for the whole run, or for each of its workers, since starting takes seconds, and a namespace of its own for
+each test, since that is what keeps tests apart. What is not namespaced (CRDs, cluster roles) a test must name uniquely and remove.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Kubectl(Protocol):
 
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
-    """The cluster of this run."""
+    """The cluster of this run, or of this worker of pytest-xdist."""
     keep = os.environ.get(KEEP_VARIABLE)
     try:
-        plane = ControlPlane(work=Path(keep) if keep else None)
+        plane = ControlPlane(work=Path(keep) / os.environ.get("PYTEST_XDIST_WORKER", "") if keep else None)
     except BuildError as error:
         # An error instead of a skip: a run that skips these tests would look as if they had passed.
         pytest.fail(str(error), pytrace=False)

@@ -10,6 +10,7 @@ Output that is not shown is not compared; a line `...` stands for any lines, or 
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import sys
 from dataclasses import dataclass
@@ -71,19 +72,22 @@ def _pattern(line: str) -> str:
     return re.escape(line.removesuffix("...")) + (r".*\n" if line.endswith("...") else r"\n")
 
 
-def prepared(home: Path) -> Path:
+INTERPRETER = (sys.executable, "-c", "from ruleop.cli import main; main()")
+
+
+def prepared(home: Path, command: Sequence[str] = INTERPRETER) -> Path:
     """A home with the checkout, and ruleop installed there as `make demo` does it."""
     checkout = home / "checkout"
     for folder in ("templates", "crds", "examples"):
         shutil.copytree(ROOT / folder, checkout / folder)
     shutil.copy(ROOT / "watches.yaml", checkout)
-    install(checkout / ".venv")
+    install(checkout / ".venv", command)
     return home
 
 
-def install(environment: Path) -> None:
-    """The program that a virtual environment would have."""
+def install(environment: Path, command: Sequence[str] = INTERPRETER) -> None:
+    """The program that a virtual environment would have, which runs this command."""
     program = environment / "bin" / "ruleop"
     program.parent.mkdir(parents=True)
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from ruleop.cli import main; main()" "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
     program.chmod(0o755)

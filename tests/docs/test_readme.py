@@ -14,24 +14,26 @@ from tests.docs.messages import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.processes.fork_server import ForkServer
+
 NETWORK = "needs the network"
 MARKS = {"", "needs a cluster", "needs kubectl", NETWORK}
 OFFLINE = [block for block in blocks() if block.mark not in MARKS - {""}]
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return prepared(tmp_path)
+def home(tmp_path: Path, fork_server: ForkServer) -> Path:
+    return prepared(tmp_path, fork_server.command())
 
 
-def test_the_commands_of_the_tour_print_what_it_shows(home: Path) -> None:
+def test_the_commands_of_the_tour_print_what_it_shows(home: Path, fork_server: ForkServer) -> None:
     """As one session: a command may use the files of one before, and `cd` holds until the block ends."""
     for block in blocks():
         if block.mark == NETWORK:  # what it installs is installed here already
             for environment in re.findall(
                 r"python3 -m venv ~/(\S+)", "\n".join(command.line for command in block.commands)
             ):
-                install(home / environment)
+                install(home / environment, fork_server.command())
         if block not in OFFLINE:
             continue
         if block.edit:

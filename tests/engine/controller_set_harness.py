@@ -105,7 +105,7 @@ class ControllerSetHarness:
         async def reconcile(request):
             raise AssertionError("the workers of this harness do not run")
 
-        workers._run = lambda _: asyncio.sleep(0)
+        workers._start_due = lambda: None
         return Controller(kind, (), SimpleNamespace(rules=(), kind=kind, held_until="", reconcile=reconcile), workers)
 
     def start(self, *watches):

@@ -4,7 +4,9 @@ import json
 import re
 
 import pytest
+from click.testing import CliRunner
 
+from ruleop.cli.program import program
 from ruleop.localcluster import Effect, Fault
 from ruleop.localcluster.api.options import WriteOptions
 from ruleop.localcluster.store.store import Resource
@@ -36,6 +38,13 @@ def test_the_tree_shows_the_state_of_each_child_and_who_changed_it_last(ready_si
     assert "Why it is not ready" not in out
     assert section(out, "Fields") == ["  all 6 fields that ruleop sets are as it wrote them"]
     assert section(out, "Next reconcile") == ["  Nothing to do."]
+
+
+def test_the_environment_variables_of_run_name_the_cluster_too(ready_sites, monkeypatch):
+    monkeypatch.setenv("RULEOP_KUBECONFIG", str(ready_sites.kubeconfig))
+    monkeypatch.chdir(ready_sites.root)
+    result = CliRunner().invoke(program, ["explain", "Site/a"], prog_name="ruleop")
+    assert (result.exit_code, result.stdout.split()[:3]) == (0, ["Site", "default/a", "ready"])
 
 
 def test_a_waiting_child_is_shown_with_the_expression_and_the_current_values(troubled):

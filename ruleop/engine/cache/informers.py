@@ -48,10 +48,10 @@ class Informer:
 
     @property
     def state(self) -> State:
-        if not self.watchers:
-            return State.UNSERVED
+        if len(self.watchers) == 1:
+            return self.watchers[0].store.state
         states = {watcher.store.state for watcher in self.watchers}
-        return next(state for state in WORST_FIRST if state in states)
+        return next((state for state in WORST_FIRST if state in states), State.UNSERVED)
 
     def state_in(self, namespace: str) -> State:
         """The state of the watch of this namespace; without one, the worst state of all watches."""

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from ruleop.engine.manager.options import Options
     from ruleop.kube.http.access import Credentials
     from ruleop.kube.watch.store import Change, Selection
-    from ruleop.rules import Project
+    from ruleop.rules import Project, ProjectErrors
     from ruleop.schema.table import ResourceInfo
 
 
@@ -81,8 +81,17 @@ _PERMANENT = {
 
 
 class Manager:
-    def __init__(self, project: Project, root: Path, options: Options) -> None:
+    def __init__(
+        self,
+        project: Project,
+        root: Path,
+        options: Options,
+        *,
+        on_reload: Callable[[Project | None], None] = lambda _: None,
+    ) -> None:
+        """`on_reload` is called with the rules after each reload, and with None after one that was rejected."""
         self.project = project  # as it was at the start
+        self.on_reload = on_reload
         self.root = root
         self.options = options
         self.metrics = Metrics()
@@ -142,8 +151,8 @@ class Manager:
                 self.root,
                 self.options.variables,
                 current=self.project.digest,
-                changed=self.controller_set.reloaded,
-                rejected=self.controller_set.reject,
+                changed=self._reloaded,
+                rejected=self._reload_rejected,
             )
             reloader.start()
             stack.push_async_callback(reloader.stop)
@@ -153,6 +162,14 @@ class Manager:
         self.log.info(
             "started", server=session.server, kinds=kinds, namespaces=namespaces, project=str(self.root), **dry_run
         )
+
+    def _reloaded(self, project: Project) -> None:
+        self.controller_set.reloaded(project)
+        self.on_reload(project)
+
+    def _reload_rejected(self, errors: ProjectErrors) -> None:
+        self.controller_set.reject(errors)
+        self.on_reload(None)
 
     async def _serve(self, probes: Probes) -> None:
         options, loop = self.options, asyncio.get_running_loop()

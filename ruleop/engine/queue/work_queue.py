@@ -231,4 +231,7 @@ class WorkQueue(Generic[Key]):
         return delayed is None or delayed[0] != due
 
     def _ready_urgency(self, key: Key) -> Urgency | None:
-        return next((urgency for urgency, queue in self._ready.items() if key in queue), None)
+        for urgency, queue in self._ready.items():
+            if queue and key in queue:
+                return urgency
+        return None

@@ -38,17 +38,21 @@ class Workers:
         )
         self.triggers = Triggers()
         self.log = structlog.get_logger().bind(controller=title)
-        self._wake = asyncio.Event()
         self._open = False
         self._opened_at = 0.0
         self._running: dict[asyncio.Task[None], float] = {}  # with the time it started
         self._task: asyncio.Task[None] | None = None
+        self._broken: asyncio.Future[None] | None = None  # done after an internal error, and when it is stopped
+        self._reconcile_request: Callable[[Request], Awaitable[Result]]
+        self._woken = False  # `_start_due` is about to be called
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due = 0.0
 
     def add(self, request: Request, cause: Cause, urgency: Urgency = Urgency.CHANGE) -> None:
         self.triggers.add(request, cause)
         self.queue.add(request, now=time.monotonic(), urgency=urgency)
         self.metrics.adds.inc()
-        self._wake.set()
+        self._wake()
 
     def has_ready(self) -> bool:
         """Whether some CR waits for a worker."""
@@ -63,7 +67,7 @@ class Workers:
         if is_open and not self._open:
             self._opened_at = time.monotonic()
         self._open = is_open
-        self._wake.set()
+        self._wake()
 
     @property
     def is_open(self) -> bool:
@@ -88,44 +92,70 @@ class Workers:
         }
 
     def start(self, reconcile: Callable[[Request], Awaitable[Result]]) -> None:
-        self._task = asyncio.create_task(self._run(reconcile), name=f"controller {self.title}")
+        self._reconcile_request = reconcile
+        self._broken = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._run(self._broken), name=f"controller {self.title}")
         self._task.add_done_callback(self.on_exit)
+        self._wake()
 
     async def stop(self) -> None:
         """Starts no reconcile any more, and returns when the running ones are done."""
         self._open = False
-        if self._task is not None:
-            self._task.cancel()
+        if self._broken is not None:
+            self._broken.cancel()
         if self._running:
             await asyncio.gather(*self._running, return_exceptions=True)
 
-    async def _run(self, reconcile: Callable[[Request], Awaitable[Result]]) -> None:
-        while True:
-            self._wake.clear()
-            while self._open and len(self._running) < self.limit:
+    async def _run(self, broken: asyncio.Future[None]) -> None:
+        """Until it is stopped. Ends with an internal error of `_start_due`, which the loop calls: to wake a task each
+        time costs more."""
+        try:
+            await broken
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _wake(self) -> None:
+        if self._broken is not None and not self._woken:
+            self._woken = True
+            self._broken.get_loop().call_soon(self._start_due)
+
+    def _start_due(self) -> None:
+        """Starts what is due, and sets a timer for what becomes due next."""
+        self._woken = False
+        broken = self._broken
+        assert broken is not None, "it was started"
+        try:
+            while self._open and len(self._running) < self.limit and not broken.done():
                 now = time.monotonic()
                 request = self.queue.take(now=now)
                 if request is None:
+                    self._set_timer(self.queue.next_due(), now)
                     break
-                task = asyncio.create_task(self._reconcile(reconcile, request))
+                task = asyncio.create_task(self._reconcile(request))
                 self._running[task] = now
                 task.add_done_callback(self._reconciled)
-            await self._until_due_or_woken()
+        except Exception as error:  # noqa: BLE001 - `on_exit` is called with it
+            broken.set_exception(error)
 
     def _reconciled(self, task: asyncio.Task[None]) -> None:
         del self._running[task]
-        self._wake.set()
+        self._start_due()
 
-    async def _until_due_or_woken(self) -> None:
-        due = self.queue.next_due() if self._open and len(self._running) < self.limit else None
-        wait = None if due is None else max(0.0, due - time.monotonic())
-        try:
-            async with asyncio.timeout(wait):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
+    def _set_timer(self, due: float | None, now: float) -> None:
+        """An earlier timer stays: when it fires, the next one is set."""
+        if due is None or (self._timer is not None and self._timer_due <= due):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_due = due
+        self._timer = asyncio.get_running_loop().call_later(max(0.0, due - now), self._on_timer)
 
-    async def _reconcile(self, reconcile: Callable[[Request], Awaitable[Result]], request: Request) -> None:
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._start_due()
+
+    async def _reconcile(self, request: Request) -> None:
         start = time.monotonic()
         triggers = self.triggers.take(request)
         # Bound to this task, so that every log line of this reconcile has them.
@@ -134,7 +164,7 @@ class Workers:
         )
         result = Result(failed=True)
         try:
-            result = await reconcile(request)
+            result = await self._reconcile_request(request)
         except Exception:
             # An internal error costs this CR its backoff, and other CRs nothing.
             self.metrics.panics.inc()

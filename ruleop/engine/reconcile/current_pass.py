@@ -26,7 +26,7 @@ class CurrentPass:
     paused: bool = False  # a plan of this pass took several turns of the loop
     status_in: float | None = None  # seconds until the status is written, if it is delayed
     account: Account = field(default_factory=Account)  # of all its plans
-    planned: bool = False  # whether it has a plan already
+    planned: int = 0  # units of its first plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
     from ruleop.planning import Action, History, Kinds, Outcome, Plan, Problem, Wait
     from ruleop.steps import Steps
+    from ruleop.templating.values.budget import Allowance
 
 Intent: TypeAlias = tuple[str, tuple[str, ...]]
 """A write that a dry run would make, and the fields that it would change."""
@@ -66,14 +67,17 @@ class PassLog:
 
     # -- writes --------------------------------------------------------------------------------------------------------
 
-    def wrote(self, request: Request, history: History, plan: Plan, outcome: Outcome) -> Steps[None]:
-        """Logs each action that was carried out, and counts reverted drift. It yields after each."""
+    def wrote(
+        self, request: Request, history: History, plan: Plan, outcome: Outcome, *, allowance: Allowance
+    ) -> Steps[None]:
+        """Logs each action that was carried out, and counts reverted drift. It yields after each. Beyond the allowance,
+        outer fields are logged."""
         for action, result in outcome.results(plan.actions):
             self.metrics.wrote(verb_of(action).do, result)
         for action in outcome.done:
             if outcome.was_gone(action):
                 continue
-            changed = changes(action, self.kinds)
+            changed = changes(action, self.kinds, allowance=allowance)
             verb = history.synced.verb(action, plan.uid, changed)
             if verb in {Verb.REVERT, Verb.RECREATE}:
                 self.metrics.drift.inc()
@@ -161,10 +165,12 @@ class PassLog:
 
     # -- dry run -------------------------------------------------------------------------------------------------------
 
-    def intended(self, request: Request, history: History, plan: Plan, resource: Object) -> Steps[None]:
+    def intended(
+        self, request: Request, history: History, plan: Plan, resource: Object, *, allowance: Allowance
+    ) -> Steps[None]:
         """Logs what a dry run would do, unless it is the same as last time. It yields after each write."""
         found: list[Intent] = []
-        for intent in self._intents(history, plan, resource):
+        for intent in self._intents(history, plan, resource, allowance=allowance):
             found.append(intent)
             yield
         reported, intents = self._of(request), tuple(found)
@@ -176,9 +182,9 @@ class PassLog:
         if not intents:
             self.log.info("dry run", resource=str(request), would="do nothing")
 
-    def _intents(self, history: History, plan: Plan, resource: Object) -> Iterator[Intent]:
+    def _intents(self, history: History, plan: Plan, resource: Object, *, allowance: Allowance) -> Iterator[Intent]:
         for action in plan.actions:
-            changed = changes(action, self.kinds)
+            changed = changes(action, self.kinds, allowance=allowance)
             verb = history.synced.verb(action, plan.uid, changed)
             on = action.finalizer if isinstance(action, FinalizerAction) else action.key
             yield f"{verb.do} {on}", field_paths(changed, plan.uid, _words(action, plan))

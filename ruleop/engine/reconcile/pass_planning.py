@@ -98,6 +98,8 @@ class PassPlanning:
     async def _planned(self, current: CurrentPass, planning: Planning) -> Plan:
         """Plans, a large plan in several turns of the loop. What it reads later may be newer than what it read first;
         the preconditions of its writes refer to what it has read."""
+        if current.planned and not current.account.may_suffice(current.planned):
+            raise AccountUsedUp
         seconds = 0.0
 
         def advance(is_time_up: Callable[[], bool]) -> Plan | None:
@@ -116,7 +118,7 @@ class PassPlanning:
         self.metrics.plan_time.observe(seconds)
         if current.planned and current.account.exhausted:
             raise AccountUsedUp
-        current.planned = True
+        current.planned = current.planned or current.account.units
         return planned
 
     async def plan_actions(self, current: CurrentPass) -> Plan:

@@ -176,7 +176,10 @@ class Reconciler:
             outcome = await self.environment.executor.execute(planned.actions, current.resource)
         finally:
             others = self.debounce.end()
-        await self._in_turns(self.pass_log.wrote(current.request, current.history, planned, outcome))
+        allowance = current.account.descriptions
+        await self._in_turns(
+            self.pass_log.wrote(current.request, current.history, planned, outcome, allowance=allowance)
+        )
         self.environment.events.record(current.resource, write_events(outcome.done, current.request.namespace))
         self.expectations.wrote(current.request, outcome.versions)
         current.history = await self._in_turns(
@@ -210,7 +213,10 @@ class Reconciler:
 
     async def _report(self, current: CurrentPass, resource: Object, planned: Plan, outcome: Outcome | None) -> Result:
         if self.environment.dry_run:
-            await self._in_turns(self.pass_log.intended(current.request, current.history, planned, resource))
+            allowance = current.account.descriptions
+            await self._in_turns(
+                self.pass_log.intended(current.request, current.history, planned, resource, allowance=allowance)
+            )
         if outcome is None:
             self.metrics.without_writes.inc()
         self.environment.events.record(resource, planned.events)

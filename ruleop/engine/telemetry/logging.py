@@ -43,7 +43,7 @@ def set_up(level: str = "info", form: Format | None = None) -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _format_exception,
             _redact_bodies,
-            _shorten,
+            shorten,
             _escape if as_text else _order_fields,  # JSON escapes by itself
             renderer,
         ],
@@ -104,7 +104,7 @@ def _redacted(value: Any) -> Any:
 _SHORT = 64  # characters of a value that is never cut, such as a level or a reason
 
 
-def _shorten(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def shorten(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Cuts long values, so that a line has at most `MAX_MESSAGE` characters of them: a custom resource may contain
     texts of any length, and lists of them."""
     left = MAX_MESSAGE

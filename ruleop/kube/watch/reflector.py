@@ -158,7 +158,7 @@ class Reflector:
     @property
     def reading(self) -> bool:
         """Whether lines of the open stream still count."""
-        return self.phase in {Phase.STREAMING, Phase.WATCHING}
+        return self.phase is Phase.WATCHING or self.phase is Phase.STREAMING
 
     @property
     def deadline(self) -> float:

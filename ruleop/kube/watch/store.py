@@ -327,13 +327,15 @@ class Store:
 
         Listeners are called with `Origin.WRITE`: others than the writer may wait for this object.
         """
-        if not self.selects(self._key(obj["metadata"]), obj["metadata"]):
-            return False
-        key, entry = self.entry_of({**obj, "metadata": dict(obj["metadata"])})
+        metadata = obj["metadata"]
+        key, version = self._key(metadata), parse_version(metadata.get("resourceVersion"))
         known = self._entries.get(key)
         # The store has all changes up to self.version: if the object is missing, it was deleted since.
-        if entry.version <= self.version or (known is not None and known.version >= entry.version):
+        if version <= self.version or (known is not None and known.version >= version):
             return False
+        if not self.selects(key, metadata):
+            return False
+        key, entry = self.entry_of({**obj, "metadata": dict(metadata)})
         return self._set(key, entry, Origin.WRITE)
 
     def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ruleop.localcluster.errors import READ_TYPES, no_representation, not_acceptable
+from ruleop.localcluster.errors import READ_TYPES, STREAM_TYPES, bad_request, no_representation, not_acceptable
 
 if TYPE_CHECKING:
     from ruleop.localcluster.kinds.served import Served
@@ -16,32 +16,43 @@ _ANY: Final = frozenset({"*/*", "application/json"})
 class Form(NamedTuple):
     name: str = ""  # "", "Table", "PartialObjectMetadata" or "PartialObjectMetadataList"
     is_yaml: bool = False
+    include: str = "Metadata"  # of the objects of a table's rows: None, Metadata or Object
 
 
 PLAIN: Final = Form()
 
 
-def form_of(accept: str, *, is_builtin: bool = False) -> Form:
+def form_of(accept: str, *, is_builtin: bool = False, watches: bool = False) -> Form:
     """The first form in the Accept header that is served. Raises Rejected if there is none."""
     if not accept or accept in _ANY:
         return PLAIN
     known = False
     for entry in accept.split(","):
         media, *parameters = (part.strip() for part in entry.split(";"))
-        if media not in _ANY:
-            if media == YAML and not parameters:
-                return Form(is_yaml=True)
+        if media not in _ANY and media != YAML:
             continue
+        if media == YAML and watches:
+            raise not_acceptable(f"only the following media types are accepted: {STREAM_TYPES}")
         known = True
         found = dict(each.partition("=")[::2] for each in parameters)
         name = found.get("as", "")
         if name and (found.get("v"), found.get("g")) != ("v1", "meta.k8s.io"):
             continue
         if name in ("", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"):
-            return Form(name)
+            return Form(name, is_yaml=media == YAML)
     if is_builtin and not known:
-        raise no_representation()
+        raise no_representation(f"{READ_TYPES}, {STREAM_TYPES}" if watches else READ_TYPES)
     raise not_acceptable(f"only the following media types are accepted: {READ_TYPES}")
+
+
+def with_included(form: Form, include: str) -> Form:
+    """The form of a table with the given part of its objects. Raises Rejected."""
+    if include not in ("", "None", "Metadata", "Object"):
+        raise bad_request(
+            f'Unable to convert to Table as requested: includeObject: Invalid value: "{include}": must be '
+            "'Metadata', 'Object', 'None', or empty"
+        )
+    return form._replace(include=include or "Metadata")
 
 
 def check_form(form: Form, served: Served, *, is_list: bool) -> None:

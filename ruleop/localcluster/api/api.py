@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
-import yaml
 
 from ruleop.kinds import Kind
-from ruleop.localcluster.api import discovery
-from ruleop.localcluster.api.accept import YAML, Form, check_form, form_of
-from ruleop.localcluster.api.forms import list_bytes, object_bytes
-from ruleop.localcluster.api.go_json import duplicates, may_repeat, problem_of, unrecognized
-from ruleop.localcluster.api.openapi import OpenApiDocuments
+from ruleop.localcluster.api.accept import PLAIN, YAML, Form, check_form, form_of, with_included
+from ruleop.localcluster.api.bodies import (
+    APPLY,
+    JSON_PATCH,
+    MERGE,
+    STRATEGIC,
+    media_of,
+    read_body,
+    read_delete_options,
+    read_patch,
+)
+from ruleop.localcluster.api.forms import in_form, list_bytes, object_bytes
+from ruleop.localcluster.api.general import NO_PAGE, General
+from ruleop.localcluster.api.go_json import duplicates, may_repeat, unrecognized
+from ruleop.localcluster.api.metadata_checks import type_problem
 from ruleop.localcluster.api.options import DeleteOptions, ListOptions, WriteOptions
+from ruleop.localcluster.api.pages import NOW, expired_page, read_token, token_of
 from ruleop.localcluster.api.patching import configuration, patched, refused
 from ruleop.localcluster.api.reviews import review, token_request
 from ruleop.localcluster.api.route import Route, route_of
@@ -24,7 +33,6 @@ from ruleop.localcluster.api.scale import scale_of, scaled
 from ruleop.localcluster.api.selection import selection_of
 from ruleop.localcluster.api.watching import DEFAULT_TIMEOUT, Watch, WatchOptions
 from ruleop.localcluster.errors import (
-    READ_TYPES,
     Cause,
     Rejected,
     bad_request,
@@ -38,48 +46,34 @@ from ruleop.localcluster.errors import (
     unsupported_media_type,
     unsupported_patch_type,
 )
-from ruleop.localcluster.http.message import Response, Stream
-from ruleop.localcluster.http.protobuf import MEDIA_TYPE, ProtobufError, read_protobuf
+from ruleop.localcluster.http.message import JSON_TYPE, Response, Stream
 from ruleop.localcluster.kinds.registry import REVIEWS, is_builtin_group
-from ruleop.localcluster.kinds.resources import ENDPOINTS
 from ruleop.localcluster.objects.go_text import type_name
 from ruleop.localcluster.store.store import Name, Stored, TooLargeError, TooOldError
-from ruleop.schema.table import builtin_release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ruleop.localcluster.api.writer import Writer
-    from ruleop.localcluster.http.message import Answer, Request
+    from ruleop.localcluster.http.message import Request
     from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.store import Store
     from ruleop.localcluster.users import Users
 
 MAX_BODY: Final = 3 * 1024 * 1024
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_ENDPOINTS_WARNING: Final = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 _TRUE: Final = ("true", "1", "True")
-_YAML: Final = frozenset({"application/yaml", "application/apply-patch+yaml"})
-JSON_PATCH, MERGE = "application/json-patch+json", "application/merge-patch+json"
-STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
+_BROWSERS: Final = ("curl", "Wget", "Mozilla/5.0")
 _PATCH_TYPES: Final = (JSON_PATCH, MERGE, APPLY)
-_NO_PAGE: Final = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
-"""What the real server answers where no group of its own is concerned."""
-
-_OLD_PAGE: Final = (
-    "The provided continue parameter is too old to display a consistent list result. "
-    "You can start a new list without the continue parameter."
-)
 
 
 class Api:
     def __init__(self, store: Store, registry: Registry, writer: Writer, users: Users) -> None:
         self.store, self.registry, self.writer, self.users = store, registry, writer, users
-        self.openapi = OpenApiDocuments(store, registry)
+        self.general = General(store, registry)
         self._at: int | None = None  # of the current request
 
-    def handle(self, request: Request, at: int | None = None) -> Answer:
+    def handle(self, request: Request, at: int | None = None) -> Response | Stream:
         """`at`: a version of the past, for a read that is stale."""
         self.writer.warnings, self._at = [], at
         if len(request.body) > MAX_BODY:
@@ -88,75 +82,39 @@ class Api:
         try:
             answer = self._answer(request)
         except Rejected as error:
-            return refusal(error)
+            answer = refusal(error)
+            if request.headers.get("accept", "").startswith(YAML):
+                answer = in_form(Form(is_yaml=True), answer)
         except TooLargeError as error:
-            return refusal(Rejected(500, "", str(error)))
-        if isinstance(answer, Response) and self.writer.warnings:
-            warnings = ", ".join(f"299 - {orjson.dumps(each).decode()}" for each in self.writer.warnings)
-            return Response(answer.status, answer.body, answer.content_type, {**answer.headers, "Warning": warnings})
-        return answer
+            answer = refusal(Rejected(500, "", str(error)))
+        if isinstance(answer, Response) and _is_for_people(request):
+            answer = _indented(answer)
+        return _warning(answer, self.writer.warnings) if self.writer.warnings else answer
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: Request) -> Response | Stream:
         route = route_of(request.path)
         if route is None:
-            return self._general(request)
+            return self.general.answer(request)
         served = self.registry.get(route.group, route.version, route.plural)
         if served is None or (route.namespace and not served.namespaced):
             if not is_builtin_group(route.group):
-                return _NO_PAGE
+                return NO_PAGE
             raise unknown_path()
         if served.is_custom and served.namespaced and not route.namespace and _needs_namespace(request, route):
-            return _NO_PAGE
-        if served.resource == ENDPOINTS:
-            self.writer.warnings.append(_ENDPOINTS_WARNING)
+            return NO_PAGE
+        if served.deprecation:
+            self.writer.warnings.append(served.deprecation)
         if served.kind.kind in REVIEWS:
-            return _json(review(served, _body(request), request.user), 201)
+            return _json(review(served, read_body(request), request.user), 201)
         if route.subresource:
             return self._subresource(request, route, served)
         if route.name:
             return self._object(request, route, served)
         return self._collection(request, route, served)
 
-    # -- paths without a resource --------------------------------------------------------------------------------------
-
-    def _general(self, request: Request) -> Answer:
-        path = request.path.rstrip("/") or "/"
-        if request.method != "GET":
-            raise method_not_allowed()
-        if path in ("/healthz", "/livez", "/readyz") or path.startswith(("/readyz/", "/livez/", "/healthz/")):
-            return Response(200, b"ok", "text/plain")
-        if path == "/version":
-            return _json(_version())
-        if path in ("/api", "/apis") and "as=APIGroupDiscoveryList" in request.headers.get("accept", ""):
-            return Response(
-                200, orjson.dumps(discovery.aggregated(self.registry, core=path == "/api")), discovery.AGGREGATED
-            )
-        if path.startswith("/openapi/v3/") and (found := self.openapi.document(path.removeprefix("/openapi/v3/"))):
-            return Response(200, found)
-        if path == "/openapi/v2" and "protobuf" in request.headers.get("accept", ""):
-            return Response(200, b"", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
-        document = (
-            self.openapi.index() if path == "/openapi/v3" else self._discovery(path, request.headers.get("host", ""))
-        )
-        return _NO_PAGE if document is None else _json(document)
-
-    def _discovery(self, path: str, host: str) -> dict[str, Any] | None:
-        match path.strip("/").split("/"):
-            case ["api"]:
-                return discovery.api_versions(host)
-            case ["apis"]:
-                return discovery.group_list(self.registry)
-            case ["api", version]:
-                return discovery.resource_list(self.registry, "", version)
-            case ["apis", group]:
-                return discovery.group(self.registry, group)
-            case ["apis", group, version]:
-                return discovery.resource_list(self.registry, group, version)
-        return None
-
     # -- collections ---------------------------------------------------------------------------------------------------
 
-    def _collection(self, request: Request, route: Route, served: Served) -> Answer:
+    def _collection(self, request: Request, route: Route, served: Served) -> Response | Stream:
         if request.method == "GET":
             if request.query.get("watch") in _TRUE:
                 return self._watch(request, route, served)
@@ -165,7 +123,9 @@ class Api:
             if served.namespaced and not route.namespace:
                 raise method_not_allowed()
             return self._create(request, route, served)
-        if request.method == "DELETE":
+        if request.method == "DELETE" and "deletecollection" in served.verbs:
+            if served.namespaced and not route.namespace:
+                raise method_not_allowed()
             return self._delete_collection(request, route, served)
         raise method_not_allowed()
 
@@ -175,7 +135,8 @@ class Api:
             raise too_large_version(options.version, self.store.version)
         version, after = self.store.version, Name("", "")
         if options.token:
-            version, after = _from_token(options.token)
+            version, after = read_token(options.token, route.namespace, namespaced=served.namespaced)
+            version = self.store.version if version == NOW else version
         elif options.exact:
             version = options.version
         elif self._at is not None:
@@ -187,11 +148,11 @@ class Api:
             return version, [served.seen(each) for each in found]
         except TooOldError:
             if options.token:
-                raise expired(_OLD_PAGE) from None
-            raise expired(f"The resourceVersion for the provided list is too old: {version}") from None
+                raise expired_page(after, route.namespace) from None
+            raise expired("The resourceVersion for the provided list is too old.") from None
 
     def _list(self, request: Request, route: Route, served: Served) -> Response:
-        query, form = request.query, form_of(request.headers.get("accept", ""), is_builtin=not served.is_custom)
+        query, form = request.query, _form(request, served)
         check_form(form, served, is_list=True)
         selection, options = selection_of(query, served), ListOptions.of(query, watches=False)
         number, found = self._versioned(served, route, options)
@@ -201,11 +162,10 @@ class Api:
         metadata: dict[str, Any] = {"resourceVersion": version}
         if limit > 0 and len(found) > limit:
             rest, found = len(found) - limit, found[:limit]
-            metadata["continue"] = _token(version, found[-1].name)
+            metadata["continue"] = token_of(number, found[-1].name, route.namespace)
             if selection is None:
                 metadata["remainingItemCount"] = rest
-        include = query.get("includeObject", "Metadata")
-        return _in_form(form, Response(200, list_bytes(served, found, metadata, form.name, include)))
+        return in_form(form, Response(200, list_bytes(served, found, metadata, form)))
 
     def _watch(self, request: Request, route: Route, served: Served) -> Stream:
         query = request.query
@@ -216,8 +176,8 @@ class Api:
             version=str(given.version or ""),
             bookmarks=query.get("allowWatchBookmarks") in _TRUE,
             initial_events=given.initial_events,
-            timeout=float(_number(query, "timeoutSeconds") or DEFAULT_TIMEOUT),
-            form=form_of(request.headers.get("accept", "")).name,
+            timeout=float(given.timeout or DEFAULT_TIMEOUT),
+            form=_form(request, served, watches=True),
         )
         watch = Watch(self.store, served, route.namespace, selection_of(query, served), options)
         return Stream(watch.start)
@@ -228,7 +188,7 @@ class Api:
         return self._written(request, served, self.writer.create(served, route.namespace, obj, options), 201)
 
     def _delete_collection(self, request: Request, route: Route, served: Served) -> Response:
-        options = DeleteOptions.of(request.query, _optional_body(request))
+        options = DeleteOptions.of(request.query, read_delete_options(request))
         selection = selection_of(request.query, served)
         found = [
             each
@@ -237,11 +197,11 @@ class Api:
         ]
         for each in found:
             self.writer.delete(served, each, options)
-        return Response(200, list_bytes(served, found, {"resourceVersion": str(self.store.version)}, "", ""))
+        return Response(200, list_bytes(served, found, {"resourceVersion": str(self.store.version)}, PLAIN))
 
     # -- one object ----------------------------------------------------------------------------------------------------
 
-    def _object(self, request: Request, route: Route, served: Served) -> Answer:
+    def _object(self, request: Request, route: Route, served: Served) -> Response | Stream:
         if request.method == "GET":
             if request.query.get("watch") in _TRUE:
                 query = {**request.query, "fieldSelector": f"metadata.name={route.name}"}
@@ -277,30 +237,45 @@ class Api:
         return self._written(request, served, self.writer.update(served, old, obj, route.subresource, options), 200)
 
     def _patch(self, request: Request, route: Route, served: Served) -> Response:
-        media = _media(request)
+        media = media_of(request)
         _check_patch_type(served, media)
         options = _write_options(request, "PatchOptions", is_apply=media == APPLY)
         if media == APPLY:
             return self._apply(request, route, served, options)
         old = self._find(route, served)
-        patch = _patch_body(request, media)
+        patch = read_patch(request, media)
         new = dict(patched(served, old.obj, media, patch))
-        if not served.is_custom:
+        if served.is_custom:
+            _check_kind(new, old.obj, served)
+        else:
+            new = self._decodable(served, new, media, patch)
             options = replace(options, refuse=partial(refused, media, patch, new))
         _check_name(new, route)
         _check_namespace(new, route, served)
-        _check_kind(new, old.obj, served)
         return self._written(request, served, self.writer.update(served, old, new, route.subresource, options), 200)
 
+    def _decodable(self, served: Served, new: dict[str, Any], media: str, patch: Any) -> dict[str, Any]:
+        """The object that a patch makes of one of a built-in kind. Raises Rejected if the server cannot decode it."""
+        if media == STRATEGIC:  # is applied to the decoded object, which has no kind
+            new = {**new, "kind": served.kind.kind, "apiVersion": served.kind.api_version}
+        elif (problem := self._conversion_problem(new, served)) is not None:
+            raise refused(media, patch, new, problem)
+        if problem := type_problem(new.get("metadata"), "ObjectMeta.metadata"):
+            raise refused(media, patch, new, problem)
+        return new
+
     def _apply(self, request: Request, route: Route, served: Served, options: WriteOptions) -> Response:
-        config = configuration(_patch_body(request, APPLY), served.kind)
+        config = configuration(read_patch(request, APPLY), served.kind)
+        key = Name(route.namespace, route.name)
+        if "name" in (config.get("metadata") or {}) or self.store.get(served.resource, key) is None:
+            _check_name(config, route)
         if route.namespace:
             _check_namespace(config, route, served)
-        found, made = self.writer.apply(served, Name(route.namespace, route.name), config, route.subresource, options)
+        found, made = self.writer.apply(served, key, config, route.subresource, options)
         return self._written(request, served, found, 201 if made else 200)
 
     def _delete(self, request: Request, route: Route, served: Served) -> Response:
-        options = DeleteOptions.of(request.query, _optional_body(request))
+        options = DeleteOptions.of(request.query, read_delete_options(request))
         found, gone = self.writer.delete(served, self._find(route, served), options)
         if not gone or served.returns_deleted:
             return self._written(request, served, found, 200)
@@ -314,7 +289,7 @@ class Api:
         }
         return _json(status)
 
-    def _subresource(self, request: Request, route: Route, served: Served) -> Answer:
+    def _subresource(self, request: Request, route: Route, served: Served) -> Response | Stream:
         if route.subresource == "status" and served.status and request.method in ("GET", "PUT", "PATCH"):
             return self._object(request, route, served)
         if route.subresource == "scale" and served.scale is not None:
@@ -341,11 +316,11 @@ class Api:
         """A token of a service account: who sends it is that user."""
         account = self._find(route, served).obj
         token = self.users.token_for(f"system:serviceaccount:{route.namespace}:{route.name}")
-        return _json(token_request(_body(request).get("spec") or {}, account, token), 201)
+        return _json(token_request(read_body(request).get("spec") or {}, account, token), 201)
 
     def _evict(self, request: Request, route: Route, served: Served) -> Response:
-        body = _body(request)
-        options = DeleteOptions.of(request.query, body.get("deleteOptions"))
+        body = read_body(request)
+        options = DeleteOptions.of(request.query, body.get("deleteOptions") or {})
         self.writer.delete(served, self._find(route, served), options)
         return _json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
 
@@ -355,10 +330,10 @@ class Api:
         if request.method == "GET":
             return _json(current)
         if request.method == "PUT":
-            desired = _body(request)
+            desired = read_body(request)
             _check_name(desired, route)
         elif request.method == "PATCH":
-            desired = patched(served, current, _media(request), _patch_body(request, _media(request)))
+            desired = patched(served, current, media_of(request), read_patch(request, media_of(request)))
         else:
             raise method_not_allowed()
         options = _write_options(request, "UpdateOptions" if request.method == "PUT" else "PatchOptions")
@@ -368,9 +343,9 @@ class Api:
     # -- bodies --------------------------------------------------------------------------------------------------------
 
     def _parsed(self, request: Request, route: Route, served: Served) -> dict[str, Any]:
-        """The object of a request, in the version in which it is stored."""
+        """The object of a request."""
         kind = served.kind
-        obj: dict[str, Any] = _body(request, kind.kind)
+        obj: dict[str, Any] = read_body(request, kind.kind)
         self._check_duplicates(request, obj, kind)
         if not obj.get("kind") and served.is_custom:
             text = request.body.decode(errors="replace")
@@ -386,8 +361,6 @@ class Api:
             )
         if route.namespace:
             _check_namespace(obj, route, served)
-        if served.is_custom and kind.version != served.storage_version:
-            obj["apiVersion"] = f"{kind.group}/{served.storage_version}"
         return obj
 
     def _check_duplicates(self, request: Request, obj: dict[str, Any], kind: Kind) -> None:
@@ -416,35 +389,55 @@ class Api:
                 name = str((obj.get("metadata") or {}).get("name", ""))
                 raise invalid_named(kind.group, obj["kind"], name, [cause])
             return
-        if (version, obj["kind"]) == (kind.api_version, kind.kind):
-            return
-        short = str(version).rpartition("/")[2]
-        if self.registry.of_kind(Kind.parse(str(version), str(obj["kind"]))) is not None:
-            problem = (
-                f"converting ({short}.{obj['kind']}) to ({kind.group.partition('.')[0] or 'core'}.{kind.kind}): "
-                "unknown conversion"
-            )
-        else:
-            problem = (
-                f'no kind "{obj["kind"]}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
-            )
-        raise bad_request(f'{obj["kind"]} in version "{short}" cannot be handled as a {kind.kind}: {problem}')
+        problem = self._conversion_problem(obj, served)
+        if problem is not None:
+            short = str(version).rpartition("/")[2]
+            raise bad_request(f'{obj["kind"]} in version "{short}" cannot be handled as a {kind.kind}: {problem}')
+
+    def _conversion_problem(self, obj: Mapping[str, Any], served: Served) -> str | None:
+        """Why an object is none of a built-in kind, in the words of the server's decoder."""
+        kind, version, name = served.kind, str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")
+        if (version, name) == (kind.api_version, kind.kind):
+            return None
+        if self.registry.of_kind(Kind.parse(version, name)) is None:
+            return f'no kind "{name}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        short, group = version.rpartition("/")[2], kind.group.partition(".")[0] or "core"
+        return f"converting ({short}.{name}) to ({group}.{kind.kind}): unknown conversion"
 
     def _written(self, request: Request, served: Served, found: Stored, status: int) -> Response:
-        form = form_of(request.headers.get("accept", ""), is_builtin=not served.is_custom)
+        form = _form(request, served)
         check_form(form, served, is_list=False)
-        return _in_form(form, Response(status, object_bytes(served, found, form.name)))
+        return in_form(form, Response(status, object_bytes(served, found, form)))
+
+
+def _is_for_people(request: Request) -> bool:
+    """Whether somebody reads the answer in a terminal or a browser."""
+    asked = request.query.get("pretty")
+    if asked is None:
+        return request.headers.get("user-agent", "").startswith(_BROWSERS)
+    return asked in _TRUE
+
+
+def _indented(answer: Response) -> Response:
+    if not answer.body or not answer.content_type.startswith(JSON_TYPE):
+        return answer
+    text = orjson.dumps(orjson.loads(answer.body), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return replace(answer, body=text)
+
+
+def _warning(answer: Response | Stream, warnings: list[str]) -> Response | Stream:
+    """The answer with a Warning header."""
+    header = ", ".join(f"299 - {orjson.dumps(each).decode()}" for each in dict.fromkeys(warnings))
+    return replace(answer, headers={**answer.headers, "Warning": header})
 
 
 def refusal(error: Rejected) -> Response:
     return Response(error.code, orjson.dumps(error.document()), headers=error.headers)
 
 
-def _in_form(form: Form, response: Response) -> Response:
-    if not form.is_yaml:
-        return response
-    text = yaml.safe_dump(orjson.loads(response.body), sort_keys=True, allow_unicode=True)
-    return Response(response.status, text.encode(), YAML, response.headers)
+def _form(request: Request, served: Served, *, watches: bool = False) -> Form:
+    form = form_of(request.headers.get("accept", ""), is_builtin=not served.is_custom, watches=watches)
+    return form if form.name != "Table" else with_included(form, request.query.get("includeObject", ""))
 
 
 def _json(document: Mapping[str, Any], status: int = 200) -> Response:
@@ -452,11 +445,7 @@ def _json(document: Mapping[str, Any], status: int = 200) -> Response:
 
 
 def _needs_namespace(request: Request, route: Route) -> bool:
-    return bool(route.name) or request.method == "POST"
-
-
-def _media(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip()
+    return bool(route.name) or request.method in ("POST", "DELETE")
 
 
 def _write_options(request: Request, options: str, *, is_apply: bool = False) -> WriteOptions:
@@ -492,101 +481,5 @@ def _check_kind(new: Mapping[str, Any], old: Mapping[str, Any], served: Served) 
         raise invalid_named(served.kind.group, found, old["metadata"]["name"], [cause])
 
 
-def _body(request: Request, kind: str = "") -> Any:
-    """The body of a request. If a kind is given, it has to be an object of it."""
-    media = request.headers.get("content-type", "application/json").partition(";")[0].strip()
-    if media == MEDIA_TYPE:
-        try:
-            return read_protobuf(request.body)
-        except ProtobufError as error:
-            raise bad_request(
-                f"the body of the request is protobuf that cannot be read ({error}); "
-                'let the client send JSON (in Go: rest.Config.ContentType = "application/json")'
-            ) from None
-    if media not in ("application/json", *_YAML):
-        raise unsupported_media_type(READ_TYPES)
-    try:
-        found = _from_yaml(request.body) if media in _YAML else orjson.loads(request.body)
-    except (ValueError, yaml.YAMLError):
-        raise unrecognized(
-            kind, f"couldn't get version/kind; json parse error: {problem_of(request.body)}", request.body
-        ) from None
-    if kind and not isinstance(found, dict):
-        raise unrecognized(
-            kind,
-            f"couldn't get version/kind; json parse error: json: cannot unmarshal {type_name(found)} into Go "
-            'value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
-            'Kind string "json:\\"kind,omitempty\\"" }',
-            request.body,
-        )
-    return found
-
-
-def _from_yaml(data: bytes) -> Any:
-    """Most clients send JSON, which is YAML and is parsed a hundred times faster."""
-    if data[:1] == b"{":
-        try:
-            return orjson.loads(data)
-        except ValueError:
-            pass
-    return yaml.load(data, _LOADER)  # noqa: S506 - a safe loader
-
-
-def _patch_body(request: Request, media: str) -> Any:
-    try:
-        found = _from_yaml(request.body) if media == APPLY else orjson.loads(request.body)
-    except (ValueError, yaml.YAMLError):
-        raise bad_request(f"error decoding patch: {problem_of(request.body)}") from None
-    if media == JSON_PATCH and not isinstance(found, list):
-        expected = "[]handlers.jsonPatchOp"
-    elif media in (MERGE, STRATEGIC) and not isinstance(found, dict):
-        expected = "map[string]interface {}"
-    else:
-        return found
-    raise bad_request(
-        f"error decoding patch: json: cannot unmarshal {type_name(found)} into Go value of type {expected}"
-    )
-
-
-def _optional_body(request: Request) -> Any:
-    return _body(request) if request.body.strip() else None
-
-
-def _number(query: Mapping[str, str], name: str) -> int:
-    value = query.get(name) or "0"
-    return int(value) if value.isdecimal() else 0
-
-
 def _with_query(request: Request, query: Mapping[str, str]) -> Request:
     return replace(request, query=query)
-
-
-def _token(version: str, after: Name) -> str:
-    document = {"v": "meta.k8s.io/v1", "rv": int(version), "start": f"{after.namespace}/{after.name}"}
-    return base64.urlsafe_b64encode(orjson.dumps(document)).decode().rstrip("=")
-
-
-def _from_token(token: str) -> tuple[int, Name]:
-    try:
-        document = orjson.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        namespace, _, name = document["start"].partition("/")
-        return int(document["rv"]), Name(namespace, name)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise bad_request(
-            "invalid continue token: continue key is not valid: illegal base64 data at input byte 0"
-        ) from None
-
-
-def _version() -> dict[str, str]:
-    major, _, minor = builtin_release().partition(".")
-    return {
-        "major": major,
-        "minor": minor,
-        "gitVersion": f"v{major}.{minor}.0+ruleop",
-        "gitCommit": "",
-        "gitTreeState": "clean",
-        "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "none",
-        "compiler": "python",
-        "platform": "any",
-    }

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.localcluster.kinds.registry import is_builtin_group
+
 if TYPE_CHECKING:
     from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
 
 _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+def is_aggregated(accept: str) -> bool:
+    """Whether a client understands the aggregated form."""
+    return AGGREGATED in [each.strip() for each in accept.split(",")]
 
 
 def api_versions(address: str) -> dict[str, Any]:
@@ -91,9 +98,11 @@ def aggregated(registry: Registry, *, core: bool) -> dict[str, Any]:
     for name, version in registry.group_versions():
         if (not name) == core:
             groups.setdefault(name, []).append(version)
+    custom = sorted(name for name in groups if not is_builtin_group(name))
+    groups = {name: groups[name] for name in (*(each for each in groups if is_builtin_group(each)), *custom)}
     items = [
         {
-            "metadata": {"name": name, "creationTimestamp": None} if name else {"creationTimestamp": None},
+            "metadata": {"name": name} if name else {},
             "versions": [
                 {
                     "version": version,

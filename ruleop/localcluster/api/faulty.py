@@ -68,7 +68,7 @@ class FaultyApi:
         def start(sink: Sink) -> Callable[[], None]:
             return answer.start(_FaultySink(sink, lambda: self._next("watch", route, OF_WATCHES)))
 
-        return Stream(start, answer.content_type)
+        return Stream(start, answer.content_type, answer.headers)
 
 
 class _FaultySink:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.localcluster.kinds.schema_causes import schema_causes
 from ruleop.localcluster.objects.decoding import DecodingError, decode, in_body, strict_problem, unknown_field
+from ruleop.localcluster.objects.sharing import with_parts_of
 from ruleop.merge.normalise import with_integers
 from ruleop.schema.schema_findings import format_path
 from ruleop.schema.structural import default, prune, unknown_fields
@@ -14,33 +15,42 @@ from ruleop.schema.table import object_meta
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ruleop.kinds import Object
     from ruleop.localcluster.errors import Cause, Rejected
     from ruleop.localcluster.kinds.served import Served
 
 
 def checked(
-    served: Served, obj: dict[str, Any], field_validation: str, refuse: Callable[[str], Rejected] | None = None
+    served: Served,
+    obj: dict[str, Any],
+    old: Object | None,
+    field_validation: str,
+    *,
+    status: Any = None,
+    refuse: Callable[[str], Rejected] | None = None,
 ) -> tuple[dict[str, Any], list[str], list[Cause]]:
-    """The object as it is stored, warnings, and why it is invalid. Raises Rejected if it cannot be decoded: what
-    `refuse` makes of the problem."""
+    """The object as it is stored, warnings, and why it is invalid. `status` is what the request has there in vain.
+    Raises Rejected if it cannot be decoded: what `refuse` makes of the problem."""
     refuse = refuse or (lambda problem: in_body(served.kind, problem))
-    found, unknown = _decoded(served, obj, refuse)
+    found, unknown = _decoded(served, obj, refuse, old)
+    if status and field_validation != "Ignore":
+        unknown += _decoded(served, {"metadata": {}, "status": status}, refuse, None)[1]
     warnings = [unknown_field(path) for path in unknown] if field_validation != "Ignore" else []
     if warnings and field_validation == "Strict":
         raise refuse(strict_problem(warnings))
     if not served.is_custom:
         return found, warnings, []
-    found = default(found, served.schema)
-    return found, warnings, schema_causes(found, served.schema)
+    found = with_parts_of(old, default(found, served.schema))
+    return found, warnings, schema_causes(found, served.schema, old)
 
 
 def _decoded(
-    served: Served, obj: dict[str, Any], refuse: Callable[[str], Rejected]
+    served: Served, obj: dict[str, Any], refuse: Callable[[str], Rejected], old: Object | None
 ) -> tuple[dict[str, Any], list[str]]:
     if served.is_custom:
         return _decoded_custom(served, obj)
     try:
-        decoded = decode(obj, served.shape)
+        decoded = decode(with_parts_of(old, obj), served.shape, old)
     except DecodingError as error:
         raise refuse(str(error)) from None
     return decoded.obj, list(decoded.unknown)

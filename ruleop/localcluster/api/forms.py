@@ -6,7 +6,10 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
+import yaml
 
+from ruleop.localcluster.api.accept import YAML
+from ruleop.localcluster.http.message import Response
 from ruleop.localcluster.tables.builtin import cells, columns, conditions
 from ruleop.localcluster.tables.custom import custom_cells, custom_columns
 
@@ -14,40 +17,40 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ruleop.kinds import Object
+    from ruleop.localcluster.api.accept import Form
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.store import Stored
 
 _META: Final = "meta.k8s.io/v1"
 
 
-def as_served(served: Served, obj: Object) -> Object:
-    """The object in the version in which it is asked for."""
-    version = served.kind.api_version
-    if served.stored_as is not None and obj["apiVersion"] != version:
-        return served.stored_as.from_stored(obj)
-    return obj if obj["apiVersion"] == version else {**obj, "apiVersion": version}
-
-
-def object_bytes(served: Served, found: Stored, form: str) -> bytes:
-    if form == "Table":
-        return orjson.dumps(table(served, [found.obj], str(found.version), "Metadata"))
-    if form in ("PartialObjectMetadata", "PartialObjectMetadataList"):
+def object_bytes(served: Served, found: Stored, form: Form) -> bytes:
+    """An object, given as `Served.seen` shows it."""
+    if form.name == "Table":
+        return orjson.dumps(table(served, [found.obj], str(found.version), form.include))
+    if form.name:
         return orjson.dumps(partial(found.obj))
-    if found.obj["apiVersion"] != served.kind.api_version:
-        return orjson.dumps(as_served(served, found.obj))
     return found.data
+
+
+def in_form(form: Form, response: Response) -> Response:
+    """The answer, in YAML if that is the form."""
+    if not form.is_yaml:
+        return response
+    text = yaml.safe_dump(orjson.loads(response.body), sort_keys=True, allow_unicode=True)
+    return Response(response.status, text.encode(), YAML, response.headers)
 
 
 def partial(obj: Object) -> dict[str, Any]:
     return {"kind": "PartialObjectMetadata", "apiVersion": _META, "metadata": obj["metadata"]}
 
 
-def list_bytes(served: Served, found: Sequence[Stored], metadata: dict[str, Any], form: str, include: str) -> bytes:
-    if form == "Table":
-        document = table(served, [each.obj for each in found], metadata["resourceVersion"], include)
+def list_bytes(served: Served, found: Sequence[Stored], metadata: dict[str, Any], form: Form) -> bytes:
+    if form.name == "Table":
+        document = table(served, [each.obj for each in found], metadata["resourceVersion"], form.include)
         document["metadata"] = metadata
         return orjson.dumps(document)
-    if form in ("PartialObjectMetadata", "PartialObjectMetadataList"):
+    if form.name:
         items = [partial(each.obj) for each in found]
         return orjson.dumps(
             {"kind": "PartialObjectMetadataList", "apiVersion": _META, "metadata": metadata, "items": items}
@@ -60,9 +63,8 @@ def list_bytes(served: Served, found: Sequence[Stored], metadata: dict[str, Any]
 
 def _items(served: Served, found: Iterable[Stored]) -> Iterable[bytes]:
     """Items of built-in kinds have no kind and apiVersion, as the real server's."""
-    found = map(served.seen, found)
     if served.is_custom:
-        return (object_bytes(served, each, "") for each in found)
+        return (each.data for each in found)
     return (b'{"metadata":' + each.data.partition(b',"metadata":')[2] for each in found)
 
 
@@ -76,7 +78,7 @@ def table(served: Served, objects: Iterable[Object], version: str, include: str)
         "columnDefinitions": [
             each.as_json() for each in (custom_columns(served.columns) if served.is_custom else columns(served.kind))
         ],
-        "rows": [_row(served, as_served(served, obj), include, now) for obj in objects],
+        "rows": [_row(served, obj, include, now) for obj in objects],
     }
 
 
@@ -86,8 +88,5 @@ def _row(served: Served, obj: Object, include: str, now: float) -> dict[str, Any
     }
     if not served.is_custom and (found := conditions(served.kind, obj)):
         row["conditions"] = found
-    if include == "Object":
-        row["object"] = obj
-    elif include != "None":
-        row["object"] = partial(obj)
+    row["object"] = {"Object": obj, "None": None}.get(include) if include != "Metadata" else partial(obj)
     return row

@@ -25,6 +25,8 @@ _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SERVICE: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _KEY_NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_TEXTS: Final = frozenset({"name", "generateName", "namespace", "uid", "resourceVersion"})
+_MAPS: Final = frozenset({"labels", "annotations"})
 _VALUE: Final = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 
 NOT_SUBDOMAIN: Final = (
@@ -51,19 +53,26 @@ _NOT_VALUE: Final = (
 
 def check_types(kind: Kind, metadata: Mapping[str, Any]) -> None:
     """Raises Rejected if a field is not of its Go type, in the words of Go's decoder."""
-    for name in ("name", "generateName", "namespace", "uid", "resourceVersion"):
-        _check_text(kind, name, metadata.get(name))
-    for name in ("labels", "annotations"):
-        for value in (metadata.get(name) or {}).values() if isinstance(metadata.get(name), dict) else ():
-            _check_text(kind, name, value)
+    if problem := type_problem(metadata, "ObjectMeta"):
+        raise bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}')
 
 
-def _check_text(kind: Kind, name: str, value: Any) -> None:
-    if value is not None and not isinstance(value, str):
-        raise bad_request(
-            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: cannot unmarshal '
-            f"{type_name(value)} into Go struct field ObjectMeta.{name} of type string"
-        )
+def type_problem(metadata: Any, path: str) -> str:
+    """The problem of metadata with a field that is not of its Go type; "" if there is none. `path` is where Go's
+    decoder says that the metadata are."""
+    if not isinstance(metadata, dict):
+        return ""
+    for name, value in metadata.items():
+        found, desired = value, "string"
+        if name in _MAPS and isinstance(value, dict):
+            found = next((each for each in value.values() if each is not None and type(each) is not str), None)
+        elif name == "finalizers":
+            found, desired = None if type(value) is list else value, "[]string"
+        elif name not in _TEXTS:
+            continue
+        if found is not None and (desired != "string" or type(found) is not str):
+            return f"json: cannot unmarshal {type_name(found)} into Go struct field {path}.{name} of type {desired}"
+    return ""
 
 
 def metadata_causes(kind: Kind, metadata: Object) -> list[Cause]:
@@ -114,12 +123,12 @@ def _label_causes(labels: Mapping[str, str], field: str = "metadata.labels") -> 
             yield Cause(_INVALID, f'Invalid value: "{value}": {_NOT_VALUE}', field)
 
 
-def key_problems(key: str) -> Iterator[str]:
+def key_problems(key: str, what: str = "a qualified name") -> Iterator[str]:
     """Why a text is not a qualified name: the key of a label, an annotation, a finalizer."""
     parts = key.split("/")
     if len(parts) > 2:
         yield (
-            "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+            f"{what} must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
             "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
             "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' "
             "(e.g. 'example.com/MyName')"
@@ -140,7 +149,7 @@ def key_problems(key: str) -> Iterator[str]:
 
 def _annotation_causes(annotations: Mapping[str, str]) -> Iterator[Cause]:
     for key in annotations:
-        for problem in key_problems(key.lower()):
+        for problem in key_problems(key.lower(), "a valid label key"):
             yield Cause(_INVALID, f'Invalid value: "{key}": {problem}', "metadata.annotations")
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > LARGEST_ANNOTATIONS:
         yield Cause(
@@ -164,9 +173,10 @@ def _owner_causes(owners: list[Mapping[str, Any]]) -> Iterator[Cause]:
 
 
 def _finalizer_causes(kind: Kind, finalizers: list[str]) -> Iterator[Cause]:
-    for index, each in enumerate(finalizers):
-        for problem in key_problems(each):
+    for each in finalizers:
+        for problem in key_problems(each, "a valid label key"):
             yield Cause(_INVALID, f'Invalid value: "{each}": {problem}', "metadata.finalizers")
+    for index, each in enumerate(finalizers):
         if kind.group == "" and each and "/" not in each and each not in _STANDARD_FINALIZERS:
             yield Cause(
                 _INVALID,

@@ -30,12 +30,14 @@ class OpenApiDocuments:
 
     def index(self) -> dict[str, Any]:
         """The addresses of all documents."""
-        paths = {}
-        for group, version in self.registry.group_versions():
-            path = _path(group, version)
-            digest = hashlib.sha256(self._identity(group, version)).hexdigest()[:32].upper()
-            paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
-        return {"paths": paths}
+        paths = [_path(*each) for each in self.registry.group_versions()]
+        addresses = {path: f"/openapi/v3/{path}?hash={self.digest(path)}" for path in paths}
+        return {"paths": {path: {"serverRelativeURL": address} for path, address in addresses.items()}}
+
+    def digest(self, path: str) -> str:
+        """The hash of the document at a path, which changes with it."""
+        group, _, version = path.partition("/")[2].rpartition("/")
+        return hashlib.sha256(self._identity(group, version)).hexdigest()[:32].upper()
 
     def document(self, path: str) -> bytes | None:
         """The document at a path such as apis/apps/v1; None if there is none."""

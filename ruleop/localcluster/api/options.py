@@ -33,12 +33,13 @@ class WriteOptions:
     @classmethod
     def of(cls, query: Mapping[str, str], user_agent: str, options: str, *, is_apply: bool = False) -> WriteOptions:
         """`options` is the name of their kind: CreateOptions, UpdateOptions or PatchOptions."""
-        causes = list(_dry_run_causes(query.get("dryRun", "")))
+        causes = list(_dry_run_causes(query.get("dryRun")))
         manager, validation = query.get("fieldManager", ""), query.get("fieldValidation", "")
         if is_apply and not manager:
             causes.append(Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager"))
         if len(manager) > _LONGEST_MANAGER:
             causes.append(Cause("FieldValueTooLong", "Too long: may not be more than 128 bytes", "fieldManager"))
+        causes += _unprintable_causes(manager)
         if validation not in _VALIDATIONS:
             causes.append(unsupported("fieldValidation", validation, _VALIDATIONS))
         if "force" in query and options == "PatchOptions" and not is_apply:
@@ -48,7 +49,7 @@ class WriteOptions:
             raise invalid_options(options, *causes)
         return cls(
             manager or user_agent.partition("/")[0][:_LONGEST_MANAGER] or "unknown",
-            "dryRun" in query and bool(query["dryRun"]),
+            "dryRun" in query,
             validation or "Warn",
             query.get("force") in ("true", "1"),
             options == "PatchOptions",
@@ -64,25 +65,27 @@ class DeleteOptions:
     resource_version: str = ""
 
     @classmethod
-    def of(cls, query: Mapping[str, str], body: Any) -> DeleteOptions:
-        if not isinstance(body, dict):
-            body = {}
+    def of(cls, query: Mapping[str, str], body: Mapping[str, Any]) -> DeleteOptions:
+        """`body` is decoded: its fields have their types."""
         preconditions = body.get("preconditions") or {}
         propagation = body.get("propagationPolicy") or query.get("propagationPolicy") or ""
-        if not propagation:
-            orphan = body.get("orphanDependents", query.get("orphanDependents"))
-            propagation = {"true": "Orphan", "True": "Orphan"}.get(str(orphan), "")
-        dry_run = (body.get("dryRun") or [query.get("dryRun", "")])[0]
+        orphan = body.get("orphanDependents", query.get("orphanDependents"))
+        dry_run = next(iter(body.get("dryRun") or ()), query.get("dryRun"))
         causes = list(_dry_run_causes(dry_run))
         if propagation and propagation not in PROPAGATIONS:
             causes.append(unsupported("propagationPolicy", propagation, (*PROPAGATIONS, "nil")))
+        elif propagation and orphan is not None:
+            message = f'Invalid value: "{propagation}": orphanDependents and deletionPropagation cannot be both set'
+            causes.append(Cause("FieldValueInvalid", message, "propagationPolicy"))
         if causes:
             raise invalid_options("DeleteOptions", *causes)
-        grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
+        grace = body.get("gracePeriodSeconds")
+        if grace is None and query.get("gracePeriodSeconds"):
+            grace = _integer(query, "gracePeriodSeconds")
         return cls(
-            bool(dry_run),
-            propagation,
-            None if grace in (None, "") else int(grace),
+            dry_run is not None,
+            propagation or {"true": "Orphan", "True": "Orphan"}.get(str(orphan), ""),
+            grace,
             preconditions.get("uid") or "",
             preconditions.get("resourceVersion") or "",
         )
@@ -97,14 +100,13 @@ class ListOptions:
     limit: int = 0
     token: str = ""
     initial_events: bool | None = None
+    timeout: int = 0
 
     @classmethod
     def of(cls, query: Mapping[str, str], *, watches: bool) -> ListOptions:
         version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
         token, initial = query.get("continue", ""), query.get("sendInitialEvents")
-        limit = query.get("limit") or "0"
-        if not limit.removeprefix("-").isdecimal():
-            raise bad_request(f'strconv.ParseInt: parsing "{limit}": invalid syntax')
+        limit, timeout = _integer(query, "limit"), _integer(query, "timeoutSeconds")
         causes = list(
             _watch_causes(match, initial) if watches else _list_causes(version, match, token, initial=initial)
         )
@@ -120,10 +122,18 @@ class ListOptions:
         return cls(
             int(version or 0),
             match == "Exact",
-            int(limit),
+            0 if version == "0" and not token else limit,  # such a list comes from the cache, as a whole
             token,
             None if initial is None else initial in ("true", "1", "True"),
+            timeout,
         )
+
+
+def _integer(query: Mapping[str, str], name: str) -> int:
+    value = query.get(name) or "0"
+    if not value.removeprefix("-").isdecimal():
+        raise bad_request(f'strconv.ParseInt: parsing "{value}": invalid syntax')
+    return int(value)
 
 
 def _watch_causes(match: str, initial: str | None) -> Iterator[Cause]:
@@ -153,6 +163,14 @@ def _forbidden_match(message: str) -> Cause:
     return Cause("FieldValueForbidden", f"Forbidden: {message}", "resourceVersionMatch")
 
 
-def _dry_run_causes(value: str) -> Iterator[Cause]:
-    if value not in ("", "All"):
+def _unprintable_causes(manager: str) -> Iterator[Cause]:
+    for position, letter in enumerate(manager):
+        if not letter.isprintable():
+            shown = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in manager)
+            message = f'Invalid value: "{shown}": invalid character U+{ord(letter):04X} (at position {position})'
+            yield Cause("FieldValueInvalid", message, "fieldManager")
+
+
+def _dry_run_causes(value: str | None) -> Iterator[Cause]:
+    if value not in (None, "All"):
         yield unsupported("dryRun", [value], ("All",))

@@ -56,7 +56,7 @@ def _not_restored(given: str, desired: str) -> str:
         return f"cannot restore map from {source}"
     if desired.startswith("v1."):
         return f"cannot restore struct from: {source}"
-    return f"unrecognized type: {desired}"
+    return f"cannot convert {source} to string" if desired == "string" else f"unrecognized type: {desired}"
 
 
 def configuration(patch: Any, kind: Kind) -> dict[str, Any]:

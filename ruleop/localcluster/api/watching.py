@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.localcluster.api.forms import object_bytes, table
+from ruleop.localcluster.api.accept import PLAIN, Form
+from ruleop.localcluster.api.forms import object_bytes, partial, table
 from ruleop.localcluster.errors import Rejected, expired
 from ruleop.localcluster.kinds.custom import resource_of
 from ruleop.localcluster.kinds.resources import CRDS
+from ruleop.localcluster.objects.typed import zero_object
 from ruleop.localcluster.store.store import TooOldError, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ruleop.kinds import Object
     from ruleop.localcluster.api.selection import Selection
     from ruleop.localcluster.http.message import Sink
     from ruleop.localcluster.kinds.served import Served
@@ -33,7 +36,7 @@ class WatchOptions:
     bookmarks: bool = False
     initial_events: bool | None = None
     timeout: float = DEFAULT_TIMEOUT
-    form: str = ""
+    form: Form = PLAIN
 
 
 class Watch:
@@ -79,8 +82,10 @@ class Watch:
             timer.cancel()
 
     def _definition_changed(self, event: Event) -> None:
-        """The watches of a kind end with it."""
-        if event.deleted and resource_of(event.new.obj) == self.served.resource:
+        """The watches of a kind end with it, and when its definition changes."""
+        if resource_of(event.new.obj) != self.served.resource:
+            return
+        if event.deleted or (event.old is not None and event.old.obj["spec"] != event.new.obj["spec"]):
             self._sink.end()
 
     def _begin(self) -> None:
@@ -88,7 +93,7 @@ class Watch:
         version = int(self.options.version or 0)
         if self.options.initial_events or (self.options.initial_events is None and not version):
             for each in self.store.all(self.served.resource, self.namespace):
-                if self.selection is None or self.selection(each.obj):
+                if self._selects(each):
                     self._send_object("ADDED", each)
             if self.options.initial_events and self.options.bookmarks:
                 self._bookmark({INITIAL_EVENTS_END: "true"})
@@ -117,10 +122,14 @@ class Watch:
         return self.selection is None or self.selection(self.served.seen(found).obj)
 
     def _send_object(self, type_: str, found: Stored) -> None:
-        if self.options.form != "Table":
+        found = self.served.seen(found)
+        if self.options.form.name != "Table":
             self._send(type_, object_bytes(self.served, found, self.options.form))
             return
-        document = table(self.served, [found.obj], str(found.version), "Metadata")
+        self._send_table(type_, found.obj, str(found.version))
+
+    def _send_table(self, type_: str, obj: Object, version: str) -> None:
+        document = table(self.served, [obj], version, self.options.form.include)
         if self._sent_columns:  # only the first event has them
             document["columnDefinitions"] = None
         self._sent_columns = True
@@ -130,11 +139,24 @@ class Watch:
         self._sink.send(b'{"type":"%b","object":%b}\n' % (type_.encode(), data))
 
     def _bookmark(self, annotations: dict[str, str] | None = None) -> None:
-        metadata: dict[str, Any] = {"resourceVersion": str(self.store.version), "creationTimestamp": None}
+        version, kind = str(self.store.version), self.served.kind
+        metadata: dict[str, Any] = {"resourceVersion": version}
         if annotations:
             metadata["annotations"] = annotations
-        obj = {"kind": self.served.kind.kind, "apiVersion": self.served.kind.api_version, "metadata": metadata}
-        self._send("BOOKMARK", orjson.dumps(obj))
+        # Of a built-in kind, the real server sends an empty object of its Go type.
+        obj = {
+            **zero_object(self.served.shape),
+            "kind": kind.kind,
+            "apiVersion": kind.api_version,
+            "metadata": metadata,
+        }
+        match self.options.form.name:
+            case "Table":
+                self._send_table("BOOKMARK", obj, version)
+            case "":
+                self._send("BOOKMARK", orjson.dumps(obj))
+            case _:
+                self._send("BOOKMARK", orjson.dumps(partial(obj)))
 
     def _bookmark_again(self) -> None:
         self._bookmark()

@@ -10,6 +10,8 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
 from ruleop.kinds import SERVER_METADATA
 from ruleop.localcluster.api.field_checks import checked
 from ruleop.localcluster.api.metadata_checks import check_types, metadata_causes, name_causes
@@ -18,6 +20,7 @@ from ruleop.localcluster.clock import now, timestamp
 from ruleop.localcluster.errors import (
     MODIFIED,
     Cause,
+    Rejected,
     already_exists,
     conflict,
     forbidden,
@@ -94,15 +97,14 @@ class Writer:
         if strategy.has_generation or served.is_custom:
             metadata["generation"] = 1
         new: dict[str, Any] = {**obj, "metadata": metadata}
-        if served.status:
-            new.pop("status", None)
+        status = new.pop("status", None) if served.status else None
         causes = [*name_causes(served.kind, metadata.get("name", "")), *metadata_causes(served.kind, metadata)]
         if "name" not in metadata:
             raise invalid(served.kind, "", causes)
         if served.ends:
             message = "create not allowed while custom resource definition is terminating"
             raise forbidden(served.kind.group, served.plural, metadata["name"], message)
-        new, found = self._checked(served, new, options)
+        new, found = self._checked(served, new, None, options, status)
         if found:  # fields of an invalid object cannot be tracked
             self._validate(served, new, None, [*causes, *found])
         new = strategy.default(_completed(served, new))
@@ -120,7 +122,10 @@ class Writer:
                 return self.create(served, namespace, obj, options, managed=managed)
             ends = "deletionTimestamp" in existing.obj["metadata"]
             raise already_exists(served.kind.group, served.plural, key.name, ends=ends)
-        return unstored(new) if options.dry_run else self.store.put(served.resource, served.kept(new))
+        return served.seen(unstored(served.kept(new))) if options.dry_run else self._put(served, new)
+
+    def _put(self, served: Served, new: dict[str, Any]) -> Stored:
+        return served.seen(self.store.put(served.resource, served.kept(new)))
 
     def _check_namespace(self, served: Served, namespace: str, name: str) -> None:
         found = self.store.get(NAMESPACES, Name("", namespace))
@@ -161,18 +166,22 @@ class Writer:
     ) -> tuple[dict[str, Any], list[Cause]]:
         """The new version with what a write at this address keeps of the old one, decoded and with its defaults; and
         what is wrong with it."""
+        dropped, before = None, old.obj.get("status")
         if subresource == "status":
             new = self._with_status(served, old.obj, new)
         elif served.status:
-            new.pop("status", None)
-            if "status" in old.obj:
-                new["status"] = old.obj["status"]
+            given = new.pop("status", None)
+            dropped = given if given != before else None
+            if before is not None:
+                new["status"] = before
         if options.is_stored:
             return new, []
-        new, causes = self._checked(served, new, options)
+        new, causes = self._checked(served, new, old.obj, options, dropped)
+        if subresource == "status" and served.kind.version != served.storage_version:
+            new = self._with_status(served, old.obj, new)  # without the defaults of this version
         if causes:  # fields of an invalid object cannot be tracked
             self._validate(served, new, old.obj, causes)
-        return served.strategy.default(_completed(served, new)), causes
+        return served.strategy.default(_completed(served, new, old.obj)), causes
 
     def _updated(
         self,
@@ -184,22 +193,29 @@ class Writer:
         causes: list[Cause],
     ) -> Stored:
         """Stores a new version of an object whose fields are tracked."""
-        strategy = served.strategy
+        strategy, before = served.strategy, old.obj
         if strategy.update is not None and subresource != "status":
-            new = strategy.update(new, old.obj)
+            new = strategy.update(new, before)
         if strategy.admit is not None and strategy.allocates_on_update and subresource != "status":
             new = strategy.admit(new, self.store)
-        if new["metadata"] != old.obj["metadata"]:
-            causes = [*_finalizer_causes(old.obj, new), *metadata_causes(served.kind, new["metadata"]), *causes]
-        self._validate(served, new, old.obj, causes)
-        new = self._with_generation(served, old.obj, new, subresource)
-        if keep_unchanged(old.obj, new) is old.obj:
+        if new["metadata"] != before["metadata"]:
+            causes = [*_finalizer_causes(before, new), *metadata_causes(served.kind, new["metadata"]), *causes]
+        self._validate(served, new, before, causes)
+        new = self._with_generation(served, before, new, subresource)
+        if keep_unchanged(before, new) is before and self._is_current(served, old):
             return old
         if options.dry_run:
-            return stored(new, old.version)
+            return served.seen(stored(served.kept(new), old.version))
         if _is_finished(new):
             return stored(new, self.store.delete(served.resource, old.name).version)
-        return self.store.put(served.resource, served.kept(new))
+        return self._put(served, new)
+
+    def _is_current(self, served: Served, old: Stored) -> bool:
+        """Whether an object is stored in the version in which it would be stored now."""
+        if not served.is_custom:
+            return True
+        found = self.store.get(served.resource, old.name)
+        return found is None or found.obj["apiVersion"] == f"{served.kind.group}/{served.storage_version}"
 
     def _check_identity(self, served: Served, old: Stored, given: dict[str, Any], options: WriteOptions) -> None:
         group, plural, name = served.kind.group, served.plural, old.name.name
@@ -210,10 +226,12 @@ class Writer:
         uid, outdated = given.get("uid"), bool(version) and version != str(old.version)
         if options.is_patch and outdated:  # of a patch, the version is compared first
             raise conflict(group, plural, name, MODIFIED)
+        for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+            if given.get(field) is not None and given[field] != old.obj["metadata"].get(field):
+                raise _immutable(served, name, field, given[field])
         if uid and uid != old.uid:
             if options.is_patch:
-                cause = Cause("FieldValueInvalid", f'Invalid value: "{uid}": field is immutable', "metadata.uid")
-                raise invalid(served.kind, name, [cause, cause])
+                raise _immutable(served, name, "uid", uid)
             raise conflict(
                 group,
                 plural,
@@ -267,19 +285,19 @@ class Writer:
         if old is None:
             if subresource:
                 raise not_found(served.kind.group, served.plural, name.name)
-            config = {**config, "metadata": {**(config.get("metadata") or {}), "name": name.name}}
             return self._apply_new(served, name, config, options), True
         given = {"resourceVersion": str(old.version), **(config.get("metadata") or {})}
         self._check_identity(served, old, given, options)
+        live = old.obj
         applied = apply(
-            old.obj,
+            live,
             config,
             self._tracking(served, subresource),
             manager=options.manager,
             now=now(),
             force=options.force,
         )
-        if applied is old.obj:
+        if applied is live and self._is_current(served, old):
             return old, False
         new, causes = self._prepared(served, old, dict(without_nulls(applied)), subresource, options)
         return self._updated(served, old, new, subresource, options, causes), False
@@ -312,7 +330,7 @@ class Writer:
         if not waits:
             if options.dry_run:
                 return old, True
-            return self.store.delete(served.resource, old.name), True
+            return served.seen(self.store.delete(served.resource, old.name)), True
         if finalizers or "finalizers" in metadata:
             metadata["finalizers"] = finalizers
         if not metadata["finalizers"] if "finalizers" in metadata else False:
@@ -334,7 +352,7 @@ class Writer:
             return old, False
         if options.dry_run:
             return stored(new, old.version), False
-        return self.store.put(served.resource, served.kept(new)), False
+        return self._put(served, new), False
 
     def _grace(self, served: Served, obj: Object, options: DeleteOptions) -> int:
         if served.strategy.grace is None:
@@ -363,9 +381,11 @@ class Writer:
     # -- both ----------------------------------------------------------------------------------------------------------
 
     def _checked(
-        self, served: Served, obj: dict[str, Any], options: WriteOptions
+        self, served: Served, obj: dict[str, Any], old: Object | None, options: WriteOptions, status: Any = None
     ) -> tuple[dict[str, Any], list[Cause]]:
-        found, warnings, causes = checked(served, obj, options.field_validation, options.refuse)
+        found, warnings, causes = checked(
+            served, obj, old, options.field_validation, status=status, refuse=options.refuse
+        )
         self.warnings += warnings
         return found, causes
 
@@ -373,6 +393,7 @@ class Writer:
         causes = [*causes, *served.strategy.validate(new, old)]
         if causes:
             raise invalid(served.kind, new["metadata"].get("name", ""), causes)
+        self.warnings += served.strategy.warn(new, old)
 
     def _tracked(
         self, served: Served, old: Object | None, new: dict[str, Any], subresource: str, options: WriteOptions
@@ -389,14 +410,14 @@ class Writer:
         found = self._trackings.get(key)
         if found is None:
             ignored = ignored_fields(kind.group, kind.kind, subresource=subresource, has_status=served.status)
-            found = self._trackings[key] = Tracking(kind.api_version, served.shape, subresource, ignored)
+            found = self._trackings[key] = Tracking(kind.api_version, served.shape, subresource, ignored, served.shapes)
         return found
 
 
-def _completed(served: Served, obj: dict[str, Any]) -> dict[str, Any]:
+def _completed(served: Served, obj: dict[str, Any], old: Object | None = None) -> dict[str, Any]:
     if served.is_custom or served.kind.kind == "CustomResourceDefinition":
         return obj
-    return complete(obj, served.shape)
+    return complete(obj, served.shape, old)
 
 
 def _terminating(status: Object) -> dict[str, Any]:
@@ -453,6 +474,13 @@ def _finalizer_causes(old: Object, new: Object) -> list[Cause]:
         f"found new finalizers []string{{{listed}}}"
     )
     return [Cause("FieldValueForbidden", message, "metadata.finalizers")] * 2
+
+
+def _immutable(served: Served, name: str, field: str, value: Any) -> Rejected:
+    """The server checks this twice."""
+    shown = orjson.dumps(value).decode()
+    cause = Cause("FieldValueInvalid", f"Invalid value: {shown}: field is immutable", f"metadata.{field}")
+    return invalid(served.kind, name, [cause, cause])
 
 
 def _storage_key(served: Served, name: Name) -> str:

@@ -54,6 +54,7 @@ class Stream:
 
     start: Callable[[Sink], Callable[[], None]]
     content_type: str = JSON_TYPE
+    headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
 
 
 @dataclass(frozen=True, slots=True)

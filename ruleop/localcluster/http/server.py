@@ -217,7 +217,6 @@ def _head(response: Response, *, close: bool = False) -> bytes:
 
 
 def _stream_head(stream: Stream) -> bytes:
-    return (
-        _status_line(HTTPStatus.OK)
-        + f"Content-Type: {stream.content_type}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
-    )
+    headers = {"Content-Type": stream.content_type, "Transfer-Encoding": "chunked", **stream.headers}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return _status_line(HTTPStatus.OK) + lines.encode("latin-1", "replace") + b"\r\n"

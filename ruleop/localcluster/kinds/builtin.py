@@ -9,6 +9,7 @@ from ruleop.localcluster.kinds.custom import CLEANUP, accepted, defaulted
 from ruleop.localcluster.kinds.definition_causes import definition_causes
 from ruleop.localcluster.kinds.events import event_causes
 from ruleop.localcluster.kinds.served import Strategy
+from ruleop.localcluster.kinds.validation_rules import rule_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,6 +60,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         create=accepted,
         update=lambda new, _old: accepted(new),
         validate=definition_causes,
+        warn=rule_warnings,
         has_generation=True,
         finalizers=(CLEANUP,),
         unconditional_update=False,

@@ -6,11 +6,13 @@ which defaults there are, depends on the types alone: `type_defaults` has them b
 
 from __future__ import annotations
 
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.kinds.type_defaults import ALWAYS_WRITTEN, FILLED, NOT_FILLED, TYPE_DEFAULTS
 from ruleop.schema.derived_fields import ANYTHING, DERIVED
 from ruleop.schema.quantity import canonical_quantity
+from ruleop.schema.shape import EMPTY
 
 if TYPE_CHECKING:
     from ruleop.kinds import Object
@@ -19,10 +21,11 @@ if TYPE_CHECKING:
 _ZEROS: Final[tuple[Any, ...]] = ("", False, 0)
 
 
-def complete(obj: Object, shape: Shape) -> dict[str, Any]:
-    """The object with its defaults. Its metadata stay as they are."""
+def complete(obj: Object, shape: Shape, old: Object | None = None) -> dict[str, Any]:
+    """The object with its defaults. Its metadata stay as they are. Parts that are those of an earlier version,
+    which is complete, are taken as they are."""
     found = {name: value for name, value in obj.items() if name != "metadata"}
-    return {**_struct(found, _plan(shape)), "metadata": obj["metadata"]}
+    return {**_struct(found, _plan(shape), old or EMPTY), "metadata": obj["metadata"]}
 
 
 class _Plan:
@@ -45,7 +48,7 @@ class _Plan:
         more = TYPE_DEFAULTS.get(name) or {}
         self.fills = {each: value for each, value in defaults.items() if value not in _ZEROS and each not in skipped}
         self.fills.update({each: value for each, value in more.items() if each not in self.fills})
-        self.fills = {each: _value(value, shape.fields[each]) for each, value in self.fills.items()}
+        self.fills = {each: _value(value, shape.fields[each], None) for each, value in self.fills.items()}
         self.fill, self.always, self.derived = FILLED.get(name), ALWAYS_WRITTEN.get(name), shape.derived
 
 
@@ -59,29 +62,37 @@ def _plan(shape: Shape) -> _Plan:
     return found[1]
 
 
-def _value(value: Any, shape: Shape) -> Any:
-    if isinstance(value, dict):
+def _value(value: Any, shape: Shape, known: Any) -> Any:
+    kind = type(value)
+    if kind is dict:
         if shape.fields:
-            return _struct(value, _plan(shape))
+            return _struct(value, _plan(shape), known if type(known) is dict else EMPTY)
         if shape.values is not None:
-            return {name: _value(each, shape.values) for name, each in value.items()}
+            return {name: _value(each, shape.values, None) for name, each in value.items()}
         return value
-    if isinstance(value, list):
-        return [_value(each, shape.items) for each in value] if shape.items is not None else value
+    if kind is list:
+        if shape.items is None:
+            return value
+        before = known if type(known) is list else ()
+        return [
+            each if each is old else _value(each, shape.items, old)
+            for each, old in zip(value, chain(before, repeat(None)), strict=False)
+        ]
     return canonical_quantity(value) if shape.format == "quantity" else value
 
 
-def _struct(value: dict[str, Any], plan: _Plan) -> dict[str, Any]:
+def _struct(value: dict[str, Any], plan: _Plan, known: Object) -> dict[str, Any]:
     fields, dropped, empties = plan.fields, plan.dropped, plan.empties
     found: dict[str, Any] = {}
     for name, each in value.items():
         child = fields.get(name)
-        if child is None:
+        before = known.get(name)
+        if child is None or (each is before and each is not None):
             found[name] = each
             continue
         if each is None or (each == "" and name in plan.texts):
             continue
-        new = _value(each, child)
+        new = _value(each, child, before)
         if (not new and name in empties) or (name in dropped and new == dropped[name]):
             continue
         found[name] = new
@@ -99,7 +110,8 @@ def _struct(value: dict[str, Any], plan: _Plan) -> dict[str, Any]:
 
 
 def _derive(found: dict[str, Any], type_name: str) -> None:
-    """Fills in fields that follow from others. The lists on the way are new, so their items may be changed."""
+    """Fills in fields that follow from others. The lists on the way are new, so their items may be changed; items of an
+    earlier version have the fields already."""
     for each in DERIVED[type_name]:
         if each.field == "hostPort":  # of templates that servers before 1.28 stored
             continue

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.localcluster.clock import now
 from ruleop.localcluster.kinds.resources import CRDS
 from ruleop.localcluster.kinds.served import Scale, Served
+from ruleop.localcluster.kinds.version_priority import priority
 from ruleop.localcluster.store.store import Resource
 from ruleop.schema.crds import crd_shape, parse_crd
 from ruleop.schema.schema_findings import SchemaError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
     from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.store.store import Event, Store
+    from ruleop.schema.crds import CrdVersion, CustomResourceDefinition
 
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 
@@ -34,20 +36,21 @@ def follow(store: Store, registry: Registry) -> None:
             store.begin(resource)
         registry.serve(resource, _served(event.new.obj))
         if event.old is not None and event.old.obj["spec"] != event.new.obj["spec"]:
-            _complete(store, registry, resource)
+            _complete(store, resource, event.new.obj)
 
     for each in store.all(CRDS):
         registry.serve(resource_of(each.obj), _served(each.obj))
     store.listen(CRDS, changed)
 
 
-def _complete(store: Store, registry: Registry, resource: Resource) -> None:
-    """Fills the defaults of a changed schema into the stored objects, as the real server does whenever it reads one."""
-    served = registry.of(resource)
-    if served is None:
-        return
+def _complete(store: Store, resource: Resource, document: Object) -> None:
+    """Fills the defaults of a changed schema into the stored objects, as the real server does whenever it reads one.
+    An object keeps the version in which it was stored."""
+    crd = parse_crd(document)
     for each in list(store.all(resource)):
-        store.amend(resource, default(each.obj, served.schema))
+        version = crd.version(each.obj["apiVersion"].rpartition("/")[2])
+        if version is not None:
+            store.amend(resource, default(each.obj, version.schema))
 
 
 def resource_of(crd: Object) -> Resource:
@@ -59,7 +62,8 @@ def _served(document: Object) -> Iterator[Served]:
         crd = parse_crd(document)
     except SchemaError:  # checked when it is written
         return
-    storage = next((each.name for each in crd.versions if each.storage), "")
+    storage = next((each for each in crd.versions if each.storage), crd.versions[0])
+    shapes = {each.name: crd_shape(each.schema) for each in crd.versions}
     scales = {each["name"]: (each.get("subresources") or {}).get("scale") for each in document["spec"]["versions"]}
     fields = {
         each["name"]: [one["jsonPath"].lstrip(".") for one in each.get("selectableFields") or ()]
@@ -78,15 +82,30 @@ def _served(document: Object) -> Iterator[Served]:
             categories=crd.categories,
             status=version.status_subresource,
             scale=_scale(scales.get(version.name)),
-            shape=crd_shape(version.schema),
+            shape=shapes[version.name],
             list_kind=crd.list_kind,
-            storage_version=storage,
+            storage_version=storage.name,
+            storage_schema=storage.schema,
+            shapes=tuple((f"{crd.group}/{name}", shape) for name, shape in shapes.items() if name != version.name),
+            deprecation=_deprecation(crd, version),
             is_custom=True,
             ends="deletionTimestamp" in document["metadata"],
             schema=version.schema,
             columns=version.printer_columns,
             selectable=tuple(fields.get(version.name, ())),
         )
+
+
+def _deprecation(crd: CustomResourceDefinition, version: CrdVersion) -> str:
+    """The warning of a deprecated version: its own, or one that names a better version."""
+    if not version.deprecated:
+        return ""
+    if version.deprecation_warning:
+        return version.deprecation_warning
+    found = f"{crd.group}/{version.name} {crd.kind} is deprecated"
+    better = [each.name for each in crd.versions if each.served and not each.deprecated]
+    first = min([*better, version.name], key=priority)
+    return found if first == version.name else f"{found}; use {crd.group}/{first} {crd.kind}"
 
 
 def _scale(scale: Any) -> Scale | None:

@@ -26,6 +26,9 @@ def definition_causes(new: Object, _old: Object | None) -> list[Cause]:
     causes = list(_causes(new))
     if causes:
         return causes
+    causes = list(_stored_causes(new))
+    if causes:
+        return causes
     return [Cause(_INVALID, f"Invalid value: {each.message}", format_path(each.path)) for each in check_crd(new)]
 
 
@@ -57,6 +60,21 @@ def _causes(document: Object) -> Iterator[Cause]:
             continue
         # A single version has its schema in a field of its own once it is converted.
         yield from _type_causes(schema, "spec.validation.openAPIV3Schema" if len(versions) == 1 else path)
+
+
+def _stored_causes(document: Object) -> Iterator[Cause]:
+    """What is wrong with the versions that the status names as stored."""
+    versions = [each["name"] for each in document["spec"]["versions"]]
+    stored = (document.get("status") or {}).get("storedVersions") or []
+    path = "status.storedVersions"
+    for index, name in enumerate(stored):
+        if name not in versions:
+            message = (
+                f'Invalid value: "{name}": missing from spec.versions; {name} was previously a storage version, and '
+                "must remain in spec.versions until a storage migration ensures no data remains persisted in "
+                f"{name} and removes {name} from {path}"
+            )
+            yield Cause(_INVALID, message, f"{path}[{index}]")
 
 
 def _version(version: Object) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from ruleop.localcluster.kinds.builtin import STRATEGIES
 from ruleop.localcluster.kinds.events import from_core, to_core
 from ruleop.localcluster.kinds.resources import EVENTS
 from ruleop.localcluster.kinds.served import PLAIN, Alias, Scale, Served
+from ruleop.localcluster.kinds.version_priority import priority
 from ruleop.schema.builtin_types import served_resources, typed_shape
 from ruleop.schema.shape import UNKNOWN
 
@@ -54,6 +55,9 @@ _BUILTIN_GROUPS: Final = frozenset(group for group, _ in GROUP_VERSIONS)
 
 
 _EVENTS: Final = Alias(EVENTS, to_core, from_core)
+_DEPRECATIONS: Final = {
+    ("", "Endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
 
 
 def is_builtin_group(group: str) -> bool:
@@ -87,9 +91,14 @@ class Registry:
         return iter(tuple(self._by_path.values()))
 
     def group_versions(self) -> list[tuple[str, str]]:
-        """The served group versions, the built-in ones first."""
-        custom = {(each.kind.group, each.kind.version): None for versions in self._custom.values() for each in versions}
-        return [*GROUP_VERSIONS, *(each for each in custom if each not in GROUP_VERSIONS)]
+        """The served group versions: the built-in ones, and those of custom kinds. Of a group, the preferred version
+        is the first."""
+        custom = {(each.kind.group, each.kind.version) for versions in self._custom.values() for each in versions}
+        others = custom.difference(GROUP_VERSIONS)
+        first: dict[str, str] = {}  # the real server sorts groups by the names of their APIServices, such as v1.group
+        for group, version in sorted(others, key=lambda each: each[1]):
+            first.setdefault(group, f"{version}.{group}")
+        return [*GROUP_VERSIONS, *sorted(others, key=lambda each: (first[each[0]], priority(each[1])))]
 
     def in_group_version(self, group: str, version: str) -> list[Served]:
         if (group, version) not in self._versions:
@@ -134,4 +143,5 @@ def _builtin() -> Iterator[Served]:
             list_kind=f"{kind.kind}List",
             storage_version=kind.version,
             stored_as=_EVENTS if (kind.group, kind.kind) == ("events.k8s.io", "Event") else None,
+            deprecation=_DEPRECATIONS.get((kind.group, kind.kind), ""),
         )

@@ -7,31 +7,52 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from ruleop.localcluster.errors import Cause
+from ruleop.merge.equality import same
 from ruleop.schema.validation import validate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ruleop.kinds import Object
     from ruleop.schema.openapi import Schema
+    from ruleop.schema.schema_findings import FieldPath
 
+_NEW: Final = object()
 _INVALID, _TYPE, _NOT_SUPPORTED = "FieldValueInvalid", "FieldValueTypeInvalid", "FieldValueNotSupported"
 
 
-def schema_causes(obj: Object, schema: Schema) -> list[Cause]:
-    """All problems of an object that is pruned and defaulted."""
-    findings = validate(obj, schema)
+def schema_causes(obj: Object, schema: Schema, old: Object | None = None) -> list[Cause]:
+    """All problems of an object that is pruned and defaulted, without those of values that an update leaves as they
+    were."""
+    findings = list(validate(obj, schema))
     if not findings:
         return []
-    causes = list(_causes(obj, schema, ""))
+    causes = list(_causes(obj, schema, "", _NEW if old is None else old))
     if causes:
         return causes
+    if old is not None:
+        if any(_causes(obj, schema, "", _NEW)):  # of unchanged values
+            return []
+        findings = [each for each in findings if not _is_unchanged(obj, old, each.path)]
     return [Cause(_INVALID, f"Invalid value: {each.message}", _path_text(each.path)) for each in findings]
+
+
+def _is_unchanged(new: Any, old: Any, path: FieldPath) -> bool:
+    """Whether the value at a path, or one that it is part of, is as before. An item of a list is part of the list."""
+    for name in path:
+        if same(new, old):
+            return True
+        if isinstance(name, int) or not (isinstance(new, Mapping) and isinstance(old, Mapping) and name in old):
+            return False
+        if name not in new:
+            return False
+        new, old = new[name], old[name]
+    return same(new, old)
 
 
 def _path_text(path: tuple[str | int, ...]) -> str:
@@ -62,7 +83,10 @@ def _schema_type(value: Any) -> str:
     return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"
 
 
-def _causes(value: Any, schema: Schema, path: str) -> Iterator[Cause]:
+def _causes(value: Any, schema: Schema, path: str, old: Any) -> Iterator[Cause]:
+    """`old` is the value before an update, or `_NEW`."""
+    if old is not _NEW and same(value, old):
+        return
     allowed = ["integer", "string"] if schema.get("x-kubernetes-int-or-string") else [schema.get("type", "")]
     found = _schema_type(value)
     if value is None and (schema.get("nullable") or not allowed[0]):
@@ -75,9 +99,9 @@ def _causes(value: Any, schema: Schema, path: str) -> Iterator[Cause]:
             message = f'Invalid value: "": Checked value must be of type integer (default format) in {path}'
             yield Cause(_INVALID, message, "<nil>")
     elif isinstance(value, Mapping):
-        yield from _object_causes(value, schema, path)
+        yield from _object_causes(value, schema, path, old if isinstance(old, Mapping) else {})
     elif isinstance(value, list):
-        yield from _list_causes(value, schema, path)
+        yield from _list_causes(value, schema, path, old if isinstance(old, list) else [])
     elif isinstance(value, str):
         yield from _text_causes(value, schema, path)
     elif not isinstance(value, bool):
@@ -88,7 +112,7 @@ def _causes(value: Any, schema: Schema, path: str) -> Iterator[Cause]:
         yield Cause(_NOT_SUPPORTED, f"Unsupported value: {_shown(value)}: supported values: {listed}", path)
 
 
-def _object_causes(value: Mapping[str, Any], schema: Schema, path: str) -> Iterator[Cause]:
+def _object_causes(value: Mapping[str, Any], schema: Schema, path: str, old: Mapping[str, Any]) -> Iterator[Cause]:
     properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
     least, most = schema.get("minProperties"), schema.get("maxProperties")
     if least is not None and len(value) < least:
@@ -102,32 +126,38 @@ def _object_causes(value: Mapping[str, Any], schema: Schema, path: str) -> Itera
             yield Cause("FieldValueRequired", "Required value", _below(path, name))
     for name, each in value.items():
         if name in properties:
-            yield from _causes(each, properties[name], _below(path, name))
+            yield from _causes(each, properties[name], _below(path, name), old.get(name, _NEW))
         elif isinstance(others, Mapping):
-            yield from _causes(each, others, _below(path, name))
+            yield from _causes(each, others, _below(path, name), old.get(name, _NEW))
 
 
-def _list_causes(value: list[Any], schema: Schema, path: str) -> Iterator[Cause]:
+def _list_causes(value: list[Any], schema: Schema, path: str, old: list[Any]) -> Iterator[Cause]:
     least, most = schema.get("minItems"), schema.get("maxItems")
     if least is not None and len(value) < least:
         yield Cause(_INVALID, f"Invalid value: {len(value)}: {path} in body should have at least {least} items", path)
     if most is not None and len(value) > most:
         yield Cause("FieldValueTooMany", f"Too many: {len(value)}: must have at most {most} items", path)
     items = schema.get("items")
-    if isinstance(items, Mapping):
-        for index, each in enumerate(value):
-            yield from _causes(each, items, f"{path}[{index}]")
     kind = schema.get("x-kubernetes-list-type")
     keys = schema.get("x-kubernetes-list-map-keys") or ()
+    if isinstance(items, Mapping):
+        before = {_identity(each, keys): each for each in old} if kind == "map" else {}
+        for index, each in enumerate(value):
+            yield from _causes(each, items, f"{path}[{index}]", before.get(_identity(each, keys), _NEW))
     if kind not in ("set", "map"):
         return
     seen: set[bytes] = set()
     for index, each in enumerate(value):
-        shown = {key: each[key] for key in keys if key in each} if kind == "map" and isinstance(each, Mapping) else each
-        identity = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
+        identity = _identity(each, keys)
         if identity in seen:
             yield Cause("FieldValueDuplicate", f"Duplicate value: {identity.decode()}", f"{path}[{index}]")
         seen.add(identity)
+
+
+def _identity(item: Any, keys: Sequence[str]) -> bytes:
+    """What tells an item of a set, or of a list with keys, from the others."""
+    shown = {key: item[key] for key in keys if key in item} if keys and isinstance(item, Mapping) else item
+    return orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
 
 
 def _text_causes(value: str, schema: Schema, path: str) -> Iterator[Cause]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.store.store import Resource, Stored, stored
 from ruleop.schema.shape import UNKNOWN, Shape
+from ruleop.schema.structural import default, prune
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +34,7 @@ def _same(obj: dict[str, Any]) -> dict[str, Any]:
     return obj
 
 
-def _accept(_new: Object, _old: Object | None) -> list[Cause]:
+def _accept(_new: Object, _old: Object | None) -> list[Any]:
     return []
 
 
@@ -45,6 +46,7 @@ class Strategy:
     create: Callable[[dict[str, Any]], dict[str, Any]] = _same  # the object as it is stored first
     update: Callable[[dict[str, Any], Object], dict[str, Any]] | None = None  # (new, old): as it is stored next
     validate: Callable[[Object, Object | None], list[Cause]] = _accept  # (new, old): why it is not accepted
+    warn: Callable[[Object, Object | None], list[str]] = _accept  # (new, old): what its author should know
     admit: Callable[[dict[str, Any], Store], dict[str, Any]] | None = None  # what follows from other objects
     allocates_on_update: bool = False  # `admit` is called for updates as well
     has_generation: bool = False
@@ -86,6 +88,9 @@ class Served:
     is_custom: bool = False
     ends: bool = False  # its definition is being deleted
     schema: Schema = field(default_factory=dict)
+    storage_schema: Schema = field(default_factory=dict)  # of the version in which objects are stored
+    shapes: tuple[tuple[str, Shape], ...] = ()  # of the other versions, by apiVersion
+    deprecation: str = ""  # the warning of each answer
     columns: tuple[PrinterColumn, ...] = ()
     selectable: tuple[str, ...] = ()  # fields for selectors
     resource: Resource = field(init=False)
@@ -95,14 +100,23 @@ class Served:
         object.__setattr__(self, "resource", self.stored_as.resource if self.stored_as is not None else own)
 
     def seen(self, found: Stored) -> Stored:
-        """A stored object as this resource shows it."""
-        if self.stored_as is None or found.obj["apiVersion"] == self.kind.api_version:
+        """A stored object as this resource shows it: a custom resource without the fields that its version does not
+        declare."""
+        if found.obj["apiVersion"] == self.kind.api_version:
             return found
-        return stored(self.stored_as.from_stored(found.obj), found.version)
+        if self.stored_as is not None:
+            return stored(self.stored_as.from_stored(found.obj), found.version)
+        return stored(prune({**found.obj, "apiVersion": self.kind.api_version}, self.schema), found.version)
 
     def kept(self, obj: dict[str, Any]) -> dict[str, Any]:
-        """An object of this resource as it is stored."""
-        return obj if self.stored_as is None else self.stored_as.to_stored(obj)
+        """An object of this resource as it is stored: a custom resource with the fields and defaults of the version in
+        which it is stored."""
+        if self.stored_as is not None:
+            return self.stored_as.to_stored(obj)
+        if self.kind.version == self.storage_version:
+            return obj
+        in_storage = {**obj, "apiVersion": f"{self.kind.group}/{self.storage_version}"}
+        return default(prune(in_storage, self.storage_schema), self.storage_schema)
 
     @property
     def title(self) -> str:

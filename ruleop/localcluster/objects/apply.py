@@ -14,6 +14,7 @@ import orjson
 
 from ruleop.localcluster.errors import Cause, Rejected, bad_request
 from ruleop.localcluster.objects import fieldsets
+from ruleop.localcluster.objects.config_checks import NotTypedError, check_typed
 from ruleop.localcluster.objects.fieldsets import EMPTY, LEAF, SELF, FieldPath, FieldSet, contains, path_text, paths
 from ruleop.localcluster.objects.managed import (
     APPLY,
@@ -59,6 +60,13 @@ class Conflict:
 
     def as_cause(self) -> Cause:
         return Cause("FieldManagerConflict", self.message, self.field)
+
+
+class NotConvertedError(Rejected):
+    """500: the fields of a manager cannot be compared in the version in which it wrote."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(500, "", message)
 
 
 class ApplyConflictError(Rejected):
@@ -109,7 +117,10 @@ def track_update(old: Object | None, new: Object, tracking: Tracking, *, manager
     if not managers and old is not None:
         return body
     before = zero_object(tracking.shape) if old is None else without_managers(old)
-    return with_managers(body, _updated(before, body, managers, tracking, manager, now))
+    try:
+        return with_managers(body, _updated(before, body, managers, tracking, manager, now))
+    except NotConvertedError:  # the server drops the managers then, and carries out the update
+        return body
 
 
 def keep_unchanged(old: Object, new: Object) -> Object:
@@ -165,7 +176,10 @@ def _applied(
     after[identity] = Entry(tracking.api_version, fields, last.time if last else "")
     merged: Object = merge(live, config, shape)
     if last is not None:
-        merged = _pruned(merged, after, fields, last, tracking)
+        try:
+            merged = _pruned(merged, after, fields, last, tracking)
+        except NotConvertedError as error:
+            raise NotConvertedError(f"failed to prune fields: {error.message}") from None
     after = _taken_over(after, compare(live, merged, shape), live, merged, tracking, identity, force=force)
     if identity in after:
         strip_entry(after, identity)
@@ -209,10 +223,7 @@ def _taken_over(
             continue
         version = entry.api_version
         if version not in by_version:
-            shape = tracking.shape_in(version)
-            by_version[version] = (
-                _changed_and_removed(compare(old, new, shape), tracking.ignored) if shape is not None else None
-            )
+            by_version[version] = _lost_in(version, old, new, tracking)
         lost = by_version[version]
         if lost is None:
             continue
@@ -236,6 +247,24 @@ def _taken_over(
     return after
 
 
+def _lost_in(version: str, old: Object, new: Object, tracking: Tracking) -> tuple[FieldSet, FieldSet] | None:
+    """What a write changes and removes in another version; None if the kind no longer has it."""
+    shape = tracking.shape_in(version)
+    if shape is None:
+        return None
+    _convert(old, shape, "old object")
+    _convert(new, shape, "new object")
+    return _changed_and_removed(compare(old, new, shape), EMPTY)
+
+
+def _convert(obj: Object, shape: Shape, what: str) -> None:
+    """Raises NotConvertedError where an object has fields that another version does not declare."""
+    try:
+        check_typed(obj, shape)
+    except NotTypedError as error:
+        raise NotConvertedError(f"failed to convert {what}: {error}") from None
+
+
 def _changed_and_removed(changes: Comparison, ignored: FieldSet) -> tuple[FieldSet, FieldSet]:
     changed = fieldsets.union(changes.modified, changes.added)
     if not ignored:
@@ -246,7 +275,11 @@ def _changed_and_removed(changes: Comparison, ignored: FieldSet) -> tuple[FieldS
 def _pruned(merged: Object, managers: Managers, fields: FieldSet, last: Entry, tracking: Tracking) -> Object:
     """The merged object without what the manager applied before, does not apply now, and nobody else owns."""
     shape = tracking.shape_in(last.api_version)
-    if shape is None or not fieldsets.difference(last.fields, fields):
+    if shape is None:
+        return merged
+    if shape is not tracking.shape:
+        _convert(merged, shape, "merged object to last applied version")
+    if not fieldsets.difference(last.fields, fields):
         return merged
     last_fields = fieldsets.named_members(last.fields, shape)
     whole = fieldsets.named_members(field_set(merged, shape), shape)

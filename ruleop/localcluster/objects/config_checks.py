@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from ruleop.errors import RuleopError
 from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.objects.fieldsets import InvalidFieldsError, element_text, item_element
 from ruleop.localcluster.objects.go_text import go_text
@@ -18,16 +19,29 @@ if TYPE_CHECKING:
     from ruleop.schema.shape import Shape
 
 
+class NotTypedError(RuleopError):
+    """An object does not fit a schema."""
+
+
+def check_typed(obj: Object, shape: Shape) -> None:
+    """Raises NotTypedError with all problems."""
+    problems: list[str] = []
+    _check(obj, shape, "", problems)
+    if problems:
+        raise NotTypedError(problems[0] if len(problems) == 1 else "\n  ".join(["errors:", *problems]))
+
+
 def check_config(config: Object, shape: Shape, kind: Kind) -> None:
     """Raises Rejected with all problems."""
-    problems: list[str] = []
-    _check(config, shape, "", problems)
-    if not problems:
+    try:
+        check_typed(config, shape)
+    except NotTypedError as error:
+        text = str(error)
+    else:
         return
     metadata = config.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     title = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind.group}/{kind.version}, Kind={kind.kind}"
-    text = problems[0] if len(problems) == 1 else "\n  ".join(["errors:", *problems])
     raise Rejected(500, "", f"failed to create typed patch object ({title}): {text}")
 
 

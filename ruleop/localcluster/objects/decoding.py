@@ -1,19 +1,22 @@
 """Built-in objects as they are decoded from a request: types are checked, unknown fields and nulls dropped.
 
 The server decodes a body into Go types, and reports what does not fit in the words of Go's decoder. A null is the same
-as a missing field, and in a map the zero of its type. Duplicate names are found by who parses the JSON.
+as a missing field, and in a map the zero of its type. Duplicate names are found by who parses the JSON. What is the
+same as in the stored object is not decoded again.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.errors import RuleopError
 from ruleop.localcluster.errors import Cause, Rejected, bad_request
 from ruleop.localcluster.objects.go_text import type_name
 from ruleop.schema.quantity import parse_quantity
+from ruleop.schema.shape import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,10 +50,11 @@ class Decoded:
     unknown: tuple[str, ...]  # spec.containers[0].foo
 
 
-def decode(obj: Object, shape: Shape) -> Decoded:
-    """The object as the server reads it. `shape` is that of `ruleop.schema.builtin_types`. Raises DecodingError."""
-    decoder = _Decoder()
-    found = decoder.struct(obj, shape, "", (), _simple_name(shape) or str(obj.get("kind", "")))
+def decode(obj: Object, shape: Shape, old: Object | None = None) -> Decoded:
+    """The object as the server reads it. `shape` is that of `ruleop.schema.builtin_types`. Parts that are those of an
+    earlier version, which was decoded, are taken as they are. Raises DecodingError."""
+    decoder = _Decoder(_simple_name(shape) or str(obj.get("kind", "")))
+    found = decoder.struct(obj, shape, None, old or EMPTY)
     return Decoded(found, tuple(decoder.unknown))
 
 
@@ -79,58 +83,62 @@ def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
 
 
+_Place: TypeAlias = "tuple[_Place | None, str | int, Shape | None]"
+"""Where a value is: the place of the map or list that holds it, its name or index there, and the shape of the struct
+that has it as a field. It becomes text only for a message."""
+
+
 class _Decoder:
-    def __init__(self) -> None:
+    def __init__(self, struct: str) -> None:
+        self.whole = struct  # the Go type of the object
         self.unknown: list[str] = []
 
-    def struct(self, value: Object, shape: Shape, path: str, go_path: tuple[str, ...], struct: str) -> dict[str, JSON]:
+    def struct(self, value: Object, shape: Shape, place: _Place | None, known: Object) -> dict[str, JSON]:
         found: dict[str, JSON] = {}
-        fields = shape.fields
+        fields, others = shape.fields, shape.values
         for name, member in value.items():
-            inner = fields.get(name)
+            inner = fields.get(name, others)
             if inner is None:
-                if shape.values is None and not shape.preserve_unknown:
-                    self.unknown.append(f"{path}.{name}" if path else name)
-                    continue
-                if shape.values is None:
+                if shape.preserve_unknown:
                     found[name] = member
-                    continue
-                inner = shape.values
-            if member is None:
-                continue
-            kind = type(member)
-            if kind is str and inner.scalar == "string" and not inner.format:
-                found[name] = member
-                continue
-            below = _go_path(go_path, struct, name)
-            found[name] = self.value(member, inner, f"{path}.{name}" if path else name, below, struct)
+                else:
+                    self.unknown.append(_path((place, name, shape)))
+            elif member is not None:
+                before = known.get(name)
+                if member is before or (type(member) is str and inner.scalar == "string" and not inner.format):
+                    found[name] = member
+                else:
+                    found[name] = self.value(member, inner, (place, name, shape), before)
         return found
 
-    def value(self, value: JSON, shape: Shape, path: str, go_path: tuple[str, ...], struct: str) -> JSON:
-        match shape.type:
-            case "object":
-                if type(value) is not dict:
-                    raise _mismatch(value, shape, go_path, struct)
-                if shape.fields:
-                    return self.struct(value, shape, path, go_path, _simple_name(shape) or struct)
-                return self.open_map(value, shape, path, go_path, struct)
-            case "list":
-                if type(value) is not list:
-                    raise _mismatch(value, shape, go_path, struct)
-                items = shape.items
-                if items is None:
-                    return value
-                return [
-                    self.null(items) if item is None else self.value(item, items, f"{path}[{index}]", go_path, struct)
-                    for index, item in enumerate(value)
-                ]
-            case "scalar":
-                return _scalar(value, shape, go_path, struct)
-        return value
+    def value(self, value: JSON, shape: Shape, place: _Place, known: JSON) -> JSON:
+        kind = shape.type
+        if kind == "object":
+            if type(value) is not dict:
+                raise self.mismatch(value, shape, place)
+            if shape.fields:
+                return self.struct(value, shape, place, known if type(known) is dict else EMPTY)
+            return self.open_map(value, shape, place)
+        if kind == "list":
+            if type(value) is not list:
+                raise self.mismatch(value, shape, place)
+            return self.items(value, shape, place, known if type(known) is list else [])
+        return self.scalar(value, shape, place) if kind == "scalar" else value
 
-    def open_map(
-        self, value: dict[str, JSON], shape: Shape, path: str, go_path: tuple[str, ...], struct: str
-    ) -> dict[str, JSON]:
+    def items(self, value: list[JSON], shape: Shape, place: _Place, known: list[JSON]) -> list[JSON]:
+        inner = shape.items
+        if inner is None:
+            return value
+        return [
+            _null(inner)
+            if item is None
+            else item
+            if item is before
+            else self.value(item, inner, (place, index, None), before)
+            for index, (item, before) in enumerate(zip(value, chain(known, repeat(None)), strict=False))
+        ]
+
+    def open_map(self, value: dict[str, JSON], shape: Shape, place: _Place) -> dict[str, JSON]:
         inner = shape.values
         if inner is None:
             return value
@@ -141,60 +149,83 @@ class _Decoder:
             else:
                 return value
         return {
-            name: self.null(inner) if member is None else self.value(member, inner, f"{path}.{name}", go_path, struct)
+            name: _null(inner) if member is None else self.value(member, inner, (place, name, None), None)
             for name, member in value.items()
         }
 
-    def null(self, shape: Shape) -> JSON:
-        if shape.type == "object":
-            return {}
-        if shape.format == "quantity":
-            return "0"
-        return _ZERO.get(shape.scalar) if shape.type == "scalar" else None
+    def scalar(self, value: JSON, shape: Shape, place: _Place) -> JSON:
+        kind = type(value)
+        match shape.format:
+            case "":
+                pass
+            case "quantity":
+                if kind not in (str, int, float) or parse_quantity(value) is None:
+                    raise DecodingError(_NOT_QUANTITY)
+                return value
+            case "int-or-string":
+                if kind is not str:
+                    self.check_integer(value, "int32", shape, place)
+                return value
+            case "date-time" if kind is str and not _TIME.fullmatch(value):
+                raise DecodingError(_time_problem(value))
+            case "byte" if kind is str:
+                if not _BASE64.fullmatch(value):
+                    raise DecodingError(f"illegal base64 data at input byte {_illegal_byte(value)}")
+                return value
+        match shape.scalar:
+            case "string" if kind is not str:
+                raise self.mismatch(value, shape, place)
+            case "boolean" if kind is not bool:
+                raise self.mismatch(value, shape, place)
+            case "integer":
+                self.check_integer(value, shape.format or "int64", shape, place)
+            case "number" if kind not in (int, float):
+                raise self.mismatch(value, shape, place)
+        return value
+
+    def check_integer(self, value: JSON, format_: str, shape: Shape, place: _Place) -> None:
+        bits = _BITS.get(format_, 63)
+        if type(value) is not int or not -(1 << bits) <= value < 1 << bits:
+            raise self.mismatch(value, shape, place)
+
+    def mismatch(self, value: JSON, shape: Shape, place: _Place) -> DecodingError:
+        word = type_name(value)
+        if word == "number" and (shape.scalar == "integer" or shape.format == "int-or-string"):
+            word = f"number {value}"
+        struct, path = self.whole, tuple[str, ...]()
+        for name, holder in _steps(place):
+            if holder is not None:
+                struct = _simple_name(holder) or struct
+                path = _go_path(path, struct, str(name))
+        return DecodingError(
+            f"json: cannot unmarshal {word} into Go struct field {struct}.{'.'.join(path)} of type {_go_type(shape)}"
+        )
 
 
-def _scalar(value: JSON, shape: Shape, go_path: tuple[str, ...], struct: str) -> JSON:
-    kind = type(value)
-    match shape.format:
-        case "quantity":
-            if kind not in (str, int, float) or parse_quantity(value) is None:
-                raise DecodingError(_NOT_QUANTITY)
-            return value
-        case "int-or-string":
-            if kind is not str:
-                _check_integer(value, "int32", shape, go_path, struct)
-            return value
-        case "date-time" if kind is str and not _TIME.fullmatch(value):
-            raise DecodingError(_time_problem(value))
-        case "byte" if kind is str:
-            if not _BASE64.fullmatch(value):
-                raise DecodingError(f"illegal base64 data at input byte {_illegal_byte(value)}")
-            return value
-    match shape.scalar:
-        case "string" if kind is not str:
-            raise _mismatch(value, shape, go_path, struct)
-        case "boolean" if kind is not bool:
-            raise _mismatch(value, shape, go_path, struct)
-        case "integer":
-            _check_integer(value, shape.format or "int64", shape, go_path, struct)
-        case "number" if kind not in (int, float):
-            raise _mismatch(value, shape, go_path, struct)
-    return value
+def _null(shape: Shape) -> JSON:
+    """What a null in a map or a list is read as."""
+    if shape.type == "object":
+        return {}
+    if shape.format == "quantity":
+        return "0"
+    return _ZERO.get(shape.scalar) if shape.type == "scalar" else None
 
 
-def _check_integer(value: JSON, format_: str, shape: Shape, go_path: tuple[str, ...], struct: str) -> None:
-    bits = _BITS.get(format_, 63)
-    if type(value) is not int or not -(1 << bits) <= value < 1 << bits:
-        raise _mismatch(value, shape, go_path, struct)
+def _steps(place: _Place | None) -> list[tuple[str | int, Shape | None]]:
+    """The way to a place from the root."""
+    found = []
+    while place is not None:
+        place, name, holder = place
+        found.append((name, holder))
+    found.reverse()
+    return found
 
 
-def _mismatch(value: JSON, shape: Shape, go_path: tuple[str, ...], struct: str) -> DecodingError:
-    word = type_name(value)
-    if word == "number" and (shape.scalar == "integer" or shape.format == "int-or-string"):
-        word = f"number {value}"
-    return DecodingError(
-        f"json: cannot unmarshal {word} into Go struct field {struct}.{'.'.join(go_path)} of type {_go_type(shape)}"
-    )
+def _path(place: _Place) -> str:
+    path = ""
+    for name, _ in _steps(place):
+        path = f"{path}[{name}]" if type(name) is int else f"{path}.{name}" if path else str(name)
+    return path
 
 
 def _go_type(shape: Shape) -> str:

@@ -87,10 +87,10 @@ class Tracking:
         default_factory=dict
     )  # fields that a write at this address does not change: `ignored_fields`
     versions: tuple[tuple[str, Shape], ...] = ()
-    """The other versions in which objects are served, with the same fields."""
+    """The other versions of the kind."""
 
     def shape_in(self, api_version: str) -> Shape | None:
-        """The shape in a version; None if it is not served, and its entries are dropped."""
+        """The shape in a version; None if the kind no longer has it, and its entries are dropped."""
         if api_version == self.api_version:
             return self.shape
         return next((shape for version, shape in self.versions if version == api_version), None)

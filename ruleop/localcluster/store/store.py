@@ -1,12 +1,13 @@
 """The objects of all resources, with one counter of versions, as etcd has one.
 
 Everything happens in one thread, so a write and the events that it causes are one step: listeners are called before the
-write returns, and see the versions in order. Objects are frozen; a write stores a new one.
+write returns, and see the versions in order. Objects are frozen; a write stores a new one. That of a version may be
+another one, equal to it, each time it is asked for.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import islice
@@ -24,6 +25,9 @@ T = TypeVar("T")
 KEPT_EVENTS: Final = 20_000
 """Events of one resource that a watch can still be resumed from."""
 
+KEPT_OBJECTS: Final = 16 * 1024 * 1024
+"""Bytes of JSON whose objects are kept, by which they need not be read again."""
+
 MAX_SIZE: Final = 1_572_864  # bytes of an object, as etcd has it
 
 _FIRST_FIELDS: Final = ("kind", "apiVersion", "metadata")
@@ -36,6 +40,11 @@ class Name(NamedTuple):
     name: str
 
 
+def _key(name: Name) -> str:
+    """Objects are in the order of their keys in etcd, in which those of namespace a-b are before those of a."""
+    return f"{name.namespace}/{name.name}"
+
+
 class Resource(NamedTuple):
     """What is stored together: the versions of a kind show the same objects."""
 
@@ -43,23 +52,56 @@ class Resource(NamedTuple):
     plural: str
 
 
-@dataclass(frozen=True, slots=True)
 class Stored:
-    """One version of an object, and its JSON."""
+    """One version of an object: its JSON, and the object. A store keeps the objects of recent versions only: others are
+    read from their JSON again when they are needed."""
 
-    obj: Object
-    version: int
-    data: bytes
+    __slots__ = ("_obj", "_recent", "data", "name", "version")
+
+    def __init__(self, obj: Object, version: int, data: bytes) -> None:
+        metadata = obj["metadata"]
+        self.name = Name(metadata.get("namespace", ""), metadata["name"])
+        self.version, self.data = version, data
+        self._obj: Object | None = obj
+        self._recent: Recent | None = None
 
     @property
-    def name(self) -> Name:
-        metadata = self.obj["metadata"]
-        return Name(metadata.get("namespace", ""), metadata["name"])
+    def obj(self) -> Object:
+        obj = self._obj
+        if obj is None:
+            obj = self._obj = orjson.loads(self.data)
+            if self._recent is not None:
+                self._recent.add(self)
+        return obj
 
     @property
     def uid(self) -> str:
         uid: str = self.obj["metadata"]["uid"]
         return uid
+
+    def keep_in(self, recent: Recent) -> None:
+        """Keeps the object for as long as it is among these."""
+        self._recent = recent
+        recent.add(self)
+
+    def drop_object(self) -> None:
+        self._obj = None
+
+
+class Recent:
+    """The versions whose objects are kept. An object takes four times the memory of its JSON."""
+
+    def __init__(self) -> None:
+        self._versions: deque[Stored] = deque()
+        self._size = 0  # of their JSON
+
+    def add(self, found: Stored) -> None:
+        self._versions.append(found)
+        self._size += len(found.data)
+        while self._size > KEPT_OBJECTS and self._versions:
+            oldest = self._versions.popleft()
+            self._size -= len(oldest.data)
+            oldest.drop_object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +129,7 @@ class TooOldError(Exception):
 @dataclass(slots=True)
 class _Table:
     objects: dict[Name, Stored] = field(default_factory=dict)
-    names: list[Name] = field(default_factory=list)  # sorted
+    names: list[Name] = field(default_factory=list)  # in the order of their keys
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=KEPT_EVENTS))
     known_since: int = 0  # the events after this version are in `events`
     listeners: list[Callable[[Event], None]] = field(default_factory=list)
@@ -99,6 +141,7 @@ class Store:
         self._tables: dict[Resource, _Table] = {}
         self._listeners: list[Callable[[Resource, Event], None]] = []
         self._attached: dict[Any, Any] = {}
+        self._recent = Recent()
 
     def resources(self) -> Iterator[Resource]:
         return (resource for resource, table in self._tables.items() if table.objects)
@@ -110,14 +153,14 @@ class Store:
         return table.objects.get(name) if table is not None else None
 
     def all(self, resource: Resource, namespace: str = "", after: Name | None = None) -> Iterator[Stored]:
-        """The objects in the order of their names, of all namespaces if none is given."""
+        """The objects in their order, of all namespaces if none is given."""
         table = self._tables.get(resource)
         if table is None:
             return
         names = table.names
-        start = bisect_left(names, Name(namespace, "")) if namespace else 0
+        start = bisect_left(names, f"{namespace}/", key=_key) if namespace else 0
         if after is not None:
-            start = max(start, bisect_left(names, Name(after.namespace, after.name + "\0")))
+            start = max(start, bisect_right(names, _key(after), key=_key))
         for name in islice(names, start, None):
             if namespace and name.namespace != namespace:
                 return
@@ -128,13 +171,13 @@ class Store:
         found = {each.name: each for each in self.all(resource, namespace, after)}
         for event in reversed(list(self.since(resource, version))):
             name = event.new.name
-            if (namespace and name.namespace != namespace) or name <= after:
+            if (namespace and name.namespace != namespace) or _key(name) <= _key(after):
                 continue
             if event.old is None:
                 found.pop(name, None)
             else:
                 found[name] = event.old
-        return [found[name] for name in sorted(found)]
+        return [found[name] for name in sorted(found, key=_key)]
 
     def since(self, resource: Resource, version: int) -> list[Event]:
         """The events after a version. Raises TooOldError."""
@@ -164,8 +207,9 @@ class Store:
         name = new.name
         old = table.objects.get(name)
         if old is None:
-            insort(table.names, name)
+            insort(table.names, name, key=_key)
         table.objects[name] = new
+        new.keep_in(self._recent)
         self._publish(resource, table, Event(self.version, old, new))
         return new
 
@@ -173,9 +217,10 @@ class Store:
         """Removes an object. Returns its last version, whose resourceVersion is that of the deletion."""
         table = self._table(resource)
         old = table.objects.pop(name)
-        del table.names[bisect_left(table.names, name)]
+        del table.names[bisect_left(table.names, _key(name), key=_key)]
         self.version += 1
         last = stored(old.obj, self.version)
+        last.keep_in(self._recent)
         self._publish(resource, table, Event(self.version, old, last, deleted=True))
         return last
 
@@ -189,6 +234,7 @@ class Store:
         """Changes a stored object without a new version and without an event."""
         table = self._table(resource)
         found = stored(obj, int(obj["metadata"]["resourceVersion"]))
+        found.keep_in(self._recent)
         table.objects[found.name] = found
 
     def compact(self) -> None:
@@ -201,8 +247,9 @@ class Store:
         """Adds an object of an earlier run as it is."""
         table = self._table(resource)
         found = stored(obj, int(obj["metadata"]["resourceVersion"]))
+        found.keep_in(self._recent)
         table.objects[found.name] = found
-        insort(table.names, found.name)
+        insort(table.names, found.name, key=_key)
         table.known_since = self.version
 
     # -- events --------------------------------------------------------------------------------------------------------
@@ -253,4 +300,5 @@ def unstored(obj: Object) -> Stored:
 def _ordered(obj: Object, metadata: Object, version: int) -> Stored:
     fields: dict[str, Any] = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "metadata": metadata}
     fields.update((name, value) for name, value in obj.items() if name not in _FIRST_FIELDS)
-    return Stored(fields, version, orjson.dumps(fields))
+    # A copy: what orjson returns keeps its buffer, which is three times as large on average.
+    return Stored(fields, version, orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)[:-1])

@@ -2,6 +2,9 @@
 
 List items are identified by the keys that the API declares, or by unique names, because a position is not informative:
 `spec.ports[port=80,protocol=TCP].targetPort`. Patches do not come from here but from `ruleop.merge`.
+
+A comparison may have an allowance. What it does not suffice for is not compared further: a list of a thousand items is
+then one difference.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from ruleop.planning.changes.masking import MASK
 from ruleop.schema.schema_findings import format_path
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.templating.tree.yaml_writer import number_text, reads_as_text
+from ruleop.templating.values.budget import Allowance
 
 if TYPE_CHECKING:
     from ruleop.kinds import JSON, Object
@@ -32,6 +36,17 @@ MAX_VALUE: Final = MAX_QUOTED
 
 MAX_ALIGNED: Final = 20_000
 """Comparisons of the items of two lists. Longer lists are compared by position, apart from their common ends."""
+
+FOUND: Final = 8  # units of a difference
+ITEM: Final = 2  # units of an item of a list
+SCANNED: Final = 4  # members of a mapping that are compared for a unit
+BYTES: Final = 256  # of canonical items that are compared for a unit
+
+OUTER: Final = frozenset({"", "metadata"})
+"""The mappings whose members are always named, so that ruleop's own metadata can be distinguished from other fields."""
+
+MAX_OUTER: Final = 15
+"""How many of them are named beyond the allowance."""
 
 
 class Nothing(Enum):
@@ -51,9 +66,17 @@ class Difference:
     after: Value
 
 
-def differences(before: Object, after: Object, shape: Shape = UNKNOWN, *, partial: bool = False) -> list[Difference]:
+def differences(
+    before: Object,
+    after: Object,
+    shape: Shape = UNKNOWN,
+    *,
+    partial: bool = False,
+    allowance: Allowance | None = None,
+) -> list[Difference]:
     """All fields that differ, in the order of their paths. `partial`: fields missing from `after` are unchanged."""
-    return [each for each in _maps(before, after, shape, "") if not partial or each.after is not NOTHING]
+    found = _maps(before, after, shape, "", allowance=allowance or Allowance())
+    return [each for each in found if not partial or each.after is not NOTHING]
 
 
 def leaves(difference: Difference) -> Iterator[Difference]:
@@ -149,73 +172,131 @@ def _member(path: str, name: str) -> str:
     return f"{path}.{piece}" if path and not piece.startswith("[") else f"{path}{piece}"
 
 
-def _maps(before: Object, after: Object, shape: Shape, path: str) -> Iterator[Difference]:
-    for name in sorted({*before, *after}):
-        old, new = before.get(name, NOTHING), after.get(name, NOTHING)
-        if old is new:
-            continue
+def _maps(before: Object, after: Object, shape: Shape, path: str, *, allowance: Allowance) -> Iterator[Difference]:
+    if not allowance.takes(1 + (len(before) + len(after)) // SCANNED):
+        yield from _as_a_whole(before, after, path)
+        return
+    changed = [name for name in before if name not in after]
+    changed += [name for name, value in after.items() if _may_differ(before.get(name, NOTHING), value)]
+    if not allowance.takes(FOUND * len(changed)):
+        yield from _as_a_whole(before, after, path)
+        return
+    for name in sorted(changed):
         inner = shape.fields.get(name) or shape.values or UNKNOWN
         if name not in after and name in shape.defaults and is_stored_as(before[name], shape.defaults[name], inner):
             continue  # the server sets the default again
-        yield from _values(old, new, inner, _member(path, name))
+        old, new = before.get(name, NOTHING), after.get(name, NOTHING)
+        yield from _values(old, new, inner, _member(path, name), allowance=allowance)
 
 
-def _values(before: Value, after: Value, shape: Shape, path: str) -> Iterator[Difference]:
+def _may_differ(before: Value, after: Value) -> bool:
+    """Whether they have to be compared: most values are the same object, or strings."""
+    return before is not after and (type(after) is not str or before != after)
+
+
+def _as_a_whole(before: Value, after: Value, path: str) -> Iterator[Difference]:
+    """The difference of two values that are not compared further."""
+    if before == after:
+        return
+    if path not in OUTER or not isinstance(before, Mapping) or not isinstance(after, Mapping):
+        yield Difference(path, before, after)
+        return
+    changed = sorted(name for name in {*before, *after} if before.get(name, NOTHING) != after.get(name, NOTHING))
+    for name in changed[:MAX_OUTER]:
+        yield from _as_a_whole(before.get(name, NOTHING), after.get(name, NOTHING), _member(path, name))
+    if len(changed) > MAX_OUTER:
+        yield Difference(f"{path}.…" if path else "…", before, after)
+
+
+def _values(before: Value, after: Value, shape: Shape, path: str, *, allowance: Allowance) -> Iterator[Difference]:
     if before is NOTHING or after is NOTHING:
         if before is not after:
             yield Difference(path, before, after)
     elif isinstance(before, Mapping) and isinstance(after, Mapping):
-        yield from _maps(before, after, shape, path)
+        yield from _maps(before, after, shape, path, allowance=allowance)
     elif isinstance(before, list) and isinstance(after, list):
-        yield from _lists(before, after, shape, path)
+        yield from _lists(before, after, shape, path, allowance=allowance)
     elif not same(before, after):
         yield Difference(path, before, after)
 
 
-def _lists(before: list[JSON], after: list[JSON], shape: Shape, path: str) -> Iterator[Difference]:
-    if same(before, after):
+def _lists(
+    before: list[JSON], after: list[JSON], shape: Shape, path: str, *, allowance: Allowance
+) -> Iterator[Difference]:
+    if not allowance.takes(ITEM * (len(before) + len(after))):
+        yield from _as_a_whole(before, after, path)
         return
-    inner = shape.items or UNKNOWN
-    named = _labels(before, shape), _labels(after, shape)
-    if named[0] is not None and named[1] is not None:
-        old, new = dict(zip(named[0], before, strict=True)), dict(zip(named[1], after, strict=True))
-        for label in [*old, *(label for label in new if label not in old)]:
-            yield from _values(old.get(label, NOTHING), new.get(label, NOTHING), inner, f"{path}{label}")
-        common = [label for label in old if label in new], [label for label in new if label in old]
-        if common[0] != common[1]:
-            yield Difference(
-                f"{path} (order)",
-                [label.strip("[]") for label in common[0]],
-                [label.strip("[]") for label in common[1]],
-            )
-    elif shape.list_type == "set":
-        known, desired = (set(map(canonical, items)) for items in (before, after))
-        yield from (Difference(path, item, NOTHING) for item in before if canonical(item) not in desired)
-        yield from (Difference(path, NOTHING, item) for item in after if canonical(item) not in known)
-    elif len(before) == len(after):
-        for index, (left, right) in enumerate(zip(before, after, strict=True)):
-            yield from _values(left, right, inner, f"{path}[{index}]")
+    left, right = _labels(before, shape), _labels(after, shape)
+    if left is not None and right is not None:
+        old, new = dict(zip(left, before, strict=True)), dict(zip(right, after, strict=True))
+        labels = [*old, *(label for label in new if label not in old)]
+        pairs = [(label, old.get(label, NOTHING), new.get(label, NOTHING)) for label in labels]
+        yield from _pairs(before, after, pairs, shape, path, allowance=allowance)
+        yield from _order(old, new, path)
+    elif shape.list_type != "set" and len(before) == len(after):
+        pairs = [(f"[{index}]", before[index], after[index]) for index in range(len(before))]
+        yield from _pairs(before, after, pairs, shape, path, allowance=allowance)
     else:
-        yield from _sequences(before, after, inner, path)
+        yield from _unnamed(before, after, shape, path, allowance=allowance)
 
 
-def _sequences(before: list[JSON], after: list[JSON], shape: Shape, path: str) -> Iterator[Difference]:
-    """Differences between lists of different lengths, whose common items are aligned."""
-    for i1, i2, j1, j2 in _changed_ranges(list(map(canonical, before)), list(map(canonical, after))):
-        paired = min(i2 - i1, j2 - j1)
-        for offset in range(paired):
-            yield from _values(before[i1 + offset], after[j1 + offset], shape, f"{path}[{j1 + offset}]")
-        yield from (Difference(f"{path}[{index}]", before[index], NOTHING) for index in range(i1 + paired, i2))
-        yield from (Difference(f"{path}[{index}]", NOTHING, after[index]) for index in range(j1 + paired, j2))
+def _pairs(
+    before: list[JSON],
+    after: list[JSON],
+    pairs: list[tuple[str, Value, Value]],
+    shape: Shape,
+    path: str,
+    *,
+    allowance: Allowance,
+) -> Iterator[Difference]:
+    """Differences between the items of two lists that belong together, each with its label."""
+    changed = [pair for pair in pairs if _may_differ(pair[1], pair[2])]
+    if not allowance.takes(FOUND * len(changed)):
+        yield from _as_a_whole(before, after, path)
+        return
+    for label, old, new in changed:
+        yield from _values(old, new, shape.items or UNKNOWN, f"{path}{label}", allowance=allowance)
 
 
-def _changed_ranges(left: list[bytes], right: list[bytes]) -> Iterator[tuple[int, int, int, int]]:
+def _order(old: Mapping[str, JSON], new: Mapping[str, JSON], path: str) -> Iterator[Difference]:
+    """The order of the items that are in both lists, by their labels."""
+    common = [label for label in old if label in new], [label for label in new if label in old]
+    if common[0] != common[1]:
+        before, after = ([label.strip("[]") for label in labels] for labels in common)
+        yield Difference(f"{path} (order)", before, after)
+
+
+def _unnamed(
+    before: list[JSON], after: list[JSON], shape: Shape, path: str, *, allowance: Allowance
+) -> Iterator[Difference]:
+    """Differences between sets, and between lists of different lengths, whose common items are aligned."""
+    left, right = list(map(canonical, before)), list(map(canonical, after))
+    if not allowance.takes((sum(map(len, left)) + sum(map(len, right))) // BYTES):
+        yield from _as_a_whole(before, after, path)
+        return
+    pairs: list[tuple[str, Value, Value]] = []
+    if shape.list_type == "set":
+        known, desired = set(left), set(right)
+        pairs += [("", item, NOTHING) for item, text in zip(before, left, strict=True) if text not in desired]
+        pairs += [("", NOTHING, item) for item, text in zip(after, right, strict=True) if text not in known]
+    else:
+        for i1, i2, j1, j2 in _changed_ranges(left, right, allowance):
+            paired = min(i2 - i1, j2 - j1)
+            pairs += [(f"[{j1 + offset}]", before[i1 + offset], after[j1 + offset]) for offset in range(paired)]
+            pairs += [(f"[{index}]", before[index], NOTHING) for index in range(i1 + paired, i2)]
+            pairs += [(f"[{index}]", NOTHING, after[index]) for index in range(j1 + paired, j2)]
+    yield from _pairs(before, after, pairs, shape, path, allowance=allowance)
+
+
+def _changed_ranges(left: list[bytes], right: list[bytes], allowance: Allowance) -> Iterator[tuple[int, int, int, int]]:
     """The ranges of two lists that differ, as (start, end) of the left and of the right one."""
     ends = min(len(left), len(right))
     head = next((index for index in range(ends) if left[index] != right[index]), ends)
     tail = next((index for index in range(ends - head) if left[-1 - index] != right[-1 - index]), ends - head)
     left_end, right_end = len(left) - tail, len(right) - tail
-    if (left_end - head) * (right_end - head) > MAX_ALIGNED:
+    pairs = (left_end - head) * (right_end - head)
+    # With equal items, the alignment begins again for each of them.
+    if pairs > MAX_ALIGNED or not allowance.takes(pairs * min(left_end - head, right_end - head) // FOUND):
         yield head, left_end, head, right_end
         return
     matcher = difflib.SequenceMatcher(None, left[head:left_end], right[head:right_end], autojunk=False)

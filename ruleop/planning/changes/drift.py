@@ -46,6 +46,7 @@ QUIET: Final = 120.0
 WHOLE_OBJECT: Final = frozenset({""})
 """The fields of an object that was deleted."""
 
+_PRECONDITIONS: Final = frozenset({"metadata.uid", "metadata.resourceVersion"})
 MAX_FIELDS: Final = 4
 Correction: TypeAlias = Create | Patch | Replace | ServerSideApply
 
@@ -105,15 +106,18 @@ def reverted(
     before: Reverted | None, desired_digest: str, fields: frozenset[str], now: float, *, altered: bool
 ) -> Reverted:
     """The state after a revert of these fields. `altered`: the server's answer already differed from what was sent."""
-    if before is None or before.desired_digest != desired_digest:
-        found = Reverted(desired_digest, fields)
-    elif before.message:
+    if before is not None and before.desired_digest == desired_digest and before.message:
         wait = min(CAP, before.wait * 2)
         found = replace(before, wait=wait, due=now + wait, drifted=False)
-    elif before.fields & fields and now - before.times[-1] <= WINDOW:
+    elif (
+        before is not None
+        and before.desired_digest == desired_digest
+        and before.fields & fields
+        and now - before.times[-1] <= WINDOW
+    ):
         found = replace(before, fields=before.fields & fields)
     else:
-        found = Reverted(desired_digest, fields)
+        return Reverted(desired_digest, fields, (now,), altered)
     return replace(found, times=(*found.times[1 - ENOUGH :], now), altered=found.altered and altered)
 
 
@@ -138,40 +142,44 @@ def corrected_fields(action: Action) -> frozenset[str] | None:
         case Replace(why="changed"):
             return fields_of(merge_patch(action.live, action.object) or {})
         case ServerSideApply(why="changed", live=live) if live is not None:
-            return fields_of(_without_nulls(merge_patch(live, action.object) or {}))
+            return fields_of(_applied_patch(live, action.object))
     return None
 
 
 def is_altered(action: Correction, answer: Object, fields: frozenset[str]) -> bool:
     """Whether one of the fields already differs in the answer."""
-    desired = action.merged if isinstance(action, Patch) else action.object
-    patch = merge_patch(answer, desired) or {}
-    return bool(fields & fields_of(patch if isinstance(action, Patch) else _without_nulls(patch)))
+    if isinstance(action, Patch):
+        patch = merge_patch(_parts(answer, action.patch), _parts(action.merged, action.patch)) or {}
+    else:
+        patch = _applied_patch(answer, action.object)
+    return bool(fields & fields_of(patch))
+
+
+def _parts(obj: Object, patch: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of an object that a patch is about."""
+    return {
+        name: _parts(obj[name], inner) if isinstance(inner, dict) and isinstance(obj[name], dict) else obj[name]
+        for name, inner in patch.items()
+        if name in obj
+    }
 
 
 def fields_of(patch: Mapping[str, Any]) -> frozenset[str]:
     """The fields that a merge patch sets or removes; a list is one field. uid and resourceVersion are preconditions."""
-    return frozenset(
-        ".".join(path) for path in _leaves(patch) if path not in {("metadata", "uid"), ("metadata", "resourceVersion")}
-    )
+    return frozenset(_leaves(patch, "")) - _PRECONDITIONS if patch else WHOLE_OBJECT
 
 
-def _without_nulls(patch: Mapping[str, Any]) -> dict[str, Any]:
-    """The patch without removals: an apply does not change fields that it leaves out."""
-    found = {
-        name: _without_nulls(value) if isinstance(value, Mapping) and value else value for name, value in patch.items()
-    }
-    return {
-        name: value for name, value in found.items() if value is not None and not (value == {} and patch[name] != {})
-    }
+def _applied_patch(live: Object, applied: Object) -> dict[str, Any]:
+    """What an apply changes: it does not change fields that it leaves out."""
+    return merge_patch(live, applied, removes=False) or {}
 
 
-def _leaves(value: Any, *path: str) -> Iterator[tuple[str, ...]]:
-    if isinstance(value, Mapping) and value:
-        for name, member in value.items():
-            yield from _leaves(member, *path, name)
-    else:
-        yield path
+def _leaves(patch: Mapping[str, Any], prefix: str) -> Iterator[str]:
+    for name, value in patch.items():
+        if type(value) is dict and value:
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
 
 
 # -- how it is reported ------------------------------------------------------------------------------------------------

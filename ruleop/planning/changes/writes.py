@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.kinds import SERVER_METADATA, Kind, Object
 from ruleop.messages import shortened
-from ruleop.planning.changes.differences import NOTHING, Difference, differences
+from ruleop.planning.changes.differences import NOTHING, Difference, Value, differences
 from ruleop.planning.changes.masking import public_path
 from ruleop.planning.changes.masks import NO_MASKS, Masks
 from ruleop.planning.model.actions import (
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
     from ruleop.planning.model.observed import Kinds
+    from ruleop.templating.values.budget import Allowance
 
 MAX_FIELDS: Final = 16
 """Maximum fields of one write on one line of the log."""
@@ -80,6 +81,11 @@ _REASONS: Final[Mapping[str, str]] = {
     "adopted": "had no owner",
     "released": "stays, without ruleop's own metadata",
 }
+_MARKS: Final = (
+    f"metadata.labels['{MANAGED_BY}']",
+    f"metadata.labels['{RESERVED}",
+    f"metadata.annotations['{RESERVED}",
+)
 Change: TypeAlias = Patch | Replace | ServerSideApply
 
 
@@ -106,16 +112,20 @@ def desired_object(action: Create | Change) -> Object:
     return action.merged if isinstance(action, Patch) else action.object
 
 
-def changes(action: Action, kinds: Kinds, masks: Masks = NO_MASKS) -> list[Difference]:
+def changes(
+    action: Action, kinds: Kinds, masks: Masks = NO_MASKS, *, allowance: Allowance | None = None
+) -> list[Difference]:
     """The fields that the action changes in an existing object, with values of Secrets masked.
 
-    Fields that a server-side apply removes are not included: only the server knows them.
+    Fields that a server-side apply removes are not included: only the server knows them. Beyond the allowance, outer
+    fields are.
     """
     if not isinstance(action, (Patch, Replace, ServerSideApply)) or action.live is None:
         return []
     live = _without_server_metadata(action) if isinstance(action, Replace) else action.live
     before, after = masks.pair(live, desired_object(action))
-    return differences(before, after, kinds.info(Kind.of(after)).shape, partial=isinstance(action, ServerSideApply))
+    shape, partial = kinds.info(Kind.of(after)).shape, isinstance(action, ServerSideApply)
+    return differences(before, after, shape, partial=partial, allowance=allowance)
 
 
 def _without_server_metadata(action: Replace) -> Object:
@@ -127,16 +137,27 @@ def _without_server_metadata(action: Replace) -> Object:
 
 def is_mark(difference: Difference, uid: str) -> bool:
     """Whether the difference is in ruleop's own metadata. `uid`: of the owner."""
-    path = difference.path
-    value = difference.after if difference.after is not NOTHING else difference.before
-    if path == "metadata.ownerReferences" and isinstance(value, list):
-        return all(isinstance(each, Mapping) and each.get("uid") == uid for each in value)
+    path, before, after = difference.path, difference.before, difference.after
+    if not path.startswith("metadata."):
+        return False
+    if path == "metadata.ownerReferences":
+        return _without_owner(before, uid) == _without_owner(after, uid)
     if path in {"metadata.labels", "metadata.annotations"}:
-        return isinstance(value, Mapping) and all(name.startswith(RESERVED) or name == MANAGED_BY for name in value)
-    return path.startswith(tuple(f"metadata.{marks}['{RESERVED}" for marks in ("labels", "annotations"))) or path in {
-        f"metadata.labels['{MANAGED_BY}']",
-        f"metadata.ownerReferences[uid={uid}]",
-    }
+        return _without_marks(before) == _without_marks(after)
+    return path.startswith(_MARKS) or path == f"metadata.ownerReferences[uid={uid}]"
+
+
+def _without_owner(references: Value, uid: str) -> Value:
+    if not isinstance(references, list):
+        return [] if references is NOTHING else references
+    return [each for each in references if not isinstance(each, Mapping) or each.get("uid") != uid]
+
+
+def _without_marks(names: Value) -> Value:
+    """Labels or annotations without ruleop's own."""
+    if not isinstance(names, Mapping):
+        return {} if names is NOTHING else names
+    return {name: value for name, value in names.items() if not name.startswith(RESERVED) and name != MANAGED_BY}
 
 
 def field_paths(found: Iterable[Difference], uid: str, words: Container[str] | None = None) -> tuple[str, ...]:
@@ -144,7 +165,10 @@ def field_paths(found: Iterable[Difference], uid: str, words: Container[str] | N
     public names, if others may come from a Secret."""
     found = list(found)
     named = [each for each in found if not is_mark(each, uid)] or found
-    shown = (each.path if words is None else public_path(each.path, words) for each in named)
-    paths = list(dict.fromkeys(shortened(path, MAX_PATH) for path in shown))
-    more = len(paths) - MAX_FIELDS
-    return (*paths[:MAX_FIELDS], *([f"and {more} more"] if more > 0 else ()))
+    paths: dict[str, None] = {}
+    for number, each in enumerate(named):
+        path = shortened(each.path if words is None else public_path(each.path, words), MAX_PATH)
+        if len(paths) == MAX_FIELDS and path not in paths:
+            return (*paths, f"and {len(named) - number} more")
+        paths[path] = None
+    return tuple(paths)

@@ -82,7 +82,7 @@ SENSITIVE = frozenset(
 """Kinds whose deletion loses data: for these, `onImmutable: recreate` has to be set on the child itself."""
 
 NO_FIELDS = FieldSet()
-CONFLICT_UNITS = 3  # of each value in an object, to name the fields in conflict and who changes them
+DESCRIBED_UNITS = 3  # of each value in an object, to name fields in conflict and who changes them, or rejected changes
 
 
 class Immutable(ChildFails):
@@ -176,7 +176,7 @@ def with_field_conflict(
     """The decision, with the field conflict of a child that was reverted recently. An edit of the CR changes the
     desired object, which ends the conflict. Raises ChildFails and Unread."""
     drift = history.drift[desired.key]
-    if drift.desired_digest != desired.digest:
+    if (applied.action is None and not drift.message) or drift.desired_digest != desired.digest:
         return applied
     fields = corrected_fields(applied.action) if applied.action is not None else None
     if fields is None:
@@ -206,8 +206,9 @@ def _conflict_message(
     *,
     by_server: bool,
 ) -> str:
-    METER.charge(CONFLICT_UNITS * size_of(desired_object(action))[1])
-    paths = list(dict.fromkeys(shown_path(child, each.path) for each in changes(action, observed.kinds)))
+    METER.charge(DESCRIBED_UNITS * size_of(desired_object(action))[1])
+    changed = changes(action, observed.kinds, allowance=METER.descriptions)
+    paths = list(dict.fromkeys(shown_path(child, each.path) for each in changed))
     if isinstance(action, Create) or action.live is None or by_server:
         return conflict_message(action, paths, (), by_server=by_server)
     if managed is None:
@@ -347,16 +348,15 @@ def _update(
         merged = three_way(live, marked, fields, shape, ignore=ignore, own=child.apply.own, learned=learned)
     except MergeError as error:
         raise _unmergeable(child, desired, error) from None
-    if (
-        merged.object is live
-        and record is not None
-        and record.id == child.id
-        and _matches(record.fields, merged.fields)
-    ):
+    recorded = record is not None and record.id == child.id and _matches(record.fields, merged.fields)
+    if merged.object is live and recorded:
         return Applied(live, in_step=True)
-    result = _with_record(merged.object, _record_text(child, desired, merged.fields, strategy))
+    result = merged.object
+    if not recorded:
+        result = _with_record(result, _record_text(child, desired, merged.fields, strategy))
     failed = history.failure(desired.key)
     if failed is not None and failed.failure is Failure.IMMUTABLE and failed.desired_digest == desired.digest:
+        METER.charge(DESCRIBED_UNITS * size_of(live)[1])
         return _recreate_or_fail(
             child, desired, history, live, refused_changes(child, live, result, shape, failed), failed=failed
         )

@@ -78,14 +78,17 @@ class Children:
         work: Work | None,
         *,
         paused: bool = False,
+        foresee: bool = True,
         desired_keys: Mapping[str, ObjectKey] = NO_KEYS,
     ) -> None:
-        """`desired_keys`: the keys of children with one object, as far as another plan of this pass has shown them."""
+        """`foresee`: a plan with actions is shown as well. `desired_keys`: the keys of children with one object, as far
+        as another plan of this pass has shown them."""
         self.scope, self.history, self.owner = scope, history, owner
         rule = self.rule = scope.rule
         self.observed = scope.observed
         self.work = work  # of an earlier plan of the same custom resource
         self.paused = paused
+        self.foresee = foresee
         self.existing = existing
         self.plans: dict[str, ChildPlan] = {}
         self.render_failed = False  # a child could not be rendered: nothing is written
@@ -239,7 +242,8 @@ class Children:
                 applied = with_field_conflict(child_plan.child, desired, applied, self.observed, self.history)
             if applied.action is not None:
                 if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
-                    METER.spend(CHANGE_UNITS * desired.values + size_of(applied.action.live)[1] // 4)
+                    live = size_of(applied.action.live)[1]
+                    METER.spend(CHANGE_UNITS * desired.values + live // 4 + max(0, live - 3 * desired.values) // 2)
                     METER.spend(SURPLUS_UNITS * surplus_of(applied.action.live, desired.values))
                 self._check_dependencies(child_plan.child, applied.action)
             object_plan.applied = applied
@@ -365,7 +369,8 @@ class Children:
             return State.PROGRESSING, "will be recreated"
         if isinstance(action, Create):
             return State.PROGRESSING, "is about to be created"
-        conflict = self._expected_rejection(child, object_plan, applied)
+        shown = self.foresee or self.history.writes is not None
+        conflict = self._expected_rejection(child, object_plan, applied) if shown else ""
         expected = f", and the API server is expected to reject that: {conflict}" if conflict else ""
         return State.PROGRESSING, f"is about to be changed{expected}"
 

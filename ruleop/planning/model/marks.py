@@ -172,8 +172,8 @@ def names_an_owner(metadata: Object, key: ObjectKey, proofs: Proofs | None) -> b
     label = (metadata.get("labels") or {}).get(PART_OF)
     for reference in metadata.get("ownerReferences") or ():
         if reference.get("controller"):
-            owner = _group_of(reference), reference.get("kind")
-            return label in {_label_of(*owner, place, reference.get("name")) for place in (key.namespace, "")}
+            group, kind, name = _group_of(reference), reference.get("kind"), reference.get("name")
+            return label in (_label_of(group, kind, key.namespace, name), _label_of(group, kind, "", name))
     note = _note(metadata)
     return (
         note is not None

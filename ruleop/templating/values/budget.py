@@ -41,6 +41,10 @@ RESERVED_MEMORY: Final = 4 * 1024 * 1024
 HINTS: Final = 32
 """Messages of a pass that say which name was probably meant."""
 
+DESCRIPTIONS: Final = 100_000
+"""Units of a pass for finding out which fields its writes change, for the log and for messages. Above that, they name
+outer fields."""
+
 MAX_TEXT = 3 * 1024 * 1024  # one string, or the whole text: the API server accepts no larger request
 MAX_OUTPUT = 16 * 1024 * 1024  # all objects of one render, which may be thousands
 MAX_ITEMS = 100_000  # one list
@@ -64,21 +68,43 @@ class Exhausted(Fault):
     kind = "limit"
 
 
+class Allowance:
+    """Units for work that is done more roughly when they are used up. Without a number, there is no limit."""
+
+    __slots__ = ("units",)
+
+    def __init__(self, units: int = sys.maxsize) -> None:
+        self.units = units
+
+    def takes(self, amount: int) -> bool:
+        """Takes the units, if there are as many left."""
+        if amount > self.units:
+            return False
+        self.units -= amount
+        return True
+
+
 class Account:
     """The remaining units and bytes of one pass."""
 
-    __slots__ = ("exhausted", "fuel", "hints", "memory")
+    __slots__ = ("descriptions", "exhausted", "fuel", "hints", "memory")
 
     def __init__(self) -> None:
         self.fuel = FUEL
         self.memory = MEMORY
         self.hints = HINTS
+        self.descriptions = Allowance(DESCRIPTIONS)
         self.exhausted = False  # something failed because of it
 
     @property
     def units(self) -> int:
         """The units that were used."""
         return FUEL - self.fuel
+
+    def may_suffice(self, first: int) -> bool:
+        """Whether another plan may fit into what is left, after one of `first` units and the log of its writes. The
+        plan after the writes takes at least a third of the one before them."""
+        return 3 * (self.fuel - DESCRIPTIONS + self.descriptions.units) >= first
 
     @property
     def bytes(self) -> int:
@@ -113,6 +139,11 @@ class Meter:
         self.fuel = FUEL
         self.memory = MEMORY
         self._own.hints = HINTS
+        self._own.descriptions = Allowance(DESCRIPTIONS)
+
+    @property
+    def descriptions(self) -> Allowance:
+        return self._account.descriptions
 
     def takes_hint(self) -> bool:
         """Whether a message may have a hint, which is costly to find. Only few messages of a pass are ever shown."""

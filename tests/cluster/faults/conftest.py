@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.cluster.example_projects import ROOT
-from tests.cluster.faults.fork_server import ForkServer
 from tests.cluster.faults.lab import PROJECT, Lab
 from tests.cluster.faults.proxy import Threads
 from tests.cluster.faults.scenarios import SCENARIOS, run_without_faults
+from tests.processes.fork_server import ForkServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ def plane(new_cluster: NewCluster) -> Iterator[ControlPlane]:
 def make(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make]:
     folder: Path = tmp_path_factory.mktemp("faults")
     threads = Threads()
-    with ForkServer(folder) as fork_server:
+    with ForkServer() as fork_server:
         yield lambda name="lab", **settings: Lab(
             plane, threads, fork_server, folder, f"{name}-{uuid.uuid4().hex[:8]}", **settings
         )

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, Self
 from controlplane.access import write_kubeconfig
 from controlplane.cluster import free_ports
 
-from tests.cluster.faults.fork_server import is_alive
 from tests.cluster.faults.proxy import Proxy
 from tests.cluster.operator import eventually, logged, probe
 from tests.cluster.server import Client, RefusedError
+from tests.processes.fork_server import is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from controlplane.cluster import ControlPlane
 
-    from tests.cluster.faults.fork_server import ForkServer
     from tests.cluster.faults.proxy import Threads
+    from tests.processes.fork_server import ForkServer
 
 PROJECT = Path(__file__).resolve().parent / "project"
 TIMEOUT = 60.0

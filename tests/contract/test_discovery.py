@@ -1,0 +1,118 @@
+"""Discovery, OpenAPI and the other paths that name no resource."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tests.contract.client import eventually
+from tests.contract.definitions import ANYTHING, PATH
+from tests.contract.kinds import WIDGETS, crd, version
+
+if TYPE_CHECKING:
+    from tests.contract.client import Reply, Server
+    from tests.contract.definitions import Definitions
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+OLD = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+DOCUMENT = "/openapi/v3/apis/contract.example.com/v1"
+
+
+def test_the_aggregated_form_has_every_group_with_its_resources(server: Server) -> None:
+    core = server.get("/api", accept=AGGREGATED)
+    assert [each["metadata"] for each in core["items"]] == [{}]
+    groups = {each["metadata"]["name"]: each for each in server.get("/apis", accept=AGGREGATED)["items"]}
+    assert groups["apps"]["metadata"] == {"name": "apps"}
+    first = next(each for each in groups["contract.example.com"]["versions"] if each["version"] == "v1")
+    widgets = next(each for each in first["resources"] if each["resource"] == "widgets")
+    assert widgets["scope"] == "Namespaced"
+    assert {each["subresource"]: each["responseKind"]["kind"] for each in widgets["subresources"]} == {
+        "scale": "Scale",
+        "status": "Widget",
+    }
+
+
+def test_custom_groups_come_last(server: Server, definitions: Definitions) -> None:
+    """In the plain form they are sorted by their least version, in the aggregated form by name."""
+    for group, version_name in (("b-groups.example.com", "v1"), ("a-groups.example.com", "v2")):
+        made = crd("things", "Thing", [version(version_name, ANYTHING)], group=group)
+        made["metadata"]["name"] = f"things.{group}"
+        server.create(PATH, made)
+        definitions.made.append(made["metadata"]["name"])
+
+    def plain() -> list[str]:
+        return [each["name"] for each in server.get("/apis")["groups"]]
+
+    def aggregated() -> list[str]:
+        return [each["metadata"]["name"] for each in server.get("/apis", accept=AGGREGATED)["items"]]
+
+    def groups(names: list[str]) -> list[str]:
+        return [each.removesuffix("-groups.example.com") for each in names if each.endswith("-groups.example.com")]
+
+    eventually("the groups are discovered", lambda: groups(plain()) == ["b", "a"])
+    eventually("the aggregated form has them", lambda: groups(aggregated()) == ["a", "b"])
+    for found in (plain(), aggregated()):
+        last = [each.endswith((".example.com", ".example.org")) for each in found]
+        assert last == sorted(last)
+
+
+def test_the_aggregated_form_is_sent_only_to_clients_that_know_its_version(server: Server) -> None:
+    for path, accept in (("/apis", OLD), ("/apis", "text/html"), ("/version", "text/html")):
+        server.send("GET", path, accept=accept).refused(406, "NotAcceptable")
+    reply = server.send("GET", "/apis", accept=f"{AGGREGATED},{OLD},application/json")
+    assert reply.headers["Content-Type"] == AGGREGATED
+    assert reply.headers["Vary"] == "Accept"
+
+
+def test_an_unchanged_aggregated_document_is_not_sent_again(server: Server) -> None:
+    first = server.send("GET", "/api", accept=AGGREGATED)
+    reply = server.send("GET", "/api", accept=AGGREGATED, headers={"If-None-Match": first.headers["Etag"]})
+    assert (reply.status, reply.text) == (304, "")
+    assert server.send("GET", "/api", accept=AGGREGATED, headers={"If-None-Match": '"x"'}).status == 200
+
+
+def test_an_openapi_document_with_its_hash_may_be_kept(server: Server) -> None:
+    index = json.loads(server.send("GET", "/openapi/v3").text)
+    address = index["paths"]["apis/contract.example.com/v1"]["serverRelativeURL"]
+    path, _, query = address.partition("?hash=")
+    assert path == DOCUMENT
+    found = server.send("GET", DOCUMENT, hash=query)
+    assert found.headers["Cache-Control"] == "public, immutable"
+    document = json.loads(found.text)
+    operation = document["paths"]["/apis/contract.example.com/v1/namespaces/{namespace}/widgets/{name}"]["patch"]
+    assert operation["x-kubernetes-group-version-kind"] == {
+        "group": "contract.example.com",
+        "version": "v1",
+        "kind": WIDGETS.kind,
+    }
+    assert {"dryRun", "fieldValidation"} <= {each.get("name") for each in operation["parameters"]}
+    moved = server.send("GET", DOCUMENT, hash="another")
+    assert moved.status == 301
+    assert moved.headers["Location"].endswith(f"?hash={query}")
+
+
+def test_the_root_lists_paths(server: Server) -> None:
+    found = set(server.get("/")["paths"])
+    assert {"/api", "/api/v1", "/apis", "/apis/apps/v1", "/apis/contract.example.com", "/openapi/v3"} <= found
+
+
+def test_a_group_version_that_is_not_served_is_not_found(server: Server) -> None:
+    for path in ("/apis/apps/v9", "/api/v9", "/apis/apps/v9/deployments"):
+        assert server.send("GET", path).refused(404, "NotFound")["details"] == {}
+    for path in ("/apis/nothing.example.com", "/apis/contract.example.com/v9", "/nothing", "/readyz/nothing"):
+        assert reply_of(server.send("GET", path)) == (404, "404 page not found\n")
+
+
+def test_answers_to_people_are_indented(server: Server) -> None:
+    path = "/api/v1/namespaces/default"
+    for headers, query in (({"User-Agent": "curl/8.0"}, {}), ({}, {"pretty": "true"})):
+        reply = server.send("GET", path, headers=headers, **query)
+        assert reply.text.startswith('{\n  "kind": "Namespace",\n  "apiVersion": "v1",\n')
+    quiet: dict[str, Any] = {"pretty": "false"}
+    assert server.send("GET", path, headers={"User-Agent": "curl/8.0"}, **quiet).text.startswith('{"kind":"Namespace",')
+    refused = server.send("GET", "/api/v1/namespaces/missing", headers={"User-Agent": "curl/8.0"})
+    assert refused.text.startswith('{\n  "kind": "Status",\n')
+
+
+def reply_of(reply: Reply) -> tuple[int, str]:
+    return reply.status, reply.text
