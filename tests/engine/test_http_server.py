@@ -62,7 +62,7 @@ def wait_until(condition):
 
 
 def open_connections(server):
-    """Those that the server has open, whether it has counted them or not."""
+    """The open connections of the server, whether it has counted them or not."""
     gc.collect()
     return sum(
         isinstance(each, socket.socket) and each.fileno() >= 0 and is_of(server, each) for each in gc.get_objects()
