@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.clock import now
 from ruleop.localcluster.controllers.machinery import is_being_deleted, with_condition
+from ruleop.localcluster.kinds.accepted_names import admitted, is_refused
 from ruleop.localcluster.kinds.custom import CLEANUP, resource_of
 from ruleop.localcluster.kinds.resources import CONFIG_MAPS, CRDS, NAMESPACES, SERVICE_ACCOUNTS
 from ruleop.localcluster.store.store import Name, Resource
@@ -118,7 +119,8 @@ def _condition(name: str, reason: str, message: str) -> dict[str, Any]:
 
 
 class Definitions:
-    """CustomResourceDefinitions that are being deleted wait for their custom resources."""
+    """CustomResourceDefinitions that are being deleted wait for their custom resources, and those whose names are
+    taken for the names."""
 
     resource = CRDS
 
@@ -133,12 +135,20 @@ class Definitions:
                 yield event.new.name
             else:
                 self._ending.pop(resource_of(event.new.obj), None)
+                yield from self._refused(event.new.obj["spec"]["group"])
         elif event.deleted and resource in self._ending:
             yield self._ending[resource]
+
+    def _refused(self, group: str) -> Iterator[Name]:
+        for each in self.machinery.store.all(CRDS):
+            if each.obj["spec"]["group"] == group and is_refused(each.obj):
+                yield each.name
 
     def sync(self, name: Name) -> None:
         found = self.machinery.store.get(CRDS, name)
         finalizers = (found.obj["metadata"].get("finalizers") or []) if found is not None else []
+        if found is not None and is_refused(found.obj):
+            self.machinery.update_status(CRDS, found, admitted(dict(found.obj), self.machinery.store)["status"])
         if found is None or not is_being_deleted(found.obj) or CLEANUP not in finalizers:
             return
         resource = resource_of(found.obj)

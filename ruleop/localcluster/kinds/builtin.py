@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ruleop.localcluster.kinds import plain, services, storage, workloads
-from ruleop.localcluster.kinds.custom import CLEANUP, accepted, defaulted
+from ruleop.localcluster.kinds.accepted_names import admitted
+from ruleop.localcluster.kinds.custom import CLEANUP, defaulted
 from ruleop.localcluster.kinds.definition_causes import definition_causes
 from ruleop.localcluster.kinds.events import event_causes
 from ruleop.localcluster.kinds.served import Strategy
@@ -57,8 +58,8 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): Strategy(
         default=defaulted,
-        create=accepted,
-        update=lambda new, _old: accepted(new),
+        admit=admitted,
+        allocates_on_update=True,
         validate=definition_causes,
         warn=rule_warnings,
         has_generation=True,

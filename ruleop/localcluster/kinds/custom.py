@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.clock import now
+from ruleop.localcluster.kinds.accepted_names import is_established
 from ruleop.localcluster.kinds.resources import CRDS
 from ruleop.localcluster.kinds.served import Scale, Served
 from ruleop.localcluster.kinds.version_priority import priority
@@ -58,8 +58,10 @@ def resource_of(crd: Object) -> Resource:
 
 
 def _served(document: Object) -> Iterator[Served]:
+    if not is_established(document):
+        return
     try:
-        crd = parse_crd(document)
+        crd = parse_crd({**document, "spec": {**document["spec"], "names": document["status"]["acceptedNames"]}})
     except SchemaError:  # checked when it is written
         return
     storage = next((each for each in crd.versions if each.storage), crd.versions[0])
@@ -129,33 +131,3 @@ def defaulted(document: dict[str, Any]) -> dict[str, Any]:
     spec["names"] = names
     spec.setdefault("conversion", {"strategy": "None"})
     return {**document, "spec": spec}
-
-
-def accepted(document: dict[str, Any]) -> dict[str, Any]:
-    """The definition with the status of one whose names are accepted and that is served."""
-    spec, status = document["spec"], document.get("status") or {}
-    known = {each["type"]: each for each in status.get("conditions") or []}
-    conditions = [
-        known.get(
-            type_,
-            {"type": type_, "status": "True", "lastTransitionTime": now(), "reason": reason, "message": message},
-        )
-        for type_, reason, message in (
-            ("NamesAccepted", "NoConflicts", "no conflicts found"),
-            ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-        )
-    ]
-    extra = [each for each in status.get("conditions") or [] if each["type"] not in ("NamesAccepted", "Established")]
-    versions = list(status.get("storedVersions") or [])
-    versions += [
-        each["name"] for each in spec.get("versions") or [] if each.get("storage") and each["name"] not in versions
-    ]
-    return {
-        **document,
-        "status": {
-            **status,
-            "conditions": [*conditions, *extra],
-            "acceptedNames": spec.get("names") or {},
-            "storedVersions": versions,
-        },
-    }

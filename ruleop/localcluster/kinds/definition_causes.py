@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.localcluster.errors import Cause
+from ruleop.localcluster.kinds.accepted_names import is_established
 from ruleop.schema.crd_checks import check_crd
 from ruleop.schema.schema_findings import format_path
 from ruleop.schema.validation import subschemas
@@ -22,8 +23,8 @@ _REQUIRED: Final = "FieldValueRequired"
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 
 
-def definition_causes(new: Object, _old: Object | None) -> list[Cause]:
-    causes = list(_causes(new))
+def definition_causes(new: Object, old: Object | None) -> list[Cause]:
+    causes = [*_immutable_causes(new, old), *_causes(new)] if old is not None else [*_name_causes(new), *_causes(new)]
     if causes:
         return causes
     causes = list(_stored_causes(new))
@@ -32,11 +33,15 @@ def definition_causes(new: Object, _old: Object | None) -> list[Cause]:
     return [Cause(_INVALID, f"Invalid value: {each.message}", format_path(each.path)) for each in check_crd(new)]
 
 
-def _causes(document: Object) -> Iterator[Cause]:
+def _name_causes(document: Object) -> Iterator[Cause]:
     spec, name = document["spec"], document["metadata"]["name"]
-    names, versions = spec.get("names") or {}, spec.get("versions") or []
-    if name != f"{names.get('plural')}.{spec.get('group')}":
+    if name != f"{(spec.get('names') or {}).get('plural')}.{spec.get('group')}":
         yield Cause(_INVALID, f'Invalid value: "{name}": must be spec.names.plural+"."+spec.group', "metadata.name")
+
+
+def _causes(document: Object) -> Iterator[Cause]:
+    spec = document["spec"]
+    names, versions = spec.get("names") or {}, spec.get("versions") or []
     for field, holder, path in (
         ("group", spec, "spec.group"),
         ("scope", spec, "spec.scope"),
@@ -60,6 +65,21 @@ def _causes(document: Object) -> Iterator[Cause]:
             continue
         # A single version has its schema in a field of its own once it is converted.
         yield from _type_causes(schema, "spec.validation.openAPIV3Schema" if len(versions) == 1 else path)
+
+
+def _immutable_causes(new: Object, old: Object) -> Iterator[Cause]:
+    """What cannot change of a definition; the scope and the kind once it is served."""
+    before, after = old["spec"], new["spec"]
+    names, served = after.get("names") or {}, is_established(old)
+    for field, was, value, is_fixed in (
+        ("scope", before["scope"], after.get("scope"), served),
+        ("names.kind", before["names"]["kind"], names.get("kind"), served),
+        ("group", before["group"], after.get("group"), True),
+        ("names.plural", before["names"]["plural"], names.get("plural"), True),
+    ):
+        if is_fixed and value != was:
+            shown = orjson.dumps(value or "").decode()
+            yield Cause(_INVALID, f"Invalid value: {shown}: field is immutable", f"spec.{field}")
 
 
 def _stored_causes(document: Object) -> Iterator[Cause]:
