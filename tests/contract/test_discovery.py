@@ -116,3 +116,9 @@ def test_answers_to_people_are_indented(server: Server) -> None:
 
 def reply_of(reply: Reply) -> tuple[int, str]:
     return reply.status, reply.text
+
+
+def test_an_answer_to_head_has_no_body(server: Server) -> None:
+    """Else the next answer on the connection could not be read."""
+    assert reply_of(server.send("HEAD", "/version")) == (405, "")
+    assert server.send("GET", "/version").ok()["major"] == "1"

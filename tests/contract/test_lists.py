@@ -273,6 +273,19 @@ def test_a_future_resource_version_is_a_timeout(server: Server, namespace: str, 
     }
 
 
+def test_an_object_cannot_be_read_at_a_future_version(server: Server, namespace: str, sample: Sample) -> None:
+    made = server.create(sample.path(namespace), sample.obj())
+    path, version = sample.path(namespace, "a"), int(made["metadata"]["resourceVersion"])
+    assert server.get(path, resourceVersion=version) == made
+    status = server.send("GET", path, resourceVersion=version + 1_000_000).refused(504, "Timeout")
+    assert status["message"].startswith(f"Timeout: Too large resource version: {version + 1_000_000}, current: ")
+    wrong = server.send("GET", path, resourceVersion="x")
+    assert (wrong.status, wrong.body["message"]) == (
+        500,
+        'resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax',
+    )
+
+
 def test_an_object_can_be_read_at_version_zero(server: Server, namespace: str, sample: Sample) -> None:
     server.create(sample.path(namespace), sample.obj())
     assert server.get(sample.path(namespace, "a"), resourceVersion="0")["metadata"]["name"] == "a"

@@ -83,6 +83,16 @@ def test_a_patch_cannot_change_the_kind_of_a_builtin_object(server: Server, name
     assert server.send("PATCH", path, {"kind": "Secret"}, media=STRATEGIC).ok()["kind"] == "ConfigMap"
 
 
+def test_a_list_is_not_an_object(server: Server, namespace: str) -> None:
+    for kind in ("List", "ConfigMapList"):
+        given = {"apiVersion": "v1", "kind": kind, "items": []}
+        status = server.send("POST", CONFIG_MAPS.path(namespace), given).refused(400, "BadRequest")
+        assert status["message"] == (
+            f'{kind} in version "v1" cannot be handled as a ConfigMap: converting (v1.{kind}) to (core.ConfigMap): '
+            "unknown conversion"
+        )
+
+
 def test_metadata_of_the_wrong_type_in_a_patch_cannot_be_decoded(server: Server, namespace: str) -> None:
     server.create(CONFIG_MAPS.path(namespace), config_map())
     path = CONFIG_MAPS.path(namespace, "a")

@@ -24,7 +24,7 @@ from ruleop.localcluster.api.forms import in_form, list_bytes, object_bytes
 from ruleop.localcluster.api.general import NO_PAGE, General
 from ruleop.localcluster.api.go_json import duplicates, may_repeat, unrecognized
 from ruleop.localcluster.api.metadata_checks import type_problem
-from ruleop.localcluster.api.options import DeleteOptions, ListOptions, WriteOptions
+from ruleop.localcluster.api.options import DeleteOptions, ListOptions, WriteOptions, version_of
 from ruleop.localcluster.api.pages import NOW, expired_page, read_token, token_of
 from ruleop.localcluster.api.patching import configuration, patched, refused
 from ruleop.localcluster.api.reviews import review, token_request
@@ -134,8 +134,7 @@ class Api:
 
     def _versioned(self, served: Served, route: Route, options: ListOptions) -> tuple[int, list[Stored]]:
         """The objects of a list, and the version of which they are."""
-        if options.version > self.store.version:
-            raise too_large_version(options.version, self.store.version)
+        self._check_reached(options.version)
         version, after = self.store.version, Name("", "")
         if options.token:
             version, after = read_token(options.token, route.namespace, namespaced=served.namespaced)
@@ -153,6 +152,11 @@ class Api:
             if options.token:
                 raise expired_page(after, route.namespace) from None
             raise expired("The resourceVersion for the provided list is too old.") from None
+
+    def _check_reached(self, version: int) -> None:
+        """Raises Rejected for a version of the future."""
+        if version > self.store.version:
+            raise too_large_version(version, self.store.version)
 
     def _list(self, request: Request, route: Route, served: Served) -> Response:
         query, form = request.query, _form(request, served)
@@ -173,8 +177,7 @@ class Api:
     def _watch(self, request: Request, route: Route, served: Served) -> Stream:
         query = request.query
         given = ListOptions.of(query, watches=True)
-        if given.version > self.store.version:
-            raise too_large_version(given.version, self.store.version)
+        self._check_reached(given.version)
         options = WatchOptions(
             version=str(given.version or ""),
             bookmarks=query.get("allowWatchBookmarks") in _TRUE,
@@ -206,6 +209,8 @@ class Api:
 
     def _object(self, request: Request, route: Route, served: Served) -> Response | Stream:
         if request.method == "GET":
+            if version := request.query.get("resourceVersion"):
+                self._check_reached(version_of(version))
             return self._written(request, served, self._find(route, served), 200)
         if request.method == "PUT":
             return self._update(request, route, served)
@@ -423,7 +428,8 @@ class Api:
         kind, version, name = served.kind, str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")
         if (version, name) == (kind.api_version, kind.kind):
             return None
-        if self.registry.of_kind(Kind.parse(version, name)) is None:
+        known = (Kind.parse(version, each) for each in (name, name.removesuffix("List")))
+        if (version, name) != ("v1", "List") and not any(map(self.registry.of_kind, known)):
             return f'no kind "{name}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
         short, group = version.rpartition("/")[2], kind.group.partition(".")[0] or "core"
         return f"converting ({short}.{name}) to ({group}.{kind.kind}): unknown conversion"

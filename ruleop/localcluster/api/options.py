@@ -112,21 +112,29 @@ class ListOptions:
         )
         if causes:
             raise invalid_options("ListOptions", *causes)
-        if version and not version.isdecimal():
-            message = (
-                f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
-            )
-            raise internal(message) if watches else bad_request(f"invalid resource version: {message}")
+        if not watches and version and not version.isdecimal():
+            raise bad_request(f"invalid resource version: {_not_a_version(version)}")
         if token and version not in ("", "0"):
             raise bad_request("specifying resource version is not allowed when using continue")
         return cls(
-            int(version or 0),
+            version_of(version or "0"),
             match == "Exact",
             0 if version == "0" and not token else limit,  # such a list comes from the cache, as a whole
             token,
             None if initial is None else initial in ("true", "1", "True"),
             timeout,
         )
+
+
+def version_of(text: str) -> int:
+    """A resourceVersion as a number. Raises Rejected."""
+    if not text.isdecimal():
+        raise internal(_not_a_version(text))
+    return int(text)
+
+
+def _not_a_version(text: str) -> str:
+    return f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
 
 
 def _integer(query: Mapping[str, str], name: str) -> int:

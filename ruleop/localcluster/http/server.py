@@ -150,7 +150,8 @@ class _Connection(asyncio.Protocol):
     def _answer(self, request: Request, answer: Answer) -> None:
         if isinstance(answer, Response):
             close = request.headers.get("connection", "").lower() == "close"
-            self.transport.write(_head(answer, close=close) + answer.body)
+            body = answer.body if request.method != "HEAD" else b""
+            self.transport.write(_head(answer, close=close) + body)
             if close:
                 self.transport.close()
             self._done()
