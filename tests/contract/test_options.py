@@ -47,6 +47,14 @@ def test_unknown_fields_of_a_status_that_is_not_written_are_reported(
     assert server.send("POST", sample.path(namespace), obj, fieldValidation="Strict").status == 400
 
 
+def test_unknown_fields_beside_a_written_status_are_reported(server: Server, namespace: str, sample: Sample) -> None:
+    server.create(sample.path(namespace), sample.obj())
+    path, patch = sample.path(namespace, "a", "status"), {"spec": {"nothing": 1}, "status": sample.status}
+    reply = server.send("PATCH", path, patch, media=MERGE)
+    assert (reply.status, reply.warnings) == (200, ('unknown field \\"spec.nothing\\"',))
+    assert server.send("PATCH", path, patch, media=MERGE, fieldValidation="Strict").status in (400, 422)
+
+
 def test_a_refused_request_has_its_warnings(server: Server, namespace: str) -> None:
     obj = {**WIDGETS.obj(), "spec": {"size": 99, "nothing": 1}}
     reply = server.send("POST", WIDGETS.path(namespace), obj)

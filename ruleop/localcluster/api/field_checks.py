@@ -26,15 +26,15 @@ def checked(
     old: Object | None,
     field_validation: str,
     *,
-    status: Any = None,
+    dropped: Object,
     refuse: Callable[[str], Rejected] | None = None,
 ) -> tuple[dict[str, Any], list[str], list[Cause]]:
-    """The object as it is stored, warnings, and why it is invalid. `status` is what the request has there in vain.
+    """The object as it is stored, warnings, and why it is invalid. `dropped` is what the request has in vain.
     Raises Rejected if it cannot be decoded: what `refuse` makes of the problem."""
     refuse = refuse or (lambda problem: in_body(served.kind, problem))
     found, unknown = _decoded(served, obj, refuse, old)
-    if status and field_validation != "Ignore":
-        unknown += _decoded(served, {"metadata": {}, "status": status}, refuse, None)[1]
+    if dropped and field_validation != "Ignore":
+        unknown = sorted([*unknown, *_decoded(served, {"metadata": {}, **dropped}, refuse, None)[1]])
     warnings = [unknown_field(path) for path in unknown] if field_validation != "Ignore" else []
     if warnings and field_validation == "Strict":
         raise refuse(strict_problem(warnings))

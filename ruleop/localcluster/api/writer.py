@@ -55,6 +55,7 @@ _FOLDERS: Final = {
     "services": "services/specs",
 }
 """Where the key of a built-in kind in etcd has another name than the kind's plural."""
+_IN_STATUS: Final = frozenset({"apiVersion", "kind", "metadata", "status"})  # what a write of the status concerns
 _KEPT: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 
 
@@ -104,7 +105,7 @@ class Writer:
         if served.ends:
             message = "create not allowed while custom resource definition is terminating"
             raise forbidden(served.kind.group, served.plural, metadata["name"], message)
-        new, found = self._checked(served, new, None, options, status)
+        new, found = self._checked(served, new, None, options, {"status": status} if status else {})
         if found:  # fields of an invalid object cannot be tracked
             self._validate(served, new, None, [*causes, *found])
         new = strategy.default(_completed(served, new))
@@ -166,12 +167,15 @@ class Writer:
     ) -> tuple[dict[str, Any], list[Cause]]:
         """The new version with what a write at this address keeps of the old one, decoded and with its defaults; and
         what is wrong with it."""
-        dropped, before = None, old.obj.get("status")
+        dropped: dict[str, Any] = {}
         if subresource == "status":
+            if not options.is_stored:
+                dropped = _changes_beside_status(old.obj, new)
             new = self._with_status(served, old.obj, new)
         elif served.status:
-            given = new.pop("status", None)
-            dropped = given if given != before else None
+            given, before = new.pop("status", None), old.obj.get("status")
+            if given and given != before:
+                dropped = {"status": given}
             if before is not None:
                 new["status"] = before
         if options.is_stored:
@@ -381,10 +385,10 @@ class Writer:
     # -- both ----------------------------------------------------------------------------------------------------------
 
     def _checked(
-        self, served: Served, obj: dict[str, Any], old: Object | None, options: WriteOptions, status: Any = None
+        self, served: Served, obj: dict[str, Any], old: Object | None, options: WriteOptions, dropped: Object
     ) -> tuple[dict[str, Any], list[Cause]]:
         found, warnings, causes = checked(
-            served, obj, old, options.field_validation, status=status, refuse=options.refuse
+            served, obj, old, options.field_validation, dropped=dropped, refuse=options.refuse
         )
         self.warnings += warnings
         return found, causes
@@ -481,6 +485,14 @@ def _immutable(served: Served, name: str, field: str, value: Any) -> Rejected:
     shown = orjson.dumps(value).decode()
     cause = Cause("FieldValueInvalid", f"Invalid value: {shown}: field is immutable", f"metadata.{field}")
     return invalid(served.kind, name, [cause, cause])
+
+
+def _changes_beside_status(old: Object, new: Object) -> dict[str, Any]:
+    return {
+        name: each
+        for name, each in new.items()
+        if name not in _IN_STATUS and each is not old.get(name) and each != old.get(name)
+    }
 
 
 def _storage_key(served: Served, name: Name) -> str:
