@@ -54,8 +54,6 @@ class View(Protocol):
         """An Event about a custom resource or a child."""
         ...
 
-    def ended(self, session: Session) -> None: ...
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:

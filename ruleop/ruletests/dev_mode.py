@@ -30,12 +30,13 @@ from ruleop.ruletests.state import After, Error, described, named, owned
 from ruleop.templating import read_resources
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from ruleop.errors import Site
     from ruleop.localcluster.store.store import Event, Resource, Stored
     from ruleop.offline.cluster import OfflineKinds
+    from ruleop.report.plan_text import Line
     from ruleop.rules import Project, Rule
     from ruleop.ruletests.matching import Path as FieldPath
     from ruleop.schema.shape import Shape
@@ -100,6 +101,9 @@ class DevMode:
         self._runner.run(stop())
 
     # -- what a session shows ------------------------------------------------------------------------------------------
+
+    def checked(self, findings: Sequence[Line]) -> None:
+        """The rules are not reloaded."""
 
     def started(self, session: Session) -> None:  # noqa: ARG002 - of View
         self._started.set()

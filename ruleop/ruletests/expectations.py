@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.planning.changes.differences import NOTHING
+from ruleop.planning.changes.hidden_fields import leaves_of
 from ruleop.planning.model.marks import MANAGED_BY, RESERVED, RULEOP
 from ruleop.ruletests.matching import Mismatch, mismatches
 from ruleop.ruletests.results import Difference, Failure
+from ruleop.ruletests.secret_values import masked, masks_for, without_data
 from ruleop.ruletests.state import named
 from ruleop.schema.nearest import did_you_mean
 from ruleop.schema.shape import UNKNOWN
@@ -31,7 +33,14 @@ _OWN_STATUS: Final = frozenset({"conditions", "observedGeneration"})
 
 
 def failures(expect: ExpectTable | None, after: After, world: World, *, site: Site) -> Iterator[Failure]:
-    """What does not hold. An error that is not expected is a failure. `site`: of the step."""
+    """What does not hold, without values of Secrets. An unexpected error is a failure. `site`: of the step."""
+    nodes = [entry.value for entry in expect.children or ()] + [expect.status] if expect is not None else []
+    masks = masks_for(after, {text for node in nodes if node is not None for text in leaves_of(node.data())})
+    for each in _failures(expect, after, world, site=site):
+        yield masked(each, masks)
+
+
+def _failures(expect: ExpectTable | None, after: After, world: World, *, site: Site) -> Iterator[Failure]:
     yield from _errors(expect, after, site)
     if expect is None:
         return
@@ -99,7 +108,7 @@ class _Checker:
         kind = Kind.of(obj)
         shown = _bare(obj, expected) if self.expect.exact else obj
         differing = [
-            Difference(each, self.world.source(key, each.path))
+            Difference(without_data(each, obj), self.world.source(key, each.path))
             for each in mismatches(expected, _comparable(shown), self.world.shape_of(kind), exact=self.expect.exact)
         ]
         if differing:

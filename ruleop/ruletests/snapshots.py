@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.ruletests.matching import Mismatch
 from ruleop.ruletests.results import Difference, Failure
+from ruleop.ruletests.secret_values import masked, masks_for, without_secret_data
 from ruleop.templating import yaml_document
 
 if TYPE_CHECKING:
@@ -57,8 +58,10 @@ class Snapshots:
             written.append(name.text)
             return []
         assert before is not None
-        difference = Difference(Mismatch((), before, text, name.site))
-        return [Failure("snapshot", f"{name.text} differs; --update writes it", name.site, (difference,))]
+        shown = snapshot(without_secret_data(after, before))
+        difference = Difference(Mismatch((), before, shown, name.site))
+        failure = Failure("snapshot", f"{name.text} differs; --update writes it", name.site, (difference,))
+        return [masked(failure, masks_for(after, before))]
 
     def stale(self, folders: set[Path]) -> list[Path]:
         """The files in the snapshot folders of these folders that no case has named."""

@@ -54,7 +54,7 @@ def logged(file: Path) -> list[dict[str, Any]]:
 
 
 def _parsed(line: str) -> dict[str, Any]:
-    """Where a kill has cut a line in two, the next life has written on behind it: only that part counts."""
+    """If a kill has cut a line, the next process has written its first line behind it: only that part counts."""
     for start in (0, line.rfind('{"timestamp"')):
         with contextlib.suppress(ValueError):
             if isinstance(found := json.loads(line[start:]), dict):
@@ -63,9 +63,9 @@ def _parsed(line: str) -> dict[str, Any]:
 
 
 def eventually(what: str, probe: Callable[[], T | None], timeout: float = TIMEOUT) -> T:
-    """What `probe` returns once it is true. `what` says what is waited for; a refusal, and a field that is not there, count as not yet.
+    """Waits until `probe` returns something true, and returns it. A rejected request and a missing field count as false. `what` is for the error.
 
-    The longer it has waited, the less often it asks: answers take time from those who are waited for.
+    The longer it has waited, the less often it asks, because each request takes CPU time from what it waits for.
     """
     begun = time.monotonic()
     found: Any = None
@@ -83,7 +83,7 @@ def eventually(what: str, probe: Callable[[], T | None], timeout: float = TIMEOU
 
 @dataclass(frozen=True)
 class Permissions:
-    """What rules need: resources by their full names, such as deployments.apps."""
+    """The resources that rules need, by their full names, such as deployments.apps."""
 
     watched: Sequence[str]
     children: Sequence[str]
@@ -109,7 +109,7 @@ OWN_NAMESPACE = [{"apiGroups": [""], "resources": ["configmaps", "secrets"], "ve
 
 
 def _copied(project: Path, folder: Path) -> Path:
-    """What an operator is given, apart from all else that lies there: nobody's edits reach it."""
+    """A copy of the project's files for one operator, so that edits of the project do not affect it."""
     for part in ("templates", "crds"):
         shutil.copytree(project / part, folder / part)
     shutil.copy(project / "watches.yaml", folder)
@@ -127,7 +127,7 @@ def _rule(resource: str, *verbs: str) -> dict[str, Any]:
 
 
 class Operator:
-    """With a copy of the project's files beside its log. Started on entering the context. Killed on leaving it, unless a test has ended it before."""
+    """An operator with a copy of the project's files beside its log. It runs while the context is open, or until a test ends it."""
 
     def __init__(
         self, plane: ControlPlane, project: Path, permissions: Permissions, log: Path, *arguments: str
@@ -196,7 +196,7 @@ class Operator:
         return probe(self.port, path)
 
     def kill(self) -> None:
-        """As a crash of its node would: no time to say good-bye."""
+        """Kills it, as a crash of its node would."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -232,7 +232,7 @@ class Operator:
         return self.plane.audit_log.mark()
 
     def requests(self, mark: Mark = BEGINNING, namespace: str | None = None) -> list[Event]:
-        """What it asked of the API server since then, once each. The log is behind the answers, so a request of our own is waited for in it."""
+        """Its requests since then, once each. The audit log is written after the answers, so this waits until a request of the test is in it."""
         here, token = self.mark(), uuid.uuid4().hex
         self.admin.get(f"/version?after={token}")
         eventually(
@@ -249,14 +249,14 @@ class Operator:
         ]
 
     def has_written(self, mark: Mark, namespace: str) -> bool:
-        """As far as the log knows; for who wants to know at once."""
+        """Its requests in the audit log so far, without waiting."""
         return any(each["verb"] in WRITES and not is_bookkeeping(each) for each in self._audited(mark, namespace))
 
     def _audited(self, mark: Mark, namespace: str | None) -> list[Event]:
         return [each for each in self.plane.audit(mark=mark, user=self.user, namespace=namespace) if _counts(each)]
 
     def log(self) -> list[dict[str, Any]]:
-        """What it has logged so far, in all its lives."""
+        """Its log lines so far, of all its processes."""
         return logged(self.log_file)
 
     def warnings(self) -> list[dict[str, Any]]:

@@ -247,7 +247,7 @@ def _steps(cause: str) -> Steps:
 
 
 def at(value: JSON, path: Steps) -> JSON:
-    """What stands at a path; None if nothing does."""
+    """The value at a path, or None."""
     for step in path:
         if type(value) is dict:
             value = value.get(str(step))

@@ -1,4 +1,4 @@
-"""What a real API server stores of an object is what was wanted, with no memory of its answer: after a restart nothing is written."""
+"""An object as a real API server stores it does not differ from the desired one: after a restart, without any history, nothing is written."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def use(operator: Pod, user: dict[str, Any], **cluster: Any) -> None:
 
 
 def ending(operator: Pod) -> str:
-    """What it says before it ends at once, with the status for what only another start can mend."""
+    """The error of an operator that ends at once, with the exit status for errors that need another start."""
     operator.launch()
     assert operator.wait_for_exit() == 2
     said = operator.log_file.read_text()
@@ -77,7 +77,7 @@ def test_a_server_certificate_of_another_ca_is_rejected(fresh: Fresh, tmp_path: 
 
 @contextlib.contextmanager
 def forwarded(port: int, to: str) -> Iterator[None]:
-    """What comes to the port goes to the API server."""
+    """Forwards the connections of a port to the API server."""
     host, _, number = to.removeprefix("https://").rpartition(":")
     listener = socket.create_server(("127.0.0.1", port))
     sockets = [listener]

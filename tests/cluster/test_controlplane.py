@@ -203,7 +203,7 @@ def test_the_audit_log_has_watches_from_their_start(control_plane: ControlPlane)
 
 
 def test_a_paused_process_stops_with_all_its_threads(tmp_path: Path) -> None:
-    """Also one with many busy threads, of which each stops when it next looks for signals."""
+    """Even a program with many busy threads, each of which stops only when it next handles signals."""
     busy = "import threading, time\nfor _ in range(40):\n    threading.Thread(target=lambda: [time.sleep(0.0001) for _ in iter(int, 1)]).start()"
     keeper = Keeper()
     process = Process("busy", [sys.executable, "-c", busy], tmp_path, keeper)

@@ -1,4 +1,4 @@
-"""Who a real API server takes us for, in each way that a kubeconfig can say it; and certificates that end."""
+"""The user that a real API server sees for each form of credentials in a kubeconfig; and certificates that expire."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFacto
 
 
 class TestDeployed(deployed.DeploymentTests):
-    """As a process of this machine."""
+    """The operator as a process of this machine."""
 
 
 def test_the_documented_deployment_is_valid_and_starts(

@@ -28,7 +28,7 @@ def kind(control_plane: ControlPlane) -> Iterator[None]:
 
 @pytest.fixture
 def dry(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Pod]:
-    """With all permissions and a lease to stand for, neither of which it uses."""
+    """An operator with all permissions and a Lease, neither of which it uses."""
     with Pod(
         control_plane, APP.project, APP.permissions, tmp_path / "dry" / "log", "--dry-run", "--leader-elect"
     ) as operator:
@@ -40,7 +40,7 @@ def dry(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Pod]:
 
 
 def said(dry: Pod, live_example: LiveExample) -> list[tuple[str, Any]]:
-    """What it would do for the CR, and with which fields."""
+    """The writes that it logs for the CR, with their fields."""
     mine = [
         line
         for line in dry.log()

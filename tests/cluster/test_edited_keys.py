@@ -79,7 +79,7 @@ def numbers(database: Database, name: str) -> list[int]:
 
 
 def kubectl_patch(plane: ControlPlane, name: str, patch: Any) -> None:
-    """As a person would: a JSON patch of the port's number."""
+    """Changes the number of the port with a JSON patch, as a person would."""
     plane.kubectl("--namespace=edited", "patch", "service", f"db-{name}", "--type=json", f"--patch={json.dumps(patch)}")
 
 
@@ -112,7 +112,7 @@ def test_a_port_patched_by_hand_is_reverted(
 def test_later_changes_of_the_rule_are_applied(
     plane: ControlPlane, operator: Operator, database: Database, name: str
 ) -> None:
-    """Whatever the repair wrote, and under which operation, the next change of the rule keeps the port and its node port."""
+    """For any repair and any of its operations, the next change of the rule keeps the port and its node port."""
     (before,) = ports(database, name)
     kubectl_patch(plane, name, to(6001))
     eventually("the port", lambda: ports(database, name) == [before])

@@ -88,7 +88,7 @@ def tutorials(control_plane: ControlPlane, tmp_path: Path, namespace: str, kubec
 
 
 def told_that_dropped(operator: Operator) -> list[str]:
-    """What the operator said about fields of the status that the API server would drop."""
+    """The log lines about fields of the status that the API server would drop."""
     return [line["message"] for line in operator.log() if line["event"] == "status fields missing from the schema"]
 
 

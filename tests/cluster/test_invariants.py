@@ -37,7 +37,7 @@ def operator(new_cluster: NewCluster, tmp_path_factory: pytest.TempPathFactory) 
 
 
 def test_a_new_cr_costs_a_write_for_each_child_and_one_status(operator: Operator) -> None:
-    """And no reads."""
+    """There are no reads either."""
     apps = Apps(operator, "created")
     mark = operator.mark()
     apps.create("web")
@@ -54,7 +54,7 @@ def test_an_edit_costs_a_patch_per_changed_child_and_one_status(operator: Operat
 
 
 def test_a_new_name_costs_a_create_and_a_delete_after_one_read(operator: Operator) -> None:
-    """What is deleted is read live first."""
+    """Each deletion follows a live read."""
     apps = Apps(operator, "renamed")
     apps.create("web")
     asked = apps.edit("web", {"spec": {"service": {"name": "another"}}})

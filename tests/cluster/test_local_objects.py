@@ -327,7 +327,7 @@ class Story:
             assert unchanged == same(without_counts(self.live), result) or self.subject is objects.EVERYTHING
 
     def stored(self, obj: JSON) -> JSON:
-        """What the server makes of an object that it is sent as a whole, or an error."""
+        """The object as the server would store it when it is sent as a whole, or an error."""
         metadata = plain(obj)["metadata"] if "metadata" in obj else {}
         try:
             if self.live is None:

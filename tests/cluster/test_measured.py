@@ -28,7 +28,7 @@ class Measured(LiveExample):
     port: int
 
     def metrics(self) -> dict[str, float]:
-        """As they are written, without the buckets: `name{label="value"}`, labels in order."""
+        """The samples without the buckets, as they are written: `name{label="value"}`, labels in order."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as answer:
             text = answer.read().decode()
         found = {}

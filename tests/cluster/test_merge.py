@@ -324,7 +324,7 @@ def edited_key(situation: Situation) -> Iterator[Path]:
 
 
 def value_at(value: JSON, path: Path, shape: Shape) -> JSON:
-    """What stands at a path of names and items; None where there is nothing."""
+    """The value at a path of names and items, or None."""
     for step in path:
         if value is None:
             return None
@@ -453,7 +453,7 @@ def causes_of(answer: JSON | RefusedError) -> frozenset[tuple[str, ...]]:
 
 
 def kind_of_answer(sent: JSON, answered: JSON) -> str:
-    """What the server did to a value, for the figures."""
+    """How the server changed a value, for the figures."""
     if answered == ABSENT:
         return (
             "empty list or map dropped" if sent in ([], {}) else "zero value dropped" if not sent else "value dropped"
@@ -466,7 +466,7 @@ def kind_of_answer(sent: JSON, answered: JSON) -> str:
 
 @dataclass
 class Figures:
-    """What came of the triples of one kind, printed at the end."""
+    """The results of the triples of one kind, printed at the end."""
 
     triples: int = 0
     refused: collections.Counter[str] = field(default_factory=collections.Counter)
@@ -622,7 +622,7 @@ class Comparison:
         return all_reasons
 
     def _check_second_pass(self, answer: JSON, wanted: JSON, fields: FieldSet) -> None:
-        """With what the answer to the write taught, nothing differs, and the record is what it was."""
+        """With the values learned from the answer, nothing differs, and the record is the same."""
         unlearned = three_way(answer, wanted, fields, self.shape).object
         learned = Learned.NOTHING.learn(wanted, answer, self.shape)
         again = three_way(answer, wanted, fields, self.shape, learned=learned)

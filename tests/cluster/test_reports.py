@@ -1,4 +1,4 @@
-"""What a CR and its events report during an operator's live_example: when all is written, while it is paused, and where a permission is missing."""
+"""The reports of a CR and its Events: when everything is written, while it is paused, and if a permission is missing."""
 
 from __future__ import annotations
 

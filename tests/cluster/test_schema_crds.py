@@ -141,7 +141,7 @@ class Chance(random.Random):
     # -- values --------------------------------------------------------------------------------------------------------------------------
 
     def value(self, schema: JSON, *, wild: float = 0.08) -> JSON:
-        """As the schema says, more or less."""
+        """A value that is often valid for the schema."""
         if self.random() < wild:
             return self._anything(2)
         if schema.get("nullable") and self.seldom():
@@ -221,7 +221,7 @@ def accepted(server: Client, schema: JSON) -> bool:
 
 
 def field(path: FieldPath) -> str:
-    """As the server names it."""
+    """The path as the server writes it."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
 
 
@@ -240,7 +240,7 @@ def agree(found: set[str], error: RefusedError) -> bool:
 
 
 def written(value: JSON) -> JSON:
-    """As the server writes it: a whole number without a point."""
+    """The value as the server writes it: a whole number without a point."""
     if isinstance(value, dict):
         return {name: written(member) for name, member in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What ruleop ships and reckons about the shapes of kinds is what a real API server says of them."""
+"""The shapes of kinds that ruleop ships and computes are those that a real API server publishes."""
 
 from __future__ import annotations
 

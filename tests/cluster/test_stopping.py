@@ -27,7 +27,7 @@ COUNT = 24
 
 @pytest.fixture
 def hanging(control_plane: ControlPlane) -> Iterator[ControlPlane]:
-    """Where the API server may be paused."""
+    """An API server that a test may pause."""
     yield control_plane
     control_plane.resume_apiserver()
 

@@ -1,4 +1,4 @@
-"""What ruleop knows of the fields that no two items of a list may share is what the API server refuses, and no more."""
+"""The fields that ruleop takes for unique within a list are those whose duplicates the API server rejects, and no others."""
 
 from __future__ import annotations
 

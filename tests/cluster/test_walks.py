@@ -246,7 +246,7 @@ def test_completions_of_a_job_may_not_change(server: Client) -> None:
 
 @pytest.mark.parametrize("field", ["dataSource", "dataSourceRef"])
 def test_the_server_rejects_removing_the_source_of_a_claim(server: Client, field: str) -> None:
-    """With its mirror left, it would come back without a word."""
+    """If the derived field stayed, the API server would restore the value from it."""
     claim: Object = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     sourced = {**claim, field: {"kind": "PersistentVolumeClaim", "name": "other"}}
     with pytest.raises(AssertionError, match=r"refused: 422 Invalid.*spec is immutable"):

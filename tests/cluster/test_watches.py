@@ -1,4 +1,4 @@
-"""What is watched of a kind, on a real API server: each version that rules write, and no more of an object than they read."""
+"""The watches of a kind, on a real API server: one for each version that rules write, with the parts of an object that they read."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def version(name: str, *, storage: bool, **fields: Any) -> dict[str, Any]:
 def test_the_data_of_a_secret_watched_as_metadata_is_never_sent(
     control_plane: ControlPlane, namespace: str, field: str
 ) -> None:
-    """And one whose data is read does, or this test would prove nothing."""
+    """The control: an object whose data is read is watched in full."""
     child = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

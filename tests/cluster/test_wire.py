@@ -74,7 +74,7 @@ async def until(condition: Callable[[], Any], wake: Watcher | None = None) -> An
 
 
 async def refusal(client: Client, request: requests.Request) -> Problem | None:
-    """What the server has against it; None if it does it."""
+    """The error of the server; None if it carries out the request."""
     try:
         await client.send(request)
     except ApiError as error:

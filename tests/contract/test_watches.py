@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.contract.kinds import WIDGETS, Sample
+from tests.contract.kinds import INGRESSES, WIDGETS, Sample
 
 if TYPE_CHECKING:
     from tests.contract.client import Server
@@ -111,9 +111,13 @@ def test_a_watch_can_span_all_namespaces(server: Server, namespace: str, sample:
         assert watch.named(1) == [("ADDED", "a")]
 
 
-def test_a_watch_ends_at_its_timeout(server: Server, namespace: str, sample: Sample) -> None:
-    with server.watch(sample.path(namespace), timeoutSeconds=1) as watch:
-        assert watch.rest() == []
+def test_a_watch_ends_at_its_timeout(server: Server, namespace: str) -> None:
+    """Of a built-in and of a custom kind, at the same time."""
+    with (
+        server.watch(INGRESSES.path(namespace), timeoutSeconds=1) as builtin,
+        server.watch(WIDGETS.path(namespace), timeoutSeconds=1) as custom,
+    ):
+        assert builtin.rest() == custom.rest() == []
 
 
 def test_a_watch_can_send_initial_events_and_a_bookmark(server: Server, namespace: str, sample: Sample) -> None:

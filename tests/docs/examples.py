@@ -129,7 +129,7 @@ def define(root: Path) -> None:
 
 def _watches(root: Path) -> Iterator[Any]:
     for file in [root / "watches.yaml", *root.glob("rules/*.yaml")]:
-        found = yaml.safe_load(file.read_text(encoding="utf-8"))
+        found = yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)
         yield from found if isinstance(found, list) else found.get("watches", [])
 
 

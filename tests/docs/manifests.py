@@ -11,7 +11,9 @@ from tests.docs.messages import ROOT
 
 TEXT = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 DOCUMENTS: list[dict[str, Any]] = [
-    document for block in re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL) for document in yaml.safe_load_all(block)
+    document
+    for block in re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+    for document in yaml.load_all(block, yaml.CSafeLoader)
 ]
 DEPLOYMENT = next(document for document in DOCUMENTS if document.get("kind") == "Deployment")
 # For --metrics-auth.

@@ -159,7 +159,7 @@ class ControllerSetHarness:
                 controller.workers.queue.done(request, now=0.0)
 
     async def collect(self):
-        """What the inventory collector does once after each start of leadership and each reload."""
+        """Runs the inventory collector, as each start of leadership and each reload does once."""
         kinds = sorted({*self.inventory.entries, *self.controllers.by_kind})
         while kinds:
             await self.until_settled()

@@ -1,4 +1,4 @@
-"""Who may read the metrics, and what clients without a valid token cost."""
+"""The clients that may read the metrics, and the cost of those without a valid token."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_a_controller_is_synced_when_no_watch_is_pending(run_scenario):
 
 
 def test_each_edit_during_the_pause_extends_it(run_scenario):
-    """Also one that affects another kind, and an invalid one: the edit is not complete."""
+    """Even an edit of another kind, or an invalid one: the user has not finished."""
 
     async def scenario(operator):
         operator.start(watch(), watch("Other"))

@@ -155,6 +155,24 @@ def test_an_object_changed_in_the_meantime_is_left_unchanged_and_planned_again(r
     harness.knows_what_is("a")
 
 
+@pytest.mark.parametrize("kind", ["add", "remove"])
+def test_a_finalizer_that_another_client_adds_in_the_meantime_is_kept(run, kind):
+    harness, action, asked = harness_with_action(kind)
+    before = harness.app["metadata"]["finalizers"]
+
+    def add_another():
+        metadata = harness.live("web", "App")["metadata"]
+        harness.server.edit(
+            harness.key("web", "App"), metadata={**metadata, "finalizers": [*before, "another.one/too"]}
+        )
+
+    harness.server.before[asked] = add_another
+    outcomes = run(harness.execute(action))
+    assert outcomes.replan
+    assert harness.live("web", "App")["metadata"]["finalizers"] == [*before, "another.one/too"]
+    harness.knows_what_is("web", "App")
+
+
 @pytest.mark.parametrize("kind", ["patch", "replace", "apply", "delete"])
 def test_an_object_with_another_uid_is_not_changed(run, kind):
     harness, action, asked = harness_with_action(kind)

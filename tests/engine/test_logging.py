@@ -21,7 +21,7 @@ SECRET = "hunter2"  # noqa: S105 - the canary
 
 @pytest.fixture
 def stream(monkeypatch):
-    """What goes to stderr."""
+    """The output on stderr."""
     text = io.StringIO()
     monkeypatch.setattr("ruleop.engine.telemetry.logging.sys", SimpleNamespace(stderr=text, exc_info=sys.exc_info))
     root = logging.getLogger()

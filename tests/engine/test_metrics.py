@@ -184,7 +184,7 @@ def test_a_reconcile_is_counted_with_its_result(run):
 
 
 def test_each_result_exists_from_the_start():
-    """So that the first of each is an increase, and a rate over it is one."""
+    """Then the first of each is an increase, and a rate can be computed."""
     found = samples(WorkersHarness().metrics)
     assert {
         result: found["controller_runtime_reconcile_total", BY_CONTROLLER, ("result", result)]
@@ -353,7 +353,7 @@ def test_events_are_counted_by_outcome():
 
 
 def test_the_collector_declares_its_metrics():
-    """So that two of one name are found when the operator starts, and the documentation can be held against it."""
+    """Then duplicate names are found when the operator starts, and the documentation can be compared."""
     harness = WorkersHarness()
     assert {metric.name for metric in harness.collector.describe()} == {*GAUGES, *COUNTERS}
     with pytest.raises(ValueError, match="Duplicated"):

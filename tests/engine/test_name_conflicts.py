@@ -38,7 +38,7 @@ LONG = 61.0  # seconds after which it is read again, whatever came before
 
 
 def theirs(**metadata):
-    """With fields of others beside ruleop's."""
+    """A Deployment of another client, with fields that ruleop does not set."""
     env = [{"name": "MINE", "value": "x"}, {"name": "HTTP_PROXY", "value": "set by somebody"}]
     containers = [{"name": "app", "image": "nginx:1", "env": env}, {"name": "sidecar", "image": "mesh:1"}]
     pod = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers}}
@@ -63,7 +63,7 @@ def in_the_way(body, **metadata):
 
 
 def leave_behind(harness):
-    """As its owner does that is deleted with --cascade=orphan."""
+    """Removes the ownerReferences, as a deletion of the owner with --cascade=orphan does."""
     metadata = {
         name: value for name, value in harness.server.live(KEY)["metadata"].items() if name != "ownerReferences"
     }

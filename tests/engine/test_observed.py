@@ -55,7 +55,7 @@ def settings(namespace, v):
     ("spec", "namespace"), [({}, "default"), ({"elsewhere": "default"}, "default"), ({"elsewhere": "shop"}, "shop")]
 )
 def test_a_change_of_an_observed_object_queues_the_cr(run, server, what, value, spec, namespace):
-    """Also where the namespace's template gives nothing, which means the custom resource's own."""
+    """Also if the template of the namespace is empty: then it is the namespace of the custom resource."""
 
     async def scenario():
         made = server(what, value, spec)

@@ -38,7 +38,7 @@ class Life:
         return [line for line in lines if line["log_level"] != "debug"]
 
     async def writes(self):
-        """What was done, to which object, and which of its fields."""
+        """Each write: its name in the log, the object and the fields."""
         lines = [line for line in await self.rest() if line["event"] not in {"reconciled", "problem", "field conflict"}]
         return [(line["event"], line.get("object") or line.get("finalizer"), *line.get("fields", ())) for line in lines]
 

@@ -3,18 +3,26 @@ metrics, recorded passes and the inventory, whatever children do with it and wha
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import aiohttp
 import orjson
 import prometheus_client
 import pytest
+import yaml
 from structlog.testing import capture_logs
 
 from ruleop.engine.manager.inventory import entry_of_plan
+from ruleop.engine.manager.manager import Manager
+from ruleop.engine.manager.options import Options
 from ruleop.engine.reconcile.recorder import PassFiles
+from ruleop.localcluster import LocalCluster
 from tests.engine.reconciler_harness import ReconcilerHarness
+from tests.engine.test_start import free_port
+from tests.planning.harness import APP, project
 from tests.planning.test_secret_messages import CONFIG, CONTENT, FAILING, MAPPING, MARK, SOURCE, VALUE
 
 if TYPE_CHECKING:
@@ -106,3 +114,54 @@ def test_nothing_that_the_operator_emits_has_a_value_of_a_secret(what, run, tmp_
             assert MARK in repr(harness.live("last"))
 
     run(scenario())
+
+
+def test_readyz_and_metrics_have_no_value_of_a_secret(tmp_path):
+    """Of an operator that observes the Secret, while all children that read it fail or are written."""
+    texts = {**FAILING, **WORKING}
+    files = {f"c{number}": filled(text) for number, text in enumerate(texts.values())}
+    children = "".join(f"  {name}: {{template: {name}.yaml}}\n" for name in files)
+    rules = project(WATCH.partition("children:")[0] + "children:\n" + children, **files)
+
+    async def scenario(cluster):
+        address = f"127.0.0.1:{free_port()}"
+        options = Options(
+            kubeconfig=str(tmp_path / "kubeconfig"),
+            metrics_address=address,
+            health_address=address,
+            reload=False,
+        )
+        manager = Manager(rules, tmp_path, options)
+        running = asyncio.create_task(manager.run())
+        reason = ""
+        while reason != "RenderFailed":
+            await asyncio.sleep(0.05)
+            (found,) = cluster.call(lambda: [each.obj for each in cluster.store.all(resource)])
+            conditions = (found.get("status") or {}).get("conditions") or []
+            reason = next((each["reason"] for each in conditions if each["type"] == "Ready"), "")
+        async with aiohttp.ClientSession() as client:
+            for path in ("/readyz?verbose", "/metrics"):
+                async with client.get(f"http://{address}{path}") as answer:
+                    assert answer.status == 200
+                    text = await answer.text()
+                    assert "App" in text
+                    assert MARK not in text
+                    assert all(value not in text for value in SOURCE["data"].values())
+        manager.stopping.set()
+        assert await running
+
+    with capture_logs(), LocalCluster() as cluster:
+        cluster.write_kubeconfig(tmp_path / "kubeconfig")
+        for each in (*yaml.safe_load_all(APP), {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}):
+            cluster.apply(each)
+        cluster.apply({**SOURCE, "metadata": {"name": "source", "namespace": "shop"}})
+        cluster.apply(
+            {
+                "apiVersion": "example.com/v1",
+                "kind": "App",
+                "metadata": {"name": "web", "namespace": "shop"},
+                "spec": {"v": "1"},
+            }
+        )
+        resource = cluster.registry.of_kind(rules.rules[0].kind).resource
+        asyncio.run(scenario(cluster))

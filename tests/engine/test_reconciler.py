@@ -426,6 +426,20 @@ def test_a_field_no_longer_ignored_is_reverted_although_the_child_was_written_in
     run(scenario())
 
 
+def test_a_field_that_is_dropped_with_the_change_to_server_side_apply_is_removed(run):
+    """The API server removes it only if managedFields have it as applied: ruleop owned it by Update before."""
+
+    async def scenario():
+        harness = one(a=A + "  w: 'old'\n")
+        await harness.until_settled()
+        body = "children: {a: {template: a.yaml, apply: {strategy: server-side}}}\n"
+        harness.reconciler.rules = project(body, a=A).rules
+        await harness.until_settled()
+        assert harness.live("a")["data"] == {"v": "1"}
+
+    run(scenario())
+
+
 # -- reports      ------------------------------------------------------------------------------------------------------
 
 

@@ -109,7 +109,7 @@ def test_a_kind_that_another_rule_has_not_listed_yet_is_created_after_a_restart(
 
 @pytest.mark.parametrize("refused", [403, 404])
 def test_a_rule_that_is_added_while_the_operator_runs_changes_nothing_for_others(run, server, tmp_path, refused):
-    """Neither while its watches list, nor when they may not."""
+    """Neither while its watches list, nor if a permission is missing."""
 
     async def scenario():
         made = server(APP)

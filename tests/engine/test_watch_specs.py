@@ -1,4 +1,4 @@
-"""What is watched follows what is served, also for kinds that only the inventory remembers."""
+"""The watches follow the served kinds, also for kinds that only the inventory has."""
 
 from __future__ import annotations
 

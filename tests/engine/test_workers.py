@@ -50,6 +50,31 @@ def test_stop_starts_nothing_new_and_waits_for_running_reconciles(run):
     run(scenario())
 
 
+def test_stopped_workers_start_nothing_when_they_are_opened(run):
+    async def scenario():
+        harness = WorkersHarness()
+        await harness.reconcile("a")
+        await harness.stop()
+        harness.workers.open(True)
+        harness.add("b")
+        await harness.until(lambda: harness.tasks)
+        assert harness.tasks[0].cancelled()
+        assert harness.ended == 1
+
+    run(scenario())
+
+
+def test_a_request_that_becomes_due_before_others_is_not_delayed_by_them(run):
+    async def scenario():
+        harness = WorkersHarness()
+        await harness.reconcile("a", "again")  # in a minute
+        await harness.reconcile("b", "at once")
+        await harness.until(lambda: harness.ended == 3)
+        await harness.stop()
+
+    run(scenario())
+
+
 def test_an_internal_error_of_one_reconcile_does_not_stop_others(run):
     async def scenario():
         harness = WorkersHarness(limit=1)

@@ -454,7 +454,7 @@ def test_an_empty_or_undecodable_ca_is_an_error(tmp_path: Path) -> None:
 
 
 def test_impersonation_headers_of_the_kubeconfig_are_sent(tmp_path: Path) -> None:
-    """Who asks for less than may be done is not given more."""
+    """A client that requests a subset of its permissions does not get more."""
     seen = arrives(
         tmp_path,
         {

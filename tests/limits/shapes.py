@@ -200,6 +200,17 @@ def with_many_entries_of_others(harness: Harness) -> History:
     return History.NONE
 
 
+def with_addresses_of_others(harness: Harness) -> History:
+    """Small Services, each with a list of 200 addresses that another client has written; all of them change."""
+    created(harness)
+    for found in list(harness.objects.values()):
+        found["spec"]["externalIPs"] = [f"10.0.{number // 250}.{number % 250 + 1}" for number in range(200)]
+        harness.put(found)
+    assert harness.resource is not None
+    harness.edit({"items": texts(len(harness.resource["spec"]["items"]), "other-")})
+    return History.NONE
+
+
 def with_a_changed_entry_among_many_of_others(harness: Harness) -> History:
     """The same, and it has changed one of the rule's own."""
     created(harness)
@@ -261,6 +272,15 @@ metadata:
 spec:
   selector: {a: b}
   ports: {{ spec.ports }}
+"""
+EACH_SERVICE = """
+apiVersion: v1
+kind: Service
+metadata:
+  name: a-{{ index }}
+spec:
+  clusterIP: None
+  selector: {a: '{{ item }}'}
 """
 
 SHAPES = [
@@ -358,6 +378,13 @@ SHAPES = [
         template("  a: 'x{{ spec['items'] | to_yaml }}'\n"),
     ),
     Shape(
+        "to_yaml of empty strings, ten times",
+        FROM_FILE,
+        lambda: {"items": [""] * 95_000},
+        WORK,
+        template("  a: '{% for x in range(10) %}{{ spec['items'] | to_yaml | length }}{% endfor %}'\n"),
+    ),
+    Shape(
         "from_yaml of many keys",
         FROM_FILE,
         lambda: {"text": "\n".join(f"{number}a: 1" for number in range(120_000))},
@@ -387,6 +414,13 @@ SHAPES = [
         lambda: {"text": "ab" * 500, "pattern": "(" * 400 + "a|b" + ")*" * 400},
         "",
         template("  a: '{{ spec.text | regex_replace(spec.pattern, 'x') | length }}'\n"),
+    ),
+    Shape(
+        "many matches of nested groups",
+        FROM_FILE,
+        lambda: {"text": "ab" * 500_000, "pattern": "(" * 20 + "a" + ")" * 20},
+        WORK,
+        template("  a: '{{ spec.text | regex_findall(spec.pattern) | length }}'\n"),
     ),
     Shape(
         "many matches that read the rest of the text",
@@ -538,6 +572,24 @@ SHAPES = [
         "",
         {"a": USUAL_DEPLOYMENT},
         with_other_items,
+    ),
+    Shape(
+        "an edit of 2,000 Services whose addresses others have written",
+        EACH,
+        lambda: {"items": texts(2000)},
+        "",
+        {"a": EACH_SERVICE},
+        with_addresses_of_others,
+        slow=True,
+    ),
+    Shape(
+        "an edit of 2,500 Services whose addresses others have written",
+        EACH,
+        lambda: {"items": texts(2500)},
+        WORK,
+        {"a": EACH_SERVICE},
+        with_addresses_of_others,
+        slow=True,
     ),
     Shape(
         "5 Deployments that others have filled",

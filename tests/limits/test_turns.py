@@ -152,7 +152,7 @@ observe:
 
 @in_loop
 async def test_a_large_plan_that_starts_a_watch_is_planned_again(clock, monkeypatch):
-    """What it watches may have changed between two of its turns, when no event of it was expected yet."""
+    """An object that it reads may change between two of its turns, before its watch exists."""
     made = []
     monkeypatch.setattr(pass_planning, "Planning", lambda *args, **more: made.append(1) or Planning(*args, **more))
     counts = []

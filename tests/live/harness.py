@@ -68,7 +68,7 @@ class Live:
     # -- the cluster ---------------------------------------------------------------------------------------------------
 
     def apply(self, text: str) -> None:
-        for each in yaml.safe_load_all(text):
+        for each in yaml.load_all(text, yaml.CSafeLoader):
             self.cluster.call(lambda each=each: self.cluster.apply(each))
 
     def delete(self, plural: str, name: str) -> None:

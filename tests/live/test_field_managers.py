@@ -1,4 +1,4 @@
-"""Who manages each field that ruleop sets, from the record on the object and its managedFields."""
+"""The managers of each field that ruleop sets, from the record on the object and its managedFields."""
 
 from ruleop.live.field_managers import last_change, managed_fields
 from ruleop.merge import FieldSet, Record, encode

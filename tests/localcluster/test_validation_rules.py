@@ -1,4 +1,4 @@
-"""CEL rules of CRDs are stored, not evaluated, and whoever writes one is told so."""
+"""CEL rules of CRDs are stored, not evaluated, and the answer to their writer has a warning."""
 
 from __future__ import annotations
 

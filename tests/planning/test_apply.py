@@ -54,6 +54,20 @@ def test_a_patch_has_uid_version_and_the_whole_desired_object():
     assert patch.why == "changed"
 
 
+def test_the_record_is_written_only_with_other_fields_than_before():
+    harness = one()
+    harness.settle()
+    notes = harness.objects[A_KEY]["metadata"]["annotations"]
+    notes[APPLIED] = spaced = notes[APPLIED].replace(":", ": ")  # the same record in another spelling
+    assert decode(spaced) is not None
+    assert not harness.plan().actions
+    harness.edit({"v": "2"})
+    (patch,) = harness.plan().actions
+    assert isinstance(patch, Patch)
+    assert "annotations" not in patch.patch["metadata"]
+    assert patch.merged["metadata"]["annotations"][APPLIED] == spaced
+
+
 def test_fields_no_longer_desired_are_removed_and_fields_of_others_stay():
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {{ spec.data }}\n"
     harness = Harness.of("children: {a: {template: a.yaml}}", {"data": {"x": "1", "z": "2"}}, a=text)

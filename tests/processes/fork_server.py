@@ -1,10 +1,10 @@
-"""Starts programs quickly: a process that has ruleop imported, and forks one for each that is asked for.
+"""Starts programs quickly: a process that has imported ruleop forks each of them.
 
-A start costs some twenty milliseconds of CPU instead of four hundred, and what is started is a process of its own, which a test may kill as a
-node's crash would. It has the streams, the folder and the environment of the request, and ends as an interpreter does. What it
-does not show is what is imported when, and how an interpreter starts: tests of these start one.
+A start takes twenty milliseconds of CPU instead of four hundred, and each program is a process of its own, which a test may kill as the crash of a
+node does. It has the streams, the folder and the environment of the request, and ends as an interpreter does. Tests of imports and of the start of
+the interpreter must start one themselves.
 
-A request is one message on a Unix socket, a literal of Python with the open ones of the three streams; the answers are the pid and, at the end, the
+A request is one message on a Unix socket: a literal of Python, with the open ones of the three streams. The answers are the pid and, at the end, the
 exit status. When the client closes the connection before that, the program is killed. Run as a program, this file is the server.
 """
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import tzinfo
 
-# Of all trees that may be installed, the one that these tests belong to.
+# Several versions of ruleop may be installed; this is the one of these tests.
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = Path(__file__).with_name("forked_program.py")
 MESSAGE = 1 << 17  # bytes; above an environment, below what a socket sends at once
-OWNER = 0  # the server's stdin: it ends, and with it its programs, when whoever started it does
+OWNER = 0  # the server's stdin: when the process that started it ends, it ends with its programs
 STREAMS = {0: "stdin", 1: "stdout", 2: "stderr"}
 
 

@@ -30,7 +30,7 @@ def eventually(holds: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-def test_it_has_the_arguments_the_streams_and_the_status(fork_server: ForkServer) -> None:
+def test_the_process_has_the_arguments_the_streams_and_the_status(fork_server: ForkServer) -> None:
     version = run(fork_server, "version")
     assert (version.returncode, version.stderr) == (0, "")
     assert version.stdout.startswith("ruleop ")
@@ -39,7 +39,7 @@ def test_it_has_the_arguments_the_streams_and_the_status(fork_server: ForkServer
     assert "--what" in unknown.stderr
 
 
-def test_it_runs_in_the_folder_with_the_environment(fork_server: ForkServer, tmp_path: Path) -> None:
+def test_the_process_runs_in_the_folder_with_the_environment(fork_server: ForkServer, tmp_path: Path) -> None:
     assert run(fork_server, "check", cwd=tmp_path).stderr.startswith("ruleop: not a ruleop project")
     completed = run(
         fork_server, env={"_RULEOP_COMPLETE": "bash_complete", "COMP_WORDS": "ruleop ren", "COMP_CWORD": "1"}
@@ -53,7 +53,7 @@ def test_a_closed_stream_is_closed(fork_server: ForkServer, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL)])
-def test_what_happens_to_the_client_happens_to_it(
+def test_a_signal_to_the_client_reaches_the_process(
     fork_server: ForkServer, tmp_path: Path, number: signal.Signals, status: int
 ) -> None:
     kubeconfig = tmp_path / "config"
@@ -65,7 +65,7 @@ def test_what_happens_to_the_client_happens_to_it(
     assert started.returncode == status
 
 
-def test_it_ends_with_the_server(tmp_path: Path) -> None:
+def test_the_process_ends_with_the_server(tmp_path: Path) -> None:
     with ForkServer() as server:
         pid = server.start(["cluster", "--kubeconfig", str(tmp_path / "config")], tmp_path / "log", tmp_path / "clock")
         assert is_alive(pid)

@@ -89,7 +89,7 @@ class Cluster:
         self.home = home
         self.unserved = set(unserved)
         self.objects: dict[ObjectKey, dict[str, Any]] = {}
-        """What the tests and the operator create. A new cluster's own objects are not in it."""
+        """The objects that the tests and the operator create. A new cluster's own objects are not in it."""
         self.history: list[Happened] = []
         self.listeners: list[Callable[[Happened], None]] = []
         self.moments = 0  # the time, in passes

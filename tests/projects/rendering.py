@@ -69,7 +69,8 @@ def _marked(obj: Object, child: str, owner: Owner) -> Object:
 
 
 def documents(file: Path) -> list[Any]:
-    return [document for document in yaml.safe_load_all(file.read_text(encoding="utf-8")) if document is not None]
+    text = file.read_text(encoding="utf-8")
+    return [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document is not None]
 
 
 def document(file: Path) -> Any:

@@ -44,10 +44,7 @@ def started(project: str, cr: str | Object, *existing: Object, **options: Any) -
     """A cluster with a CR that has become ready."""
     found = Simulation(ROOT / project, **options)
     found.add(*existing, sample(project, cr) if isinstance(cr, str) else cr)
-    for _ in range(4):
-        found.reconcile()
-        found.settle()
-    assert found.reconcile() == []
+    found.converge(4)
     return found
 
 

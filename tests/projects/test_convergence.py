@@ -187,13 +187,6 @@ def begun(project: str, spec: dict[str, Any] | None = None) -> tuple[Simulation,
     return cluster, f"{obj['kind']}/{obj['metadata']['name']}"
 
 
-def settled(cluster: Simulation) -> None:
-    for _ in range(8):
-        cluster.reconcile()
-        cluster.settle()
-    assert cluster.reconcile() == []
-
-
 SEEDS = int(os.environ.get("LIVES", "4"))
 """The environment variable LIVES sets the number of seeds."""
 
@@ -204,7 +197,7 @@ def test_any_sequence_of_events_ends_in_the_state_of_a_new_cr(project: str, seed
     draw = random.Random(f"{project} {seed}")  # noqa: S311 - reproducible
     cluster, resource = begun(project)
     if draw.random() < 0.7:
-        settled(cluster)
+        cluster.converge(8)
     for _ in range(draw.randint(3, 12)):
         what = draw.choice(["edit", "edit", "edit", "delete", "drift", "settle", "work", "reconcile", "restart"])
         ours = [name for name in cluster.names if cluster[name]["metadata"].get("labels", {}).get("ruleop.dev/part-of")]
@@ -222,9 +215,9 @@ def test_any_sequence_of_events_ends_in_the_state_of_a_new_cr(project: str, seed
             cluster.reconcile()
         elif what == "restart":
             cluster._histories.clear()
-    settled(cluster)
+    cluster.converge(8)
     fresh, _ = begun(project, cluster[resource]["spec"])
-    settled(fresh)
+    fresh.converge(8)
     assert cluster.ready(resource) == fresh.ready(resource) == READY
     extra = set(cluster.names) - set(fresh.names)
     assert set(fresh.names) <= set(cluster.names)
@@ -232,9 +225,9 @@ def test_any_sequence_of_events_ends_in_the_state_of_a_new_cr(project: str, seed
     for name in set(fresh.names) - {resource}:
         assert comparable(cluster, name) == comparable(fresh, name)
     cluster.delete(resource)
-    settled(cluster)
+    cluster.converge(8)
     fresh.delete(resource)
-    settled(fresh)
+    fresh.converge(8)
     assert [name for name in cluster.names if not name.startswith(STAY)] == [
         name for name in fresh.names if not name.startswith(STAY)
     ]

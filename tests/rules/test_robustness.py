@@ -1,4 +1,4 @@
-"""Whatever the files of a project contain, loading ends in a project or in errors with positions, never in a traceback."""
+"""For any contents of its files, loading a project returns it or errors with positions, and never raises a traceback."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def planned(project: NewProject, root: Path) -> list[Plan]:
     tested = CliRunner().invoke(program, ["test", "-C", str(root)], prog_name="ruleop")
     assert tested.exit_code == 0, tested.output
     kinds = OfflineKinds(loaded.project)
-    texts = {name: yaml.safe_load(text) for name, text in files.items() if name.endswith(".yaml")}
+    texts = {name: yaml.load(text, yaml.CSafeLoader) for name, text in files.items() if name.endswith(".yaml")}
     live = as_live([each for name, each in texts.items() if name.startswith("existing/")], kinds)
     plans = []
     for name, sample in texts.items():

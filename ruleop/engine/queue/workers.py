@@ -107,8 +107,8 @@ class Workers:
             await asyncio.gather(*self._running, return_exceptions=True)
 
     async def _run(self, broken: asyncio.Future[None]) -> None:
-        """Until it is stopped. Ends with an internal error of `_start_due`, which the loop calls: to wake a task each
-        time costs more."""
+        """Runs until it is stopped, or ends with an internal error of `_start_due`. That is a callback of the loop,
+        because waking a task for each event costs more."""
         try:
             await broken
         finally:

@@ -13,6 +13,7 @@ Every write requests strict validation: a field that the server would drop silen
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -244,6 +245,7 @@ def _selectors(source: Source) -> list[tuple[str, str]]:
     ]
 
 
+@cache
 def _write_query(manager: str) -> str:
     return f"fieldManager={quote(manager, safe='')}&fieldValidation=Strict"
 

@@ -29,8 +29,9 @@ from ruleop.localcluster.api.pages import NOW, expired_page, read_token, token_o
 from ruleop.localcluster.api.patching import configuration, patched, refused
 from ruleop.localcluster.api.reviews import review, token_request
 from ruleop.localcluster.api.route import Route, route_of
-from ruleop.localcluster.api.scale import scale_of, scaled
+from ruleop.localcluster.api.scale import SCALE, decoded_scale, scale_configuration, scale_of, scaled
 from ruleop.localcluster.api.selection import selection_of
+from ruleop.localcluster.api.verbs import verb_of
 from ruleop.localcluster.api.watching import DEFAULT_TIMEOUT, Watch, WatchOptions
 from ruleop.localcluster.errors import (
     Cause,
@@ -50,6 +51,7 @@ from ruleop.localcluster.http.message import JSON_TYPE, Response, Stream
 from ruleop.localcluster.kinds.registry import REVIEWS, is_builtin_group
 from ruleop.localcluster.objects.go_text import type_name
 from ruleop.localcluster.store.store import Name, Stored, TooLargeError, TooOldError
+from ruleop.schema.builtin_types import served_resources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
 
 MAX_BODY: Final = 3 * 1024 * 1024
 _TRUE: Final = ("true", "1", "True")
+_OF_PROCESSES: Final = ("log", "exec", "attach", "portforward", "proxy")
 _BROWSERS: Final = ("curl", "Wget", "Mozilla/5.0")
 _PATCH_TYPES: Final = (JSON_PATCH, MERGE, APPLY)
 
@@ -203,9 +206,6 @@ class Api:
 
     def _object(self, request: Request, route: Route, served: Served) -> Response | Stream:
         if request.method == "GET":
-            if request.query.get("watch") in _TRUE:
-                query = {**request.query, "fieldSelector": f"metadata.name={route.name}"}
-                return self._watch(_with_query(request, query), route, served)
             return self._written(request, served, self._find(route, served), 200)
         if request.method == "PUT":
             return self._update(request, route, served)
@@ -300,17 +300,25 @@ class Api:
             return self._token(request, route, served)
         if request.method == "POST" and (route.plural, route.subresource) == ("pods", "eviction"):
             return self._evict(request, route, served)
-        if route.subresource in ("log", "exec", "attach", "portforward", "proxy") and route.plural == "pods":
-            raise Rejected(
-                501,
-                "NotImplemented",
-                f"pods of a local cluster have no processes: there is nothing to {route.subresource}",
-            )
         if not served.is_custom:
-            raise unknown_path()
+            raise self._not_answered(request, route, served)
         if route.subresource == "status" and served.status:
             raise not_supported(route.group, route.plural, {"POST": "create", "DELETE": "delete"}[request.method])
         raise not_found(route.group, route.plural, route.name)
+
+    def _not_answered(self, request: Request, route: Route, served: Served) -> Rejected:
+        """Why a subresource of a built-in kind is not answered."""
+        kinds = (each for each in served_resources() if each.info.kind == served.kind)
+        known = next((each.subresource(route.subresource) for each in kinds), None)
+        if known is None:
+            return unknown_path()
+        if verb_of(request, route) not in known.verbs:
+            return method_not_allowed()
+        self._find(route, served)
+        if route.subresource in _OF_PROCESSES and route.plural == "pods":
+            message = f"pods of a local cluster have no processes: there is nothing to {route.subresource}"
+            return Rejected(501, "NotImplemented", message)
+        return unknown_path()
 
     def _token(self, request: Request, route: Route, served: Served) -> Response:
         """A token of a service account: who sends it is that user."""
@@ -320,6 +328,8 @@ class Api:
 
     def _evict(self, request: Request, route: Route, served: Served) -> Response:
         body = read_body(request)
+        if (body.get("metadata") or {}).get("name") != route.name:
+            raise bad_request("name in URL does not match name in Eviction object")
         options = DeleteOptions.of(request.query, body.get("deleteOptions") or {})
         self.writer.delete(served, self._find(route, served), options)
         return _json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
@@ -329,16 +339,30 @@ class Api:
         current = scale_of(served, old.obj)
         if request.method == "GET":
             return _json(current)
+        if request.method == "PATCH" and media_of(request) == APPLY:
+            return self._apply_scale(request, route, served)
         if request.method == "PUT":
-            desired = read_body(request)
+            desired = decoded_scale(served, read_body(request, "Scale"))
             _check_name(desired, route)
         elif request.method == "PATCH":
-            desired = patched(served, current, media_of(request), read_patch(request, media_of(request)))
+            patch = read_patch(request, media_of(request))
+            desired = decoded_scale(served, patched(served, current, media_of(request), patch))
+        elif served.is_custom:
+            raise not_supported(route.group, route.plural, {"POST": "create", "DELETE": "delete"}[request.method])
         else:
             raise method_not_allowed()
         options = _write_options(request, "UpdateOptions" if request.method == "PUT" else "PatchOptions")
         new = self.writer.update(served, old, scaled(served, old.obj, desired), "scale", options)
         return _json(scale_of(served, new.obj))
+
+    def _apply_scale(self, request: Request, route: Route, served: Served) -> Response:
+        config = configuration(read_patch(request, APPLY), SCALE)
+        _check_name(config, route)
+        options = _write_options(request, "PatchOptions", is_apply=True)
+        found, _ = self.writer.apply(
+            served, Name(route.namespace, route.name), scale_configuration(served, config), "scale", options
+        )
+        return _json(scale_of(served, found.obj))
 
     # -- bodies --------------------------------------------------------------------------------------------------------
 
@@ -479,7 +503,3 @@ def _check_kind(new: Mapping[str, Any], old: Mapping[str, Any], served: Served) 
         found = str(new.get("kind") or "")
         cause = Cause("FieldValueInvalid", f'Invalid value: "{found}": must be {old["kind"]}', "kind")
         raise invalid_named(served.kind.group, found, old["metadata"]["name"], [cause])
-
-
-def _with_query(request: Request, query: Mapping[str, str]) -> Request:
-    return replace(request, query=query)

@@ -71,13 +71,19 @@ def _from_yaml(data: bytes) -> Any:
             return orjson.loads(data)
         except ValueError:
             pass
-    return yaml.load(data, _LOADER)  # noqa: S506 - a safe loader
+    loader = _LOADER(data)
+    try:  # only the first document is read
+        return loader.get_data() if loader.check_data() else None
+    finally:
+        loader.dispose()
 
 
 def read_patch(request: Request, media: str) -> Any:
+    if media == APPLY:
+        return _read_configuration(request)
     try:
-        found = _from_yaml(request.body) if media == APPLY else orjson.loads(request.body)
-    except (ValueError, yaml.YAMLError):
+        found = orjson.loads(request.body)
+    except ValueError:
         raise bad_request(f"error decoding patch: {problem_of(request.body)}") from None
     if media == JSON_PATCH and not isinstance(found, list):
         expected = "[]handlers.jsonPatchOp"
@@ -88,6 +94,21 @@ def read_patch(request: Request, media: str) -> Any:
     raise bad_request(
         f"error decoding patch: json: cannot unmarshal {type_name(found)} into Go value of type {expected}"
     )
+
+
+def _read_configuration(request: Request) -> Any:
+    try:
+        found = _from_yaml(request.body)
+    except yaml.YAMLError as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or "cannot be read"
+        where = f"line {mark.line + 1}: " if mark is not None else ""
+        raise bad_request(f"error decoding YAML: error converting YAML to JSON: yaml: {where}{problem}") from None
+    if found is not None and not isinstance(found, dict):
+        raise bad_request(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
+            f"{type_name(found)} into Go value of type map[string]interface {{}}"
+        )
+    return found or {}
 
 
 def read_delete_options(request: Request) -> Mapping[str, Any]:

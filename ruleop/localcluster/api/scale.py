@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.errors import Cause, bad_request, invalid, invalid_named
+from ruleop.kinds import Kind
+from ruleop.localcluster.errors import Cause, bad_request, internal, invalid, invalid_named
+from ruleop.localcluster.objects.decoding import DecodingError, decode
+from ruleop.schema.builtin_types import typed_shape
 
 if TYPE_CHECKING:
     from ruleop.kinds import Object
     from ruleop.localcluster.kinds.served import Served
+
+
+SCALE: Final = Kind("autoscaling", "v1", "Scale")
+_SCHEME: Final = "pkg/runtime/scheme.go:111"
 
 
 def scale_of(served: Served, obj: Object) -> dict[str, Any]:
@@ -31,12 +38,41 @@ def scale_of(served: Served, obj: Object) -> dict[str, Any]:
     }
 
 
-def scaled(served: Served, obj: Object, scale: Any) -> dict[str, Any]:
-    """The object with the replicas of a Scale."""
+def decoded_scale(served: Served, scale: Object) -> Object:
+    """A Scale as it is decoded from a request. Raises Rejected."""
+    version, name = str(scale.get("apiVersion") or SCALE.api_version), str(scale.get("kind") or SCALE.kind)
+    shape = typed_shape(SCALE)
+    assert shape is not None
+    problem = f'no kind "{name}" is registered for version "{version}" in scheme "{_SCHEME}"'
+    if (version, name) == (SCALE.api_version, SCALE.kind):
+        try:
+            return decode(scale, shape).obj
+        except DecodingError as error:
+            problem = str(error)
+    if served.is_custom:
+        raise bad_request(f'no kind is registered for the type v1.Scale in scheme "{_SCHEME}"')
+    short = version.rpartition("/")[2]
+    raise bad_request(f'{name} in version "{short}" cannot be handled as a Scale: {problem}')
+
+
+def scale_configuration(served: Served, scale: Object) -> dict[str, Any]:
+    """The configuration of an object that applies what a Scale configures."""
     assert served.scale is not None
-    replicas = (scale.get("spec") or {}).get("replicas", 0) if isinstance(scale, dict) else None
-    if type(replicas) is not int:
-        raise bad_request("spec.replicas must be an integer")
+    if served.is_custom:  # a mistake of Kubernetes
+        name = f"{scale['metadata'].get('namespace', '')}/{scale['metadata']['name']}"
+        raise internal(
+            f"failed to convert new object ({name}; autoscaling/v1, Kind=Scale) to proper version: request to convert "
+            "CR to an invalid group/version: autoscaling/v1"
+        )
+    kind, replicas = served.kind, (decoded_scale(served, scale).get("spec") or {}).get("replicas")
+    config = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": scale["metadata"]["name"]}}
+    return config if replicas is None else _with(config, served.scale.replicas.split("."), replicas)
+
+
+def scaled(served: Served, obj: Object, scale: Object) -> dict[str, Any]:
+    """The object with the replicas of a Scale, which is decoded."""
+    assert served.scale is not None
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
     if replicas < 0:
         name = obj["metadata"]["name"]
         if served.is_custom:

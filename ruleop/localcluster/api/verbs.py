@@ -13,9 +13,9 @@ _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 def verb_of(request: Request, route: Route) -> str:
     if request.method == "GET":
-        if request.query.get("watch") in ("true", "1"):
-            return "watch"
-        return "get" if route.name else "list"
+        if route.name:
+            return "get"
+        return "watch" if request.query.get("watch") in ("true", "1") else "list"
     if request.method == "DELETE":
         return "delete" if route.name else "deletecollection"
     return _VERBS.get(request.method, request.method.lower())

@@ -1,8 +1,8 @@
 """The objects of all resources, with one counter of versions, as etcd has one.
 
 Everything happens in one thread, so a write and the events that it causes are one step: listeners are called before the
-write returns, and see the versions in order. Objects are frozen; a write stores a new one. That of a version may be
-another one, equal to it, each time it is asked for.
+write returns, and see the versions in order. Objects are frozen; a write stores a new one. Two reads of a version may
+return two objects, which are equal.
 """
 
 from __future__ import annotations

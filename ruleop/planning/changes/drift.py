@@ -46,7 +46,7 @@ QUIET: Final = 120.0
 WHOLE_OBJECT: Final = frozenset({""})
 """The fields of an object that was deleted."""
 
-PRECONDITIONS: Final = frozenset({"metadata.uid", "metadata.resourceVersion"})
+_PRECONDITIONS: Final = frozenset({"metadata.uid", "metadata.resourceVersion"})
 MAX_FIELDS: Final = 4
 Correction: TypeAlias = Create | Patch | Replace | ServerSideApply
 
@@ -166,7 +166,7 @@ def _parts(obj: Object, patch: Mapping[str, Any]) -> dict[str, Any]:
 
 def fields_of(patch: Mapping[str, Any]) -> frozenset[str]:
     """The fields that a merge patch sets or removes; a list is one field. uid and resourceVersion are preconditions."""
-    return frozenset(_leaves(patch, "")) - PRECONDITIONS if patch else WHOLE_OBJECT
+    return frozenset(_leaves(patch, "")) - _PRECONDITIONS if patch else WHOLE_OBJECT
 
 
 def _applied_patch(live: Object, applied: Object) -> dict[str, Any]:

@@ -102,7 +102,7 @@ class Account:
         return FUEL - self.fuel
 
     def may_suffice(self, first: int) -> bool:
-        """Whether another plan may fit into what is left, after one of so many units and the log of its writes. The
+        """Whether another plan may fit into what is left, after one of `first` units and the log of its writes. The
         plan after the writes takes at least a third of the one before them."""
         return 3 * (self.fuel - DESCRIPTIONS + self.descriptions.units) >= first
 

@@ -48,7 +48,7 @@ class Side:
         shutil.copytree(FILES, self.folder, dirs_exist_ok=True)
 
     def run(self, command: str) -> str:
-        """What a command of the shell prints on both of its streams, and its exit status."""
+        """The output of a shell command on both of its streams, and its exit status."""
         path = os.pathsep.join([*map(str, self.programs), os.environ.get("PATH", "")])
         environment = {"PATH": path, "HOME": str(self.folder), "KUBECONFIG": str(self.kubeconfig), "TZ": "UTC"}
         started = subprocess.Popen(

@@ -25,7 +25,7 @@ APPLY = "application/apply-patch+yaml"
 
 
 class Conversation:
-    """What one server answers."""
+    """The answers of one server."""
 
     def __init__(self, side: Side, namespace: str) -> None:
         self.namespace = namespace

@@ -78,7 +78,7 @@ def test_an_image_with_its_own_rules_is_built_on_it(store: built.Store, tmp_path
 
 
 class TestContained(deployed.DeploymentTests):
-    """As a container."""
+    """The operator in a container."""
 
 
 def test_memory_is_within_the_request_of_the_deployment(operator: Contained) -> None:

@@ -33,14 +33,14 @@ class Store:
     driver: str
 
     def environment(self) -> dict[str, str]:
-        """Of buildah. With chroot it asks nothing of the kernel that this machine, itself perhaps a container, may not have."""
+        """Options of buildah. With chroot, it needs no feature of the kernel that a container may lack."""
         configuration = self.folder / f"{self.driver}.conf"
         places = f'graphroot = "{self.folder}/{self.driver}"\nrunroot = "{self.folder}/{self.driver}-run"\n'
         configuration.write_text(f'[storage]\ndriver = "{self.driver}"\n{places}', encoding="utf-8")
         return {**os.environ, "CONTAINERS_STORAGE_CONF": str(configuration), "BUILDAH_ISOLATION": "chroot"}
 
     def buildah(self, *arguments: str) -> str:
-        """What it prints; raises with its error."""
+        """Returns what it prints; raises with its error."""
         run = subprocess.run(
             ["buildah", *arguments], env=self.environment(), capture_output=True, text=True, timeout=600, check=False
         )
@@ -99,7 +99,7 @@ def _install_debian(store: Store) -> None:
 
 
 def build(store: Store, on: str) -> None:
-    """As `make image` does it."""
+    """Builds the image as `make image` does."""
     command = [str(ROOT / "image" / "build.sh"), "--network", "host"]
     environment = {**store.environment(), "BUILDER": "buildah", "IMAGE": IMAGE, "BASE": on}
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
@@ -109,7 +109,7 @@ def build(store: Store, on: str) -> None:
 
 
 def configuration(store: Store, image: str = IMAGE) -> dict[str, Any]:
-    """What an image says of itself: its command, environment, folder and user."""
+    """The configuration of an image: its command, environment, folder and user."""
     found: dict[str, Any] = json.loads(store.buildah("inspect", "--type", "image", image))["OCIv1"]["config"]
     return found
 

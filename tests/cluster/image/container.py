@@ -75,7 +75,7 @@ class Contained(Deployed):
         return subprocess.run(self._bundle(*arguments), capture_output=True, text=True, timeout=100, check=False)
 
     def status(self) -> dict[str, str]:
-        """What the kernel says of its process."""
+        """The kernel's status of its process."""
         state = subprocess.run([*self._runc(), "state", self.id], check=True, capture_output=True, text=True)
         lines = Path(f"/proc/{json.loads(state.stdout)['pid']}/status").read_text(encoding="utf-8").splitlines()
         return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}

@@ -43,7 +43,7 @@ def test_an_object_with_parts_of_another_is_the_same_text(old: Any, new: Any) ->
     assert orjson.dumps(with_parts_of(old, new)) == orjson.dumps(new)
 
 
-def test_what_did_not_change_is_shared() -> None:
+def test_parts_without_a_change_are_shared() -> None:
     old, new = deployment(), deployment(image="a:2")
     shared = with_parts_of(old, new)
     assert shared["metadata"] is old["metadata"]
