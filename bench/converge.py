@@ -16,7 +16,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -25,6 +25,11 @@ from ruleop.dev.session import Session, Settings
 from ruleop.engine.manager.options import Options
 from ruleop.engine.telemetry import logging as logs
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ruleop.report.plan_text import Line
+
 ROOT = Path(__file__).resolve().parent.parent
 APPS, PATIENCE = 10_000, 600.0
 
@@ -32,8 +37,10 @@ APPS, PATIENCE = 10_000, 600.0
 class Silent:
     """A view that shows nothing."""
 
+    def checked(self, findings: Sequence[Line]) -> None: ...
     def started(self, session: Session) -> None: ...
     def changed(self, session: Session) -> None: ...
+    def warning(self, obj: Any, text: str) -> None: ...
     def event(self, obj: Any) -> None: ...
 
 

@@ -154,8 +154,8 @@ class Session:
                 return
 
     def is_settled(self) -> bool:
-        resources = list(self.resources())
-        return bool(resources) and all(is_ready(each) for each in resources)
+        found = map(is_ready, self.resources())
+        return next(found, False) and all(found)
 
     def _on_change(self, resource: Resource, event: Event) -> None:
         self._changed.set()

@@ -57,9 +57,12 @@ def _decoded(
 
 
 def _decoded_custom(served: Served, obj: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    unknown = [format_path(path) for path in unknown_fields(obj, served.schema)]
-    unknown += [f"metadata.{name}" for name in obj["metadata"] if name not in object_meta().fields]
-    if any(name not in object_meta().fields for name in obj["metadata"]):
-        known = {name: value for name, value in obj["metadata"].items() if name in object_meta().fields}
-        obj = {**obj, "metadata": known}
-    return prune(with_integers(obj), served.schema), sorted(unknown)
+    declared, metadata = object_meta().fields, obj["metadata"]
+    unknown = [f"metadata.{name}" for name in metadata if name not in declared]
+    if unknown:
+        obj = {**obj, "metadata": {name: value for name, value in metadata.items() if name in declared}}
+    whole = with_integers(obj)
+    found = prune(whole, served.schema)
+    if found != whole:
+        unknown += [format_path(path) for path in unknown_fields(whole, served.schema)]
+    return found, sorted(unknown)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.errors import NOT_LABEL, Cause, bad_request
@@ -123,8 +124,13 @@ def _label_causes(labels: Mapping[str, str], field: str = "metadata.labels") -> 
             yield Cause(_INVALID, f'Invalid value: "{value}": {_NOT_VALUE}', field)
 
 
-def key_problems(key: str, what: str = "a qualified name") -> Iterator[str]:
+@lru_cache(maxsize=1024)
+def key_problems(key: str, what: str = "a qualified name") -> tuple[str, ...]:
     """Why a text is not a qualified name: the key of a label, an annotation, a finalizer."""
+    return tuple(_key_problems(key, what))
+
+
+def _key_problems(key: str, what: str) -> Iterator[str]:
     parts = key.split("/")
     if len(parts) > 2:
         yield (

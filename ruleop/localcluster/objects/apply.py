@@ -212,6 +212,8 @@ def _taken_over(
     force: bool,
 ) -> Managers:
     """The managers without the fields that a write changes or removes. Raises ApplyConflictError unless forced."""
+    if not managers:
+        return {}
     by_version: dict[str, tuple[FieldSet, FieldSet] | None] = {
         tracking.api_version: _changed_and_removed(changes, tracking.ignored)
     }

@@ -150,7 +150,7 @@ def item_element(item: JSON, shape: Shape) -> str:
     if len(keys) == 1:
         value = item.get(keys[0])
         if type(value) is str:
-            return _key_element(keys, (value,))
+            return _text_key(keys[0], value)
     defaults = shape.key_defaults
     names, values = [], []
     for name in keys:
@@ -191,6 +191,11 @@ def _key_element(names: tuple[str, ...], values: tuple[JSON, ...]) -> str:
         return _written_key(names, values, tuple(map(type, values)))
     except TypeError:  # a key that is a map or a list cannot be cached
         return "k:" + _json_text(dict(sorted(zip(names, values, strict=True))))
+
+
+@lru_cache(maxsize=8192)
+def _text_key(name: str, value: str) -> str:
+    return "k:" + _json_text({name: value})
 
 
 @lru_cache(maxsize=8192)

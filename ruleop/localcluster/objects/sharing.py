@@ -27,9 +27,9 @@ def _shared(old: JSON, new: JSON) -> JSON:
     if type(new) is dict:
         return old if _same_text(old, new) else {name: _shared(old.get(name), value) for name, value in new.items()}
     if type(new) is list:
-        if _same_text(old, new):
-            return old
-        return [*map(_shared, old, new), *new[len(old) :]]
+        if len(old) != len(new):  # which items belong together is not worth finding out
+            return new
+        return old if _same_text(old, new) else [*map(_shared, old, new)]
     return old if old == new else new
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ruleop.localcluster.objects.fieldsets import EMPTY, LEAF, SELF, FieldSet, item_element
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _MISSING: Final = object()
 _ADDED, _REMOVED, _MODIFIED = 1, 2, 4
+_SCALARS: Final = frozenset({str, int, bool, float})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +72,10 @@ def _merge_maps(live: dict[str, JSON], config: dict[str, JSON], shape: Shape | N
     merged = live
     for name, value in config.items():
         before = live.get(name, _MISSING)
+        kind = type(value)
         if before is _MISSING:
             after = value
-        elif type(value) is str and value == before:
+        elif kind is type(before) and kind in _SCALARS and value == before:
             continue
         else:
             after = merge(before, value, declared.get(name, others))
@@ -106,8 +109,11 @@ def remove(value: JSON, fields: FieldSet, shape: Shape | None) -> JSON:
 def zero_object(shape: Shape) -> Object:
     """The fields that an object of a built-in kind has even when it is empty, because their Go types cannot be absent.
     A custom resource has none. The shape is that of `ruleop.schema.builtin_types`."""
-    if "metadata" not in shape.defaults:
-        return {}
+    return _zero_of_kind(shape) if "metadata" in shape.defaults else {}
+
+
+@lru_cache(maxsize=256)
+def _zero_of_kind(shape: Shape) -> dict[str, JSON]:
     return _zero(shape)
 
 
@@ -140,6 +146,9 @@ def _map_fields(value: dict[str, JSON], shape: Shape | None, *, every: bool) -> 
     declared, others = (shape.fields, shape.values) if shape is not None else ({}, None)
     found: FieldSet = {SELF: LEAF} if every else {}
     for name, member in value.items():
+        if type(member) in _SCALARS:
+            found["f:" + name] = LEAF
+            continue
         inner = declared.get(name)
         node = _fields(member, others if inner is None else inner, every=every)
         if node is None:
@@ -276,15 +285,19 @@ def _is_leaf(value: JSON, shape: Shape | None) -> bool:
 
 
 def _merge_items(live: list[JSON], config: list[JSON], shape: Shape) -> list[JSON]:
-    desired: dict[str, JSON] = {item_element(item, shape): item for item in config}
-    elements = [item_element(item, shape) for item in live]
+    elements, others = ([item_element(item, shape) for item in items] for items in (live, config))
     repeated = _repeated(elements)
-    for element, item in zip(elements, live, strict=True):
-        if element in desired and element not in repeated:
-            desired[element] = merge(item, desired[element], shape.items)
-    merged = in_apply_order(
-        [(element if element in desired else None, item) for element, item in zip(elements, live, strict=True)], desired
-    )
+    if elements == others and not repeated:
+        merged = [merge(item, other, shape.items) for item, other in zip(live, config, strict=True)]
+    else:
+        desired: dict[str, JSON] = dict(zip(others, config, strict=True))
+        for element, item in zip(elements, live, strict=True):
+            if element in desired and element not in repeated:
+                desired[element] = merge(item, desired[element], shape.items)
+        merged = in_apply_order(
+            [(element if element in desired else None, item) for element, item in zip(elements, live, strict=True)],
+            desired,
+        )
     unchanged = len(merged) == len(live) and all(a is b for a, b in zip(merged, live, strict=True))
     return live if unchanged else merged
 
