@@ -160,11 +160,14 @@ def test_a_signal_before_loading_stops_the_operator():
 
 
 def asked_to_end(process):
-    """What it complains of. Python looks for signals before it waits for data, and one that comes just in between is seen with the next."""
+    """What it complains of. Python looks for signals before it waits for data, and one that comes just in between is seen with the next.
+
+    One that comes while the interpreter ends would kill it, so the next is late.
+    """
     while True:
         process.send_signal(signal.SIGTERM)
         try:
-            _, err = process.communicate(timeout=2)
+            _, err = process.communicate(timeout=15)
         except subprocess.TimeoutExpired:
             continue
         return err

@@ -49,7 +49,9 @@ def read(file: str) -> str:
 def test_a_module_uses_no_word_to_avoid(file: str) -> None:
     """Its messages, its docstrings and comments, and the names that it defines."""
     source = read(file)
-    found = [*hits(prose(source), file), *name_hits(names(source), file)]
+    found = [*name_hits(names(source), file)]
+    if may_have_hits(source):
+        found += hits(prose(source), file)
     if file in MESSAGES:
         found += hits(strings(source), file)
     assert not found, "\n".join(map(str, found))
