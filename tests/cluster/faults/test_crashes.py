@@ -39,6 +39,7 @@ class Crash:
             lab.proxy.before = strike
 
 
+@pytest.mark.timeout(900)  # the scenario is gone through some thirty times
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_crash_at_any_write_does_not_change_the_final_state(
     make: Make, recordings: dict[Any, Recording], scenario: Any
