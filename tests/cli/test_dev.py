@@ -38,6 +38,10 @@ def until(holds):
     return found
 
 
+def serves(server, plural):
+    return any(each["name"] == plural for each in call(server, "GET", "/apis/example.com/v1")["resources"])
+
+
 def exported(process):
     """The server in the kubeconfig that a command has printed."""
     for line in process.stdout if process.stdout is not None else ():
@@ -168,7 +172,8 @@ def test_dev_checks_edited_rules_and_shows_the_resources_of_new_ones(sample, pro
     sample.write("watches.yaml", Path(sample.root, "watches.yaml").read_text().rstrip() + NOTE)
     until(lambda: "warning[RO306]" in started.stdout.readline())
     note = {"apiVersion": "example.com/v1", "kind": "Note", "metadata": {"name": "n"}, "spec": {"page": "noted"}}
-    until(lambda: call(server, "POST", SITES.replace("sites/", "notes"), note).get("kind") == "Note")
+    until(lambda: serves(server, "notes"))
+    assert call(server, "POST", SITES.replace("sites/", "notes"), note)["kind"] == "Note"
     until(lambda: (call(server, "GET", CONFIG.replace("front", "n")).get("data") or {}).get("page") == "noted")
     started.send_signal(signal.SIGINT)
     out, _ = started.communicate(timeout=PATIENCE)
