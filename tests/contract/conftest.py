@@ -11,6 +11,7 @@ Where they differ, the one in memory is wrong.
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import json
 import sys
@@ -71,14 +72,16 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 
 def _compact(etcd: str) -> None:
-    """Lets etcd forget all versions but the current one."""
+    """Lets etcd forget all versions but the current one, and the API server know of it as its own compactor does."""
 
     def call(path: str, body: object) -> Any:
-        connection = http.client.HTTPConnection(urlsplit(etcd).netloc)
-        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
-        return json.load(connection.getresponse())
+        with contextlib.closing(http.client.HTTPConnection(urlsplit(etcd).netloc)) as connection:
+            connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+            return json.load(connection.getresponse())
 
-    revision = call("/v3/kv/range", {"key": base64.b64encode(b"any").decode()})["header"]["revision"]
+    key = base64.b64encode(b"compact_rev_key").decode()
+    revision = call("/v3/kv/range", {"key": key})["header"]["revision"]
+    call("/v3/kv/put", {"key": key, "value": base64.b64encode(revision.encode()).decode()})
     call("/v3/kv/compaction", {"revision": revision})
 
 
