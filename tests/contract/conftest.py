@@ -72,21 +72,17 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 
 def _compact(etcd: str) -> None:
-    """Lets etcd forget all versions but the current one, as an API server does every five minutes. The key tells all API servers, which then
-    forget what they remember themselves of these versions: within 15 seconds."""
-    connection = http.client.HTTPConnection(urlsplit(etcd).netloc)
+    """Lets etcd forget all versions but the current one, and the API server know of it as its own compactor does."""
 
     def call(path: str, body: object) -> Any:
-        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
-        return json.load(connection.getresponse())
+        with contextlib.closing(http.client.HTTPConnection(urlsplit(etcd).netloc)) as connection:
+            connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+            return json.load(connection.getresponse())
 
-    def encoded(text: str) -> str:
-        return base64.b64encode(text.encode()).decode()
-
-    with contextlib.closing(connection):
-        revision = call("/v3/kv/range", {"key": encoded("any")})["header"]["revision"]
-        call("/v3/kv/put", {"key": encoded("compact_rev_key"), "value": encoded(revision)})
-        call("/v3/kv/compaction", {"revision": revision})
+    key = base64.b64encode(b"compact_rev_key").decode()
+    revision = call("/v3/kv/range", {"key": key})["header"]["revision"]
+    call("/v3/kv/put", {"key": key, "value": base64.b64encode(revision.encode()).decode()})
+    call("/v3/kv/compaction", {"revision": revision})
 
 
 def _define(server: Server) -> None:

@@ -119,12 +119,9 @@ def test_a_page_of_an_expired_version_has_a_token_for_the_objects_as_they_are(
     server.create(path, sample.obj("e"))
     server.compact()
     old = encoded(json.dumps({**document, "rv": 1}))
-
-    def refused() -> Any:
-        reply = server.send("GET", path, limit=1, **{"continue": old})
-        return reply.status != 200 and reply.refused(410, "Expired")
-
-    status = eventually("the old version is forgotten", refused)
+    query = {"limit": 1, "continue": old}
+    eventually("the version is known to be old", lambda: server.send("GET", path, **query).status == 410)
+    status = server.send("GET", path, **query).refused(410, "Expired")
     assert status["message"] == EXPIRED
     token = status["metadata"]["continue"]
     assert json.loads(decoded(token)) == {"v": "meta.k8s.io/v1", "rv": -1, "start": "b\0"}
