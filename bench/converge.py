@@ -16,32 +16,17 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from ruleop.cli.project import Folder, load
-from ruleop.dev.session import Session, Settings
+from ruleop.dev.session import Session, Settings, View
 from ruleop.engine.manager.options import Options
 from ruleop.engine.telemetry import logging as logs
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ruleop.report.plan_text import Line
-
 ROOT = Path(__file__).resolve().parent.parent
 APPS, PATIENCE = 10_000, 600.0
-
-
-class Silent:
-    """A view that shows nothing."""
-
-    def checked(self, findings: Sequence[Line]) -> None: ...
-    def started(self, session: Session) -> None: ...
-    def changed(self, session: Session) -> None: ...
-    def warning(self, obj: Any, text: str) -> None: ...
-    def event(self, obj: Any) -> None: ...
 
 
 def app(number: int) -> dict[str, Any]:
@@ -58,7 +43,7 @@ def definitions() -> list[Any]:
 def converge(apps: int) -> None:
     settings = Settings(tuple(map(app, range(apps))), definitions, once=True, timeout=PATIENCE)
     options = Options(metrics_address="0", health_address="0", operator_namespace="default", reload=False)
-    session = Session(load(Folder(str(ROOT)), ()), ROOT, options, settings, Silent())
+    session = Session(load(Folder(str(ROOT)), ()), ROOT, options, settings, View())
     started, cpu = time.perf_counter(), time.process_time()
     ready = asyncio.run(session.run())
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu

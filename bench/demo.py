@@ -21,7 +21,7 @@ import yaml
 
 from ruleop.cli.project import Folder, load
 from ruleop.cli.terminal import print_lines
-from ruleop.dev.session import Session, Settings
+from ruleop.dev.session import Session, Settings, View
 from ruleop.engine.manager.options import Options
 from ruleop.engine.telemetry import logging as logs
 from ruleop.report.tree import is_ready, tree_lines
@@ -37,17 +37,14 @@ APPS = f"/apis/myapp.k8s.io/v1{NAMESPACED}apps/"
 DEPLOYMENTS, SERVICES = f"/apis/apps/v1{NAMESPACED}deployments/", f"/api/v1{NAMESPACED}services/"
 
 
-class Quiet:
-    """A view that shows nothing: the demo prints the tree itself."""
+class Started(View):
+    """Tells when the session runs. The demo prints the tree itself."""
 
     def __init__(self) -> None:
         self.running = asyncio.Event()
 
-    def started(self, _session: Session) -> None:
+    def started(self, session: Session) -> None:  # noqa: ARG002 - of View
         self.running.set()
-
-    def changed(self, session: Session) -> None: ...
-    def event(self, obj: Any) -> None: ...
 
 
 class Demo:
@@ -147,7 +144,7 @@ async def main() -> None:
     logs.set_up("error", None)
     settings = Settings(samples=documents("examples"), definitions=partial(documents, "crds"))
     options = Options(metrics_address="0", health_address="0", operator_namespace="default", reload=False)
-    view = Quiet()
+    view = Started()
     session = Session(load(Folder(str(ROOT)), ()), ROOT, options, settings, view)
     running = asyncio.create_task(session.run())
     await asyncio.wait_for(view.running.wait(), PATIENCE)

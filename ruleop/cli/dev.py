@@ -112,7 +112,7 @@ def command(
     collect_garbage_seldom()
     view = LiveView() if has_colour(sys.stdout) and not once else PlainView()
     view.checked([*found.lines(check_project(loaded), where)])
-    return asyncio.run(_run(Session(loaded.project, Path(folder), options, settings, view), view))
+    return asyncio.run(_run(Session(loaded.project, Path(folder), options, settings, view)))
 
 
 def _check(folder: Folder, env_files: tuple[str, ...]) -> list[Line]:
@@ -129,7 +129,7 @@ def _definitions(folder: str) -> list[dict[str, Any]]:
     return [each.data for each in read_documents(files, folder=folder)]
 
 
-async def _run(session: Session, view: LiveView | PlainView) -> int:
+async def _run(session: Session) -> int:
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, session.stopping.set)
@@ -139,5 +139,5 @@ async def _run(session: Session, view: LiveView | PlainView) -> int:
         print(f"ruleop: {error}", file=sys.stderr)  # noqa: T201 - the reason, for the person who started it
         return UNUSABLE
     finally:
-        view.ended(session)
+        session.view.ended(session)
     return DONE if ready or not session.settings.once else NO

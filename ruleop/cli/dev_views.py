@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ruleop.cli.terminal import print_diagnostics, print_lines
+from ruleop.dev.session import View
 from ruleop.printable import printable
 from ruleop.report.plan_text import Span, Tone
 from ruleop.report.tree import tree_lines
@@ -40,7 +41,7 @@ _RICH: Final = {
 }
 
 
-class PlainView:
+class PlainView(View):
     """Lines for a pipe: what happens, and with `--once` the tree at the end."""
 
     def checked(self, findings: Sequence[Line]) -> None:
@@ -48,9 +49,6 @@ class PlainView:
 
     def started(self, session: Session) -> None:
         print_diagnostics(_head(session))
-
-    def changed(self, session: Session) -> None:
-        """Shown by events and at the end."""
 
     def warning(self, obj: Object, text: str) -> None:
         print_diagnostics([_warning_line(obj, text)])
@@ -62,7 +60,7 @@ class PlainView:
         print_lines(tree_lines(session.tree()))
 
 
-class LiveView:
+class LiveView(View):
     """The tree of a terminal, painted again after each change."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ import tempfile
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from ruleop.engine.manager.manager import Manager
 from ruleop.errors import RuleopError
@@ -34,25 +34,26 @@ QUIET: Final = 0.2  # seconds without a change, after which the custom resources
 _FIRST: Final = ("Namespace", "CustomResourceDefinition")
 
 
-class View(Protocol):
-    """Shows the session to a person."""
+class View:
+    """Shows the session to a person. This one shows nothing."""
 
     def checked(self, findings: Sequence[Line]) -> None:
         """The project was loaded, or could not be: what `check` finds in it."""
-        ...
 
-    def started(self, session: Session) -> None: ...
+    def started(self, session: Session) -> None:
+        """The API server and the operator run."""
+
     def changed(self, session: Session) -> None:
         """Something in the cluster has changed."""
-        ...
 
     def warning(self, obj: Object, text: str) -> None:
         """What the author of an applied object should know."""
-        ...
 
     def event(self, obj: Object) -> None:
         """An Event about a custom resource or a child."""
-        ...
+
+    def ended(self, session: Session) -> None:
+        """The session has ended."""
 
 
 @dataclass(frozen=True, slots=True)

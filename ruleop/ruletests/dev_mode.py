@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import structlog
 
-from ruleop.dev.session import Session, Settings
+from ruleop.dev.session import Session, Settings, View
 from ruleop.engine.manager.options import Options
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
@@ -30,13 +30,12 @@ from ruleop.ruletests.state import After, Error, described, named, owned
 from ruleop.templating import read_resources
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from types import TracebackType
 
     from ruleop.errors import Site
     from ruleop.localcluster.store.store import Event, Resource, Stored
     from ruleop.offline.cluster import OfflineKinds
-    from ruleop.report.plan_text import Line
     from ruleop.rules import Project, Rule
     from ruleop.ruletests.matching import Path as FieldPath
     from ruleop.schema.shape import Shape
@@ -47,7 +46,7 @@ PATIENCE: Final = 30.0  # seconds after which a step is over in any case
 _NOISE: Final = frozenset({"events", "leases"})
 
 
-class DevMode:
+class DevMode(View):
     """One case in the making. Use it as a context manager."""
 
     def __init__(self, project: Project, kinds: OfflineKinds, served: Collection[Kind]) -> None:
@@ -102,20 +101,8 @@ class DevMode:
 
     # -- what a session shows ------------------------------------------------------------------------------------------
 
-    def checked(self, findings: Sequence[Line]) -> None:
-        """The rules are not reloaded."""
-
     def started(self, session: Session) -> None:  # noqa: ARG002 - of View
         self._started.set()
-
-    def changed(self, session: Session) -> None:
-        """Changes are counted by the store's own events."""
-
-    def warning(self, obj: Object, text: str) -> None:
-        """Not shown beside the results of tests."""
-
-    def event(self, obj: Object) -> None:
-        """Events are not asserted."""
 
     def _on_change(self, resource: Resource, _event: Event) -> None:
         if resource.plural not in _NOISE:
