@@ -28,7 +28,7 @@ _RULES: Final = [
         (rf"(?<=-)[{_SAFE}]{{8,10}}(-[{_SAFE}]{{5}})?\b", "NAME"),
         (rf"(pod-template-hash(=|: |\":\"|\": \"))[{_SAFE}]{{6,10}}\b", r"\1HASH"),
         (rf"\b(first|second|one|web|agent|once|from-nightly|settings|kube-api-access|db)-[{_SAFE}]{{5}}\b", r"\1-NAME"),
-        (r"(?<=[ (])(\d+d)?(\d+h)?(\d+m)?\d+m?s(?=$|[ )])", "AGE"),
+        (r"(?<![^ (\n])(\d+d)?(\d+h)?(\d+m)?\d+m?s(?=$|[ )])", "AGE"),
         (r"<invalid>", "AGE"),
         (r"(?<=\S) {2,}", "  "),
         (r" +$", ""),
