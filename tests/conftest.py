@@ -1,4 +1,5 @@
-"""What all tests share: assertions of their helpers that say what they found, the number of examples, and a heap that is not walked."""
+"""What all tests share: assertions of their helpers that say what they found, the number of examples, and a heap that
+is not walked."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def fork_server() -> Iterator[ForkServer]:
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests and all modules are objects too: each garbage collection would walk them, for a fifth of a second.
+    """Thousands of tests and all modules are objects too: each garbage collection would walk them, for a fifth of a
+    second.
 
     With Python's own thresholds, collections of what tests make take a twentieth of the CPU.
     """

@@ -15,8 +15,8 @@ def definition(
     requires_spec: bool = False,
     more: str = "",
 ) -> str:
-    """Of `<kind>s.example.com`, in version v1. `spec` and `status` are their schemas, each in one line; '' where there is none. `more` are
-    further versions, a line each."""
+    """Of `<kind>s.example.com`, in version v1. `spec` and `status` are their schemas, each in one line; '' where there
+    is none. `more` are further versions, a line each."""
     properties = [f"            {name}: {schema}\n" for name, schema in (("spec", spec), ("status", status)) if schema]
     plural = f"{kind.lower()}s"
     return f"""\

@@ -1,4 +1,5 @@
-"""How many examples a property is tried on: all of them in `make test-all`, a fifth in `make test`, and nowhere is there a time limit for one.
+"""How many examples a property is tried on: all of them in `make test-all`, a fifth in `make test`, and nowhere is
+there a time limit for one.
 
 A property without settings of its own tries as many as the profile says.
 """

@@ -1,4 +1,5 @@
-"""The requests of the operator's client, answered by a cluster in the same process: what a connection would send and receive."""
+"""The requests of the operator's client, answered by a cluster in the same process: what a connection would send and
+receive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Where a custom resource decides what a Pod runs and reaches, its kind gives that power to everyone who may write it."""
+"""Where a custom resource decides what a Pod runs and reaches, its kind gives that power to everyone who may write
+it."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""A small project, and commands run in it: in this process with `ruleop`, as a process of their own with `process`, or in a new
-interpreter with `new_process`."""
+"""A small project, and commands run in it: in this process with `ruleop`, as a process of their own with `process`, or
+in a new interpreter with `new_process`."""
 
 from __future__ import annotations
 
@@ -106,7 +106,8 @@ class Project:
 
 @pytest.fixture(autouse=True)
 def no_log(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
-    """What `run` would set the log up with. A command in this process must not: it would stay set up for all tests that follow."""
+    """What `run` would set the log up with. A command in this process must not: it would stay set up for all tests that
+    follow."""
     found: list[tuple[str, str | None]] = []
     monkeypatch.setattr("ruleop.engine.telemetry.logging.set_up", lambda level, form: found.append((level, form)))
     return found

@@ -1,4 +1,5 @@
-"""The Dockerfile, followed as far as possible without Docker: the copied files are enough, and the installed package runs."""
+"""The Dockerfile, followed as far as possible without Docker: the copied files are enough, and the installed package
+runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`make image` uses the first working builder and reports missing tools; `make test-image` reports them before it starts."""
+"""`make image` uses the first working builder and reports missing tools; `make test-image` reports them before it
+starts."""
 
 from __future__ import annotations
 

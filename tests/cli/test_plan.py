@@ -224,7 +224,7 @@ def test_the_json_of_a_plan_can_be_the_state_of_the_next_plan(project, ruleop):
     assert "Deployment/blog is not ready" in ran.out, "it is there, and nobody has reported on it"
 
 
-# -- files -------------------------------------------------------------------------------------------------------------------------------
+# -- files -------------------------------------------------------------------------------------------------------------
 
 
 def names(out: str) -> list[str]:

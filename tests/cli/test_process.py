@@ -160,7 +160,8 @@ def test_a_signal_before_loading_stops_the_operator():
 
 
 def asked_to_end(process):
-    """What it complains of. Python looks for signals before it waits for data, and one that comes just in between is seen with the next.
+    """What it complains of. Python looks for signals before it waits for data, and one that comes just in between is
+    seen with the next.
 
     One that comes while the interpreter ends would kill it, so the next is late.
     """

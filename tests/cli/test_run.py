@@ -163,7 +163,7 @@ def test_an_invalid_namespace_in_the_environment_is_reported_with_its_variable(p
     assert (ran.status, 'WATCH_NAMESPACE: "a b" is not a valid namespace' in ran.err) == (2, True)
 
 
-# -- surroundings ------------------------------------------------------------------------------------------------------------------------
+# -- surroundings ------------------------------------------------------------------------------------------------------
 
 
 def config(project, *, server="http://127.0.0.1:1", user=None):
@@ -183,7 +183,8 @@ ADDRESSES = ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
 
 @pytest.fixture
 def ended(project, ruleop):
-    """The status and stderr of an operator that cannot start. It logs nothing: stdout is where it would, as logs are not set up."""
+    """The status and stderr of an operator that cannot start. It logs nothing: stdout is where it would, as logs are
+    not set up."""
 
     def started(*arguments):
         ran = ruleop("run", *ADDRESSES, *arguments)

@@ -27,6 +27,7 @@ from tests.cluster.workers import ByControlPlane, group_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from xdist.remote import Producer
     from xdist.scheduler import Scheduling
 
     from ruleop.kinds import Kind
@@ -41,9 +42,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config) -> Scheduling | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
     """Only for --dist=loadfile: a cluster in memory costs nothing, and `make test-all` distributes in another way."""
-    return ByControlPlane(config) if config.getvalue("dist") == "loadfile" else None
+    return ByControlPlane(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

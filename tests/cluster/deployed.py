@@ -1,4 +1,5 @@
-"""The operator as docs/operations.md deploys it: with the service account, the permissions and the mounted ConfigMap of that page."""
+"""The operator as docs/operations.md deploys it: with the service account, the permissions and the mounted ConfigMap of
+that page."""
 
 from __future__ import annotations
 
@@ -72,8 +73,8 @@ GRANTED = frozenset(
 
 
 class DeploymentTests:
-    """What holds for the operator of the page, however its process is started. A subclass has the fixture `operator`, which lives
-    through its tests."""
+    """What holds for the operator of the page, however its process is started. A subclass has the fixture `operator`,
+    which lives through its tests."""
 
     def test_app_and_memcached_become_ready(self, operator: Deployed, namespace: str, kubectl: Kubectl) -> None:
         for example in (APP, MEMCACHED):
@@ -140,8 +141,9 @@ def stops_in_order(operator: Deployed) -> None:
     assert operator.lease()["spec"]["holderIdentity"] == "", "the next one need not wait"
 
 
-# Only rules with `finalize`, or with children that no ownerReference can bind, write to a CR itself; and only an Event that repeats
-# is patched. As to reading: an API server that streams lists is asked for none, and an object is read live where the watch may be late.
+# Only rules with `finalize`, or with children that no ownerReference can bind, write to a CR itself; and only an Event
+# that repeats is patched. As to reading: an API server that streams lists is asked for none, and an object is read live
+# where the watch may be late.
 UNUSED_HERE = frozenset(
     {("patch", "apps.myapp.k8s.io"), ("patch", "memcacheds.cache.example.com"), ("patch", "events.events.k8s.io")}
 )

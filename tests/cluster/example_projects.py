@@ -1,4 +1,5 @@
-"""What is promised to the user of each example operator, whatever its kind: a test module a example says what its kind and children are."""
+"""What is promised to the user of each example operator, whatever its kind: a test module a example says what its kind
+and children are."""
 
 from __future__ import annotations
 
@@ -190,7 +191,8 @@ INTERRUPTIONS = pytest.mark.parametrize("interruption", ["running", "killed"])
 
 @contextlib.contextmanager
 def operating(example: Example, plane: ControlPlane, log: Path) -> Iterator[Operator]:
-    """The example's operator, with its kind defined and known to the garbage collector. It ends in order, and has met nothing unexpected."""
+    """The example's operator, with its kind defined and known to the garbage collector. It ends in order, and has met
+    nothing unexpected."""
     plane.define(example.crd)
     plane.restart_controllers(watching=[f"{example.resource}.{example.api_version.partition('/')[0]}"])
     with Operator(plane, example.project, example.permissions, log, *example.arguments) as operator:
@@ -201,8 +203,8 @@ def operating(example: Example, plane: ControlPlane, log: Path) -> Iterator[Oper
 
 
 class ExampleTests:
-    """A subclass names its example, and its module has the fixture `operator`, which lives through the module's tests. Each test has a namespace
-    and a CR of its own."""
+    """A subclass names its example, and its module has the fixture `operator`, which lives through the module's tests.
+    Each test has a namespace and a CR of its own."""
 
     example: ClassVar[Example]
 
@@ -331,7 +333,7 @@ class ExampleTests:
         with pytest.raises(RefusedError):
             live_example.resource()
 
-    # -- what a example may say otherwise -----------------------------------------------------------------------------------------------------
+    # -- what a example may say otherwise ------------------------------------------------------------------------------
 
     def foreign(self, child: Child) -> dict[str, Any]:
         """An object of another owner with the child's name, which no controller keeps writing."""

@@ -1,7 +1,9 @@
-"""The server in memory (`ruleop.localcluster`) in the place of the real control plane: what tests use of `controlplane.cluster.ControlPlane`.
+"""The server in memory (`ruleop.localcluster`) in the place of the real control plane: what tests use of
+`controlplane.cluster.ControlPlane`.
 
-Whose pods run, what the garbage collector does and what a request is answered is `LocalCluster`'s. Here are only the names that the tests
-know, the form of the audit log, and the few commands of kubectl that they give: a program of its own would have to be built first.
+Whose pods run, what the garbage collector does and what a request is answered is `LocalCluster`'s. Here are only the
+names that the tests know, the form of the audit log, and the few commands of kubectl that they give: a program of its
+own would have to be built first.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ TIMEOUT = 30.0
 
 
 class InMemory:
-    """One cluster, from start() to stop(). It has no RBAC: every user may do everything, as the bindings of most tests say anyway."""
+    """One cluster, from start() to stop(). It has no RBAC: every user may do everything, as the bindings of most tests
+    say anyway."""
 
     def __init__(self, *, controllers: bool = True, audit: bool = True) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="ruleop-memory-")
@@ -82,7 +85,7 @@ class InMemory:
     def check(self) -> None:
         """It has no programs that could have ended."""
 
-    # -- who asks --------------------------------------------------------------------------------------------------------------------------------
+    # -- who asks ------------------------------------------------------------------------------------------------------
 
     @property
     def server(self) -> str:
@@ -109,7 +112,7 @@ class InMemory:
     def audit(self, **wanted: Any) -> list[Event]:
         return self.audit_log.events(**wanted)
 
-    # -- kinds -----------------------------------------------------------------------------------------------------------------------------------
+    # -- kinds ---------------------------------------------------------------------------------------------------------
 
     def define(self, *files: Path) -> None:
         self.kubectl("apply", *[f"--filename={file}" for file in files])
@@ -121,10 +124,11 @@ class InMemory:
         """The garbage collector knows each kind as soon as it is served."""
 
     def kubectl(self, *arguments: str, user: str = "admin", stdin: str | None = None, timeout: float = TIMEOUT) -> str:
-        """`apply`, `create` and `delete` of files, `wait` for a condition, `patch` and `delete` of an object, and `delete --all`."""
+        """`apply`, `create` and `delete` of files, `wait` for a condition, `patch` and `delete` of an object, and
+        `delete --all`."""
         return _Kubectl(self.api(user), stdin, timeout)(*arguments)
 
-    # -- faults ----------------------------------------------------------------------------------------------------------------------------------
+    # -- faults --------------------------------------------------------------------------------------------------------
 
     def pause_apiserver(self) -> None:
         """It stops answering, with all its connections open."""

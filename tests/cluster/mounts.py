@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 def publish(folder: Path, date: str, files: Mapping[str, str]) -> None:
     """The folder contains links into `..data`, itself a link to a folder with a date for its name. New content is a
-    new folder of that kind, and a rename turns `..data` to it. A path may have folders: then its first part is the link."""
+    new folder of that kind, and a rename turns `..data` to it. A path may have folders: then its first part is the
+    link."""
     old = (folder / "..data").readlink() if (folder / "..data").is_symlink() else None
     for path, text in files.items():
         (folder / date / path).parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """Objects as people write them, from small building blocks: what ruleop applies, and what somebody else adds to it.
 
-Names and values come from small pools, so that the two want the same fields often, sometimes with the same value. `whole` is
-accepted by the server on its own; a `share` holds only what one more party has to say.
+Names and values come from small pools, so that the two want the same fields often, sometimes with the same value.
+`whole` is accepted by the server on its own; a `share` holds only what one more party has to say.
 """
 
 from __future__ import annotations

@@ -63,7 +63,8 @@ def _parsed(line: str) -> dict[str, Any]:
 
 
 def eventually(what: str, probe: Callable[[], T | None], timeout: float = TIMEOUT) -> T:
-    """Waits until `probe` returns something true, and returns it. A rejected request and a missing field count as false. `what` is for the error.
+    """Waits until `probe` returns something true, and returns it. A rejected request and a missing field count as
+    false. `what` is for the error.
 
     The longer it has waited, the less often it asks, because each request takes CPU time from what it waits for.
     """
@@ -127,7 +128,8 @@ def _rule(resource: str, *verbs: str) -> dict[str, Any]:
 
 
 class Operator:
-    """An operator with a copy of the project's files beside its log. It runs while the context is open, or until a test ends it."""
+    """An operator with a copy of the project's files beside its log. It runs while the context is open, or until a test
+    ends it."""
 
     def __init__(
         self, plane: ControlPlane, project: Path, permissions: Permissions, log: Path, *arguments: str
@@ -166,7 +168,7 @@ class Operator:
                 self.admin.delete(path)
         self.admin.close()
 
-    # -- live_example ----------------------------------------------------------------------------------------------------------------------------
+    # -- live_example --------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Returns when it says that it is ready."""
@@ -226,13 +228,14 @@ class Operator:
         )
         return True
 
-    # -- what it did and said --------------------------------------------------------------------------------------------------------------
+    # -- what it did and said ------------------------------------------------------------------------------------------
 
     def mark(self) -> Mark:
         return self.plane.audit_log.mark()
 
     def requests(self, mark: Mark = BEGINNING, namespace: str | None = None) -> list[Event]:
-        """Its requests since then, once each. The audit log is written after the answers, so this waits until a request of the test is in it."""
+        """Its requests since then, once each. The audit log is written after the answers, so this waits until a request
+        of the test is in it."""
         here, token = self.mark(), uuid.uuid4().hex
         self.admin.get(f"/version?after={token}")
         eventually(
@@ -260,7 +263,8 @@ class Operator:
         return logged(self.log_file)
 
     def warnings(self) -> list[dict[str, Any]]:
-        """Its warnings and errors, but for a watched kind that the test has not defined: the repository's own project watches two."""
+        """Its warnings and errors, but for a watched kind that the test has not defined: the repository's own project
+        watches two."""
         lines = [line for line in self.log() if line.get("level") in {"warning", "error"}]
         return [line for line in lines if line["event"] != "watched kind is not served; install its CRD"]
 
@@ -271,7 +275,7 @@ class Operator:
         ]
         assert not surprises, "\n".join(surprises)
 
-    # -- permissions ----------------------------------------------------------------------------------------------------------------------------
+    # -- permissions ---------------------------------------------------------------------------------------------------
 
     def _grant(self) -> None:
         self.admin.post(
@@ -314,7 +318,8 @@ class Operator:
 
 
 def _counts(event: Event) -> bool:
-    """The audit log has a watch when it starts and when it ends: once is enough. The test's own requests as the operator do not count."""
+    """The audit log has a watch when it starts and when it ends: once is enough. The test's own requests as the
+    operator do not count."""
     return event["userAgent"].startswith("ruleop/") and not (
         event["verb"] == "watch" and event["stage"] == "ResponseComplete"
     )

@@ -1,4 +1,5 @@
-"""An operator under a service account of its own, so that the audit log tells several of them apart, and with the permissions that a test gives."""
+"""An operator under a service account of its own, so that the audit log tells several of them apart, and with the
+permissions that a test gives."""
 
 from __future__ import annotations
 

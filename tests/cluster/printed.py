@@ -1,4 +1,5 @@
-"""Objects and statuses that print differently: of pods that wait, fail, restart and end, of Jobs, volumes and autoscalers."""
+"""Objects and statuses that print differently: of pods that wait, fail, restart and end, of Jobs, volumes and
+autoscalers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Random objects of the built-in kinds, made of the schemas that the API server publishes.
 
-What a schema does not say (what a name or an image looks like) comes from the examples in builtin.yaml and the words below. What is
-invalid even so is found by asking the server: `Drawing.valid` takes back what a refusal names, until the server accepts the rest.
+What a schema does not say (what a name or an image looks like) comes from the examples in builtin.yaml and the words
+below. What is invalid even so is found by asking the server: `Drawing.valid` takes back what a refusal names, until the
+server accepts the rest.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ class Drawing:
     def valid(
         self, before: Object, fixed: Sequence[str], refusal: Callable[[Object], RefusedError | None]
     ) -> Object | None:
-        """Another object of the kind: some of `before` is changed, added and removed at random, but for what is at the paths in `fixed`.
-        None if nothing valid was found."""
+        """Another object of the kind: some of `before` is changed, added and removed at random, but for what is at the
+        paths in `fixed`. None if nothing valid was found."""
         for _ in range(ATTEMPTS):
             drawn = self._changed(before, {"$ref": self.type_of(before)}, "", 0)
             for path in ("metadata.name", "apiVersion", "kind", "status", *fixed):
@@ -259,7 +260,8 @@ def at(value: JSON, path: Steps) -> JSON:
 
 
 def _restore(drawn: Object, before: Object, path: Steps) -> None:
-    """What stands at a path as it was before, also if nothing did. `*` is every name there but those after it: `*-image-tolerations`."""
+    """What stands at a path as it was before, also if nothing did. `*` is every name there but those after it:
+    `*-image-tolerations`."""
     *outer, last = path
     if str(last).startswith("*"):
         either = (at(drawn, tuple(outer)) or {}) | (at(before, tuple(outer)) or {})
@@ -278,7 +280,8 @@ def _restore(drawn: Object, before: Object, path: Steps) -> None:
 
 
 def _take_back(drawn: Object, before: Object, path: Steps, *, further: int) -> None:
-    """Reverts the change at a path that the server rejects: the value before is valid. `further`: this many levels above the path."""
+    """Reverts the change at a path that the server rejects: the value before is valid. `further`: this many levels
+    above the path."""
     for target in list(_upwards(path))[further:]:
         holder, last = at(drawn, target[:-1]), target[-1]
         if type(holder) is list and isinstance(last, int) and last < len(holder):

@@ -1,4 +1,5 @@
-"""An API server without controllers, for the tests that compare ruleop's own reckoning with it, and a client quick enough for thousands of requests."""
+"""An API server without controllers, for the tests that compare ruleop's own reckoning with it, and a client quick
+enough for thousands of requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""An object as a real API server stores it does not differ from the desired one: after a restart, without any history, nothing is written."""
+"""An object as a real API server stores it does not differ from the desired one: after a restart, without any history,
+nothing is written."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ NOT_MADE = {
     },
     "signed once for somebody who asks, with a key of his": {"CertificateSigningRequest"},
 }
-# What depends on other values of the object is beyond a kind's schema, and costs one write after a restart. The rich objects do without it.
+# What depends on other values of the object is beyond a kind's schema, and costs one write after a restart. The rich
+# objects do without it.
 COMPUTED: dict[str, dict[str, Any]] = {
     "default and defaultRequest are made of max": {
         "apiVersion": "v1",
@@ -76,8 +78,8 @@ def path_of(kind: Kind) -> str:
 
 @pytest.fixture(scope="module")
 def stored(server: Client, serves: Callable[[Kind], bool]) -> dict[tuple[Kind, str], Any]:
-    """All of them, as the server stores them. The last ones limit what may be made, so they go again; kinds of one's own are not made, for
-    others would see them."""
+    """All of them, as the server stores them. The last ones limit what may be made, so they go again; kinds of one's
+    own are not made, for others would see them."""
     answers = {}
     for obj in OBJECTS:
         kind = Kind.of(obj)

@@ -1,5 +1,5 @@
-"""The operator starts in a cluster or a project with a mistake: it logs one sentence that says what to do, and continues by itself when the
-mistake is fixed."""
+"""The operator starts in a cluster or a project with a mistake: it logs one sentence that says what to do, and
+continues by itself when the mistake is fixed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`--dry-run` beside an operator at work, as one would before an upgrade, and alone: it says what it would do, and writes nothing at all."""
+"""`--dry-run` beside an operator at work, as one would before an upgrade, and alone: it says what it would do, and
+writes nothing at all."""
 
 from __future__ import annotations
 

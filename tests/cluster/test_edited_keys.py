@@ -1,4 +1,5 @@
-"""`kubectl patch service` on a port's number, on the real API server: with each strategy, with `apply.own`, and where nothing can be done.
+"""`kubectl patch service` on a port's number, on the real API server: with each strategy, with `apply.own`, and where
+nothing can be done.
 
 No controllers run: the test is the other side.
 """

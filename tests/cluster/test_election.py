@@ -1,4 +1,5 @@
-"""Several processes of one operator: one leads, the others stand by with warm stores. Who writes what, and when, is in the audit log."""
+"""Several processes of one operator: one leads, the others stand by with warm stores. Who writes what, and when, is in
+the audit log."""
 
 from __future__ import annotations
 

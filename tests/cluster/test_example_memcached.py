@@ -1,5 +1,5 @@
-"""Memcached, as two generations of the tutorial write it: a Deployment, and the names of its pods as the status, end to end. v1 says its labels
-once, and its kind has two versions."""
+"""Memcached, as two generations of the tutorial write it: a Deployment, and the names of its pods as the status, end to
+end. v1 says its labels once, and its kind has two versions."""
 
 from __future__ import annotations
 

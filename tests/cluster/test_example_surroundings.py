@@ -1,4 +1,5 @@
-"""The App operator where its surroundings are not as they should be: asked to end in the middle, without permissions, without its kind."""
+"""The App operator where its surroundings are not as they should be: asked to end in the middle, without permissions,
+without its kind."""
 
 from __future__ import annotations
 
@@ -136,7 +137,8 @@ def test_without_permission_for_crds_the_operator_works(
 
 
 def test_a_kind_of_child_is_removed_and_added_again(live_example: LiveExample, control_plane: ControlPlane) -> None:
-    """Its CRs go with it; of the next definition's CRs the operator hears without a restart, however soon that comes."""
+    """Its CRs go with it; of the next definition's CRs the operator hears without a restart, however soon that
+    comes."""
     live_example.apply()
     live_example.wait_until_settled()
     for name in ("second", "third", "fourth"):

@@ -1,4 +1,5 @@
-"""The examples with CRDs as tutorials write them: without a status subresource, conditions or a status in the schema, or with an open schema."""
+"""The examples with CRDs as tutorials write them: without a status subresource, conditions or a status in the schema,
+or with an open schema."""
 
 from __future__ import annotations
 
@@ -94,7 +95,8 @@ def told_that_dropped(operator: Operator) -> list[str]:
 
 @INTERRUPTIONS
 def test_an_app_without_the_status_subresource_is_reconciled(tutorials: Tutorials, interruption: str) -> None:
-    """The status is written to the resource itself, and has the fields of its schema: no conditions, no observedGeneration."""
+    """The status is written to the resource itself, and has the fields of its schema: no conditions, no
+    observedGeneration."""
     live_example = tutorials.begin(APP, APP_SCHEMA, subresource=False)
     mark = live_example.operator.mark()
     with live_example.interrupted(interruption):

@@ -1,4 +1,5 @@
-"""Another client reverts the operator's writes, on the real API server, which records its name. No controllers run: the test is that client."""
+"""Another client reverts the operator's writes, on the real API server, which records its name. No controllers run: the
+test is that client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A tenant who may write ConfigMaps in one namespace forges marks on them: it gets no child's data, no finalizer, and no memory."""
+"""A tenant who may write ConfigMaps in one namespace forges marks on them: it gets no child's data, no finalizer, and
+no memory."""
 
 from __future__ import annotations
 

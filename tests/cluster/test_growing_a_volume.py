@@ -1,7 +1,8 @@
-"""Both recipes of docs/operations.md for growing the volumes of a StatefulSet, followed by hand on the real control plane.
+"""Both recipes of docs/operations.md for growing the volumes of a StatefulSet, followed by hand on the real control
+plane.
 
-No kubelet and no storage run here: that a claim asks for more is as far as it goes. What matters is that no pod and no claim is lost, and
-that the StatefulSet, made again by ruleop, takes them over.
+No kubelet and no storage run here: that a claim asks for more is as far as it goes. What matters is that no pod and no
+claim is lost, and that the StatefulSet, made again by ruleop, takes them over.
 """
 
 from __future__ import annotations

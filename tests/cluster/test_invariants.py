@@ -1,5 +1,5 @@
-"""The invariants as the API server sees them: what the work costs, counted in its audit log. No controllers run, so nothing but the operator
-and the test writes."""
+"""The invariants as the API server sees them: what the work costs, counted in its audit log. No controllers run, so
+nothing but the operator and the test writes."""
 
 from __future__ import annotations
 
@@ -116,8 +116,8 @@ def idle(request: pytest.FixtureRequest) -> float:
 
 
 def test_many_crs_cost_the_sum_of_their_writes_and_a_restart_costs_none(operator: Operator, idle: float) -> None:
-    """Whether it has worked on them or found them as they should be: at rest there are no requests but the watches. After a restart these
-    are all that is read of objects, once each, as streams."""
+    """Whether it has worked on them or found them as they should be: at rest there are no requests but the watches.
+    After a restart these are all that is read of objects, once each, as streams."""
     apps = Apps(operator, "many")
     mark = operator.mark()
     for number in range(MANY):

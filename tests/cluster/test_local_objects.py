@@ -1,10 +1,11 @@
 """The functions of the API server in memory over objects are held to the real API server.
 
-A story is a sequence of writes to one object by several managers: created, applied, replaced and patched in every way. At each step, the
-stored object and its managedFields have to be those that our functions make of the object before and the request; where the real server
-refuses with a conflict, the server in memory has the same causes.
+A story is a sequence of writes to one object by several managers: created, applied, replaced and patched in every way.
+At each step, the stored object and its managedFields have to be those that our functions make of the object before and
+the request; where the real server refuses with a conflict, the server in memory has the same causes.
 
-    RULEOP_OBJECTS_EXAMPLES=500 pytest ... tests/cluster/test_local_objects.py     other stories each time, and that many for each kind
+    RULEOP_OBJECTS_EXAMPLES=500 pytest ... tests/cluster/test_local_objects.py     other stories each time, and that
+    many for each kind
 """
 
 from __future__ import annotations
@@ -323,7 +324,8 @@ class Story:
         assert_same(managed(result), managed(answer))
         if self.live is not None:
             unchanged = self.live["metadata"]["resourceVersion"] == answer["metadata"]["resourceVersion"]
-            # The server stores an empty map in the metadata of a custom resource, drops it when it is read, and writes the next time.
+            # The server stores an empty map in the metadata of a custom resource, drops it when it is read, and writes
+            # the next time.
             assert unchanged == same(without_counts(self.live), result) or self.subject is objects.EVERYTHING
 
     def stored(self, obj: JSON) -> JSON:

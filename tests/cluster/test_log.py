@@ -69,7 +69,8 @@ class Tale:
         return [line for line in found if line["level"] != "debug"]
 
     def tells(self, *expected: tuple[Any, ...]) -> None:
-        """Just these lines and no more, by the time that the CR is at rest: what was done, to what, and which fields."""
+        """Just these lines and no more, by the time that the CR is at rest: what was done, to what, and which
+        fields."""
         eventually(f"{expected}", lambda: len(self.lines()) >= len(expected))
         rest = self.admin.get(f"{self.path}/one")["metadata"]["generation"]
         eventually(
@@ -83,7 +84,8 @@ class Tale:
         self.read = len(self.operator.log())
 
     def settle(self) -> None:
-        """Until another CR, made later, has been reconciled: one that cannot be rendered, so that it has no children of these names."""
+        """Until another CR, made later, has been reconciled: one that cannot be rendered, so that it has no children of
+        these names."""
         name = f"after-{self.read}"
         body = {"apiVersion": "example.com/v1", "kind": "Tale", "metadata": {"name": name}, "spec": {}}
         self.admin.post(self.path, body)

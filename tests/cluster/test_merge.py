@@ -1,11 +1,13 @@
 """ruleop's merge is held to server-side apply on a real API server.
 
-A triple comes about as in a cluster: ruleop applies something, somebody else applies fields of his own, and then ruleop wants something
-else. What the server makes of that by server-side apply (as a dry run) must be what it ends with when it is sent the result of our merge
-in one merge patch. Where the two differ, the difference is one of those in docs/merge.md, "Where ruleop differs from server-side apply";
-each of them is a function here, which has to recognise it from the triple alone.
+A triple comes about as in a cluster: ruleop applies something, somebody else applies fields of his own, and then ruleop
+wants something else. What the server makes of that by server-side apply (as a dry run) must be what it ends with when
+it is sent the result of our merge in one merge patch. Where the two differ, the difference is one of those in
+docs/merge.md, "Where ruleop differs from server-side apply"; each of them is a function here, which has to recognise it
+from the triple alone.
 
-    RULEOP_MERGE_EXAMPLES=2000 pytest ... tests/cluster/test_merge.py     other triples each time, and that many for each kind
+    RULEOP_MERGE_EXAMPLES=2000 pytest ... tests/cluster/test_merge.py     other triples each time, and that many for
+    each kind
 """
 
 from __future__ import annotations
@@ -73,8 +75,8 @@ SUBJECTS = [
 
 @dataclass(frozen=True)
 class Triple:
-    """What is written to one object, in this order: `earlier` is somebody else's object that ruleop adopts, `others` is applied by somebody
-    else, and `edited` written by a patch that replaces lists, as `kubectl edit` would."""
+    """What is written to one object, in this order: `earlier` is somebody else's object that ruleop adopts, `others` is
+    applied by somebody else, and `edited` written by a patch that replaces lists, as `kubectl edit` would."""
 
     subject: Subject
     earlier: JSON
@@ -149,8 +151,8 @@ def recorded(fields: Fields, path: Path = ()) -> Iterator[tuple[Path, Fields]]:
 
 
 def as_owned(fields: Fields, shape: Shape, path: Path = (), *, itself: bool = False) -> Iterator[Path]:
-    """The paths that the server's managedFields have for ruleop's record: containers have none of their own, but for items, members of
-    open maps, and empty maps."""
+    """The paths that the server's managedFields have for ruleop's record: containers have none of their own, but for
+    items, members of open maps, and empty maps."""
     if isinstance(fields, Leaf) or itself or (isinstance(fields, MapFields) and not fields.members):
         yield path
     if isinstance(fields, MapFields):
@@ -295,7 +297,8 @@ def exclusive(situation: Situation) -> Iterator[Path]:
 
 
 def empty_list(situation: Situation) -> Iterator[Path]:
-    """11. An empty list known by keys, and an empty set, have no owner under server-side apply, and stay when they are given up."""
+    """11. An empty list known by keys, and an empty set, have no owner under server-side apply, and stay when they are
+    given up."""
     for path in situation.given_up():
         fields = situation.record[path]
         if isinstance(fields, KeyedFields | SetFields) and is_empty(fields):
@@ -303,8 +306,8 @@ def empty_list(situation: Situation) -> Iterator[Path]:
 
 
 def emptied(situation: Situation) -> Iterator[Path]:
-    """10. A map or list that is desired, even if empty, by us or by others, stays when we release its contents. Server-side apply makes it
-    null, which is absent, or is refused where the schema does not allow it."""
+    """10. A map or list that is desired, even if empty, by us or by others, stays when we release its contents.
+    Server-side apply makes it null, which is absent, or is refused where the schema does not allow it."""
     for path in {path[:-1] for path in situation.given_up()}:
         fields = situation.wants.get(path)
         by_others = (
@@ -315,7 +318,8 @@ def emptied(situation: Situation) -> Iterator[Path]:
 
 
 def edited_key(situation: Situation) -> Iterator[Path]:
-    """12. An item whose key was changed by hand gets it back. Server-side apply adds the item again, beside one of the same name."""
+    """12. An item whose key was changed by hand gets it back. Server-side apply adds the item again, beside one of the
+    same name."""
     for path in situation.record:
         if path in situation.wants and is_item(path) and shape_at(situation.shape, path[:-1]).unique:
             listed = value_at(situation.live, path[:-1], situation.shape)
@@ -530,7 +534,8 @@ class Comparison:
         return f"{self.triple.subject.path}/{self.name}"
 
     def run(self) -> list[str]:
-        """The reasons for which the two results differ, or only one of them was refused. Raises AssertionError where there is none."""
+        """The reasons for which the two results differ, or only one of them was refused. Raises AssertionError where
+        there is none."""
         try:
             return self._run()
         finally:
@@ -705,7 +710,8 @@ def service(port: int) -> JSON:
 
 PROBE = {"httpGet": {"port": 80}}
 
-# One example of each difference, to be read beside docs/merge.md: the kind, the steps, and what tells the two results apart.
+# One example of each difference, to be read beside docs/merge.md: the kind, the steps, and what tells the two results
+# apart.
 EXAMPLES_OF_DIFFERENCES: dict[str, tuple[Subject, dict[str, JSON], str]] = {
     "a field that somebody else applied too": (
         objects.CONFIG_MAP,

@@ -1,4 +1,5 @@
-"""An operator for two namespaces, with permissions in these and none in the cluster: it cannot even read the definition of its kind."""
+"""An operator for two namespaces, with permissions in these and none in the cluster: it cannot even read the definition
+of its kind."""
 
 from __future__ import annotations
 

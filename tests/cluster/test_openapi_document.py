@@ -57,8 +57,8 @@ def without_prose(value: Any) -> Any:
 
 
 def operations(paths: dict[str, Any]) -> dict[str, Any]:
-    """Parameters, bodies and answers in JSON, by path and method. Whether a parameter is declared for the path or for each method makes no
-    difference."""
+    """Parameters, bodies and answers in JSON, by path and method. Whether a parameter is declared for the path or for
+    each method makes no difference."""
     found = {}
     for path, item in paths.items():
         for method, operation in item.items():

@@ -94,7 +94,8 @@ def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture
 def live_example(operator: Operator, namespace: str, kubectl: Kubectl) -> Iterator[LiveExample]:
-    """A Postgres that is ready, in a namespace of its own. It goes before the operator, which has to release its password."""
+    """A Postgres that is ready, in a namespace of its own. It goes before the operator, which has to release its
+    password."""
     found = LiveExample(ORDERS, operator, namespace, kubectl)
     found.apply()
     found.wait_until_settled()

@@ -1,4 +1,5 @@
-"""`ruleop run --record` beside a real API server: each recorded plan is planned again as it was, from its file alone."""
+"""`ruleop run --record` beside a real API server: each recorded plan is planned again as it was, from its file
+alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Rules are changed under a running operator: what an edit touches follows, what it does not touch is left alone, and nothing is lost."""
+"""Rules are changed under a running operator: what an edit touches follows, what it does not touch is left alone, and
+nothing is lost."""
 
 from __future__ import annotations
 
@@ -102,7 +103,7 @@ class Rules:
     def watches(self, *lines: str) -> list[str]:
         return self.edit({"watches.yaml": "".join(lines)})
 
-    # -- objects ---------------------------------------------------------------------------------------------------------------------------
+    # -- objects -------------------------------------------------------------------------------------------------------
 
     def path(self, resource: str, name: str = "") -> str:
         base = f"/apis/{GROUP}/v1" if resource in KINDS.values() else "/api/v1"
@@ -327,7 +328,8 @@ def test_an_added_watch_starts(rules: Rules) -> None:
 
 
 def test_each_of_several_watches_of_a_kind_reads_its_crs_in_its_own_version(rules: Rules) -> None:
-    """A CR moves from one to the other with its label; its status is written, and its end finalized, in the version of its watch."""
+    """A CR moves from one to the other with its label; its status is written, and its end finalized, in the version of
+    its watch."""
     rules.make("Box", "a")
     rules.wait_until_ready("Box", "a")
     told = "secret: {template: secret.yaml}"

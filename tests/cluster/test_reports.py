@@ -1,4 +1,5 @@
-"""The reports of a CR and its Events: when everything is written, while it is paused, and if a permission is missing."""
+"""The reports of a CR and its Events: when everything is written, while it is paused, and if a permission is
+missing."""
 
 from __future__ import annotations
 

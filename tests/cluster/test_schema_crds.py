@@ -1,5 +1,5 @@
-"""What becomes of a custom resource, offline and on a real API server: what is dropped, what is filled in, and what is refused, for random
-schemas and random objects.
+"""What becomes of a custom resource, offline and on a real API server: what is dropped, what is filled in, and what is
+refused, for random schemas and random objects.
 
     RULEOP_SCHEMA_OBJECTS=20000 pytest ... tests/cluster/test_schema_crds.py     other ones each time, and that many
 """
@@ -43,7 +43,7 @@ class Chance(random.Random):
     def seldom(self) -> bool:
         return self.random() < 0.15
 
-    # -- schemas -------------------------------------------------------------------------------------------------------------------------
+    # -- schemas -------------------------------------------------------------------------------------------------------
 
     def schema(self, depth: int) -> JSON:
         kind = self.choice(
@@ -138,7 +138,7 @@ class Chance(random.Random):
         self._some(found, minLength=(1, 2), maximum=(1,), minimum=(1,), minItems=(1,))
         return found or {"enum": self.sample((*WORDS, *NUMBERS), 3)}
 
-    # -- values --------------------------------------------------------------------------------------------------------------------------
+    # -- values --------------------------------------------------------------------------------------------------------
 
     def value(self, schema: JSON, *, wild: float = 0.08) -> JSON:
         """A value that is often valid for the schema."""
@@ -232,8 +232,8 @@ def place(text: str) -> str:
 
 
 def agree(found: set[str], error: RefusedError) -> bool:
-    """What a junction or a format of numbers refuses has no field for the server; its place is in the message. What else the server says of
-    a junction is the best of several."""
+    """What a junction or a format of numbers refuses has no field for the server; its place is in the message. What
+    else the server says of a junction is the best of several."""
     junctions = set(re.findall(r'"(spec[^"]*)" must (?:not )?validate', error.message))
     formats = {place(text) for text in re.findall(r"Checked value must be of type .*? in (spec\S*)", error.message)}
     return junctions <= found if junctions else found == (error.causes - {"<nil>"}) | formats

@@ -26,7 +26,8 @@ pytestmark = pytest.mark.real_server("it says what the packaged types should be"
 
 
 def test_the_packaged_tables_equal_the_servers_schemas(server: Client, tmp_path: Path) -> None:
-    """Kubernetes' own kinds, as the package has them, against discovery and OpenAPI documents of the release that the tests are pinned to."""
+    """Kubernetes' own kinds, as the package has them, against discovery and OpenAPI documents of the release that the
+    tests are pinned to."""
     custom = {crd["spec"]["group"] for crd in server.get(CRDS)["items"]}
     index = server.get("/openapi/v3")["paths"]
     served = {path: entry["serverRelativeURL"] for path, entry in index.items() if _group(path) not in custom}
@@ -56,7 +57,8 @@ def test_the_packaged_tables_equal_the_servers_schemas(server: Client, tmp_path:
 
 
 def test_the_shape_of_a_crd_equals_the_published_schema(server: Client) -> None:
-    """Offline we read the CRD, in a cluster the document that the server makes of it; a merge must not depend on which."""
+    """Offline we read the CRD, in a cluster the document that the server makes of it; a merge must not depend on
+    which."""
     path = server.define(renamed("shapes.example.com"))
     served = OpenApi(server.get("/openapi/v3/apis/shapes.example.com/v1")).shape(
         Kind("shapes.example.com", "v1", everything.KIND)

@@ -1,4 +1,5 @@
-"""Asked to end while it works, and while the API server answers nobody. Whatever was under way, the next start finishes it."""
+"""Asked to end while it works, and while the API server answers nobody. Whatever was under way, the next start finishes
+it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Columns and cells of `kubectl get`, beside those of the real API server for the same objects.
 
-The server answers a write with a Table too, also in a dry run: so each case is one request, and nothing is stored but a few objects whose
-status is written.
+The server answers a write with a Table too, also in a dry run: so each case is one request, and nothing is stored but a
+few objects whose status is written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The required fields and enumerations of the packaged types are those that the API server enforces.
 
-The server enforces neither by its documents: each kind has validation of its own. So every required field of a full object of each kind is
-removed once, and every value of an enumeration replaced.
+The server enforces neither by its documents: each kind has validation of its own. So every required field of a full
+object of each kind is removed once, and every value of an enumeration replaced.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The fields that ruleop takes for unique within a list are those whose duplicates the API server rejects, and no others."""
+"""The fields that ruleop takes for unique within a list are those whose duplicates the API server rejects, and no
+others."""
 
 from __future__ import annotations
 

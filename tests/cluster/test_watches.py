@@ -1,4 +1,5 @@
-"""The watches of a kind, on a real API server: one for each version that rules write, with the parts of an object that they read."""
+"""The watches of a kind, on a real API server: one for each version that rules write, with the parts of an object that
+they read."""
 
 from __future__ import annotations
 

@@ -203,7 +203,8 @@ def test_an_expired_version_causes_a_relist_without_losing_deletions(
 
 
 def test_a_bookmark_updates_the_version_of_the_kind(control_plane: ControlPlane, namespace: str) -> None:
-    """So a store in which nothing happens knows that nothing happened. (The regular ones come once a minute: no test waits for that.)"""
+    """So a store in which nothing happens knows that nothing happened. (The regular ones come once a minute: no test
+    waits for that.)"""
 
     async def test(client: Client) -> None:
         elsewhere = await client.send(requests.create(MAPS, config_map("default", f"e-{namespace}"[:60].strip("-"))))
@@ -488,7 +489,8 @@ def test_events_are_recorded_and_counted(control_plane: ControlPlane, namespace:
 
 
 def test_a_standby_leads_after_the_leader_stops(control_plane: ControlPlane, namespace: str) -> None:
-    """A clean stop hands over within the retry period; an API server that is away for longer than the deadline ends the leader."""
+    """A clean stop hands over within the retry period; an API server that is away for longer than the deadline ends the
+    leader."""
     credentials = find_credentials(str(control_plane.kubeconfig("admin")))
     key = ObjectKey("coordination.k8s.io", "Lease", namespace, "ruleop")
     timing = Timing(duration=6.0, renew_deadline=4.0, retry_period=0.5)

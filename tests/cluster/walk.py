@@ -1,4 +1,5 @@
-"""One object on a real API server, changed step by step by ruleop's own merge, and compared each time with the same object newly created."""
+"""One object on a real API server, changed step by step by ruleop's own merge, and compared each time with the same
+object newly created."""
 
 from __future__ import annotations
 

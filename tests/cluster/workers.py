@@ -1,7 +1,8 @@
-"""Which tests share a worker of pytest-xdist, where several run side by side: each worker has control planes of its own.
+"""Which tests share a worker of pytest-xdist, where several run side by side: each worker has control planes of its
+own.
 
-A control plane takes seconds to start, memory, and a part of a core also while nothing is asked of it. So tests that use
-the same one, and take minutes together, run one after the other in one worker. All others are distributed by file.
+A control plane takes seconds to start, memory, and a part of a core also while nothing is asked of it. So tests that
+use the same one, and take minutes together, run one after the other in one worker. All others are distributed by file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Manifests of the built-in kinds as the server stores them: defaults, allocation, normalisation, and immutable fields."""
+"""Manifests of the built-in kinds as the server stores them: defaults, allocation, normalisation, and immutable
+fields."""
 
 from __future__ import annotations
 

@@ -94,7 +94,8 @@ current-context: ruleop
 
 
 def write_kubeconfig(path: Path, server: str, authority: Path | None, user: User) -> None:
-    """Writes a kubeconfig that needs no other file, so that it may be copied anywhere. Without an authority, for plain HTTP."""
+    """Writes a kubeconfig that needs no other file, so that it may be copied anywhere. Without an authority, for plain
+    HTTP."""
     certificate = base64.b64encode(authority.read_bytes()).decode() if authority is not None else ""
     text = KUBECONFIG.format(
         server=server,

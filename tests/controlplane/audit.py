@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# Metadata only: bodies would fill the disk, and Secrets are among them. With RequestReceived, all requests would be in it
-# twice. A watch has an entry at its start and at its end, every other request one, at its end.
+# Metadata only: bodies would fill the disk, and Secrets are among them. With RequestReceived, all requests would be in
+# it twice. A watch has an entry at its start and at its end, every other request one, at its end.
 POLICY = """\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -67,9 +67,9 @@ class AuditLog:
     ) -> list[Event]:
         """The events, oldest first, that fit everything given.
 
-        since and until are seconds since the epoch and are, like the mark, compared with the time when the request arrived: its line
-        is written after its answer was sent. So the line of an earlier request may come after the mark, and that of a recent one may be
-        missing at first.
+        since and until are seconds since the epoch and are, like the mark, compared with the time when the request
+        arrived: its line is written after its answer was sent. So the line of an earlier request may come after the
+        mark, and that of a recent one may be missing at first.
         """
         since = max(mark.moment, since or 0.0)
         wanted = {"user": user, "verb": verb, "resource": resource, "namespace": namespace, "stage": stage}

@@ -4,8 +4,8 @@ Tests of an operator against an imitation of the API server prove little, and pr
 all platforms. So the programs are built once from the module versions that go.mod and go.sum pin. A folder in the cache
 is complete or does not exist, and its name is a digest of the sources.
 
-Only the standard library is used, and starting needs no Go: whatever is read from a module at run time is copied beside the
-binaries here.
+Only the standard library is used, and starting needs no Go: whatever is read from a module at run time is copied beside
+the binaries here.
 """
 
 # ruff: noqa: T201 - it takes ten minutes, and prints its progress
@@ -41,7 +41,8 @@ PROGRAMS = {
     "kwok": "sigs.k8s.io/kwok/cmd/kwok",
 }
 KWOK_MODULE = "sigs.k8s.io/kwok"
-# kwok does nothing at all without stages. These make nodes and pods ready at once, complete the pods of Jobs, and provision volumes.
+# kwok does nothing at all without stages. These make nodes and pods ready at once, complete the pods of Jobs, and
+# provision volumes.
 KWOK_STAGES = (
     "kustomize/stage/node/fast/node-initialize.yaml",
     "kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 NODE_NAME = "node-1"
-# Below where Linux takes the ports for outgoing connections from, so that nothing takes one between the choice and its use, or
-# while the API server is down for a moment.
+# Below where Linux takes the ports for outgoing connections from, so that nothing takes one between the choice and its
+# use, or while the API server is down for a moment.
 PORT_RANGE = (20000, 32000)
 # etcd lays files of 64 MiB in advance; in a container, /dev/shm often has no more than that in all.
 MEMORY_NEEDED = 2 * 2**30
@@ -58,8 +58,9 @@ class ControlPlane:
     ) -> None:
         """Builds the programs where they are missing, and chooses folders and ports.
 
-        controllers=False leaves only etcd and the API server, for measuring. work names the folder for logs, kubeconfigs and
-        the audit log, and keeps it after stop(). apiserver_flags are added to the API server's own and win over them.
+        controllers=False leaves only etcd and the API server, for measuring. work names the folder for logs,
+        kubeconfigs and the audit log, and keeps it after stop(). apiserver_flags are added to the API server's own and
+        win over them.
         """
         self._built = build()
         self._controllers = controllers
@@ -202,7 +203,8 @@ class ControlPlane:
     def token_for(self, user: str, groups: Sequence[str] = ()) -> str:
         """The token of a user, who is added where there is none of that name.
 
-        The API server reads its users when it starts. So add them before start(), or call restart_apiserver() afterwards.
+        The API server reads its users when it starts. So add them before start(), or call restart_apiserver()
+        afterwards.
         """
         if user not in self.users:
             added = self.users.add(user, groups)
@@ -237,7 +239,8 @@ class ControlPlane:
         self.until_served(*flags)
 
     def until_served(self, *definitions: str) -> None:
-        """Waits for kinds that were defined a moment ago. `definitions` are the arguments of kubectl that select them."""
+        """Waits for kinds that were defined a moment ago. `definitions` are the arguments of kubectl that select
+        them."""
 
         def established() -> bool:
             # kubectl's own `wait` fails where there are no conditions yet.
@@ -287,7 +290,8 @@ class ControlPlane:
     # The controllers
 
     def restart_controllers(self, watching: Sequence[str] = ()) -> None:
-        """Kills the controller manager and starts it again, and waits until it watches these kinds (such as apps.example.com).
+        """Kills the controller manager and starts it again, and waits until it watches these kinds (such as
+        apps.example.com).
 
         The garbage collector looks for new kinds only every 30 seconds, and until it has found a CRD made just now,
         deleting an object of that kind collects nothing. After a restart, it finds them at once.
@@ -345,8 +349,8 @@ def _memory_folder() -> str | None:
 
 
 class _Ports:
-    """Ports that this process has chosen. They stay its own as long as it lives, also while nobody listens on them yet, or for a moment:
-    each is a byte of a file that this process has locked, and that all test runs of a user share."""
+    """Ports that this process has chosen. They stay its own as long as it lives, also while nobody listens on them yet,
+    or for a moment: each is a byte of a file that this process has locked, and that all test runs of a user share."""
 
     def __init__(self) -> None:
         self._choosing = threading.Lock()

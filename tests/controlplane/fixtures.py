@@ -1,7 +1,8 @@
 """pytest's fixtures for tests against a real API server. A conftest.py imports them.
 
-There is one cluster for the whole run, or for each of its workers, since starting takes seconds, and a namespace of its own for
-each test, since that is what keeps tests apart. What is not namespaced (CRDs, cluster roles) a test must name uniquely and remove.
+There is one cluster for the whole run, or for each of its workers, since starting takes seconds, and a namespace of its
+own for each test, since that is what keeps tests apart. What is not namespaced (CRDs, cluster roles) a test must name
+uniquely and remove.
 """
 
 from __future__ import annotations

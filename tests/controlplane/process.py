@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from .keeper import Keeper
 
 TAIL_LINES = 25
-# The growth of the heap, in percent, after which Go collects garbage. With its default, 100, that is a third of the work
-# of an API server that holds little; with this value it takes 600 MB instead of 300.
+# The growth of the heap, in percent, after which Go collects garbage. With its default, 100, that is a third of the
+# work of an API server that holds little; with this value it takes 600 MB instead of 300.
 GARBAGE = "400"
 
 _Result = TypeVar("_Result")

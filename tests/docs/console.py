@@ -1,4 +1,5 @@
-"""The console blocks of the README: commands, and what each prints. A mark on the line before a block says what it needs:
+"""The console blocks of the README: commands, and what each prints. A mark on the line before a block says what it
+needs:
 
 <!-- needs a cluster -->, <!-- needs kubectl -->,
 <!-- needs the network -->                            its commands are not run without

@@ -1,11 +1,14 @@
-"""The examples of a documentation page: files and commands in code blocks, each marked by an HTML comment on the line before it.
+"""The examples of a documentation page: files and commands in code blocks, each marked by an HTML comment on the line
+before it.
 
 <!-- example NAME: PATH -->             the block is the file PATH of the project NAME
-<!-- example NAME: watch -->            the block holds the keys of one watch of Site.example.com, version v1; watches.yaml is made of it
-<!-- example NAME: run -->              the block is a terminal: each line `$ ruleop ...` is run in the project, and what follows is its output
-<!-- example NAME from OTHER: ... -->   NAME begins as a copy of OTHER at this point
-<!-- live NAME cr.yaml PATH: {"Kind/name": {...}, ...} -->   (without a block) writes to PATH what the project would create for cr.yaml, as a cluster
-                                        has it, with what is given here laid over it; null removes an object; what is not made is added
+<!-- example NAME: watch -->            the block holds the keys of one watch of Site.example.com, version v1;
+watches.yaml is made of it <!-- example NAME: run -->              the block is a terminal: each line `$ ruleop ...` is
+run in the project, and what follows is its output <!-- example NAME from OTHER: ... -->   NAME begins as a copy of
+OTHER at this point <!-- live NAME cr.yaml PATH: {"Kind/name": {...}, ...} -->   (without a block) writes to PATH what
+the project would create for cr.yaml, as a cluster
+                                        has it, with what is given here laid over it; null removes an object; what is
+                                        not made is added
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
 """The messages that a user of ruleop can meet, read out of the source.
 
-A message is text in the arguments of what raises or records a mistake. Arguments are followed through local names, module constants and functions of the
-same room, so `findings.mistake("reach", message, site)` is found by what `message` was made of. Of an f-string, the constant pieces are what is known.
+A message is text in the arguments of what raises or records a mistake. Arguments are followed through local names,
+module constants and functions of the same room, so `findings.mistake("reach", message, site)` is found by what
+`message` was made of. Of an f-string, the constant pieces are what is known.
 """
 
 from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,7 +68,8 @@ class Message:
         return f"{self.place}: {'…'.join(self.pieces)}"
 
 
-def messages(rooms: tuple[str, ...] = ROOMS) -> list[Message]:
+@cache
+def messages(rooms: tuple[str, ...] = ROOMS) -> tuple[Message, ...]:
     found: dict[str, Message] = {}
     for room in rooms:
         modules = [_Module(file) for file in sorted((ROOT / "ruleop" / room).rglob("*.py"))]
@@ -79,7 +82,7 @@ def messages(rooms: tuple[str, ...] = ROOMS) -> list[Message]:
             for message in module.messages():
                 if len(message.telling) >= SHORTEST and " " in message.telling:
                     found.setdefault(message.telling, message)
-    return list(found.values())
+    return tuple(found.values())
 
 
 def complaints() -> Iterator[str]:

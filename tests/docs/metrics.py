@@ -1,4 +1,5 @@
-"""The table of metrics in docs/operations.md, made from what the operator declares. `python -m tests.docs.metrics` updates it."""
+"""The table of metrics in docs/operations.md, made from what the operator declares. `python -m tests.docs.metrics`
+updates it."""
 
 from __future__ import annotations
 

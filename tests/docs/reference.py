@@ -1,7 +1,8 @@
-"""The references of all keys at the end of docs/rules.md and docs/testing.md, made from the tables that parse the files.
+"""The references of all keys at the end of docs/rules.md and docs/testing.md, made from the tables that parse the
+files.
 
-`python -m tests.docs.reference` writes the page again: the reference, and the outputs of examples that differ. It also copies
-docs/checks.md into the package, for `ruleop check --explain`.
+`python -m tests.docs.reference` writes the page again: the reference, and the outputs of examples that differ. It also
+copies docs/checks.md into the package, for `ruleop check --explain`.
 """
 
 from __future__ import annotations

@@ -48,7 +48,8 @@ def test_every_row_of_the_page_has_two_cells() -> None:
 
 
 def test_every_entry_belongs_to_a_message() -> None:
-    """The source contains some words of an entry in their order; the rest is filled in. So an entry whose message was removed is found."""
+    """The source contains some words of an entry in their order; the rest is filled in. So an entry whose message was
+    removed is found."""
     source = plain("\n".join(constants()))
     gone = []
     for line in PAGE.read_text(encoding="utf-8").splitlines():

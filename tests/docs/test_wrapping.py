@@ -17,7 +17,8 @@ PAGES = [
 
 
 def long_lines(text: str) -> list[int]:
-    """The numbers of lines that can be wrapped. Tables, code blocks, headings, directives of tests and long links cannot."""
+    """The numbers of lines that can be wrapped. Tables, code blocks, headings, directives of tests and long links
+    cannot."""
     text = re.sub(
         r"^( *)```.*?^ *```$", lambda match: "\n" * match.group().count("\n"), text, flags=re.MULTILINE | re.DOTALL
     )

@@ -1,7 +1,8 @@
 """Words and phrases to avoid, each with the field's word for it, and where they are searched.
 
-Text means four things: strings in the source (users read most of them), docstrings and comments, names, and the pages. In a page, what is quoted
-in backticks or in a code block is not checked: it is code, output, or a message, which is checked where it is written.
+Text means four things: strings in the source (users read most of them), docstrings and comments, names, and the pages.
+In a page, what is quoted in backticks or in a code block is not checked: it is code, output, or a message, which is
+checked where it is written.
 """
 
 from __future__ import annotations
@@ -156,7 +157,8 @@ def strings(source: str) -> Iterator[Text]:
 
 
 def prose(source: str) -> Iterator[Text]:
-    """The docstrings of a module, those of its constants too, and its comments; comments on lines of their own as one text."""
+    """The docstrings of a module, those of its constants too, and its comments; comments on lines of their own as one
+    text."""
     for node in _docstrings(source):
         yield Text(node.lineno, str(node.value))
     block: Text | None = None
@@ -209,7 +211,8 @@ def hits_in_names_of_tests(texts: Iterator[Text], place: str) -> Iterator[Hit]:
 
 
 def page(text: str) -> Iterator[Text]:
-    """The paragraphs of a page, without code blocks, without what is quoted in backticks, and without generated tables."""
+    """The paragraphs of a page, without code blocks, without what is quoted in backticks, and without generated
+    tables."""
     text = re.sub(r"^<!-- (\w+): begin -->$.*?^<!-- \1: end -->$", _blank, text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"^( *)```.*?^ *```$", _blank, text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"(`{1,2})(?!`)(?:(?!\n\n).)+?(?<!`)\1(?!`)", _blank, text, flags=re.DOTALL)

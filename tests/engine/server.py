@@ -1,8 +1,8 @@
 """The API server in memory, asked by the engine's own requests without HTTP, and what a test does to these requests.
 
-What is stored and what is answered is `ruleop.localcluster`'s, without its controllers. Here are only the requests: they
-are counted and can be held, another client can act just before one, and a test can choose the answer to one, or let it
-get lost.
+What is stored and what is answered is `ruleop.localcluster`'s, without its controllers. Here are only the requests:
+they are counted and can be held, another client can act just before one, and a test can choose the answer to one, or
+let it get lost.
 """
 
 from __future__ import annotations

@@ -251,7 +251,8 @@ _IDS = "abcde"
 @settings(max_examples=examples(200), deadline=None)
 @given(data=st.data())
 def test_order_and_ownership_hold_for_any_plan_and_any_responses(data):
-    """Actions run after those that they need; deletions are last, after a live read; foreign objects stay; stores have the answers."""
+    """Actions run after those that they need; deletions are last, after a live read; foreign objects stay; stores have
+    the answers."""
     children = [child(name) for name in ("a", "b", "old", "older")]
     harness = ExecutorHarness(*children)
     harness.server.make(child("theirs", owner=None))

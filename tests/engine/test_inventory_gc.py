@@ -1,4 +1,5 @@
-"""The inventory is reduced once per leadership and once after each reload, and never while an object may be left behind."""
+"""The inventory is reduced once per leadership and once after each reload, and never while an object may be left
+behind."""
 
 from __future__ import annotations
 

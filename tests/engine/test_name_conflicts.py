@@ -166,7 +166,7 @@ def test_a_conflicting_object_that_cannot_be_read_in_full_is_left_unchanged_unti
     run(scenario())
 
 
-# -- what cannot be read -------------------------------------------------------------------------------------------------
+# -- what cannot be read -----------------------------------------------------------------------------------------------
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
 BYE = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bye}\ndata: {v: '1'}\n"

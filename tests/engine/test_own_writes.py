@@ -1,4 +1,5 @@
-"""Changes of an object that is being written: reported once after the write, or never if they are ruleop's own write."""
+"""Changes of an object that is being written: reported once after the write, or never if they are ruleop's own
+write."""
 
 from __future__ import annotations
 

@@ -446,8 +446,8 @@ HAPPENINGS = st.lists(
 @given(steps=HAPPENINGS)
 @settings(max_examples=30, deadline=None)
 def test_drift_is_logged_for_changes_by_others_only(steps):
-    """Between two rests: an edit of the CR, one of the rules, a change or a deletion by somebody else, a new process. What the next pass
-    writes is drift if others alone account for it and ruleop can know that."""
+    """Between two rests: an edit of the CR, one of the rules, a change or a deletion by somebody else, a new process.
+    What the next pass writes is drift if others alone account for it and ruleop can know that."""
 
     async def scenario():
         life, number, drift = Life(), 1, 0

@@ -1,5 +1,5 @@
-"""A value that is planted in a Secret is nowhere in what the operator emits: the log at level debug, conditions, Events,
-metrics, recorded passes and the inventory, whatever children do with it and whatever happens to them."""
+"""A value that is planted in a Secret is nowhere in what the operator emits: the log at level debug, conditions,
+Events, metrics, recorded passes and the inventory, whatever children do with it and whatever happens to them."""
 
 from __future__ import annotations
 

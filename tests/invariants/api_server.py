@@ -1,7 +1,7 @@
 """The requests to a test's cluster: they are counted, and a test may hold or refuse one.
 
-`answer` does no I/O: `Wire` calls it in memory, for tests that decide when an event arrives, and `handle` over HTTP, for
-tests of the whole operator.
+`answer` does no I/O: `Wire` calls it in memory, for tests that decide when an event arrives, and `handle` over HTTP,
+for tests of the whole operator.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A scripted HTTP server: each connection is handed to the test's own coroutine, so that a test decides every byte and its time."""
+"""A scripted HTTP server: each connection is handed to the test's own coroutine, so that a test decides every byte and
+its time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A collection as an API server serves it: versions, a log of events that is compacted, pages, and streams. No I/O, and no time."""
+"""A collection as an API server serves it: versions, a log of events that is compacted, pages, and streams. No I/O, and
+no time."""
 
 from __future__ import annotations
 

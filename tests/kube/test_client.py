@@ -202,7 +202,8 @@ def test_a_watch_reads_objects_of_over_a_megabyte_in_chunks_of_any_size() -> Non
 
 
 def test_the_driver_resumes_after_every_kind_of_end_of_a_watch() -> None:
-    """429 with Retry-After 0, a reset, an ERROR of each sort, a clean end, half a line: at the end it watches, and nothing is lost."""
+    """429 with Retry-After 0, a reset, an ERROR of each sort, a clean end, half a line: at the end it watches, and
+    nothing is lost."""
     scripts: list[tuple[str, Callable[[Exchange], Awaitable[None]]]] = []
     done = asyncio.Event()
 

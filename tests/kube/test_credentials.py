@@ -1,4 +1,5 @@
-"""Each kind of credentials reaches the server: a scripted server records each request. (One release of `kubernetes` dropped tokens.)
+"""Each kind of credentials reaches the server: a scripted server records each request. (One release of `kubernetes`
+dropped tokens.)
 
 These are also the contract tests of what ruleop uses of `kubernetes.config` beyond its documented face.
 """

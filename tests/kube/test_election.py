@@ -131,7 +131,8 @@ def test_a_lease_that_cannot_be_renewed_ends_the_process() -> None:
 
 
 def test_a_busy_event_loop_does_not_cost_the_lease() -> None:
-    """The loop of the operator stands still while the lease is renewed; the server is in another thread, as it would be."""
+    """The loop of the operator stands still while the lease is renewed; the server is in another thread, as it would
+    be."""
     server = LeaseServer()
 
     async def operator(address: str) -> None:

@@ -16,7 +16,8 @@ Said = tuple[int, dict[bytes, bytes], bytes, bool, bool] | str
 
 
 def read(pieces: list[bytes], *, ended: bool = False) -> Said:
-    """What the parser makes of it: status, headers, body, whether it is done, and whether the connection may be used again."""
+    """What the parser makes of it: status, headers, body, whether it is done, and whether the connection may be used
+    again."""
     parser = AnswerParser()
     try:
         for piece in pieces:

@@ -1,4 +1,5 @@
-"""The guarantees of the lease. The last test lets two candidates live through any history of pauses, lost answers and lost requests."""
+"""The guarantees of the lease. The last test lets two candidates live through any history of pauses, lost answers and
+lost requests."""
 
 from __future__ import annotations
 
@@ -230,10 +231,12 @@ def test_a_leader_that_hands_over_does_not_lead_while_the_request_is_pending():
 
 
 class TwoCandidates(RuleBasedStateMachine):
-    """Each candidate takes one step at a time, and between a request and its answer any time may pass, for it and for the others.
+    """Each candidate takes one step at a time, and between a request and its answer any time may pass, for it and for
+    the others.
 
-    The server does a write at some moment between its start and its answer. Answers may be lost, and requests too. A candidate whose
-    process stands still just takes no step: then it asks its own clock before anything else, which is what `leads` is.
+    The server does a write at some moment between its start and its answer. Answers may be lost, and requests too. A
+    candidate whose process stands still just takes no step: then it asks its own clock before anything else, which is
+    what `leads` is.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,5 @@
-"""The requests of the reflector and their times. The contents of the store, in any history, are in test_reflector_model."""
+"""The requests of the reflector and their times. The contents of the store, in any history, are in
+test_reflector_model."""
 
 from __future__ import annotations
 
@@ -420,7 +421,7 @@ def test_an_answer_that_is_not_a_list_is_a_failure(reflector: Reflector, store: 
     assert "not a list" in store.problem
 
 
-# -- whether what is known may be the past -----------------------------------------------------------------------------------------------
+# -- whether what is known may be the past -----------------------------------------------------------------------------
 
 
 def test_an_open_stream_may_be_silent_until_its_deadline(reflector: Reflector) -> None:
@@ -464,7 +465,7 @@ def test_nothing_is_overdue_before_the_first_answer(reflector: Reflector) -> Non
     assert not reflector.overdue(10_000.0)
 
 
-# -- objects that cannot be read ---------------------------------------------------------------------------------------------------------
+# -- objects that cannot be read ---------------------------------------------------------------------------------------
 
 
 def deep(name: str, version: int, levels: int) -> bytes:

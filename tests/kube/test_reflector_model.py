@@ -1,4 +1,5 @@
-"""Any history of a collection, a server and a network, against what a store must hold at the end and may never hold in between."""
+"""Any history of a collection, a server and a network, against what a store must hold at the end and may never hold in
+between."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 
 
 class World(RuleBasedStateMachine):
-    """Each rule is one thing that may happen. The reflector's driver is here, so that it can be interrupted anywhere."""
+    """Each rule is one thing that may happen. The reflector's driver is here, so that it can be interrupted
+    anywhere."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +45,8 @@ class World(RuleBasedStateMachine):
         return Reflector(SOURCE, self.store, chance=lambda: 0.5, highest=self.store.version)
 
     def hear(self, change: Change) -> None:
-        """A listener that follows the changes has the contents of the store: no change is reported twice, out of order, or not at all."""
+        """A listener that follows the changes has the contents of the store: no change is reported twice, out of order,
+        or not at all."""
         known = self.mirror.get(change.key)
         assert known == (None if change.old is None else (change.old.uid, change.old.version))
         if change.new is None:

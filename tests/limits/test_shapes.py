@@ -1,5 +1,5 @@
-"""Each expensive pass of the corpus fits into the account of a pass, or ends with the name of the limit that it exceeds.
-Units and bytes are counted; `make bench` prints seconds."""
+"""Each expensive pass of the corpus fits into the account of a pass, or ends with the name of the limit that it
+exceeds. Units and bytes are counted; `make bench` prints seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""After the operator has settled, `plan --live` has nothing to do in any example, and `explain` explains each resource."""
+"""After the operator has settled, `plan --live` has nothing to do in any example, and `explain` explains each
+resource."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Differences from the real server that other clients showed (tests/cluster/clients): the expected answers are the real server's."""
+"""Differences from the real server that other clients showed (tests/cluster/clients): the expected answers are the real
+server's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Shapes to merge by: the parts of the built-in kinds that the tests speak of, written out by hand so that a test shows what it rests on."""
+"""Shapes to merge by: the parts of the built-in kinds that the tests speak of, written out by hand so that a test shows
+what it rests on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Fields that the server derived from others are updated with their source: each row of `ruleop.schema.derived_fields`, and the exceptions."""
+"""Fields that the server derived from others are updated with their source: each row of `ruleop.schema.derived_fields`,
+and the exceptions."""
 
 from __future__ import annotations
 
@@ -68,8 +69,8 @@ PORT = {"containerPort": 80, "protocol": "TCP"}
 
 @dataclass(frozen=True)
 class Case:
-    """ruleop wanted `applied`, the server made `live` of it, and now the rule wants `wanted`. With `unless`, live as somebody else changed it,
-    the derived field stays."""
+    """ruleop wanted `applied`, the server made `live` of it, and now the rule wants `wanted`. With `unless`, live as
+    somebody else changed it, the derived field stays."""
 
     row: tuple[str, str]
     kind: Kind

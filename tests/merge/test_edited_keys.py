@@ -1,4 +1,5 @@
-"""Somebody changes the key of a recorded item by hand: the port of a Service, 5432 -> 6000. It is corrected, and not added twice."""
+"""Somebody changes the key of a recorded item by hand: the port of a Service, 5432 -> 6000. It is corrected, and not
+added twice."""
 
 from __future__ import annotations
 
@@ -124,7 +125,8 @@ def test_while_the_desired_item_is_live_no_item_of_others_counts_as_edited():
 
 
 def test_a_recorded_item_is_not_taken_for_an_edited_one():
-    """9187 is recorded and no longer desired; having the name of another recorded port by now does not make it that port."""
+    """9187 is recorded and no longer desired; having the name of another recorded port by now does not make it that
+    port."""
     live = ports(as_served(METRICS, name="postgres"))
     assert merge(live, ports(POSTGRES), ports(POSTGRES, METRICS)) == ports(POSTGRES)
 

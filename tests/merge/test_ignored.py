@@ -223,7 +223,7 @@ def test_an_ignored_path_that_does_not_exist_changes_nothing(path):
     assert merge(wanted, wanted, wanted, UNKNOWN, path).object is wanted
 
 
-# -- what is learned while a field is ignored ----------------------------------------------------------------------------------------------
+# -- what is learned while a field is ignored --------------------------------------------------------------------------
 
 LISTS = struct(
     replicas=TEXT,

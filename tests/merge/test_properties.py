@@ -1,7 +1,8 @@
-"""What holds for every merge: random shapes with lists of every kind, and random triples of what we applied, what is live and what we want.
+"""What holds for every merge: random shapes with lists of every kind, and random triples of what we applied, what is
+live and what we want.
 
-A triple comes about as it does in a cluster: we created or adopted the object, others changed it in any way they like, and then we want
-something else.
+A triple comes about as it does in a cluster: we created or adopted the object, others changed it in any way they like,
+and then we want something else.
 """
 
 from __future__ import annotations
@@ -154,7 +155,8 @@ def fields_in(value, shape, path=()):
 
 
 def in_a_union(path, shape) -> bool:
-    """Whether a path leads through an object whose members exclude each other; there, others' members may be cleared."""
+    """Whether a path leads through an object whose members exclude each other; there, others' members may be
+    cleared."""
     for step in path:
         if shape.retain_keys:
             return True
@@ -214,7 +216,8 @@ def test_a_merge_without_a_record_removes_nothing(t):
 @MANY
 @given(triples())
 def test_fields_that_are_no_longer_desired_are_removed(t):
-    """But for the keys of items that stay, and for containers that were there before us or that others put something into."""
+    """But for the keys of items that stay, and for containers that were there before us or that others put something
+    into."""
     given_up = set(fields_in(t.before, t.shape)) - set(fields_in(t.wanted, t.shape))
     left = given_up & set(fields_in(merged(t).object, t.shape))
     assert all(path[-1] == "." or is_key(path, t.shape) for path in left)

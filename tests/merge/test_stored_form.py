@@ -1,5 +1,5 @@
-"""Values that the server stores in another form, by the schema of the kind, are equal: nothing has to be learned, and a restart
-writes nothing."""
+"""Values that the server stores in another form, by the schema of the kind, are equal: nothing has to be learned, and a
+restart writes nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ CUSTOM = crd_shape(
 
 
 def at_rest(wanted, live, shape) -> bool:
-    """Whether there is nothing to do, without any memory of what the server answered; and nothing to be remembered either."""
+    """Whether there is nothing to do, without any memory of what the server answered; and nothing to be remembered
+    either."""
     fields = create_fields(wanted, shape)
     found = [three_way(live, wanted, record, shape) for record in (fields, None)]
     quiet = found[0].object is live and found[0].fields == fields

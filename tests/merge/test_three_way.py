@@ -1,4 +1,5 @@
-"""What a merge does to the objects people have: Deployments with injected sidecars, Services with two ports of one number, shared labels."""
+"""What a merge does to the objects people have: Deployments with injected sidecars, Services with two ports of one
+number, shared labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Kubernetes' own table of three-way merges (see `source` in the file). Each case has the outcome stated there, or one stated here."""
+"""Kubernetes' own table of three-way merges (see `source` in the file). Each case has the outcome stated there, or one
+stated here."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ CASES = {case["id"]: case for case in TABLE["cases"]}
 
 
 def the_shape() -> Shape:
-    """The type `MergeItem` of the table: its members are of the same type again. `mergeItemPtr` is used there as a list, and so it is one."""
+    """The type `MergeItem` of the table: its members are of the same type again. `mergeItemPtr` is used there as a
+    list, and so it is one."""
     members: dict[str, Shape] = {name: Shape(type="scalar") for name in ("name", "value", "other")}
     item = Shape(type="object", fields=members)
     union = Shape(type="object", fields=members, retain_keys=True)

@@ -24,7 +24,8 @@ def document_of(rule: Rule, resource: Object, observed: Observed, history: Histo
 
 
 def replayed(rule: Rule, resource: Object, observed: Observed, history: History, planned: Plan) -> Plan:
-    """The plan of the recording, which is that of the pass; with Secrets, all of it that is not computed from their values."""
+    """The plan of the recording, which is that of the pass; with Secrets, all of it that is not computed from their
+    values."""
     document = document_of(rule, resource, observed, history)
     replay = read_document(document)
     assert replay.rule_digest == rule.digest

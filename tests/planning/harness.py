@@ -130,7 +130,7 @@ class Harness:
     def __post_init__(self) -> None:
         self.offline = OfflineKinds(self.project)
 
-    # -- the observed cluster ------------------------------------------------------------------------------------------------------------
+    # -- the observed cluster ------------------------------------------------------------------------------------------
 
     def info(self, kind: Kind) -> KindInfo:
         found = self.infos.get(kind.kind) or self.offline.info(kind)
@@ -168,7 +168,7 @@ class Harness:
         """Records writes of an earlier pass that the server rejected permanently."""
         self.history = replace(self.history, refusals={key_: Refusal(each, "", 0.0) for key_, each in failed.items()})
 
-    # -- a pass --------------------------------------------------------------------------------------------------------------------------
+    # -- a pass --------------------------------------------------------------------------------------------------------
 
     def step(self, *, crash_after: int | None = None) -> Plan:
         """One pass. `crash_after`: the number of writes before the operator crashes and loses its history."""
@@ -318,7 +318,7 @@ class Harness:
         else:
             del self.objects[key_]
 
-    # -- the CR --------------------------------------------------------------------------------------------------------------------------
+    # -- the CR --------------------------------------------------------------------------------------------------------
 
     @property
     def finalizers(self) -> list[str]:
@@ -392,7 +392,7 @@ class Harness:
             if status is not None and obj.get("status") != status:
                 self.put({**obj, "status": status})
 
-    # -- its result ----------------------------------------------------------------------------------------------------------------------
+    # -- its result ----------------------------------------------------------------------------------------------------
 
     def names(self) -> list[str]:
         return sorted(f"{each.kind}/{each.name}" for each in self.objects)

@@ -38,7 +38,7 @@ def record(harness: Harness, where=A_KEY):
     return decode(harness.objects[where]["metadata"]["annotations"][APPLIED])
 
 
-# -- merge -------------------------------------------------------------------------------------------------------------------------------
+# -- merge -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_patch_has_uid_version_and_the_whole_desired_object():
@@ -136,7 +136,7 @@ def test_rules_of_an_aggregated_cluster_role_are_left_to_its_controller():
     assert harness.objects[where]["rules"] == rules
 
 
-# -- create-only -------------------------------------------------------------------------------------------------------------------------
+# -- create-only -------------------------------------------------------------------------------------------------------
 
 DRAWN = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {p: '{{ random_password(20) | b64encode }}', at: '{{ now() | b64encode }}'}\n"
 
@@ -340,7 +340,7 @@ def test_lost_metadata_of_a_create_only_child_is_restored():
     assert sorted(each["uid"] for each in metadata["ownerReferences"]) == ["cr-1", "x"]
 
 
-# -- server-side ---------------------------------------------------------------------------------------------------------------------------
+# -- server-side -------------------------------------------------------------------------------------------------------
 
 
 def test_a_server_side_child_is_created_by_a_create():
@@ -378,7 +378,7 @@ def test_ignored_fields_are_applied_with_their_live_value(strategy: str):
     assert harness.plan().quiet
 
 
-# -- replace -------------------------------------------------------------------------------------------------------------------------------
+# -- replace -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_replacement_keeps_status_finalizers_and_owners_and_drops_other_fields():
@@ -423,7 +423,7 @@ def test_a_change_of_the_strategy_has_the_same_result_as_starting_with_it(before
     assert harness.plan().quiet
 
 
-# -- ignore --------------------------------------------------------------------------------------------------------------------------------
+# -- ignore ------------------------------------------------------------------------------------------------------------
 
 
 def test_an_ignored_path_is_set_on_creation_and_then_left_to_others():
@@ -502,7 +502,7 @@ def test_a_list_that_violates_its_declared_type_fails_its_child():
     assert harness.plan().actions == ()
 
 
-# -- immutable fields ------------------------------------------------------------------------------------------------------------------------
+# -- immutable fields --------------------------------------------------------------------------------------------------
 
 
 def immutable(harness: Harness, where=A_KEY) -> Harness:
@@ -682,7 +682,7 @@ def test_rejected_changes_are_listed_up_to_a_limit():
     assert "1" * 60 not in message
 
 
-# -- writes that fail ------------------------------------------------------------------------------------------------------------------------
+# -- writes that fail --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def waits(harness: Harness) -> list[tuple[str, str]]:
     return [(wait.child, wait.for_what) for wait in harness.plan().waits]
 
 
-# -- when, waitFor, dependsOn ------------------------------------------------------------------------------------------------------------
+# -- when, waitFor, dependsOn ------------------------------------------------------------------------------------------
 
 
 def test_a_child_whose_when_is_false_is_not_created_and_is_pruned():
@@ -185,7 +185,7 @@ def test_an_error_in_a_let_fails_only_its_readers():
     assert "spec.nope is not set" in harness.condition()["message"]
 
 
-# -- failing -----------------------------------------------------------------------------------------------------------------------------
+# -- failing -----------------------------------------------------------------------------------------------------------
 
 MENTIONS = "children: {a: {template: a.yaml}, b: {template: b.yaml}, c: {template: c.yaml}}"
 
@@ -290,7 +290,7 @@ def test_an_identity_does_not_include_the_version():
     assert "rendered twice" in harness.plan().problems[0].message
 
 
-# -- forEach and many documents ----------------------------------------------------------------------------------------------------------
+# -- forEach and many documents ----------------------------------------------------------------------------------------
 
 EACH = "children: {x: {template: x.yaml, forEach: spec.items%s}}"
 NAMED = plain("n-{{ item }}", "{i: '{{ index }}'}")
@@ -576,7 +576,7 @@ def test_reading_an_undesired_child_is_an_error_unless_default_is_used():
     assert states(harness)["b"] is State.FAILED
 
 
-# -- served kinds ------------------------------------------------------------------------------------------------------------------------
+# -- served kinds ------------------------------------------------------------------------------------------------------
 
 CERTIFICATE = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: c}\nspec: {}\n"
 
@@ -749,7 +749,7 @@ def test_observed_objects_come_without_managed_fields():
     assert harness.objects[key("a")]["data"] == {"k": "false1"}
 
 
-# -- readiness -----------------------------------------------------------------------------------------------------------------------------
+# -- readiness ---------------------------------------------------------------------------------------------------------
 
 
 def test_ready_when_overrides_the_built_in_rule():
@@ -786,7 +786,7 @@ def test_a_permanently_failed_child_stalls_the_cr_and_others_are_still_pruned():
     assert harness.names() == ["Job/j"]
 
 
-# -- a Namespace that is a child ---------------------------------------------------------------------------------------------------------
+# -- a Namespace that is a child ---------------------------------------------------------------------------------------
 
 
 def test_objects_in_a_namespace_that_is_a_child_wait_for_the_namespace():

@@ -1,4 +1,5 @@
-"""The deletion of a CR: which objects the garbage collector deletes and which ruleop deletes, and nothing is left behind or done twice."""
+"""The deletion of a CR: which objects the garbage collector deletes and which ruleop deletes, and nothing is left
+behind or done twice."""
 
 from __future__ import annotations
 
@@ -192,7 +193,7 @@ def test_status_and_conditions_are_updated_during_finalization():
     assert harness.condition("Here")["status"] == "True"
 
 
-# -- without finalize ------------------------------------------------------------------------------------------------------------------------
+# -- without finalize --------------------------------------------------------------------------------------------------
 
 
 def test_children_in_other_namespaces_are_deleted_before_the_finalizer_is_removed():

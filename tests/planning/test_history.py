@@ -161,7 +161,7 @@ def test_the_plan_after_the_writes_has_their_results():
     assert (history.writes, history.written) == (None, 0)
 
 
-# -- drift -----------------------------------------------------------------------------------------------------------------
+# -- drift -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_difference_is_drift_only_after_a_pass_without_pending_writes():

@@ -105,7 +105,8 @@ def test_a_changed_value_is_written_before_children_that_read_it_in_one_pass():
 
 
 def test_children_unblocked_by_the_responses_of_a_pass_are_planned_at_once():
-    """The cache has the responses before the watch delivers them, so no event triggers a pass. Written objects alone do not requeue."""
+    """The cache has the responses before the watch delivers them, so no event triggers a pass. Written objects alone do
+    not requeue."""
     harness = Harness.of(WAITS, config=READY_AT_ONCE, web=WEB, spec={"replicas": 1})
     assert harness.plan().requeue_after == RESYNCED
     harness.execute(harness.plan().actions)

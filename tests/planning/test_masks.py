@@ -1,9 +1,9 @@
 """Values that a template computes from a Secret are masked in a plan, in any field and after any operation.
 
-A Secret holds a marked value. Generated templates copy it, cut it, join it, encode it and put it into variables, macros,
-loops and files; the result goes into fields, names of fields, list items and longer texts of other kinds. Then the plans
-to create the objects, to change them and to remove the fields again are searched for the value, for each part of it of
-four characters, and for its encodings.
+A Secret holds a marked value. Generated templates copy it, cut it, join it, encode it and put it into variables,
+macros, loops and files; the result goes into fields, names of fields, list items and longer texts of other kinds. Then
+the plans to create the objects, to change them and to remove the fields again are searched for the value, for each part
+of it of four characters, and for its encodings.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def site(**spec: object) -> dict[str, object]:
     return {"apiVersion": "example.com/v1", "kind": "Site", "metadata": {"name": "blog"}, "spec": {"page": "x", **spec}}
 
 
-# -- kinds -------------------------------------------------------------------------------------------------------------------------------
+# -- kinds -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_kind_of_a_project_crd_is_served(project: Project) -> None:
@@ -85,7 +85,7 @@ def test_other_served_kinds_can_be_listed(project: Project) -> None:
     assert OfflineKinds(project, served=[]).info(Kind("apps", "v1", "Deployment")).state is Served.SYNCED
 
 
-# -- custom resources --------------------------------------------------------------------------------------------------------------------
+# -- custom resources --------------------------------------------------------------------------------------------------
 
 
 def test_a_resource_is_pruned_defaulted_and_gets_server_metadata(project: Project) -> None:
@@ -164,7 +164,7 @@ def test_metadata_is_checked_whatever_the_kind(project: Project, metadata: objec
         assert [finding.location for finding in findings] == [location]
 
 
-# -- live objects ------------------------------------------------------------------------------------------------------------------------
+# -- live objects ------------------------------------------------------------------------------------------------------
 
 
 def test_objects_from_files_get_server_metadata(project: Project) -> None:

@@ -1,4 +1,5 @@
-"""Ownership: by ownerReference if possible, else by annotation and finalizer; objects of other owners are never changed."""
+"""Ownership: by ownerReference if possible, else by annotation and finalizer; objects of other owners are never
+changed."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def owned(harness: Harness, name: str = "a", namespace: str = "shop") -> dict:
     return harness.objects[key(name, namespace=namespace)]["metadata"]
 
 
-# -- metadata ----------------------------------------------------------------------------------------------------------------------------
+# -- metadata ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_child_has_owner_labels_and_a_record_without_values():
@@ -86,7 +87,7 @@ def test_a_template_may_set_managed_by():
     assert owned(harness)["labels"][MANAGED_BY] == "platform"
 
 
-# -- without an ownerReference -------------------------------------------------------------------------------------------------------------
+# -- without an ownerReference -----------------------------------------------------------------------------------------
 
 
 def test_a_child_in_another_namespace_has_an_owner_annotation_and_the_cr_a_finalizer():
@@ -176,7 +177,7 @@ def test_a_lost_finalizer_is_restored_while_annotated_children_exist():
     assert harness.plan().actions == (AddFinalizer(CR, FINALIZER),)
 
 
-# -- objects of other owners ---------------------------------------------------------------------------------------------------------------
+# -- objects of other owners -------------------------------------------------------------------------------------------
 
 
 def other_owner(**more: object) -> dict:
@@ -316,7 +317,7 @@ def test_references_to_other_owners_are_kept_also_for_unknown_kinds():
         assert sorted(each["uid"] for each in harness.objects[where]["metadata"]["ownerReferences"]) == ["cr-1", "x"]
 
 
-# -- lost or renamed metadata ----------------------------------------------------------------------------------------------------------------
+# -- lost or renamed metadata ------------------------------------------------------------------------------------------
 
 
 def test_a_lost_label_is_restored_in_one_write():

@@ -298,7 +298,7 @@ def test_spans_of_plan_text_have_tones() -> None:
     assert (tones["1"], tones["2"]) == (Tone.REMOVE, Tone.ADD)
 
 
-# -- JSON --------------------------------------------------------------------------------------------------------------------------------
+# -- JSON --------------------------------------------------------------------------------------------------------------
 
 
 def test_the_json_patch_turns_the_live_object_into_the_merged_one() -> None:

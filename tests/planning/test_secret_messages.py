@@ -1,7 +1,7 @@
 """Messages about children that read Secrets: none quotes a value, whatever fails.
 
-A Secret contains a marked value: as a value, inside a mapping in YAML, and as a key of that mapping. Templates put it, or
-parts of it, everywhere; then everything that a plan says is searched.
+A Secret contains a marked value: as a value, inside a mapping in YAML, and as a key of that mapping. Templates put it,
+or parts of it, everywhere; then everything that a plan says is searched.
 """
 
 from __future__ import annotations

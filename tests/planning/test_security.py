@@ -33,7 +33,7 @@ def problem(text: str, more: str = "", **spec: object) -> str:
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{ spec.metadata }}\n"
 
 
-# -- namespaces and cluster scope ---------------------------------------------------------------------------------------------------------
+# -- namespaces and cluster scope --------------------------------------------------------------------------------------
 
 
 def test_a_child_in_another_namespace_needs_reach_cluster():
@@ -102,7 +102,7 @@ def test_an_observe_of_a_cluster_scoped_cr_needs_a_namespace(which: str, namespa
     assert WHERE not in public(harness.plan())
 
 
-# -- reserved fields ----------------------------------------------------------------------------------------------------------------------
+# -- reserved fields ---------------------------------------------------------------------------------------------------
 
 REFUSED = {
     "generateName": ("x-", "metadata.generateName, which is not allowed: set metadata.name"),
@@ -191,7 +191,7 @@ def test_a_rendered_value_that_is_not_an_object_is_rejected():
     )
 
 
-# -- secrets ---------------------------------------------------------------------------------------------------------------------------------
+# -- secrets -----------------------------------------------------------------------------------------------------------
 
 CANARY = "c4n4ry"
 SECRETS = """

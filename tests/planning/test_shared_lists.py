@@ -97,7 +97,7 @@ def test_own_of_a_watch_applies_to_its_children() -> None:
     assert ports(harness) == [POSTGRES]
 
 
-# -- conflicting items -------------------------------------------------------------------------------------------------------------------
+# -- conflicting items -------------------------------------------------------------------------------------------------
 
 SAYS = 'patch services shop/db: Service "db" is invalid: spec.ports[1].name: Duplicate value: "postgres" (422 Invalid)'
 MANAGED = (

@@ -36,7 +36,7 @@ def with_schema(harness: Harness, **status: Any) -> Harness:
     return harness
 
 
-# -- the projected fields ----------------------------------------------------------------------------------------------------------------
+# -- the projected fields ----------------------------------------------------------------------------------------------
 
 
 def test_status_fields_keep_their_types_and_omitted_ones_are_absent():
@@ -194,7 +194,7 @@ def test_computed_names_below_a_field_are_removed_with_their_source():
         assert harness.status["names"] == {"2-name": "1"}
 
 
-# -- pruning and defaulting ----------------------------------------------------------------------------------------------------------------
+# -- pruning and defaulting --------------------------------------------------------------------------------------------
 
 CONDITIONS = {
     "type": "array",
@@ -261,7 +261,7 @@ def test_no_status_is_written_without_manage_status():
     assert [event.reason for event in harness.events] == ["Synced"]
 
 
-# -- conditions ----------------------------------------------------------------------------------------------------------------------------
+# -- conditions --------------------------------------------------------------------------------------------------------
 
 
 def test_the_time_of_a_transition_moves_only_when_the_status_flips():
@@ -365,7 +365,7 @@ def test_messages_of_conditions_contain_no_counters():
     assert expected == ("False", "Progressing", "Deployment/a is not ready")
 
 
-# -- validate --------------------------------------------------------------------------------------------------------------------------------
+# -- validate ----------------------------------------------------------------------------------------------------------
 
 VALIDATE = """
 validate:
@@ -446,7 +446,7 @@ def test_a_list_of_children_is_a_list_while_the_cr_is_invalid():
     assert harness.status["ready"] is True
 
 
-# -- pause, period, events -------------------------------------------------------------------------------------------------------------------
+# -- pause, period, events ---------------------------------------------------------------------------------------------
 
 
 WHY_PAUSED = f"the annotation {PAUSED} stops all changes"

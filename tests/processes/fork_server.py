@@ -1,11 +1,12 @@
 """Starts programs quickly: a process that has imported ruleop forks each of them.
 
-A start takes twenty milliseconds of CPU instead of four hundred, and each program is a process of its own, which a test may kill as the crash of a
-node does. It has the streams, the folder and the environment of the request, and ends as an interpreter does. Tests of imports and of the start of
-the interpreter must start one themselves.
+A start takes twenty milliseconds of CPU instead of four hundred, and each program is a process of its own, which a test
+may kill as the crash of a node does. It has the streams, the folder and the environment of the request, and ends as an
+interpreter does. Tests of imports and of the start of the interpreter must start one themselves.
 
-A request is one message on a Unix socket: a literal of Python, with the open ones of the three streams. The answers are the pid and, at the end, the
-exit status. When the client closes the connection before that, the program is killed. Run as a program, this file is the server.
+A request is one message on a Unix socket: a literal of Python, with the open ones of the three streams. The answers are
+the pid and, at the end, the exit status. When the client closes the connection before that, the program is killed. Run
+as a program, this file is the server.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ class ForkServer:
         return [sys.executable, "-I", "-S", str(CLIENT), self._address, *arguments]
 
     def start(self, arguments: Sequence[str], log: Path, clock: Path) -> int:
-        """The pid of an operator. Its wall clock is shifted by as many seconds as the file `clock` says at the moment, if there is one."""
+        """The pid of an operator. Its wall clock is shifted by as many seconds as the file `clock` says at the moment,
+        if there is one."""
         self._start_server()
         request = {
             "arguments": list(arguments),

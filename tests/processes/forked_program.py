@@ -1,6 +1,8 @@
-"""A program that is really another: a fork of the fork server, which has this one's arguments, streams, folder and environment.
+"""A program that is really another: a fork of the fork server, which has this one's arguments, streams, folder and
+environment.
 
-It forwards signals, which takes a moment, and ends as the fork does. When it is killed, so is the fork. Arguments: the socket of the fork server, and those of the program.
+It forwards signals, which takes a moment, and ends as the fork does. When it is killed, so is the fork. Arguments: the
+socket of the fork server, and those of the program.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """A cluster in memory, and methods that act as users and controllers.
 
-It is `LocalCluster` with its garbage collector and the end of namespaces, which work when `collect` is called. It has no
-other controllers: a test decides when a Deployment is available.
+It is `LocalCluster` with its garbage collector and the end of namespaces, which work when `collect` is called. It has
+no other controllers: a test decides when a Deployment is available.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Cluster:
             key = self.key(name)
             self.server.store.delete(self._live(key)[0].resource, Name(key.namespace, key.name))
 
-    # -- reading -------------------------------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     def name(self, key: ObjectKey) -> str:
         """Deployment/web; Secret/other/web outside the home namespace; Namespace/acme."""
@@ -170,7 +170,7 @@ class Cluster:
         status = self[name].get("status", {})
         return {key: value for key, value in status.items() if key not in {"conditions", "observedGeneration"}}
 
-    # -- other clients -------------------------------------------------------------------------------------------------------------------
+    # -- other clients -------------------------------------------------------------------------------------------------
 
     def add(self, *objects: Object) -> None:
         """A user creates objects."""
@@ -211,7 +211,7 @@ class Cluster:
         """Runs the garbage collector and deletes the objects of terminating namespaces."""
         self.server.machinery.settle()
 
-    # -- the API server ------------------------------------------------------------------------------------------------------------------
+    # -- the API server ------------------------------------------------------------------------------------------------
 
     def info(self, kind: Kind) -> KindInfo:
         """The kinds that the cluster serves."""

@@ -31,7 +31,8 @@ def loaded(folder: Path) -> Project:
 def planned(
     project_dir: Path, cr: Object, existing: Iterable[Object] = (), *, served: Iterable[Kind] = (), final: bool = False
 ) -> Plan:
-    """`served`: kinds beyond the built-in ones. `final`: the CR is being deleted. An existing object with a child's name is that child."""
+    """`served`: kinds beyond the built-in ones. `final`: the CR is being deleted. An existing object with a child's
+    name is that child."""
     project = loaded(project_dir)
     kinds = OfflineKinds(project, frozenset(served))
     resource, findings = prepare(project, cr)

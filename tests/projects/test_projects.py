@@ -73,7 +73,7 @@ def test_the_rendered_status_fits_the_schema(case: Case) -> None:
     assert [str(finding) for finding in validate(full, version.schema)] == []
 
 
-# -- validity -----------------------------------------------------------------------------------------------------------------------------
+# -- validity ----------------------------------------------------------------------------------------------------------
 
 OBJECTS = [
     pytest.param(obj, id=f"{title(case)}:{obj['kind']}/{obj['metadata']['name']}")

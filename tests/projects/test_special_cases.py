@@ -49,7 +49,7 @@ def any_of(project: str) -> Simulation:
     return started(folder, cr, *existing, home=home, namespaces=["platform", "tools", "monitoring"])
 
 
-# -- restarts ------------------------------------------------------------------------------------------------------------------------------
+# -- restarts ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("project", ALL)
@@ -234,7 +234,7 @@ def test_a_paused_cr_is_kept_when_it_is_deleted() -> None:
     assert cluster.reconcile() == ["create Job/pg-purge"]
 
 
-# -- rules that change ---------------------------------------------------------------------------------------------------------------------
+# -- rules that change -------------------------------------------------------------------------------------------------
 
 
 def reloaded(cluster: Simulation, folder: Path, project: str, *changes: tuple[str, str]) -> None:
@@ -306,7 +306,7 @@ def test_another_strategy_changes_no_object(tmp_path: Path, strategy: str) -> No
     assert cluster["Deployment/myapp-sample"]["spec"]["replicas"] == (2 if writes else 9)
 
 
-# -- children in other namespaces ----------------------------------------------------------------------------------------------------------
+# -- children in other namespaces --------------------------------------------------------------------------------------
 
 
 def elsewhere(folder: Path, deletion: str = "delete") -> Simulation:
@@ -430,7 +430,7 @@ def test_an_obsolete_rejection_does_not_delay_pruning() -> None:
     assert cluster.ready(BLOG) == READY
 
 
-# -- edits by users ------------------------------------------------------------------------------------------------------------------------
+# -- edits by users ----------------------------------------------------------------------------------------------------
 
 
 def test_brokers_added_by_hand_are_drained() -> None:

@@ -280,7 +280,8 @@ def test_an_invalid_blog_is_not_changed() -> None:
         "failed PersistentVolumeClaim/blog-uploads",
         "patch Service/blog",
     ]
-    # The Deployment reads the claim, so it is not written after the failure. The claim's access mode is immutable, claims are not recreated by default, and nothing is pruned beside a failure.
+    # The Deployment reads the claim, so it is not written after the failure. The claim's access mode is immutable,
+    # claims are not recreated by default, and nothing is pruned beside a failure.
     assert cluster.ready(BLOG) == ("False", "ApplyFailed")
     assert "Ingress/blog" in cluster
     cluster.edit(BLOG, {"spec": {"persistence": {"accessMode": "ReadWriteMany"}}})

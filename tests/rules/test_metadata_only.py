@@ -1,4 +1,5 @@
-"""Whether an observed resource is read beyond its metadata is known from the rules alone, and when in doubt the whole object is watched."""
+"""Whether an observed resource is read beyond its metadata is known from the rules alone, and when in doubt the whole
+object is watched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""For any contents of its files, loading a project returns it or errors with positions, and never raises a traceback."""
+"""For any contents of its files, loading a project returns it or errors with positions, and never raises a
+traceback."""
 
 from __future__ import annotations
 

@@ -154,7 +154,8 @@ STRUCTURAL = {
     "path of a field",
     "text of several lines",
 }
-"""The mistakes that a schema can see. What is left to the reader: names, files, templates, what two places have to do with each other."""
+"""The mistakes that a schema can see. What is left to the reader: names, files, templates, what two places have to do
+with each other."""
 
 
 @table(*(row for row in test_mistakes.ROWS if row.title in STRUCTURAL))

@@ -1,4 +1,5 @@
-"""What is true of each new project: check finds nothing, its tests pass, and its samples are planned without a problem."""
+"""What is true of each new project: check finds nothing, its tests pass, and its samples are planned without a
+problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A running application as a project: the same objects for a custom resource of its name, and consistent ones for another."""
+"""A running application as a project: the same objects for a custom resource of its name, and consistent ones for
+another."""
 
 from __future__ import annotations
 

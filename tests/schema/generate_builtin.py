@@ -2,8 +2,8 @@
 
     python tests/schema/generate_builtin.py /tmp/openapi-v3
 
-The folder holds the server's answers: `<path>.json` for each document of /openapi/v3 ('/' in the path written '__'), and the aggregated
-discovery of /api and /apis as discovery-api.json and discovery-apis.json.
+The folder holds the server's answers: `<path>.json` for each document of /openapi/v3 ('/' in the path written '__'),
+and the aggregated discovery of /api and /apis as discovery-api.json and discovery-apis.json.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Imported macros see the current resource, like macros of the same file, and nothing leaks from one resource into another."""
+"""Imported macros see the current resource, like macros of the same file, and nothing leaks from one resource into
+another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Known attacks on a template engine, each in a process of its own with little memory and time: it ends soon, with an error that a person understands."""
+"""Known attacks on a template engine, each in a process of its own with little memory and time: it ends soon, with an
+error that a person understands."""
 
 from __future__ import annotations
 
@@ -222,7 +223,8 @@ PATIENT = {
     "unique in a loop",
 }
 
-# One process imports everything, and has a child for each attack: that is many times faster than starting a process for each attack.
+# One process imports everything, and has a child for each attack: that is many times faster than starting a process for
+# each attack.
 PARENT = """
 import json, os, resource, sys
 from ruleop.errors import RenderError

@@ -1,4 +1,5 @@
-"""Files of objects are read as kubectl reads them: JSON is JSON, anchors are followed; bounded, and never in two ways."""
+"""Files of objects are read as kubectl reads them: JSON is JSON, anchors are followed; bounded, and never in two
+ways."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def refused(text):
     return mistakes_of(read_resources(text, "f"))
 
 
-# -- JSON --------------------------------------------------------------------------------------------------------------------------------
+# -- JSON --------------------------------------------------------------------------------------------------------------
 
 
 @given(UNICODE)
@@ -110,7 +111,7 @@ def test_an_invalid_resource_file_is_reported_with_its_position(text, expected):
     assert refused(text) == expected
 
 
-# -- anchors -----------------------------------------------------------------------------------------------------------------------------
+# -- anchors -----------------------------------------------------------------------------------------------------------
 
 
 def test_an_alias_is_replaced_by_the_value_of_its_anchor():
@@ -212,7 +213,7 @@ def test_anchors_and_aliases_in_rules_are_refused():
     ]
 
 
-# -- what tools write --------------------------------------------------------------------------------------------------------------------
+# -- what tools write --------------------------------------------------------------------------------------------------
 
 SHARED = {"app": "web"}
 MANIFEST = {

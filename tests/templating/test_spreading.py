@@ -1,4 +1,5 @@
-"""In watches.yaml, a key that is one expression and has no value spreads a mapping in its place, as a slot alone on its line does in a template."""
+"""In watches.yaml, a key that is one expression and has no value spreads a mapping in its place, as a slot alone on its
+line does in a template."""
 
 from __future__ import annotations
 

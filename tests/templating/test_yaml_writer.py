@@ -1,4 +1,5 @@
-"""Written YAML is the same data to every parser: PyYAML (YAML 1.1), ruamel.yaml (1.2) and ruleop's own reader (kubectl's rules)."""
+"""Written YAML is the same data to every parser: PyYAML (YAML 1.1), ruamel.yaml (1.2) and ruleop's own reader
+(kubectl's rules)."""
 
 from __future__ import annotations
 

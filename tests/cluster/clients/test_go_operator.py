@@ -1,4 +1,5 @@
-"""A Go operator written by hand (bench/baseline-go) works with the server in memory, in both encodings of its client."""
+"""A Go operator written by hand (bench/baseline-go) works with the server in memory, in both encodings of its
+client."""
 
 from __future__ import annotations
 

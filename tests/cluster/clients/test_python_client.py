@@ -1,4 +1,5 @@
-"""The official Python client gets the same answers from both servers: the typed API, the dynamic one, a watch, apply."""
+"""The official Python client gets the same answers from both servers: the typed API, the dynamic one, a watch,
+apply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""An API server without controllers, so that only the operator and the test write, and a quick way to start operators."""
+"""An API server without controllers, so that only the operator and the test write, and a quick way to start
+operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""An operator in a namespace of its own, behind a proxy, which a test may kill and start again, and what is left in that namespace."""
+"""An operator in a namespace of its own, behind a proxy, which a test may kill and start again, and what is left in
+that namespace."""
 
 from __future__ import annotations
 
@@ -82,7 +83,7 @@ class Lab:
             self.admin.delete(f"/api/v1/namespaces/{self.namespace}")
         self.admin.close()
 
-    # -- the operator --------------------------------------------------------------------------------------------------------------------
+    # -- the operator --------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         (self.port,) = free_ports(1)
@@ -138,13 +139,14 @@ class Lab:
         return logged(self.log_file)
 
     def check(self) -> None:
-        """Fails if the output has a traceback, or a line that is not a log line, except one that a kill has cut in two."""
+        """Fails if the output has a traceback, or a line that is not a log line, except one that a kill has cut in
+        two."""
         surprises = [
             line.get("exception", line["event"]) for line in self.log() if "level" not in line or "exception" in line
         ]
         assert not surprises, "\n".join(surprises)
 
-    # -- objects -------------------------------------------------------------------------------------------------------------------------
+    # -- objects -------------------------------------------------------------------------------------------------------
 
     def path(self, resource: str, name: str = "") -> str:
         root = next(each.format(self.namespace) for each in COLLECTIONS if each.endswith("/" + resource))
@@ -214,7 +216,8 @@ def differences(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_quiet(proxy: Proxy, seconds: float = 1.0) -> bool:
-    """Whether the operator writes nothing during these seconds. This is not a wait: nothing may happen in the whole time."""
+    """Whether the operator writes nothing during these seconds. This is not a wait: nothing may happen in the whole
+    time."""
     mark = len(proxy.writes())
     time.sleep(seconds)
     return len(proxy.writes()) == mark

@@ -1,8 +1,9 @@
 """A proxy between the operator and the API server, with the faults of networks, load balancers and API servers.
 
-It counts the writes, so that a fault can happen at the seventh write. A test's `before` gets a request before the server does, and may
-answer it, delay it, or cut the connection; `after` gets it when the server has carried it out, and may cut the connection: then the operator
-does not know that the write was made. Events of watches can be delayed (`hold`), added (`inject`) or begin with an older state (`replay`).
+It counts the writes, so that a fault can happen at the seventh write. A test's `before` gets a request before the
+server does, and may answer it, delay it, or cut the connection; `after` gets it when the server has carried it out, and
+may cut the connection: then the operator does not know that the write was made. Events of watches can be delayed
+(`hold`), added (`inject`) or begin with an older state (`replay`).
 
 All proxies of a test run are in one thread, and tests call them from other threads.
 """
@@ -156,13 +157,14 @@ class Proxy:
     def address(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    # -- what tests ask ------------------------------------------------------------------------------------------------------------------
+    # -- what tests ask ------------------------------------------------------------------------------------------------
 
     def mark(self) -> int:
         return len(self.calls)
 
     def writes(self, mark: int = 0) -> list[Call]:
-        """The writes that the server has carried out since then. The change of a write is visible before its answer, so this waits for the answer."""
+        """The writes that the server has carried out since then. The change of a write is visible before its answer, so
+        this waits for the answer."""
         asked = [call for call in self.calls[mark:] if call.is_write]
         deadline = time.monotonic() + TIMEOUT
         while any(call.under_way for call in asked):
@@ -177,7 +179,7 @@ class Proxy:
         """The objects that were created and deleted, and how often."""
         return Counter(str(call) for call in self.writes() if call.method in {"POST", "DELETE"})
 
-    # -- what tests do to it -------------------------------------------------------------------------------------------------------------
+    # -- what tests do to it -------------------------------------------------------------------------------------------
 
     def stop_listening(self) -> None:
         """Refuses new connections and cuts all others."""
@@ -199,8 +201,8 @@ class Proxy:
 
     @contextlib.contextmanager
     def holding(self, resource: str, *, all_objects: bool = False) -> Iterator[None]:
-        """Delays the events of the watches of a resource until the context ends; their order stays. `all_objects`: only the watches
-        without a label selector."""
+        """Delays the events of the watches of a resource until the context ends; their order stays. `all_objects`: only
+        the watches without a label selector."""
         resource = f"all {resource}" if all_objects else resource
         self.threads.run(self._hold(resource))
         try:
@@ -210,7 +212,8 @@ class Proxy:
 
     @contextlib.contextmanager
     def replaying(self, resource: str) -> Iterator[None]:
-        """Watches of a resource that begin in the context get its objects as they were at its start, and no later event."""
+        """Watches of a resource that begin in the context get its objects as they were at its start, and no later
+        event."""
         self._replaying.add(resource)
         try:
             yield
@@ -221,7 +224,7 @@ class Proxy:
         """Sends an event in all watches of a resource."""
         self.threads.run(self._inject(resource, json.dumps(event).encode() + b"\n"))
 
-    # -- the work ------------------------------------------------------------------------------------------------------------------------
+    # -- the work ------------------------------------------------------------------------------------------------------
 
     async def _open(self) -> None:
         secure = self._authority is None or ssl.create_default_context(cafile=str(self._authority))

@@ -1,5 +1,5 @@
-"""Custom resources from their creation to their deletion, with a fault in between: the objects are the same as without the fault, and each
-was created and deleted as often."""
+"""Custom resources from their creation to their deletion, with a fault in between: the objects are the same as without
+the fault, and each was created and deleted as often."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class AppScenario:
 
 
 class LedgerScenario:
-    """An App with a finalizer, ordered children, a child that is no longer desired, and an observed object that changes."""
+    """An App with a finalizer, ordered children, a child that is no longer desired, and an observed object that
+    changes."""
 
     def __str__(self) -> str:
         return "ledger"
@@ -97,7 +98,8 @@ def run_without_faults(make: Make, scenario: Any) -> Recording:
 
 
 def run_with_fault(make: Make, scenario: Any, inject_fault: Callable[[Lab], None], recording: Recording) -> list[str]:
-    """Runs a scenario with a fault, and compares each step with the recording without it. Returns the requests that it hit."""
+    """Runs a scenario with a fault, and compares each step with the recording without it. Returns the requests that it
+    hit."""
     with new_lab(make, scenario) as lab:
         inject_fault(lab)
         lab.start()

@@ -1,5 +1,5 @@
-"""The first attempt of each write fails: without an answer, or with an error, whether the server carried it out or not. In the end the
-objects are the same as without a fault, and no condition reports it any more."""
+"""The first attempt of each write fails: without an answer, or with an error, whether the server carried it out or not.
+In the end the objects are the same as without a fault, and no condition reports it any more."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The operator is killed at each of its writes, once before the server gets it and once after the server has carried it out, and started
-again. The objects are the same as without a crash."""
+"""The operator is killed at each of its writes, once before the server gets it and once after the server has carried it
+out, and started again. The objects are the same as without a crash."""
 
 from __future__ import annotations
 

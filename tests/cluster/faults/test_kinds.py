@@ -60,11 +60,13 @@ def slowly(lab: Lab) -> Iterator[None]:
 
 
 def test_a_watched_kind_is_removed_and_added_again(lab: Lab) -> None:
-    """Its resources are deleted with it. The operator reconciles those of the next definition, and does not give them the old children."""
+    """Its resources are deleted with it. The operator reconciles those of the next definition, and does not give them
+    the old children."""
     with slowly(lab):
         lab.make("ledgers", "old", "Ledger", spec={"text": "old", "pages": ["a"]})
         lab.eventually("the ledger", lambda: lab.is_observed("ledgers", "old", "Ready"))
-        # ruleop's finalizer keeps the definition until the last resource is gone: before, the children of `finalize` are made.
+        # ruleop's finalizer keeps the definition until the last resource is gone: before, the children of `finalize`
+        # are made.
         lab.admin.delete(f"{CRDS}/ledgers.faults.example.com")
         lab.eventually("the closing", lambda: lab.get("configmaps", "old-closing"))
         lab.edit("configmaps", "old-closing", {"metadata": {"annotations": {"example.com/done": "yes"}}})
@@ -101,7 +103,8 @@ def not_ready(lab: Lab) -> Any:
 
 
 def test_a_namespace_deleted_while_children_are_created(lab: Lab) -> None:
-    """Creations in it are not retried without end. The finalizer does not block the namespace, because nothing can be created in it."""
+    """Creations in it are not retried without end. The finalizer does not block the namespace, because nothing can be
+    created in it."""
     with slowly(lab):
         lab.make("heaps", "all", "Heap", spec={"parts": [{"name": f"p{number}", "text": "x"} for number in range(40)]})
         lab.make("ledgers", "all", "Ledger", spec={"text": "one", "pages": ["a"]})

@@ -1,5 +1,5 @@
-"""The API server, or a proxy in front of it, is unreachable, silent, slow, or throttles requests. The operator resumes by itself, repeats
-no write, and logs each problem once."""
+"""The API server, or a proxy in front of it, is unreachable, silent, slow, or throttles requests. The operator resumes
+by itself, repeats no write, and logs each problem once."""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ def test_a_cr_of_a_megabyte_is_reconciled(lab: Lab) -> None:
 
 
 def test_a_child_that_is_too_large_is_reported_and_stops_no_other(lab: Lab) -> None:
-    """A ConfigMap of more than one megabyte is invalid; an object of almost three exceeds the limit of etcd; one of four is not sent."""
+    """A ConfigMap of more than one megabyte is invalid; an object of almost three exceeds the limit of etcd; one of
+    four is not sent."""
     small, large = {"name": "small", "text": "x"}, {"name": "more", "text": "x" * 1000, "times": 2000}
     lab.make("heaps", "all", "Heap", spec={"parts": [small, large], "text": "x" * 900_000, "thing": True})
     found = lab.eventually("its status", lambda: lab.is_observed("heaps", "all", "ApplyFailed"))
@@ -80,7 +81,8 @@ def test_a_rejected_status_is_reported_in_the_condition(lab: Lab) -> None:
 
 
 def test_a_cr_with_a_thousand_children_does_not_delay_others(lab: Lab) -> None:
-    """Each is created once, another resource does not wait for them, an edit of one item costs one write, and all have the owner."""
+    """Each is created once, another resource does not wait for them, an edit of one item costs one write, and all have
+    the owner."""
     heap = lab.make("heaps", "many", "Heap", spec={"parts": parts(MANY)})
     lab.eventually("the first children", lambda: len(lab.proxy.writes()) > 20)
     lab.make("heaps", "other", "Heap", spec={"parts": parts(1)})

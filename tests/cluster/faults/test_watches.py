@@ -1,5 +1,5 @@
-"""The operator's stores are outdated, because its watches are slow, repeat events, or deliver an older state. It does not revert newer
-changes, and writes nothing twice."""
+"""The operator's stores are outdated, because its watches are slow, repeat events, or deliver an older state. It does
+not revert newer changes, and writes nothing twice."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def test_written_objects_are_known_before_their_watch_event(ledger: Lab) -> None
 
 
 def test_a_child_changed_during_an_outage_is_read_before_it_is_written(ledger: Lab) -> None:
-    """The field of the other client stays, ruleop's is reverted, and the write that was planned from the outdated store is not made."""
+    """The field of the other client stays, ruleop's is reverted, and the write that was planned from the outdated store
+    is not made."""
     rest(ledger)
     with ledger.proxy.holding("configmaps"):
         ledger.edit("configmaps", "all-book", {"data": {"text": "by hand", "theirs": "kept"}})
@@ -102,7 +103,8 @@ def test_a_cr_edited_during_an_outage_gets_no_outdated_status(ledger: Lab) -> No
 
 
 def test_a_slow_second_watch_of_a_kind_does_not_delay_recreation(ledger: Lab) -> None:
-    """One watch delivers the children, the other one the observed objects. While they differ, the deleted child may seem to exist."""
+    """One watch delivers the children, the other one the observed objects. While they differ, the deleted child may
+    seem to exist."""
     rest(ledger)
     with ledger.proxy.holding("configmaps", all_objects=True):
         ledger.admin.delete(ledger.path("configmaps", "all-page-a"))

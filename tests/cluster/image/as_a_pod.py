@@ -1,4 +1,5 @@
-"""The image, run as a pod would run it. `make test-image` runs this file; it needs root, buildah, runc and debootstrap."""
+"""The image, run as a pod would run it. `make test-image` runs this file; it needs root, buildah, runc and
+debootstrap."""
 
 from __future__ import annotations
 

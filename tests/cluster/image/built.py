@@ -64,7 +64,8 @@ def store() -> Store:
 
 
 def base(store: Store) -> str:
-    """$BASE, else the base of the Dockerfile where it can be pulled, else a Debian that is installed here in its place."""
+    """$BASE, else the base of the Dockerfile where it can be pulled, else a Debian that is installed here in its
+    place."""
     if os.environ.get("BASE"):
         return os.environ["BASE"]
     (official,) = re.findall(r"^ARG PYTHON=(\S+)$", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)

@@ -1,9 +1,9 @@
 """A container as the kubelet and its runtime make one of the Deployment in docs/operations.md, with runc.
 
-What a pod has: the image's own command and environment with the Deployment's arguments, its user, no capability, no new privileges,
-a root that cannot be written, processes, hostname and mounts of its own, the service account's files, the mounted ConfigMap, and the
-API server's address in the environment. What differs: it shares the network of this machine, for the API server listens on loopback,
-so its ports are given to it; and there is no seccomp profile.
+What a pod has: the image's own command and environment with the Deployment's arguments, its user, no capability, no new
+privileges, a root that cannot be written, processes, hostname and mounts of its own, the service account's files, the
+mounted ConfigMap, and the API server's address in the environment. What differs: it shares the network of this machine,
+for the API server listens on loopback, so its ports are given to it; and there is no seccomp profile.
 """
 
 from __future__ import annotations
