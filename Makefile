@@ -6,11 +6,12 @@ STAMP  := $(VENV)/.installed
 UV     := $(VENV)/.lock
 # Keep bytecode even where the environment turns it off: otherwise each test process compiles everything that it imports.
 unexport PYTHONDONTWRITEBYTECODE
-# Tests run in one process per core, and in a single one, for a debugger, with WORKERS=0.
+# Tests run in one process more than there are cores, because some wait; in a single one, for a debugger, with WORKERS=0.
 WORKERS ?= auto
-TESTS   := $(BIN)/pytest -q -n $(WORKERS) --maxprocesses=8 --dist=worksteal
-# Three run side by side on two cores, for much of their time is waiting: a worker has a control plane or two of its own, of one and a half gigabytes each.
-# tests/cluster/workers.py has the order. The timeout allows for a machine that has much else to do.
+CORES   := $(shell getconf _NPROCESSORS_ONLN)
+TESTS   := $(BIN)/pytest -q -n $(patsubst auto,$(shell expr $(CORES) + 1),$(WORKERS)) --maxprocesses=8 --dist=worksteal
+# Much of the time of these is waiting: three run side by side on two cores. A worker has a control plane or two of its
+# own, of one and a half gigabytes each; tests/cluster/workers.py has the order. The timeout allows for a busy machine.
 CLUSTER := $(BIN)/pytest -q -n $(patsubst auto,3,$(WORKERS)) --dist=loadfile --no-loadscope-reorder --timeout=300 --override-ini addopts="--strict-markers --strict-config -ra --import-mode=importlib"
 # How many examples each property test tries in `make test-all` (tests/exploration.py).
 HYPOTHESIS_PROFILE ?= full
