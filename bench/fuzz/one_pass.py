@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import math
+import sys
 import time
 from collections import Counter
 from contextlib import suppress
@@ -182,7 +183,7 @@ class Passes:
         except Exception as found:  # noqa: BLE001 - an internal error is a finding
             self.reading.failed = f"{type(found).__name__}: {str(found)[:200]}"
         seconds, grown = time.process_time() - before - self.unmeasured, memory()
-        weight = OBJECT_WEIGHT * _bytes(planned) / MEBIBYTE if planned is not None else 0.0
+        weight = _weight(planned, self.cluster) / MEBIBYTE if planned is not None else 0.0
         self._took(phase, seconds, max(0.0, grown - weight), len(error))
         if not self.reading.ended:
             self.reading.ended = _ended(planned, error)
@@ -268,13 +269,21 @@ def _ended(planned: Plan | None, error: str) -> str:
     return f"{len(planned.actions)} actions" if planned.actions else "no actions"
 
 
-def _bytes(planned: Plan) -> int:
-    """The size of the children, as JSON."""
-    total = 0
-    for _, _, rendered in planned.rendered:
+def _weight(planned: Plan, cluster: Cluster) -> int:
+    """The bytes of the children, in the plan and in the stores: as objects of Python, or for each byte of their JSON if
+    that is more."""
+    rendered: list[Any] = [each for _, _, each in planned.rendered]
+    written, size, seen, stack = 0, 0, set(), [*rendered, *cluster.objects.values()]
+    for each in rendered:
         with suppress(TypeError):  # half of a surrogate pair
-            total += len(orjson.dumps(rendered))
-    return total
+            written += len(orjson.dumps(each))
+    while stack:
+        found = stack.pop()
+        if id(found) not in seen:
+            seen.add(id(found))
+            size += sys.getsizeof(found)
+            stack.extend(found.values() if isinstance(found, dict) else found if isinstance(found, list) else ())
+    return max(OBJECT_WEIGHT * written, size)
 
 
 def _memory() -> Callable[[], float]:
