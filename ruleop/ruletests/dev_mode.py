@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -22,6 +23,7 @@ from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.faults import Effect, Fault
 from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan
+from ruleop.planning.changes.masks import NO_MASKS, Masks
 from ruleop.planning.model.conditions import condition_of
 from ruleop.planning.model.marks import Owner
 from ruleop.ruletests.overlay import overlaid
@@ -240,12 +242,16 @@ class DevMode(View):
             conditions=tuple(conditions),
             reports={child.id: described(child.state, child.message) for child in found.children},
             rendered=found.rendered,
+            masks=partial(self._masks, rule, resource),
         )
 
-    def _plan(self, rule: Rule, resource: Object) -> Plan:
+    def _plan(self, rule: Rule, resource: Object, *, masks: bool = False) -> Plan:
         """What planning says of the objects as they are: why a child waits is not among them."""
         observed = Observed(FixedObjects(self._objects().values()), self.kinds)
-        return plan(rule, resource, observed, masks=False)
+        return plan(rule, resource, observed, masks=masks)
+
+    def _masks(self, rule: Rule, resource: Object) -> Masks:
+        return self._plan(rule, resource, masks=True).masks or NO_MASKS
 
     def source(self, key: ObjectKey, path: FieldPath) -> Site | None:
         resource = self.resource

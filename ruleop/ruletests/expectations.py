@@ -34,10 +34,11 @@ _OWN_STATUS: Final = frozenset({"conditions", "observedGeneration"})
 
 def failures(expect: ExpectTable | None, after: After, world: World, *, site: Site) -> Iterator[Failure]:
     """What does not hold, without values of Secrets. An unexpected error is a failure. `site`: of the step."""
-    nodes = [entry.value for entry in expect.children or ()] + [expect.status] if expect is not None else []
-    masks = masks_for(after, {text for node in nodes if node is not None for text in leaves_of(node.data())})
-    for each in _failures(expect, after, world, site=site):
-        yield masked(each, masks)
+    found = [*_failures(expect, after, world, site=site)]
+    if found:
+        nodes = [entry.value for entry in expect.children or ()] + [expect.status] if expect is not None else []
+        masks = masks_for(after, {text for node in nodes if node is not None for text in leaves_of(node.data())})
+        yield from (masked(each, masks) for each in found)
 
 
 def _failures(expect: ExpectTable | None, after: After, world: World, *, site: Site) -> Iterator[Failure]:

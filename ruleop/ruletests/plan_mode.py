@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.offline.cluster import EPOCH, identified, prepare
 from ruleop.planning import FinalizerAction, History, Observed, Plan, choose_rule, plan
+from ruleop.planning.changes.masks import NO_MASKS, Masks
 from ruleop.planning.changes.writes import verb_of
 from ruleop.planning.model.marks import Owner
 from ruleop.ruletests.cluster import CaseCluster
@@ -147,9 +148,14 @@ class PlanMode:
             wrote = True
         return wrote
 
-    def _plan(self, rule: Rule, resource: Object) -> Plan:
+    def _plan(self, rule: Rule, resource: Object, *, masks: bool = False) -> Plan:
         observed = Observed(self.cluster.fixed, self.kinds, now=EPOCH)
-        return plan(rule, resource, observed, self._history, foresee=False, masks=False)
+        return plan(rule, resource, observed, self._history, foresee=False, masks=masks)
+
+    def _masks(self) -> Masks:
+        if self.rule is None or self.resource is None:
+            return NO_MASKS
+        return self._plan(self.rule, self.resource, masks=True).masks or NO_MASKS
 
     def source(self, key: ObjectKey, path: Path) -> Site | None:
         resource, rule = self.resource, self.rule
@@ -187,4 +193,5 @@ class PlanMode:
             conditions=tuple(each.as_json() for each in found.conditions or ()),
             reports={child.id: described(child.state, child.message) for child in found.children},
             rendered=found.rendered,
+            masks=self._masks,
         )

@@ -23,9 +23,10 @@ _FIELDS = ("data", "stringData")
 
 
 def masks_for(after: After, public: Container[str]) -> Masks:
-    """What is masked after a step. `public`: the values that the test expects."""
+    """What is masked after a step: the data of Secrets, and what templates computed from it. `public`: the values that
+    the test expects."""
     secrets = [obj for obj in (*after.objects.values(), *(obj for _, _, obj in after.rendered)) if is_secret(obj)]
-    return Masks(values=known_values(secrets, (), public))
+    return Masks(values=known_values(secrets, after.masks().values, public))
 
 
 def masked(failure: Failure, masks: Masks) -> Failure:

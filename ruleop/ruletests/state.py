@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ruleop.kinds import Kind, ObjectKey
+from ruleop.planning.changes.masks import NO_MASKS, Masks
 from ruleop.planning.child.apply import record_of
 from ruleop.planning.model.actions import State
 from ruleop.planning.model.marks import PART_OF, Owner, claim_on
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.errors import Site
     from ruleop.kinds import Object
@@ -61,6 +62,8 @@ class After:
     conditions: tuple[Mapping[str, Any], ...] = ()
     reports: Mapping[str, str] = field(default_factory=dict)  # child -> why it has no object, or its state
     rendered: tuple[tuple[str, str, Object], ...] = ()  # (id, template, object) in apply order
+    masks: Callable[[], Masks] = lambda: NO_MASKS
+    """What is masked when a failure is shown: what templates computed from Secrets. It takes another plan."""
 
     def children(self) -> Iterator[tuple[str, ObjectKey, Object]]:
         """The objects that the CR owns, with the ids of their children."""

@@ -29,6 +29,15 @@ CHILDREN = f"""\
         kind: ConfigMap
         metadata: {{name: "{{{{ metadata.name }}}}-copy"}}
         data: {{v: "{{{{ secret.data.v }}}}", text: "a {MARK} inside"}}
+    computed:
+      object:
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {{name: "{{{{ metadata.name }}}}-computed"}}
+        data:
+          part: "{{{{ (secret.data.v | b64decode)[:7] }}}}"
+          loud: "{{{{ secret.data.v | b64decode | upper }}}}"
+          url: "https://user:{{{{ (secret.data.v | b64decode)[8:] }}}}@host"
 """
 
 
@@ -59,6 +68,23 @@ def failed(folder: Path, expectation: str) -> str:
 def test_a_failure_shows_no_value_of_a_secret(tmp_path: Path, expectation: str) -> None:
     text = failed(tmp_path, expectation)
     for value in (MARK, STORED, SHORT):
+        assert value not in text
+
+
+@pytest.mark.parametrize(
+    "expectation",
+    [
+        "{children: {computed: {data: {part: other, loud: other, url: other}}}}",
+        "{children: {computed: {data: other}}}",
+        "{exact: true, children: {computed: {metadata: {name: blog-computed}}}}",
+    ],
+)
+@pytest.mark.parametrize("mode", ["plan", pytest.param("dev", marks=pytest.mark.slow)])
+def test_a_failure_shows_nothing_that_was_computed_from_a_secret(tmp_path: Path, expectation: str, mode: str) -> None:
+    case = f"- {{name: a, mode: {mode}, resource: site.yaml, expect: {expectation}}}\n"
+    text = running.shown(tmp_path, case)
+    assert "***" in text
+    for value in (MARK[:7], MARK.upper(), MARK[8:]):
         assert value not in text
 
 
