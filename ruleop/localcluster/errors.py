@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     from ruleop.kinds import Kind
 
+SCHEME: Final = "pkg/runtime/scheme.go:111"
+"""Where the server's decoder looks kinds up, as its messages name it."""
+
 NOT_LABEL: Final = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
     "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
@@ -79,6 +82,11 @@ def _details(group: str, plural: str, name: str) -> dict[str, Any]:
 
 def _title(group: str, plural: str) -> str:
     return f"{plural}.{group}" if group else plural
+
+
+def not_registered(kind: str, version: str) -> str:
+    """What the server's decoder says of a kind that it does not know, or not here."""
+    return f'no kind "{kind}" is registered for version "{version}" in scheme "{SCHEME}"'
 
 
 def bad_request(message: str) -> Rejected:

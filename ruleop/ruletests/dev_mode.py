@@ -23,9 +23,9 @@ from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.faults import Effect, Fault
 from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan
-from ruleop.planning.changes.masks import NO_MASKS, Masks
 from ruleop.planning.model.conditions import condition_of
 from ruleop.planning.model.marks import Owner
+from ruleop.report.plan_text import masks_of
 from ruleop.ruletests.overlay import overlaid
 from ruleop.ruletests.provenance import Provenance
 from ruleop.ruletests.state import After, Error, described, named, owned
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.localcluster.store.store import Event, Resource, Stored
     from ruleop.offline.cluster import OfflineKinds
+    from ruleop.planning.changes.masks import Masks
     from ruleop.rules import Project, Rule
     from ruleop.ruletests.matching import Path as FieldPath
     from ruleop.schema.shape import Shape
@@ -251,7 +252,7 @@ class DevMode(View):
         return plan(rule, resource, observed, masks=masks)
 
     def _masks(self, rule: Rule, resource: Object) -> Masks:
-        return self._plan(rule, resource, masks=True).masks or NO_MASKS
+        return masks_of(self._plan(rule, resource, masks=True))
 
     def source(self, key: ObjectKey, path: FieldPath) -> Site | None:
         resource = self.resource

@@ -11,6 +11,7 @@ from ruleop.planning import FinalizerAction, History, Observed, Plan, choose_rul
 from ruleop.planning.changes.masks import NO_MASKS, Masks
 from ruleop.planning.changes.writes import verb_of
 from ruleop.planning.model.marks import Owner
+from ruleop.report.plan_text import masks_of
 from ruleop.ruletests.cluster import CaseCluster
 from ruleop.ruletests.controllers import made_ready
 from ruleop.ruletests.provenance import Provenance
@@ -155,7 +156,7 @@ class PlanMode:
     def _masks(self) -> Masks:
         if self.rule is None or self.resource is None:
             return NO_MASKS
-        return self._plan(self.rule, self.resource, masks=True).masks or NO_MASKS
+        return masks_of(self._plan(self.rule, self.resource, masks=True))
 
     def source(self, key: ObjectKey, path: Path) -> Site | None:
         resource, rule = self.resource, self.rule

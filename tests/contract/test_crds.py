@@ -151,7 +151,7 @@ def test_deleting_a_crd_deletes_its_objects(
     assert deleted["metadata"]["deletionTimestamp"]
     assert deleted["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
     eventually("a is gone", lambda: not server.exists(f"{path}/a"))
-    assert server.get(f"{path}/b")["metadata"]["deletionTimestamp"]
+    eventually("b ends", lambda: server.get(f"{path}/b")["metadata"].get("deletionTimestamp"))
     refused = server.send("POST", path, {**obj, "metadata": {"name": "c"}})
     recording.check("create while the definition ends", {"code": refused.status, "body": refused.body}, plural)
     server.send("PATCH", f"{path}/b", {"metadata": {"finalizers": None}}, media=MERGE).ok()

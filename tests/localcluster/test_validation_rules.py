@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import orjson
+import yaml
 
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.http.message import Request, Response
+from tests import definitions
 
 PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 MERGE = "application/merge-patch+json"
 
 
 def definition(*rules: str) -> dict[str, Any]:
-    spec = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    spec: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "integer"}}}
     if rules:
         spec["x-kubernetes-validations"] = [{"rule": each} for each in rules]
-    version = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.example.com"},
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": {"plural": "things", "kind": "Thing"},
-            "versions": [version],
-        },
-    }
+    found: dict[str, Any] = yaml.safe_load(definitions.definition("Thing", spec=json.dumps(spec), status=""))
+    return found
 
 
 def warning(cluster: LocalCluster, method: str, path: str, body: Any, media: str = "application/json") -> str:

@@ -41,6 +41,7 @@ from ruleop.localcluster.errors import (
     invalid_named,
     method_not_allowed,
     not_found,
+    not_registered,
     not_supported,
     too_large_version,
     unknown_path,
@@ -430,7 +431,7 @@ class Api:
             return None
         known = (Kind.parse(version, each) for each in (name, name.removesuffix("List")))
         if (version, name) != ("v1", "List") and not any(map(self.registry.of_kind, known)):
-            return f'no kind "{name}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+            return not_registered(name, version)
         short, group = version.rpartition("/")[2], kind.group.partition(".")[0] or "core"
         return f"converting ({short}.{name}) to ({group}.{kind.kind}): unknown conversion"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -10,14 +9,14 @@ import yaml
 
 from ruleop.kinds import Kind
 from ruleop.localcluster.api.go_json import problem_of, unrecognized
-from ruleop.localcluster.errors import READ_TYPES, Rejected, bad_request, unsupported_media_type
+from ruleop.localcluster.errors import READ_TYPES, Rejected, bad_request, not_registered, unsupported_media_type
 from ruleop.localcluster.http.protobuf import MEDIA_TYPE, ProtobufError, read_protobuf
 from ruleop.localcluster.objects.decoding import DecodingError, decode
 from ruleop.localcluster.objects.go_text import type_name
 from ruleop.schema.builtin_types import typed_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ruleop.localcluster.http.message import Request
 
@@ -25,18 +24,20 @@ JSON_PATCH, MERGE = "application/json-patch+json", "application/merge-patch+json
 STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
 _YAML: Final = frozenset({"application/yaml", APPLY})
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_UNRECOGNIZED: Final = re.compile(
-    r"the object provided is unrecognized \(must be of type DeleteOptions\): (.*) \(.*\)", re.DOTALL
-)
 
 
-def media_of(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip()
+def media_of(request: Request, default: str = "") -> str:
+    return request.headers.get("content-type", default).partition(";")[0].strip()
 
 
 def read_body(request: Request, kind: str = "") -> Any:
     """The body of a request. If a kind is given, it has to be an object of it."""
-    media = request.headers.get("content-type", "application/json").partition(";")[0].strip()
+    return _read(request, lambda problem: unrecognized(kind, problem, request.body), is_object=bool(kind))
+
+
+def _read(request: Request, refuse: Callable[[str], Rejected], *, is_object: bool) -> Any:
+    """The body of a request. Raises what `refuse` makes of the problem."""
+    media = media_of(request, "application/json")
     if media == MEDIA_TYPE:
         try:
             return read_protobuf(request.body)
@@ -50,16 +51,12 @@ def read_body(request: Request, kind: str = "") -> Any:
     try:
         found = _from_yaml(request.body) if media in _YAML else orjson.loads(request.body)
     except (ValueError, yaml.YAMLError):
-        raise unrecognized(
-            kind, f"couldn't get version/kind; json parse error: {problem_of(request.body)}", request.body
-        ) from None
-    if kind and not isinstance(found, dict):
-        raise unrecognized(
-            kind,
+        raise refuse(f"couldn't get version/kind; json parse error: {problem_of(request.body)}") from None
+    if is_object and not isinstance(found, dict):
+        raise refuse(
             f"couldn't get version/kind; json parse error: json: cannot unmarshal {type_name(found)} into Go "
             'value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
-            'Kind string "json:\\"kind,omitempty\\"" }',
-            request.body,
+            'Kind string "json:\\"kind,omitempty\\"" }'
         )
     return found
 
@@ -115,15 +112,10 @@ def read_delete_options(request: Request) -> Mapping[str, Any]:
     """The DeleteOptions of a request, which may have none. Raises Rejected."""
     if not request.body.strip():
         return {}
-    try:
-        found = read_body(request, "DeleteOptions")
-    except Rejected as error:  # the server has no kind in its words here
-        raise bad_request(_UNRECOGNIZED.sub(r"\1", error.message)) from None
+    found = _read(request, bad_request, is_object=True)
     version, name = str(found.get("apiVersion") or ""), found.get("kind") or "DeleteOptions"
     if name != "DeleteOptions":
-        raise bad_request(
-            f'no kind "{name}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
-        )
+        raise bad_request(not_registered(name, version))
     shape = typed_shape(Kind("", "v1", "DeleteOptions"))
     assert shape is not None
     try:

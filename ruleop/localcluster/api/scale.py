@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import Kind
-from ruleop.localcluster.errors import Cause, bad_request, internal, invalid, invalid_named
+from ruleop.localcluster.errors import SCHEME, Cause, bad_request, internal, invalid, invalid_named, not_registered
 from ruleop.localcluster.objects.decoding import DecodingError, decode
 from ruleop.schema.builtin_types import typed_shape
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 SCALE: Final = Kind("autoscaling", "v1", "Scale")
-_SCHEME: Final = "pkg/runtime/scheme.go:111"
 
 
 def scale_of(served: Served, obj: Object) -> dict[str, Any]:
@@ -43,14 +42,14 @@ def decoded_scale(served: Served, scale: Object) -> Object:
     version, name = str(scale.get("apiVersion") or SCALE.api_version), str(scale.get("kind") or SCALE.kind)
     shape = typed_shape(SCALE)
     assert shape is not None
-    problem = f'no kind "{name}" is registered for version "{version}" in scheme "{_SCHEME}"'
+    problem = not_registered(name, version)
     if (version, name) == (SCALE.api_version, SCALE.kind):
         try:
             return decode(scale, shape).obj
         except DecodingError as error:
             problem = str(error)
     if served.is_custom:
-        raise bad_request(f'no kind is registered for the type v1.Scale in scheme "{_SCHEME}"')
+        raise bad_request(f'no kind is registered for the type v1.Scale in scheme "{SCHEME}"')
     short = version.rpartition("/")[2]
     raise bad_request(f'{name} in version "{short}" cannot be handled as a Scale: {problem}')
 

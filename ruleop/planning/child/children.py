@@ -44,7 +44,7 @@ from ruleop.planning.rendering.desired import MAX_OBJECTS, Desired, is_enabled, 
 from ruleop.planning.rendering.errors import ChildFails, ChildWaits, Unlisted, Unread
 from ruleop.planning.rendering.scope import Scope, without_server_noise
 from ruleop.templating import Disabled, MapView, Origin, Waiting
-from ruleop.templating.values.budget import METER, Exhausted, size_of, surplus_of
+from ruleop.templating.values.budget import METER, Exhausted, is_of_usual_size, size_of, surplus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -243,8 +243,10 @@ class Children:
             if applied.action is not None:
                 if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
                     live = size_of(applied.action.live)[1]
-                    METER.spend(CHANGE_UNITS * desired.values + live // 4 + max(0, live - 3 * desired.values) // 2)
-                    METER.spend(SURPLUS_UNITS * surplus_of(applied.action.live, desired.values))
+                    others = surplus(live, desired.values)
+                    METER.spend(CHANGE_UNITS * desired.values + live // 4 + others // 2)
+                    if others and not is_of_usual_size(applied.action.live):
+                        METER.spend(SURPLUS_UNITS * others)
                 self._check_dependencies(child_plan.child, applied.action)
             object_plan.applied = applied
         except ChildWaits as wait:

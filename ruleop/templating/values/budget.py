@@ -279,13 +279,21 @@ def size_of(data: object) -> tuple[int, int]:
 
 
 def surplus_of(obj: object, values: int) -> int:
-    """How many more values an object has than one usually has of which the rules set `values`: others wrote them."""
+    """How many more values an object has than one usually has of which the rules set `values`: others wrote them. That
+    is not asked of objects of the usual size."""
+    return 0 if is_of_usual_size(obj) else surplus(size_of(obj)[1], values)
+
+
+def surplus(found: int, values: int) -> int:
+    """The same of an object with `found` values, of any size."""
+    return max(0, found - 3 * values)
+
+
+def is_of_usual_size(obj: object) -> bool:
     try:
-        if len(orjson.dumps(obj)) <= USUAL_SIZE:
-            return 0
+        return len(orjson.dumps(obj)) <= USUAL_SIZE
     except TypeError:
-        pass
-    return max(0, size_of(obj)[1] - 3 * values)
+        return False
 
 
 def width(value: object, what: str) -> int:
