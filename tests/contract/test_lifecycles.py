@@ -149,7 +149,7 @@ def test_foreground_deletion_waits_for_the_dependents(server: Server, namespace:
     for name in "bc":
         eventually("the child is gone", lambda name=name: not server.exists(CONFIG_MAPS.path(namespace, name)))
     eventually("the owner is gone", lambda: not server.exists(owner_kind.path(namespace, "a")))
-    assert owners_of(server, namespace, "d") == ["other"]
+    eventually("the other owner is left", lambda: owners_of(server, namespace, "d") == ["other"])
 
 
 def test_orphan_deletion_keeps_the_dependents(server: Server, namespace: str, owner_kind: Sample) -> None:
