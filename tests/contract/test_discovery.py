@@ -84,7 +84,7 @@ def test_an_openapi_document_with_its_hash_may_be_kept(server: Server) -> None:
     assert {"dryRun", "fieldValidation"} <= {each.get("name") for each in operation["parameters"]}
     moved = server.send("GET", DOCUMENT, hash="another")
     assert moved.status == 301
-    assert moved.headers["Location"].startswith(f"{DOCUMENT}?hash=")
+    assert "?hash=" in moved.headers["Location"]
 
 
 def with_listed_hash(server: Server) -> Reply | None:
