@@ -239,6 +239,9 @@ class Api:
         obj = self._parsed(request, route, served)
         _check_name(obj, route)
         options = _write_options(request, "UpdateOptions")
+        exists = self.store.get(served.resource, Name(route.namespace, route.name)) is not None
+        if served.strategy.creates_on_update and route.namespace and not exists:
+            return self._written(request, served, self.writer.create(served, route.namespace, obj, options), 201)
         old = self._find(route, served)
         return self._written(request, served, self.writer.update(served, old, obj, route.subresource, options), 200)
 

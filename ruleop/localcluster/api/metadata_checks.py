@@ -24,7 +24,6 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_SERVICE: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _KEY_NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _TEXTS: Final = frozenset({"name", "generateName", "namespace", "uid", "resourceVersion"})
 _MAPS: Final = frozenset({"labels", "annotations"})
@@ -34,11 +33,6 @@ NOT_SUBDOMAIN: Final = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
     "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
     r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
-_NOT_SERVICE: Final = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
-    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
 )
 _NOT_KEY_NAME: Final = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
@@ -79,7 +73,7 @@ def type_problem(metadata: Any, path: str) -> str:
 def metadata_causes(kind: Kind, metadata: Object) -> list[Cause]:
     """Why the metadata of an object is invalid, apart from its name."""
     return [
-        *_label_causes(metadata.get("labels") or {}),
+        *label_causes(metadata.get("labels") or {}),
         *_annotation_causes(metadata.get("annotations") or {}),
         *_owner_causes(metadata.get("ownerReferences") or []),
         *_finalizer_causes(kind, metadata.get("finalizers") or []),
@@ -93,13 +87,11 @@ def name_causes(kind: Kind, name: str) -> Iterator[Cause]:
     elif kind.group == _RBAC:
         for problem in path_segment_problems(name):
             yield Cause(_INVALID, f'Invalid value: "{name}": {problem}', field)
-    elif (kind.group, kind.kind) == ("", "Namespace") and "." in name and _SUBDOMAIN.fullmatch(name):
-        yield Cause(_INVALID, f'Invalid value: "{name}": must not contain dots', field)
     else:
         label = (kind.group, kind.kind) in _LABEL_KINDS
         pattern, limit, problem = (_LABEL, 63, NOT_LABEL) if label else (_SUBDOMAIN, 253, NOT_SUBDOMAIN)
-        if kind.kind == "Service" and not kind.group:
-            pattern, problem = _SERVICE, _NOT_SERVICE
+        if label and "." in name and _SUBDOMAIN.fullmatch(name):
+            problem = "must not contain dots"
         if len(name) > limit:
             yield Cause(_INVALID, f'Invalid value: "{name}": must be no more than {limit} characters', field)
         if not pattern.fullmatch(name):
@@ -114,14 +106,18 @@ def path_segment_problems(name: str) -> Iterator[str]:
             yield f"may not contain '{letter}'"
 
 
-def _label_causes(labels: Mapping[str, str], field: str = "metadata.labels") -> Iterator[Cause]:
+def label_causes(labels: Mapping[str, str], field: str = "metadata.labels") -> Iterator[Cause]:
     for key, value in labels.items():
         for problem in key_problems(key):
             yield Cause(_INVALID, f'Invalid value: "{key}": {problem}', field)
-        if len(value) > 63:
-            yield Cause(_INVALID, f'Invalid value: "{value}": must be no more than 63 bytes', field)
-        if not _VALUE.fullmatch(value):
-            yield Cause(_INVALID, f'Invalid value: "{value}": {_NOT_VALUE}', field)
+        yield from label_value_causes(value, field)
+
+
+def label_value_causes(value: str, field: str) -> Iterator[Cause]:
+    if len(value) > 63:
+        yield Cause(_INVALID, f'Invalid value: "{value}": must be no more than 63 bytes', field)
+    if not _VALUE.fullmatch(value):
+        yield Cause(_INVALID, f'Invalid value: "{value}": {_NOT_VALUE}', field)
 
 
 @lru_cache(maxsize=1024)

@@ -185,6 +185,9 @@ class Writer:
             new = self._with_status(served, old.obj, new)  # without the defaults of this version
         if causes:  # fields of an invalid object cannot be tracked
             self._validate(served, new, old.obj, causes)
+        compares_empty, metadata = served.strategy.compares_empty, new["metadata"]
+        if compares_empty is not None and subresource != "status" and compares_empty(new.get("spec") or {}):
+            new["metadata"] = {**metadata, "generation": metadata.get("generation", 0) + 1}
         return served.strategy.default(_completed(served, new, old.obj)), causes
 
     def _updated(
@@ -204,7 +207,7 @@ class Writer:
             new = strategy.admit(new, self.store)
         if new["metadata"] != before["metadata"]:
             causes = [*_finalizer_causes(before, new), *metadata_causes(served.kind, new["metadata"]), *causes]
-        self._validate(served, new, before, causes)
+        self._validate(served, new, before, causes, subresource)
         new = self._with_generation(served, before, new, subresource)
         if keep_unchanged(before, new) is before and self._is_current(served, old):
             return old
@@ -274,8 +277,8 @@ class Writer:
                 changed = changed or old["metadata"].get("annotations") != new["metadata"].get("annotations")
         if not changed:
             return new
-        metadata = new["metadata"]
-        return {**new, "metadata": {**metadata, "generation": metadata.get("generation", 0) + 1}}
+        generation = old["metadata"].get("generation", 0) + 1
+        return {**new, "metadata": {**new["metadata"], "generation": generation}}
 
     # -- server-side apply ---------------------------------------------------------------------------------------------
 
@@ -302,6 +305,8 @@ class Writer:
             force=options.force,
         )
         if applied is live and self._is_current(served, old):
+            if not subresource:
+                self.warnings += served.strategy.warn(live, live)
             return old, False
         new, causes = self._prepared(served, old, dict(without_nulls(applied)), subresource, options)
         return self._updated(served, old, new, subresource, options, causes), False
@@ -393,11 +398,15 @@ class Writer:
         self.warnings += warnings
         return found, causes
 
-    def _validate(self, served: Served, new: Object, old: Object | None, causes: list[Cause]) -> None:
-        causes = [*causes, *served.strategy.validate(new, old)]
+    def _validate(
+        self, served: Served, new: Object, old: Object | None, causes: list[Cause], subresource: str = ""
+    ) -> None:
+        strategy, of_status = served.strategy, subresource == "status"
+        causes = [*causes, *(strategy.validate_status if of_status else strategy.validate)(new, old)]
         if causes:
             raise invalid(served.kind, new["metadata"].get("name", ""), causes)
-        self.warnings += served.strategy.warn(new, old)
+        if not of_status:
+            self.warnings += strategy.warn(new, old)
 
     def _tracked(
         self, served: Served, old: Object | None, new: dict[str, Any], subresource: str, options: WriteOptions

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.localcluster.kinds import plain, services, storage, workloads
+from ruleop.localcluster.kinds import (
+    access,
+    autoscalers,
+    budgets,
+    claims,
+    configuration,
+    ingresses,
+    network_policies,
+    plain,
+    service_allocation,
+    service_causes,
+    services,
+    storage,
+    workloads,
+)
 from ruleop.localcluster.kinds.accepted_names import admitted
 from ruleop.localcluster.kinds.custom import CLEANUP, defaulted
 from ruleop.localcluster.kinds.definition_causes import definition_causes
@@ -25,20 +39,25 @@ def _pod_grace(pod: Object) -> int:
 
 _COUNTED: Final = Strategy(has_generation=True)
 _TEMPLATE: Final = Strategy(has_generation=True, validate=workloads.selector_causes)
-_DATA: Final = Strategy(validate=plain.data_causes)
-_BINDING: Final = Strategy(validate=plain.binding_causes)
-_RBAC: Final = "rbac.authorization.k8s.io"
+_ROLE: Final = Strategy(validate=access.role_causes, creates_on_update=True)
+_BINDING: Final = Strategy(validate=access.binding_causes, creates_on_update=True)
 _ADMISSION: Final = "admissionregistration.k8s.io"
 
 STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
-    ("", "ConfigMap"): _DATA,
-    ("", "Event"): Strategy(validate=event_causes),
-    ("events.k8s.io", "Event"): Strategy(validate=event_causes),
+    ("", "ConfigMap"): Strategy(validate=configuration.config_map_causes),
+    ("", "Endpoints"): Strategy(creates_on_update=True),
+    ("", "LimitRange"): Strategy(creates_on_update=True),
+    ("", "Event"): Strategy(validate=event_causes, creates_on_update=True),
+    ("events.k8s.io", "Event"): Strategy(validate=event_causes, creates_on_update=True),
     ("", "Namespace"): Strategy(create=plain.namespace_created, update=plain.namespace_updated),
     ("", "Node"): Strategy(create=plain.node_created),
     ("", "PersistentVolume"): Strategy(create=storage.volume_created),
     ("", "PersistentVolumeClaim"): Strategy(
-        create=storage.claim_created, admit=storage.admit_claim, validate=storage.claim_causes
+        create=claims.claim_created,
+        update=claims.claim_updated,
+        admit=claims.admit_claim,
+        validate=claims.claim_causes,
+        warn=claims.claim_warnings,
     ),
     ("", "Pod"): Strategy(
         default=workloads.with_pod_defaults,
@@ -48,13 +67,20 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         has_generation=True,
         grace=_pod_grace,
     ),
-    ("", "Secret"): Strategy(default=plain.with_encoded_data, validate=plain.data_causes),
+    ("", "Secret"): Strategy(
+        default=configuration.with_encoded_data,
+        validate=configuration.secret_causes,
+        warn=configuration.secret_warnings,
+    ),
     ("", "Service"): Strategy(
         default=services.with_service_defaults,
         update=services.kept_on_update,
-        admit=services.allocate,
+        admit=service_allocation.allocate,
         allocates_on_update=True,
-        validate=services.service_causes,
+        creates_on_update=True,
+        validate=service_causes.service_causes,
+        validate_status=service_causes.service_status_causes,
+        warn=service_causes.service_warnings,
     ),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): Strategy(
         default=defaulted,
@@ -82,17 +108,34 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         has_generation=True,
     ),
     ("batch", "CronJob"): Strategy(has_generation=True, validate=workloads.cron_job_causes),
-    ("coordination.k8s.io", "Lease"): Strategy(unconditional_update=False),
-    ("autoscaling", "HorizontalPodAutoscaler"): Strategy(validate=plain.autoscaler_causes),
-    ("discovery.k8s.io", "EndpointSlice"): Strategy(has_generation=True, validate=plain.slice_causes),
-    ("networking.k8s.io", "Ingress"): _COUNTED,
-    ("networking.k8s.io", "IngressClass"): _COUNTED,
-    ("networking.k8s.io", "NetworkPolicy"): _COUNTED,
-    ("policy", "PodDisruptionBudget"): Strategy(
-        has_generation=True, validate=plain.budget_causes, unconditional_update=False
+    ("coordination.k8s.io", "Lease"): Strategy(unconditional_update=False, creates_on_update=True),
+    ("autoscaling", "HorizontalPodAutoscaler"): Strategy(
+        validate=autoscalers.autoscaler_causes, validate_status=autoscalers.autoscaler_status_causes
     ),
-    (_RBAC, "RoleBinding"): _BINDING,
-    (_RBAC, "ClusterRoleBinding"): _BINDING,
+    ("discovery.k8s.io", "EndpointSlice"): Strategy(has_generation=True, validate=plain.slice_causes),
+    ("networking.k8s.io", "Ingress"): Strategy(
+        has_generation=True,
+        validate=ingresses.ingress_causes,
+        validate_status=ingresses.ingress_status_causes,
+        warn=ingresses.ingress_warnings,
+    ),
+    ("networking.k8s.io", "IngressClass"): Strategy(has_generation=True, validate=ingresses.class_causes),
+    ("networking.k8s.io", "NetworkPolicy"): Strategy(
+        has_generation=True,
+        compares_empty=network_policies.has_empty_fields,
+        validate=network_policies.policy_causes,
+        warn=network_policies.policy_warnings,
+    ),
+    ("policy", "PodDisruptionBudget"): Strategy(
+        has_generation=True,
+        validate=budgets.budget_causes,
+        validate_status=budgets.budget_status_causes,
+        unconditional_update=False,
+    ),
+    (access.GROUP, "Role"): _ROLE,
+    (access.GROUP, "ClusterRole"): _ROLE,
+    (access.GROUP, "RoleBinding"): _BINDING,
+    (access.GROUP, "ClusterRoleBinding"): _BINDING,
     ("scheduling.k8s.io", "PriorityClass"): Strategy(has_generation=True, validate=plain.priority_class_causes),
     ("storage.k8s.io", "StorageClass"): Strategy(validate=storage.class_causes),
     **{(_ADMISSION, kind): _COUNTED for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")},

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.errors import NOT_LABEL, Cause, unsupported
+from ruleop.localcluster.kinds.field_causes import duplicate, required
 from ruleop.schema.quantity import parse_quantity
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _repeated_ports(ports: Sequence[Object], field: str) -> Iterator[Cause]:
     names = set[str]()
     for index, port in enumerate(ports):
         if (name := port.get("name")) and name in names:
-            yield _duplicate(f"{field}[{index}].name", name)
+            yield duplicate(f"{field}[{index}].name", name)
         names.add(name or "")
 
 
@@ -121,7 +122,7 @@ def _ports_on_hosts(containers: Sequence[Object], field: str) -> Iterator[Cause]
             where = (port.get("protocol"), port.get("hostIP"), port.get("hostPort"))
             if where[2] and where in taken:
                 shown = "/".join(str(each) for each in (where[0], where[1] or "", where[2]))
-                yield _duplicate(f"{field}[{number}].ports[{index}].hostPort", shown)
+                yield duplicate(f"{field}[{number}].ports[{index}].hostPort", shown)
             taken.add(where)
 
 
@@ -132,12 +133,8 @@ def _unique_name(item: Object, field: str, used: set[str]) -> Iterator[Cause]:
     elif not _LABEL.fullmatch(name):
         yield Cause("FieldValueInvalid", f'Invalid value: "{name}": {NOT_LABEL}', f"{field}.name")
     elif name in used:
-        yield _duplicate(f"{field}.name", name)
+        yield duplicate(f"{field}.name", name)
     used.add(name)
-
-
-def required(field: str) -> Cause:
-    return Cause("FieldValueRequired", "Required value", field)
 
 
 def below_zero(spec: Object, *names: str) -> Iterator[Cause]:
@@ -146,7 +143,3 @@ def below_zero(spec: Object, *names: str) -> Iterator[Cause]:
         if isinstance(value, int) and value < 0:
             message = f"Invalid value: {value}: must be greater than or equal to 0"
             yield Cause("FieldValueInvalid", message, f"spec.{name}")
-
-
-def _duplicate(field: str, value: str) -> Cause:
-    return Cause("FieldValueDuplicate", f'Duplicate value: "{value}"', field)

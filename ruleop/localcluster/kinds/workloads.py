@@ -10,7 +10,8 @@ import orjson
 
 from ruleop.localcluster.errors import Cause, forbidden, unsupported
 from ruleop.localcluster.kinds.cron import schedule_problem
-from ruleop.localcluster.kinds.pod_templates import below_zero, pod_spec_causes, required
+from ruleop.localcluster.kinds.field_causes import immutable_value, required
+from ruleop.localcluster.kinds.pod_templates import below_zero, pod_spec_causes
 from ruleop.localcluster.kinds.resources import PRIORITY_CLASSES, SERVICE_ACCOUNTS
 from ruleop.localcluster.store.store import Name
 
@@ -28,10 +29,6 @@ _JOB_NAME, _JOB_UID = "batch.kubernetes.io/job-name", "batch.kubernetes.io/contr
 _STRATEGIES: Final = ("Recreate", "RollingUpdate")
 _CONCURRENCY: Final = ("Allow", "Forbid", "Replace")
 _NONE: Final = (0, "0%")
-
-
-def immutable_value(field: str, value: Any) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {orjson.dumps(value).decode()}: field is immutable", field)
 
 
 # -- pods --------------------------------------------------------------------------------------------------------------
