@@ -39,8 +39,7 @@ class FaultyApi:
         self.api, self.faults = api, faults
 
     def handle(self, request: Request) -> Answer:
-        route = route_of(request.path)
-        if not self.faults.active or route is None:
+        if not self.faults.active or (route := route_of(request.path)) is None:
             return self.api.handle(request)
         verb = verb_of(request, route)
         fault = self._next(verb, route, OF_REQUESTS)
