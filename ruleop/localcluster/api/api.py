@@ -31,6 +31,7 @@ from ruleop.localcluster.api.reviews import review, token_request
 from ruleop.localcluster.api.route import Route, route_of
 from ruleop.localcluster.api.scale import SCALE, decoded_scale, scale_configuration, scale_of, scaled
 from ruleop.localcluster.api.selection import selection_of
+from ruleop.localcluster.api.timeouts import timeout_of
 from ruleop.localcluster.api.verbs import verb_of
 from ruleop.localcluster.api.watching import DEFAULT_TIMEOUT, Watch, WatchOptions
 from ruleop.localcluster.errors import (
@@ -96,6 +97,8 @@ class Api:
         return _warning(answer, self.writer.warnings) if self.writer.warnings else answer
 
     def _answer(self, request: Request) -> Response | Stream:
+        if "timeout" in request.query and not _is_watch(request):
+            timeout_of(request.query)
         route = route_of(request.path)
         if route is None:
             return self.general.answer(request)
@@ -120,7 +123,7 @@ class Api:
 
     def _collection(self, request: Request, route: Route, served: Served) -> Response | Stream:
         if request.method == "GET":
-            if request.query.get("watch") in _TRUE:
+            if _is_watch(request):
                 return self._watch(request, route, served)
             return self._list(request, route, served)
         if request.method == "POST":
@@ -439,6 +442,10 @@ class Api:
         form = _form(request, served)
         check_form(form, served, is_list=False)
         return in_form(form, Response(status, object_bytes(served, found, form)))
+
+
+def _is_watch(request: Request) -> bool:
+    return request.query.get("watch") in _TRUE
 
 
 def _is_for_people(request: Request) -> bool:

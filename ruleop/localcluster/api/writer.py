@@ -33,7 +33,7 @@ from ruleop.localcluster.kinds.completion import complete
 from ruleop.localcluster.kinds.resources import CRDS, NAMESPACES
 from ruleop.localcluster.objects.apply import apply, keep_unchanged, track_update
 from ruleop.localcluster.objects.config_checks import check_config
-from ruleop.localcluster.objects.managed import Tracking, ignored_fields
+from ruleop.localcluster.objects.managed import Tracking, ignored_fields, with_entries, without_managers
 from ruleop.localcluster.store.store import Name, Stored, stored, unstored
 from ruleop.merge.normalise import without_nulls
 
@@ -85,7 +85,7 @@ class Writer:
         generated = bool(not metadata.get("name") and metadata.get("generateName"))
         if generated:
             metadata["name"] = metadata["generateName"][:58] + _suffix()
-        for name in SERVER_METADATA - {"managedFields"}:
+        for name in SERVER_METADATA if managed is not None else SERVER_METADATA - {"managedFields"}:
             metadata.pop(name, None)
         metadata = {name: value for name, value in metadata.items() if value not in _EMPTY}
         if served.namespaced:
@@ -112,7 +112,7 @@ class Writer:
         if managed is None:
             new = self._tracked(served, None, new, "", options)
         else:
-            new = {**new, "metadata": {**new["metadata"], "managedFields": managed}}
+            new = with_entries(new, managed)
         new = strategy.create(new)
         if strategy.admit is not None:
             new = strategy.admit(new, self.store)
@@ -303,8 +303,9 @@ class Writer:
         )
         if applied is live and self._is_current(served, old):
             return old, False
-        new, causes = self._prepared(served, old, dict(without_nulls(applied)), subresource, options)
-        return self._updated(served, old, new, subresource, options, causes), False
+        body, entries = _without_entries(applied)
+        new, causes = self._prepared(served, old, dict(body), subresource, options)
+        return self._updated(served, old, with_entries(new, entries), subresource, options, causes), False
 
     def _apply_new(self, served: Served, name: Name, config: dict[str, Any], options: WriteOptions) -> Stored:
         metadata = dict(config["metadata"])
@@ -314,8 +315,8 @@ class Writer:
         metadata.pop("resourceVersion", None)
         config = {**config, "metadata": metadata}
         applied = apply(None, config, self._tracking(served, ""), manager=options.manager, now=now())
-        entries = applied["metadata"].get("managedFields")
-        return self.create(served, name.namespace, without_nulls(applied), options, managed=entries)
+        body, entries = _without_entries(applied)
+        return self.create(served, name.namespace, body, options, managed=entries)
 
     # -- delete --------------------------------------------------------------------------------------------------------
 
@@ -414,7 +415,9 @@ class Writer:
         found = self._trackings.get(key)
         if found is None:
             ignored = ignored_fields(kind.group, kind.kind, subresource=subresource, has_status=served.status)
-            found = self._trackings[key] = Tracking(kind.api_version, served.shape, subresource, ignored, served.shapes)
+            found = self._trackings[key] = Tracking(
+                kind.api_version, served.shape, subresource, ignored, served.shapes, schema_changes=served.is_custom
+            )
         return found
 
 
@@ -422,6 +425,11 @@ def _completed(served: Served, obj: dict[str, Any], old: Object | None = None) -
     if served.is_custom or served.kind.kind == "CustomResourceDefinition":
         return obj
     return complete(obj, served.shape, old)
+
+
+def _without_entries(applied: Object) -> tuple[Object, list[Any]]:
+    """What was applied, without nulls, and its managedFields, which need not be decoded: they are the server's own."""
+    return without_nulls(without_managers(applied)), applied["metadata"].get("managedFields") or []
 
 
 def _terminating(status: Object) -> dict[str, Any]:
