@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 import re
 import sys
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import jinja2
 from jinja2.environment import TemplateModule
@@ -86,6 +88,7 @@ class CompiledTemplate(jinja2.Template):
     """A template with the literals and places of its code."""
 
     environment: Environment
+    code: CodeType  # kept, because it is shared only while a template has it
     units = 0  # of one run, without its loops and macros
     stands_alone: Callable[[], bool] = staticmethod(lambda: False)  # whether its macros depend only on their arguments
 
@@ -102,6 +105,7 @@ class CompiledTemplate(jinja2.Template):
         }
         exec(code, namespace)  # noqa: S102 - code that the generator has just made
         template: CompiledTemplate = cls._from_namespace(environment, namespace, environment.globals)  # type: ignore[assignment]
+        template.code = code
         template.units = code_units(template.root_render_func)
         return template
 
@@ -185,7 +189,7 @@ class Environment(ImmutableSandboxedEnvironment):
         constants: list[Any] = []
         self.constants[str(where)] = constants
         source = self._generate(tree, str(where), str(where))
-        return CompiledTemplate.build(self, compile(source, str(where), "exec"), where, constants)
+        return CompiledTemplate.build(self, python_code(source, str(where)), where, constants)
 
     def get_template(self, name: Any, parent: str | None = None, globals: Any = None) -> CompiledTemplate:  # noqa: A002, ARG002 - Jinja's signature
         return self.load(str(name))
@@ -256,6 +260,21 @@ class Environment(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:  # noqa: ARG002 - Jinja's signature
         return operate(operator, left, right)
+
+
+_CODE: WeakValueDictionary[tuple[str, bytes], CodeType] = WeakValueDictionary()
+
+
+def python_code(source: str, where: str) -> CodeType:
+    """The code of generated Python source. A project that is loaded again compiles only what has changed.
+
+    The text is not kept for that: it is larger than its code.
+    """
+    key = where, sha256(source.encode(errors="surrogatepass")).digest()
+    code = _CODE.get(key)
+    if code is None:
+        code = _CODE[key] = compile(source, where, "exec")
+    return code
 
 
 def code_units(function: Any) -> int:
