@@ -93,7 +93,7 @@ def _unique_name(item: Object, field: str, used: set[str]) -> Iterator[Cause]:
     name = item.get("name") or ""
     if not name:
         yield required(f"{field}.name")
-    elif problems := [*label_problems(name)]:
+    elif problems := label_problems(name):
         yield from (invalid_value(f"{field}.name", name, each) for each in problems)
     elif name in used:
         yield duplicate(f"{field}.name", name)
