@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.kinds import Kind
 
@@ -36,6 +36,15 @@ def unsupported(field: str, value: object, supported: Iterable[str]) -> Cause:
 
 def invalid_value(field: str, value: object, problem: str) -> Cause:
     return Cause("FieldValueInvalid", f"Invalid value: {orjson.dumps(value).decode()}: {problem}", field)
+
+
+def invalid_values(field: str, value: object, problems: Iterable[str]) -> Iterator[Cause]:
+    """One cause for each problem of a value."""
+    return (invalid_value(field, value, problem) for problem in problems)
+
+
+def immutable_value(field: str, value: object) -> Cause:
+    return invalid_value(field, value, "field is immutable")
 
 
 def required(field: str, problem: str = "") -> Cause:

@@ -1,19 +1,23 @@
-"""What a server answers to a creation that it refuses."""
+"""Creations that are tried, and what a server answers to one that it refuses."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tests.contract.client import Server
+    from tests.contract.client import Reply, Server
 
 
-def answer_to_creation(server: Server, namespace: str, about: str, fields: dict[str, Any], name: str = "a") -> Any:
+def create(server: Server, namespace: str, about: str, fields: dict[str, Any], name: str = "a") -> Reply:
     """`about`: the version, the kind and the plural."""
     version, kind, plural = about.split()
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     obj = {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **fields}
-    reply = server.send("POST", f"{root}/namespaces/{namespace}/{plural}?dryRun=All", obj)
+    return server.send("POST", f"{root}/namespaces/{namespace}/{plural}?dryRun=All", obj)
+
+
+def answer_to_creation(server: Server, namespace: str, about: str, fields: dict[str, Any], name: str = "a") -> Any:
+    reply = create(server, namespace, about, fields, name)
     answer = {"code": reply.status, "message": reply.body.get("message"), "causes": None}
     if reply.status == 422:
         # Some checks go through a map in Go, whose order is random.

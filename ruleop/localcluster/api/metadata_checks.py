@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.localcluster.errors import Cause, bad_request, invalid_value
 from ruleop.localcluster.objects.go_text import type_name
 from ruleop.localcluster.objects.names import (
+    annotation_causes,
     key_problems,
     label_causes,
     label_problems,
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from ruleop.kinds import Kind, Object
 
-LARGEST_ANNOTATIONS: Final = 256 * 1024
 _INVALID: Final = "FieldValueInvalid"
 _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 # Kinds whose names are single labels. Names of RBAC objects may have any letters but slashes.
@@ -60,7 +60,7 @@ def metadata_causes(kind: Kind, metadata: Object) -> list[Cause]:
     """Why the metadata of an object is invalid, apart from its name."""
     return [
         *label_causes(metadata.get("labels") or {}),
-        *_annotation_causes(metadata.get("annotations") or {}),
+        *annotation_causes(metadata.get("annotations") or {}),
         *_owner_causes(metadata.get("ownerReferences") or []),
         *_finalizer_causes(kind, metadata.get("finalizers") or []),
     ]
@@ -78,16 +78,6 @@ def name_causes(kind: Kind, name: str) -> Iterator[Cause]:
         yield from (invalid_value(field, name, each) for each in problems)
     if (kind.group, kind.kind) == ("batch", "CronJob") and len(name) > _LONGEST_CRON_JOB:
         yield invalid_value(field, name, f"must be no more than {_LONGEST_CRON_JOB} characters")
-
-
-def _annotation_causes(annotations: Mapping[str, str]) -> Iterator[Cause]:
-    for key in annotations:
-        for problem in key_problems(key.lower(), "a valid label key"):
-            yield Cause(_INVALID, f'Invalid value: "{key}": {problem}', "metadata.annotations")
-    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > LARGEST_ANNOTATIONS:
-        yield Cause(
-            "FieldValueTooLong", f"Too long: may not be more than {LARGEST_ANNOTATIONS} bytes", "metadata.annotations"
-        )
 
 
 def _owner_causes(owners: list[Mapping[str, Any]]) -> Iterator[Cause]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.localcluster.kinds import (
     access_causes,
+    job_causes,
     network_causes,
     plain,
     services,
@@ -17,6 +18,7 @@ from ruleop.localcluster.kinds.accepted_names import admitted
 from ruleop.localcluster.kinds.custom import CLEANUP, defaulted
 from ruleop.localcluster.kinds.definition_causes import definition_causes
 from ruleop.localcluster.kinds.events import event_causes
+from ruleop.localcluster.kinds.pod_warnings import named_after, of_template, pod_warnings
 from ruleop.localcluster.kinds.served import Strategy
 from ruleop.localcluster.kinds.service_causes import service_causes
 from ruleop.localcluster.kinds.validation_rules import rule_warnings
@@ -33,7 +35,6 @@ def _pod_grace(pod: Object) -> int:
 
 
 _COUNTED: Final = Strategy(has_generation=True)
-_TEMPLATE: Final = Strategy(has_generation=True, validate=workload_causes.selector_causes)
 _DATA: Final = Strategy(validate=plain.data_causes)
 _BINDING: Final = Strategy(validate=access_causes.binding_causes)
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -54,6 +55,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         create=workloads.pod_created,
         admit=workloads.admit_pod,
         validate=workloads.pod_causes,
+        warn=pod_warnings,
         has_generation=True,
         grace=_pod_grace,
     ),
@@ -75,22 +77,35 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         finalizers=(CLEANUP,),
         unconditional_update=False,
     ),
-    ("apps", "Deployment"): Strategy(has_generation=True, validate=workload_causes.deployment_causes),
-    ("apps", "ReplicaSet"): _TEMPLATE,
-    ("apps", "StatefulSet"): Strategy(has_generation=True, validate=workload_causes.stateful_set_causes),
+    ("apps", "Deployment"): Strategy(
+        has_generation=True, validate=workload_causes.deployment_causes, warn=named_after("spec", "template")
+    ),
+    ("apps", "ReplicaSet"): Strategy(
+        has_generation=True, validate=workload_causes.replica_set_causes, warn=of_template("spec", "template")
+    ),
+    ("apps", "StatefulSet"): Strategy(
+        has_generation=True, validate=workload_causes.stateful_set_causes, warn=of_template("spec", "template")
+    ),
     ("apps", "DaemonSet"): Strategy(
+        default=workloads.with_template_number,
         create=workloads.daemon_set_created,
         update=workloads.daemon_set_updated,
         has_generation=True,
         validate=workload_causes.daemon_set_causes,
+        warn=of_template("spec", "template"),
     ),
     ("batch", "Job"): Strategy(
         default=workloads.with_job_defaults,
         create=workloads.job_created,
-        validate=workload_causes.job_causes,
+        validate=job_causes.job_causes,
+        warn=named_after("spec", "template"),
         has_generation=True,
     ),
-    ("batch", "CronJob"): Strategy(has_generation=True, validate=workload_causes.cron_job_causes),
+    ("batch", "CronJob"): Strategy(
+        has_generation=True,
+        validate=job_causes.cron_job_causes,
+        warn=named_after("spec", "jobTemplate", "spec", "template"),
+    ),
     ("coordination.k8s.io", "Lease"): Strategy(unconditional_update=False),
     ("autoscaling", "HorizontalPodAutoscaler"): Strategy(validate=plain.autoscaler_causes),
     ("discovery.k8s.io", "EndpointSlice"): Strategy(has_generation=True, validate=plain.slice_causes),

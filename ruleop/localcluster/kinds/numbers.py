@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.errors import invalid_value
+from ruleop.localcluster.errors import invalid_value, invalid_values
+from ruleop.localcluster.objects.names import port_name_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,11 +34,25 @@ def port_causes(port: Any, field: str) -> Iterator[Cause]:
         yield invalid_value(field, port, "must be between 1 and 65535, inclusive")
 
 
+def port_or_name_causes(port: str | int, field: str) -> Iterator[Cause]:
+    """Of the number of a port, or the name of a container's port."""
+    if isinstance(port, str):
+        yield from invalid_values(field, port, port_name_problems(port))
+    else:
+        yield from port_causes(port, field)
+
+
 def share_causes(value: Any, field: str, *, at_most_all: bool = False) -> Iterator[Cause]:
     """Of a number or a percentage, such as `maxSurge`."""
     if isinstance(value, int) and value < 0:
         yield invalid_value(field, value, _BELOW_ZERO)
     elif isinstance(value, str) and not _PERCENT.fullmatch(value):
         yield invalid_value(field, value, _NOT_PERCENT)
-    elif isinstance(value, str) and at_most_all and int(value[:-1]) > 100:
+    elif at_most_all:
+        yield from above_all_causes(value, field)
+
+
+def above_all_causes(value: Any, field: str) -> Iterator[Cause]:
+    """Of a percentage of a whole."""
+    if isinstance(value, str) and _PERCENT.fullmatch(value) and int(value[:-1]) > 100:
         yield invalid_value(field, value, "must not be greater than 100%")

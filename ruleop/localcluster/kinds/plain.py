@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.localcluster.errors import Cause, forbidden_value, invalid_value, required, unsupported
+from ruleop.localcluster.errors import (
+    Cause,
+    forbidden_value,
+    immutable_value,
+    invalid_value,
+    invalid_values,
+    required,
+    unsupported,
+)
 from ruleop.localcluster.kinds.label_selectors import label_selector_causes
 from ruleop.localcluster.kinds.numbers import share_causes
+from ruleop.localcluster.objects.names import config_key_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +65,7 @@ def data_causes(new: Object, old: Object | None) -> list[Cause]:
         return [*_key_causes(new), *_size_causes(new), *_secret_causes(new)]
     causes = _size_causes(new)
     if new["kind"] == "Secret" and new.get("type") != old.get("type"):
-        causes.append(_immutable("type", new.get("type")))
+        causes.append(immutable_value("type", new.get("type")))
     if old.get("immutable"):
         if not new.get("immutable"):
             causes.append(Cause("FieldValueForbidden", _WHEN_SET, "immutable"))
@@ -80,18 +89,12 @@ def _size_causes(obj: Object) -> list[Cause]:
 
 
 def _key_causes(obj: Object) -> list[Cause]:
-    problem = (
-        "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
-        "'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
-    )
-    causes = list[Cause]()
-    for field in ("data", "binaryData"):
-        for key in obj.get(field) or {}:
-            if not key or not all(letter.isascii() and (letter.isalnum() or letter in "-._") for letter in key):
-                causes.append(invalid_value(f"{field}[{key}]", key, problem))
-            elif key == "." or key.startswith(".."):
-                shown = f"must not be '{key}'" if key in (".", "..") else "must not start with '..'"
-                causes.append(invalid_value(f"{field}[{key}]", key, shown))
+    causes = [
+        cause
+        for field in ("data", "binaryData")
+        for key in obj.get(field) or {}
+        for cause in invalid_values(f"{field}[{key}]", key, config_key_problems(key))
+    ]
     both = [key for key in obj.get("data") or {} if key in (obj.get("binaryData") or {})]
     return [*causes, *(invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData") for key in both)]
 
@@ -123,12 +126,8 @@ def priority_class_causes(new: Object, old: Object | None) -> list[Cause]:
     if new.get("value") != old.get("value"):
         causes.append(Cause("FieldValueForbidden", "Forbidden: may not be changed in an update.", "value"))
     if new.get("preemptionPolicy") != old.get("preemptionPolicy"):
-        causes.append(_immutable("preemptionPolicy", new.get("preemptionPolicy")))
+        causes.append(immutable_value("preemptionPolicy", new.get("preemptionPolicy")))
     return causes
-
-
-def _immutable(field: str, value: Any) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {orjson.dumps(value).decode()}: field is immutable", field)
 
 
 _ADDRESS_TYPES: Final = ("FQDN", "IPv4", "IPv6")
@@ -141,7 +140,7 @@ def slice_causes(new: Object, old: Object | None) -> list[Cause]:
         return [unsupported("addressType", kind, _ADDRESS_TYPES)]
     if old is None or kind == old.get("addressType"):
         return []
-    return [_immutable("addressType", new.get("addressType"))]
+    return [immutable_value("addressType", new.get("addressType"))]
 
 
 def budget_causes(new: Object, _old: Object | None) -> list[Cause]:

@@ -1,148 +1,42 @@
-"""Why workloads are invalid, and which of their fields may not change."""
+"""Why a Deployment, a ReplicaSet, a DaemonSet or a StatefulSet is invalid."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
-from zoneinfo import available_timezones
 
-import orjson
-
-from ruleop.localcluster.errors import Cause, invalid_value, required, unsupported
-from ruleop.localcluster.kinds.cron import schedule_problem
+from ruleop.labels import meets, requirements_of
+from ruleop.localcluster.errors import (
+    forbidden_value,
+    immutable_value,
+    invalid_value,
+    invalid_values,
+    required,
+    unsupported,
+)
 from ruleop.localcluster.kinds.label_selectors import label_selector_causes
-from ruleop.localcluster.kinds.numbers import below_zero, share_causes
-from ruleop.localcluster.kinds.pod_templates import pod_spec_causes
+from ruleop.localcluster.kinds.numbers import above_all_causes, below_zero, share_causes
+from ruleop.localcluster.kinds.pod_templates import template_causes, template_metadata_causes
 from ruleop.localcluster.kinds.storage import claim_spec_causes
-from ruleop.localcluster.objects.names import label_causes, label_problems
+from ruleop.localcluster.objects.names import label_problems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from ruleop.kinds import Object
+    from ruleop.localcluster.errors import Cause
 
-_STRATEGIES: Final = ("Recreate", "RollingUpdate")
-_UPDATES: Final = ("RollingUpdate", "OnDelete")
-_RETENTIONS: Final = ("Retain", "Delete")
-_CONCURRENCY: Final = ("Allow", "Forbid", "Replace")
-_NONE: Final = (0, "0%")
-_JOB_NUMBERS: Final = (
-    "parallelism",
-    "completions",
-    "backoffLimit",
-    "activeDeadlineSeconds",
-    "ttlSecondsAfterFinished",
+_TEMPLATE: Final = "spec.template"
+_COUNTS: Final = (
+    "replicas",
+    "readyReplicas",
+    "currentReplicas",
+    "updatedReplicas",
+    "availableReplicas",
+    "unavailableReplicas",
 )
-_OF_SCHEDULING: Final = ("affinity", "nodeSelector", "tolerations", "schedulingGates", "schedulingGroup")
-_JOB_ENUMS: Final = {
-    "completionMode": ("NonIndexed", "Indexed"),
-    "podReplacementPolicy": ("Failed", "TerminatingOrFailed"),
-}
-
-
-def immutable_value(field: str, value: Any) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {orjson.dumps(value).decode()}: field is immutable", field)
-
-
-def selector_causes(new: Object, old: Object | None) -> list[Cause]:
-    """Of Deployments, ReplicaSets and DaemonSets."""
-    spec = new.get("spec") or {}
-    selector = spec.get("selector")
-    if old is None or selector == old["spec"].get("selector"):
-        return [*_selector_causes(spec), *_match_causes(spec), *_scaling_causes(new, old)]
-    changed = [immutable_value("spec.selector", selector)]
-    if new["kind"] == "DaemonSet":
-        return [*changed, *_match_causes(spec)]
-    return [*_match_causes(spec), *changed]
-
-
-def deployment_causes(new: Object, old: Object | None) -> list[Cause]:
-    return [*selector_causes(new, old), *_strategy_causes(new["spec"])]
-
-
-def daemon_set_causes(new: Object, old: Object | None) -> list[Cause]:
-    causes, strategy = selector_causes(new, old), new["spec"].get("updateStrategy") or {}
-    type_, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate") or {}
-    if type_ not in _UPDATES:
-        shown = {"Type": type_, "RollingUpdate": strategy.get("rollingUpdate")}
-        causes.append(unsupported("spec.updateStrategy", shown, _UPDATES))
-    elif rolling and all(rolling.get(name) in _NONE for name in ("maxSurge", "maxUnavailable")):
-        field = "spec.updateStrategy.rollingUpdate.maxUnavailable"
-        causes.append(required(field, "cannot be 0 when maxSurge is 0"))
-    return causes
-
-
-def _selector_causes(spec: Object) -> Iterator[Cause]:
-    selector = spec.get("selector")
-    problems = list(label_selector_causes(selector, "spec.selector"))
-    if problems:
-        yield from problems
-        yield invalid_value("spec.selector", selector, "invalid label selector")
-
-
-def _strategy_causes(spec: Object) -> Iterator[Cause]:
-    yield from below_zero(spec, "revisionHistoryLimit", "progressDeadlineSeconds")
-    ready, deadline = spec.get("minReadySeconds", 0), spec.get("progressDeadlineSeconds")
-    if deadline is not None and deadline <= ready:
-        message = f"Invalid value: {deadline}: must be greater than minReadySeconds"
-        yield Cause("FieldValueInvalid", message, "spec.progressDeadlineSeconds")
-    strategy = spec.get("strategy") or {}
-    type_, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate")
-    if type_ not in _STRATEGIES:
-        yield unsupported("spec.strategy", {"Type": type_, "RollingUpdate": rolling}, _STRATEGIES)
-    elif type_ == "Recreate" and rolling is not None:
-        message = "Forbidden: may not be specified when strategy `type` is 'Recreate'"
-        yield Cause("FieldValueForbidden", message, "spec.strategy.rollingUpdate")
-    elif rolling:
-        field = "spec.strategy.rollingUpdate"
-        yield from share_causes(rolling.get("maxSurge"), f"{field}.maxSurge")
-        yield from share_causes(rolling.get("maxUnavailable"), f"{field}.maxUnavailable", at_most_all=True)
-        if all(rolling.get(name) in _NONE for name in ("maxSurge", "maxUnavailable")):
-            yield invalid_value(f"{field}.maxUnavailable", 0, "may not be 0 when `maxSurge` is 0")
-
-
-def _scaling_causes(new: Object, old: Object | None) -> list[Cause]:
-    """Of replicas and the template of what keeps pods running."""
-    spec = new.get("spec") or {}
-    return [*below_zero(spec, "replicas", "minReadySeconds"), *_template_causes(spec, old, ("Always",))]
-
-
-def _template_causes(spec: Object, old: Object | None, policies: tuple[str, ...]) -> Iterator[Cause]:
-    template = spec.get("template") or {}
-    if old is not None and template == old["spec"].get("template"):
-        return
-    pod = template.get("spec") or {}
-    claims = [(each.get("metadata") or {}).get("name", "") for each in spec.get("volumeClaimTemplates") or ()]
-    yield from label_causes((template.get("metadata") or {}).get("labels") or {}, "spec.template.labels")
-    yield from pod_spec_causes(pod, "spec.template.spec", claims)
-    policy = pod.get("restartPolicy", "Always")
-    if policy not in policies:
-        yield unsupported("spec.template.spec.restartPolicy", policy, policies)
-
-
-def _match_causes(spec: Object) -> list[Cause]:
-    selector = spec.get("selector")
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    if selector is None:
-        return [
-            Cause("FieldValueRequired", "Required value", "spec.selector"),
-            _mismatch(labels),
-        ]
-    if not (selector.get("matchLabels") or selector.get("matchExpressions")):
-        return [
-            Cause("FieldValueInvalid", "Invalid value: {}: empty selector is invalid for deployment", "spec.selector")
-        ]
-    expected = (selector.get("matchLabels") or {}).items()
-    if expected <= labels.items() or any(label_selector_causes(selector, "")):  # that one cannot be compared
-        return []
-    return [_mismatch(labels)]
-
-
-def _mismatch(labels: Mapping[str, str]) -> Cause:
-    shown = orjson.dumps(labels or None, option=orjson.OPT_SORT_KEYS).decode()
-    message = f"Invalid value: {shown}: `selector` does not match template `labels`"
-    return Cause("FieldValueInvalid", message, "spec.template.metadata.labels")
-
-
+_STRATEGIES: Final = ("Recreate", "RollingUpdate")
+_RETENTIONS: Final = ("Retain", "Delete")
+_DAEMON_STRATEGIES: Final = ("RollingUpdate", "OnDelete")
 _STATEFUL_MAY_CHANGE: Final = (
     "replicas",
     "ordinals",
@@ -154,109 +48,199 @@ _STATEFUL_MAY_CHANGE: Final = (
 )
 
 
-def stateful_set_causes(new: Object, old: Object | None) -> list[Cause]:
-    causes = [*_match_causes(new["spec"]), *_scaling_causes(new, old), *_stateful_causes(new["spec"])]
-    if old is None:
-        for index, claim in enumerate(new["spec"].get("volumeClaimTemplates") or ()):
-            causes += claim_spec_causes(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
-        return causes
-    before, after = (_without(each["spec"], _STATEFUL_MAY_CHANGE) for each in (old, new))
-    if before == after:
-        return causes
-    *names, last = [f"'{each}'" for each in _STATEFUL_MAY_CHANGE]
-    message = (
-        f"Forbidden: updates to statefulset spec for fields other than {', '.join(names)} and {last} are forbidden"
-    )
-    return [*causes, Cause("FieldValueForbidden", message, "spec")]
+def deployment_causes(new: Object, old: Object | None) -> Iterator[Cause]:
+    spec = new["spec"]
+    yield from below_zero(spec, "replicas")
+    yield from _selecting_causes(spec, old, "deployment")
+    yield from _strategy_causes(spec.get("strategy") or {}, "spec.strategy")
+    yield from below_zero(spec, "minReadySeconds")
+    yield from below_zero(spec, "revisionHistoryLimit")
+    deadline = spec.get("progressDeadlineSeconds")
+    yield from below_zero(spec, "progressDeadlineSeconds")
+    if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
+        yield invalid_value("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
+    yield from _fixed_selector_causes(spec, old)
+    limited = ("updatedReplicas", "readyReplicas", "availableReplicas")
+    yield from _status_causes(new, old, limited, "readyReplicas")
 
 
-def _stateful_causes(spec: Object) -> Iterator[Cause]:
-    policy = spec.get("podManagementPolicy", "OrderedReady")
-    if policy not in ("OrderedReady", "Parallel"):
+def replica_set_causes(new: Object, old: Object | None) -> Iterator[Cause]:
+    spec = new["spec"]
+    yield from below_zero(spec, "replicas")
+    yield from below_zero(spec, "minReadySeconds")
+    yield from _selecting_causes(spec, old, "deployment")
+    yield from _fixed_selector_causes(spec, old)
+
+
+def _status_causes(new: Object, old: Object | None, limited: Iterable[str], ready: str) -> Iterator[Cause]:
+    """Of numbers of pods in a status."""
+    status = new.get("status") or {}
+    if old is None or status == old.get("status"):
+        return
+    for name in ("observedGeneration", *_COUNTS):
+        yield from below_zero(status, name, field="status")
+    for name in limited:
+        if status.get(name, 0) > status.get("replicas", 0):
+            yield invalid_value(f"status.{name}", status[name], "cannot be greater than status.replicas")
+    if status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
+        yield invalid_value("status.availableReplicas", status["availableReplicas"], f"cannot be greater than {ready}")
+
+
+def daemon_set_causes(new: Object, old: Object | None) -> Iterator[Cause]:
+    spec = new["spec"]
+    yield from _fixed_selector_causes(spec, old)
+    selector, template = spec.get("selector"), spec.get("template") or {}
+    yield from label_selector_causes(selector, "spec.selector")
+    yield from _match_causes(selector, template)
+    if selector is not None and not _is_selecting(selector):
+        yield invalid_value("spec.selector", selector, "empty selector is invalid for daemonset")
+    yield from _template_causes(template, old)
+    yield from _lasting_causes(template, "DaemonSet")
+    yield from below_zero(spec, "minReadySeconds")
+    yield from _daemon_strategy_causes(spec.get("updateStrategy") or {}, "spec.updateStrategy")
+    yield from below_zero(spec, "revisionHistoryLimit")
+
+
+def stateful_set_causes(new: Object, old: Object | None) -> Iterator[Cause]:
+    spec, template = new["spec"], new["spec"].get("template") or {}
+    claims = spec.get("volumeClaimTemplates") or ()
+    if (policy := spec.get("podManagementPolicy", "OrderedReady")) not in ("OrderedReady", "Parallel"):
         yield invalid_value("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")
-    if name := spec.get("serviceName"):
-        yield from (invalid_value("spec.serviceName", name, each) for each in label_problems(name))
+    yield from _stateful_strategy_causes(spec.get("updateStrategy") or {}, "spec.updateStrategy")
     for name, value in (spec.get("persistentVolumeClaimRetentionPolicy") or {}).items():
         if value not in _RETENTIONS:
             yield unsupported(f"spec.persistentVolumeClaimRetentionPolicy.{name}", value, _RETENTIONS)
-    strategy = spec.get("updateStrategy") or {}
-    type_, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate")
-    if type_ not in _UPDATES:
-        shown = {"Type": type_, "RollingUpdate": rolling}
-        yield invalid_value("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'")
-    elif rolling and type_ == "OnDelete":
-        shown = {"Partition": rolling.get("partition"), "MaxUnavailable": rolling.get("maxUnavailable")}
-        problem = "only allowed for updateStrategy 'RollingUpdate'"
-        yield invalid_value("spec.updateStrategy.rollingUpdate", shown, problem)
-    else:
-        yield from below_zero(rolling or {}, "partition", field="spec.updateStrategy.rollingUpdate")
-
-
-def _without(spec: Object, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: value for name, value in spec.items() if name not in names}
-
-
-# -- jobs --------------------------------------------------------------------------------------------------------------
-
-
-def job_causes(new: Object, old: Object | None) -> list[Cause]:
-    spec = new["spec"]
     if old is None:
-        pod = (spec.get("template") or {}).get("spec") or {}
-        return [
-            *below_zero(spec, *_JOB_NUMBERS),
-            *_job_enum_causes(spec),
-            *pod_spec_causes(pod, "spec.template.spec"),
-            *_restart_causes(pod, "spec.template.spec.restartPolicy"),
-        ]
-    before, causes = old["spec"], [*below_zero(spec, *_JOB_NUMBERS)] * 2  # the server checks them twice
-    if spec.get("selector") != before.get("selector"):
-        causes.append(immutable_value("spec.selector", spec.get("selector")))
-    if spec.get("template") != before.get("template"):
-        causes += _template_changes(spec["template"], before["template"], suspended=bool(before.get("suspend")))
-    if spec.get("completions") != before.get("completions") and spec.get("completionMode") != "Indexed":
-        causes.append(immutable_value("spec.completions", spec.get("completions")))
-    if spec.get("completionMode") != before.get("completionMode"):
-        causes.append(immutable_value("spec.completionMode", spec.get("completionMode")))
-    return causes
+        for index, claim in enumerate(claims):
+            yield from claim_spec_causes(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
+    yield from below_zero(spec, "replicas", "minReadySeconds")
+    if old is None and (name := spec.get("serviceName")):
+        yield from invalid_values("spec.serviceName", name, label_problems(name))
+    yield from _given_selector_causes(spec.get("selector"), "statefulset")
+    yield from _match_causes(spec.get("selector"), template)
+    yield from _template_causes(template, old, [(each.get("metadata") or {}).get("name", "") for each in claims])
+    yield from template_metadata_causes(template.get("metadata") or {}, _TEMPLATE)
+    yield from _lasting_causes(template, "StatefulSet")
+    if old is not None and _fixed_part(new["spec"]) != _fixed_part(old["spec"]):
+        *names, last = [f"'{each}'" for each in _STATEFUL_MAY_CHANGE]
+        yield forbidden_value(
+            "spec", f"updates to statefulset spec for fields other than {', '.join(names)} and {last} are forbidden"
+        )
+    limited = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+    yield from _status_causes(new, old, limited, "status.readyReplicas")
 
 
-def _template_changes(new: Object, old: Object, *, suspended: bool) -> Iterator[Cause]:
-    """While a Job is suspended, it may still change where its pods run."""
-    if not suspended:
-        yield immutable_value("spec.template", new)
-    elif _without(new["spec"], _OF_SCHEDULING) != _without(old["spec"], _OF_SCHEDULING):
-        yield immutable_value("spec.template.spec", new["spec"])
+def _fixed_part(spec: Object) -> dict[str, Any]:
+    return {name: value for name, value in spec.items() if name not in _STATEFUL_MAY_CHANGE}
 
 
-def _job_enum_causes(spec: Object) -> Iterator[Cause]:
-    for name, known in _JOB_ENUMS.items():
-        if spec.get(name, known[0]) not in known:
-            yield unsupported(f"spec.{name}", spec[name], known)
-    limit = spec.get("backoffLimitPerIndex")
-    if limit is not None and spec.get("completionMode") != "Indexed":
-        yield invalid_value("spec.backoffLimitPerIndex", limit, "requires indexed completion mode")
+def _selecting_causes(spec: Object, old: Object | None, what: str) -> Iterator[Cause]:
+    """Of selector and template."""
+    selector, template = spec.get("selector"), spec.get("template") or {}
+    yield from _given_selector_causes(selector, what)
+    if any(label_selector_causes(selector, "")):
+        yield invalid_value("spec.selector", selector, "invalid label selector")
+        return
+    yield from _match_causes(selector, template)
+    yield from _template_causes(template, old)
+    yield from _lasting_causes(template, "ReplicaSet")
 
 
-def _restart_causes(pod: Object, field: str) -> Iterator[Cause]:
-    if pod.get("restartPolicy", "Always") == "Always":
-        yield required(field, 'valid values: "OnFailure", "Never"')
+def _template_causes(template: Object, old: Object | None, claims: Iterable[str] = ()) -> Iterator[Cause]:
+    if old is None or template != old["spec"].get("template"):
+        yield from template_causes(template, _TEMPLATE, claims)
 
 
-def cron_job_causes(new: Object, _old: Object | None) -> list[Cause]:
-    spec = new.get("spec") or {}
-    schedule, zone, causes = spec.get("schedule") or "", spec.get("timeZone"), list[Cause]()
-    if not schedule:
-        causes.append(required("spec.schedule"))
-    elif problem := schedule_problem(schedule):
-        causes.append(Cause("FieldValueInvalid", f'Invalid value: "{schedule}": {problem}', "spec.schedule"))
-    if zone is not None and zone not in available_timezones():
-        message = f'Invalid value: "{zone}": unknown time zone {zone}'
-        causes.append(Cause("FieldValueInvalid", message, "spec.timeZone"))
-    policy = spec.get("concurrencyPolicy", "Allow")
-    if policy not in _CONCURRENCY:
-        causes.append(unsupported("spec.concurrencyPolicy", policy, _CONCURRENCY))
-    causes += below_zero(spec, "startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
-    template = ((spec.get("jobTemplate") or {}).get("spec") or {}).get("template") or {}
-    causes += _restart_causes(template.get("spec") or {}, "spec.jobTemplate.spec.template.spec.restartPolicy")
-    return causes
+def _given_selector_causes(selector: Object | None, what: str) -> Iterator[Cause]:
+    if selector is None:
+        yield required("spec.selector")
+        return
+    yield from label_selector_causes(selector, "spec.selector")
+    if not _is_selecting(selector):
+        yield invalid_value("spec.selector", selector, f"empty selector is invalid for {what}")
+
+
+def _is_selecting(selector: Object) -> bool:
+    return bool(selector.get("matchLabels") or selector.get("matchExpressions"))
+
+
+def _match_causes(selector: Object | None, template: Object) -> Iterator[Cause]:
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    if selector is not None and (any(label_selector_causes(selector, "")) or meets(labels, requirements_of(selector))):
+        return
+    shown = dict(sorted(labels.items())) or None
+    yield invalid_value(f"{_TEMPLATE}.metadata.labels", shown, "`selector` does not match template `labels`")
+
+
+def _fixed_selector_causes(spec: Object, old: Object | None) -> Iterator[Cause]:
+    if old is not None and spec.get("selector") != old["spec"].get("selector"):
+        yield immutable_value("spec.selector", spec.get("selector"))
+
+
+def _lasting_causes(template: Object, kind: str) -> Iterator[Cause]:
+    """Of pods that run until they are deleted."""
+    spec = template.get("spec") or {}
+    if (policy := spec.get("restartPolicy", "Always")) != "Always":
+        yield unsupported(f"{_TEMPLATE}.spec.restartPolicy", policy, ("Always",))
+    if spec.get("activeDeadlineSeconds") is not None:
+        yield forbidden_value(
+            f"{_TEMPLATE}.spec.activeDeadlineSeconds", f"activeDeadlineSeconds in {kind} is not Supported"
+        )
+
+
+def _strategy_causes(strategy: Object, field: str) -> Iterator[Cause]:
+    type_, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate")
+    if type_ == "Recreate":
+        if rolling is not None:
+            yield forbidden_value(f"{field}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")
+    elif type_ != "RollingUpdate":
+        yield unsupported(field, {"Type": type_, "RollingUpdate": rolling}, _STRATEGIES)
+    elif rolling is not None:
+        unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
+        at = f"{field}.rollingUpdate"
+        yield from share_causes(unavailable, f"{at}.maxUnavailable")
+        yield from share_causes(surge, f"{at}.maxSurge")
+        if _amount(unavailable) == 0 == _amount(surge):
+            yield invalid_value(f"{at}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
+        yield from above_all_causes(unavailable, f"{at}.maxUnavailable")
+
+
+def _daemon_strategy_causes(strategy: Object, field: str) -> Iterator[Cause]:
+    type_, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate")
+    if type_ not in _DAEMON_STRATEGIES:
+        yield unsupported(field, {"Type": type_, "RollingUpdate": rolling}, _DAEMON_STRATEGIES)
+        return
+    if type_ == "OnDelete":
+        return
+    if rolling is None:
+        yield required(f"{field}.rollingUpdate")
+        return
+    at, values = f"{field}.rollingUpdate", {each: rolling.get(each, 0) for each in ("maxUnavailable", "maxSurge")}
+    for check in (share_causes, above_all_causes):
+        for name, value in values.items():
+            yield from check(value, f"{at}.{name}")
+    unavailable, surge = (_amount(each) for each in values.values())
+    if unavailable and surge:
+        yield invalid_value(f"{at}.maxSurge", values["maxSurge"], "may not be set when maxUnavailable is non-zero")
+    elif not unavailable and not surge:
+        yield required(f"{at}.maxUnavailable", "cannot be 0 when maxSurge is 0")
+
+
+def _stateful_strategy_causes(strategy: Object, field: str) -> Iterator[Cause]:
+    type_, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate")
+    if type_ == "OnDelete":
+        if rolling is not None:
+            shown = {"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")}
+            yield invalid_value(f"{field}.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")
+    elif type_ != "RollingUpdate":
+        yield invalid_value(field, {"Type": type_, "RollingUpdate": rolling}, "must be 'RollingUpdate' or 'OnDelete'")
+    elif rolling is not None:
+        yield from below_zero(rolling, "partition", field=f"{field}.rollingUpdate")
+
+
+def _amount(value: str | int) -> int:
+    """Of a number or a percentage."""
+    if isinstance(value, int):
+        return value
+    digits = value.removesuffix("%")
+    return int(digits) if digits.isascii() and digits.isdigit() else 0

@@ -1,4 +1,4 @@
-"""Pods and what makes them: defaults of a whole object, admission, and what may not change of a pod."""
+"""Pods and what makes them: defaults of a whole object, admission, and fields that may not change."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ _POD_FORBIDDEN: Final = (
 
 def pod_causes(new: Object, old: Object | None) -> list[Cause]:
     if old is None:
-        return list(pod_spec_causes(new.get("spec") or {}, "spec"))
+        return list(pod_spec_causes(new.get("spec") or {}, "spec", is_pod=True))
     if _fixed_part(new["spec"]) == _fixed_part(old["spec"]):
         return []
     return [Cause("FieldValueForbidden", _POD_FORBIDDEN, "spec")]
@@ -178,26 +178,39 @@ def _fixed_part(spec: Object) -> dict[str, Any]:
 # -- what makes pods ---------------------------------------------------------------------------------------------------
 
 
-def daemon_set_created(obj: dict[str, Any]) -> dict[str, Any]:
-    metadata = obj["metadata"]
-    annotations = {**(metadata.get("annotations") or {}), _TEMPLATE_GENERATION: "1"}
-    return {**obj, "metadata": {**metadata, "annotations": annotations}}
+def with_template_number(daemon_set: dict[str, Any]) -> dict[str, Any]:
+    """The server counts the template's versions in an annotation, which each object has."""
+    return daemon_set if _TEMPLATE_GENERATION in _annotations(daemon_set) else _numbered(daemon_set, 0)
+
+
+def daemon_set_created(daemon_set: dict[str, Any]) -> dict[str, Any]:
+    return _numbered(daemon_set, 1)
 
 
 def daemon_set_updated(new: dict[str, Any], old: Object) -> dict[str, Any]:
-    """The number of the template, which the server counts in an annotation."""
-    number = int((old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "1"))
-    number += new["spec"].get("template") != old["spec"].get("template")
-    annotations = {**(new["metadata"].get("annotations") or {}), _TEMPLATE_GENERATION: str(number)}
-    return {**new, "metadata": {**new["metadata"], "annotations": annotations}}
+    number = int(_annotations(old).get(_TEMPLATE_GENERATION, "1"))
+    return _numbered(new, number + (new["spec"].get("template") != old["spec"].get("template")))
+
+
+def _annotations(obj: Object) -> Object:
+    found: Object = obj["metadata"].get("annotations") or {}
+    return found
+
+
+def _numbered(daemon_set: dict[str, Any], number: int) -> dict[str, Any]:
+    annotations = {**_annotations(daemon_set), _TEMPLATE_GENERATION: str(number)}
+    return {**daemon_set, "metadata": {**daemon_set["metadata"], "annotations": annotations}}
 
 
 # -- jobs --------------------------------------------------------------------------------------------------------------
 
 
 def with_job_defaults(job: dict[str, Any]) -> dict[str, Any]:
-    """Those of a Job; the template in a CronJob does not have them."""
-    spec = dict(job.get("spec") or {})
+    """Those of a Job; the template in a CronJob does not have them. A Job without labels gets those of its pods."""
+    spec, metadata = dict(job.get("spec") or {}), job["metadata"]
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    if labels and not metadata.get("labels"):
+        job = {**job, "metadata": {**metadata, "labels": labels}}
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
     policy = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
@@ -215,7 +228,8 @@ def with_job_defaults(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def job_created(job: dict[str, Any]) -> dict[str, Any]:
-    """The labels and the selector by which a Job finds its pods. A Job without labels gets those of its pods."""
+    """The labels and the selector by which a Job finds its pods. A Job that has the labels of its pods by default has
+    these as well."""
     spec, metadata = job["spec"], job["metadata"]
     if spec.get("manualSelector"):
         return job
@@ -223,10 +237,11 @@ def job_created(job: dict[str, Any]) -> dict[str, Any]:
     labels = {_JOB_UID: uid, _JOB_NAME: name, "controller-uid": uid, "job-name": name}
     template = spec.get("template") or {}
     inner = template.get("metadata") or {}
-    labels = {**(inner.get("labels") or {}), **labels}
+    given, own = inner.get("labels"), metadata.get("labels")
+    labels = {**(given or {}), **labels}
     template = {**template, "metadata": {**inner, "labels": labels}}
     return {
         **job,
-        "metadata": metadata if metadata.get("labels") else {**metadata, "labels": labels},
+        "metadata": metadata if own and own is not given else {**metadata, "labels": labels},
         "spec": {**spec, "template": template, "selector": {"matchLabels": {_JOB_UID: uid}}},
     }

@@ -6,19 +6,19 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from ruleop.localcluster.errors import invalid_value
+from ruleop.localcluster.errors import Cause, invalid_value, invalid_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    from ruleop.localcluster.errors import Cause
 
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _KEY_NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _VALUE: Final = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _PORT_NAME: Final = re.compile(r"[-a-z0-9]*")
+_CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
 LONGEST_PORT_NAME: Final = 15
+LARGEST_ANNOTATIONS: Final = 256 * 1024
 
 _NOT_LABEL: Final = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
@@ -39,6 +39,10 @@ _NOT_VALUE: Final = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
     "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+_NOT_CONFIG_KEY: Final = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
+    "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
 _NOT_WILDCARD: Final = (
     "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
@@ -105,10 +109,33 @@ def label_causes(labels: Mapping[str, str], field: str = "metadata.labels") -> I
     for key, value in labels.items():
         for problem in key_problems(key):
             yield invalid_value(field, key, problem)
-        if len(value) > 63:
-            yield invalid_value(field, value, "must be no more than 63 bytes")
-        if not _VALUE.fullmatch(value):
-            yield invalid_value(field, value, _NOT_VALUE)
+        yield from invalid_values(field, value, label_value_problems(value))
+
+
+def label_value_problems(value: str) -> Iterator[str]:
+    if len(value) > 63:
+        yield "must be no more than 63 bytes"
+    if not _VALUE.fullmatch(value):
+        yield _NOT_VALUE
+
+
+def annotation_causes(annotations: Mapping[str, str], field: str = "metadata.annotations") -> Iterator[Cause]:
+    for key in annotations:
+        yield from invalid_values(field, key, key_problems(key.lower(), "a valid label key"))
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > LARGEST_ANNOTATIONS:
+        yield Cause("FieldValueTooLong", f"Too long: may not be more than {LARGEST_ANNOTATIONS} bytes", field)
+
+
+def config_key_problems(key: str) -> Iterator[str]:
+    """Why a text is not the key of an entry of a ConfigMap or a Secret."""
+    if len(key) > 253:
+        yield "must be no more than 253 characters"
+    if not _CONFIG_KEY.fullmatch(key):
+        yield _NOT_CONFIG_KEY
+    if key in (".", ".."):
+        yield f"must not be '{key}'"
+    elif key.startswith(".."):
+        yield "must not start with '..'"
 
 
 @lru_cache(maxsize=1024)

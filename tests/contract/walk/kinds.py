@@ -55,6 +55,9 @@ _SUBJECT = one_of(
 )
 _REFERENCES = items(fields({"name": NAME}), keys=("name",))
 
+# What is added for the service account of a pod is added by the real server only if its controllers run.
+_ACCOUNT = {"automountServiceAccountToken": False, "serviceAccountName": "a"}
+
 # By the kind's plural: its apiVersion, kind, and everything but the metadata.
 KINDS = {
     "configmaps": (
@@ -73,9 +76,7 @@ KINDS = {
         "v1", "ServiceAccount",
         fields({}, {"secrets": _REFERENCES, "imagePullSecrets": _REFERENCES, "automountServiceAccountToken": TRUTH}),
     ),
-    "pods": (  # without what is added for their service account, as the real server does that only with controllers
-        "v1", "Pod", fields({"spec": lambda chance: {**POD(chance), "automountServiceAccountToken": False}}),
-    ),
+    "pods": ("v1", "Pod", fields({"spec": lambda chance: {**POD(chance), **_ACCOUNT}})),
     "persistentvolumeclaims": ("v1", "PersistentVolumeClaim", fields({"spec": _CLAIM})),
     "services": (
         "v1", "Service",

@@ -80,6 +80,8 @@ class Walk:
         for server in self.servers:
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
             server.create("/api/v1/namespaces", namespace)
+            account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}}
+            server.create(f"/api/v1/namespaces/{self.namespace}/serviceaccounts", account)
 
     def close(self) -> None:
         for server in self.servers:
