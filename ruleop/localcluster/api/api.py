@@ -10,6 +10,7 @@ import orjson
 
 from ruleop.kinds import Kind
 from ruleop.localcluster.api.accept import PLAIN, YAML, Form, check_form, form_of, with_included
+from ruleop.localcluster.api.addresses import check_name
 from ruleop.localcluster.api.bodies import (
     APPLY,
     JSON_PATCH,
@@ -23,7 +24,6 @@ from ruleop.localcluster.api.bodies import (
 from ruleop.localcluster.api.forms import in_form, list_bytes, object_bytes
 from ruleop.localcluster.api.general import NO_PAGE, General
 from ruleop.localcluster.api.go_json import duplicates, may_repeat, unrecognized
-from ruleop.localcluster.api.metadata_checks import type_problem
 from ruleop.localcluster.api.options import DeleteOptions, ListOptions, WriteOptions, version_of
 from ruleop.localcluster.api.pages import NOW, expired_page, read_token, token_of
 from ruleop.localcluster.api.patching import configuration, patched, refused
@@ -51,7 +51,6 @@ from ruleop.localcluster.errors import (
 )
 from ruleop.localcluster.http.message import JSON_TYPE, Response, Stream
 from ruleop.localcluster.kinds.registry import REVIEWS, is_builtin_group
-from ruleop.localcluster.objects.go_text import type_name
 from ruleop.localcluster.store.store import Name, Stored, TooLargeError, TooOldError
 from ruleop.schema.builtin_types import served_resources
 
@@ -193,7 +192,7 @@ class Api:
         return Stream(watch.start)
 
     def _create(self, request: Request, route: Route, served: Served) -> Response:
-        obj = self._parsed(request, route, served)
+        obj = self._parsed(request, served)
         options = _write_options(request, "CreateOptions")
         return self._written(request, served, self.writer.create(served, route.namespace, obj, options), 201)
 
@@ -239,11 +238,12 @@ class Api:
         return served.seen(found)
 
     def _update(self, request: Request, route: Route, served: Served) -> Response:
-        obj = self._parsed(request, route, served)
-        _check_name(obj, route)
+        if served.namespaced and not route.namespace:
+            raise unknown_path()
+        obj = self._parsed(request, served)
         options = _write_options(request, "UpdateOptions")
-        old = self._find(route, served)
-        return self._written(request, served, self.writer.update(served, old, obj, route.subresource, options), 200)
+        name = Name(route.namespace, route.name)
+        return self._written(request, served, self.writer.replace(served, name, obj, route.subresource, options), 200)
 
     def _patch(self, request: Request, route: Route, served: Served) -> Response:
         media = media_of(request)
@@ -258,9 +258,7 @@ class Api:
             _check_kind(new, old.obj, served)
         else:
             new = self._decodable(served, new, media, patch)
-            options = replace(options, refuse=partial(refused, media, patch, new))
-        _check_name(new, route)
-        _check_namespace(new, route, served)
+        options = replace(options, refuse=partial(refused, media, patch, new))
         return self._written(request, served, self.writer.update(served, old, new, route.subresource, options), 200)
 
     def _decodable(self, served: Served, new: dict[str, Any], media: str, patch: Any) -> dict[str, Any]:
@@ -269,17 +267,11 @@ class Api:
             new = {**new, "kind": served.kind.kind, "apiVersion": served.kind.api_version}
         elif (problem := self._conversion_problem(new, served)) is not None:
             raise refused(media, patch, new, problem)
-        if problem := type_problem(new.get("metadata"), "ObjectMeta.metadata"):
-            raise refused(media, patch, new, problem)
         return new
 
     def _apply(self, request: Request, route: Route, served: Served, options: WriteOptions) -> Response:
         config = configuration(read_patch(request, APPLY), served.kind)
         key = Name(route.namespace, route.name)
-        if "name" in (config.get("metadata") or {}) or self.store.get(served.resource, key) is None:
-            _check_name(config, route)
-        if route.namespace:
-            _check_namespace(config, route, served)
         found, made = self.writer.apply(served, key, config, route.subresource, options)
         return self._written(request, served, found, 201 if made else 200)
 
@@ -352,7 +344,7 @@ class Api:
             return self._apply_scale(request, route, served)
         if request.method == "PUT":
             desired = decoded_scale(served, read_body(request, "Scale"))
-            _check_name(desired, route)
+            check_name(desired, route.name)
         elif request.method == "PATCH":
             patch = read_patch(request, media_of(request))
             desired = decoded_scale(served, patched(served, current, media_of(request), patch))
@@ -366,7 +358,7 @@ class Api:
 
     def _apply_scale(self, request: Request, route: Route, served: Served) -> Response:
         config = configuration(read_patch(request, APPLY), SCALE)
-        _check_name(config, route)
+        check_name(config, route.name)
         options = _write_options(request, "PatchOptions", is_apply=True)
         found, _ = self.writer.apply(
             served, Name(route.namespace, route.name), scale_configuration(served, config), "scale", options
@@ -375,7 +367,7 @@ class Api:
 
     # -- bodies --------------------------------------------------------------------------------------------------------
 
-    def _parsed(self, request: Request, route: Route, served: Served) -> dict[str, Any]:
+    def _parsed(self, request: Request, served: Served) -> dict[str, Any]:
         """The object of a request."""
         kind = served.kind
         obj: dict[str, Any] = read_body(request, kind.kind)
@@ -386,14 +378,6 @@ class Api:
         obj.setdefault("kind", kind.kind)
         obj.setdefault("apiVersion", kind.api_version)
         self._check_type(obj, served)
-        metadata = obj.get("metadata")
-        if metadata is not None and not isinstance(metadata, dict):
-            raise bad_request(
-                f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: cannot unmarshal '
-                f"{type_name(metadata)} into Go value of type v1.ObjectMeta"
-            )
-        if route.namespace:
-            _check_namespace(obj, route, served)
         return obj
 
     def _check_duplicates(self, request: Request, obj: dict[str, Any], kind: Kind) -> None:
@@ -493,22 +477,6 @@ def _write_options(request: Request, options: str, *, is_apply: bool = False) ->
 def _check_patch_type(served: Served, media: str) -> None:
     if media not in (_PATCH_TYPES if served.is_custom else {*_PATCH_TYPES, STRATEGIC}):
         raise unsupported_media_type(", ".join(_PATCH_TYPES)) if served.is_custom else unsupported_patch_type()
-
-
-def _check_name(obj: Any, route: Route) -> None:
-    name = (obj.get("metadata") or {}).get("name", "") if isinstance(obj, dict) else ""
-    if not name:
-        raise bad_request(
-            f"the name of the object ({route.name} based on URL) was undeterminable: name must be provided"
-        )
-    if name != route.name:
-        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({route.name})")
-
-
-def _check_namespace(obj: Mapping[str, Any], route: Route, served: Served) -> None:
-    namespace = (obj.get("metadata") or {}).get("namespace")
-    if served.namespaced and namespace and namespace != route.namespace:
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def _check_kind(new: Mapping[str, Any], old: Mapping[str, Any], served: Served) -> None:

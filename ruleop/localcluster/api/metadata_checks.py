@@ -7,8 +7,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.errors import NOT_LABEL, Cause, bad_request
-from ruleop.localcluster.objects.go_text import type_name
+from ruleop.localcluster.errors import NOT_LABEL, Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,8 +25,6 @@ _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SERVICE: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _KEY_NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_TEXTS: Final = frozenset({"name", "generateName", "namespace", "uid", "resourceVersion"})
-_MAPS: Final = frozenset({"labels", "annotations"})
 _VALUE: Final = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 
 NOT_SUBDOMAIN: Final = (
@@ -50,30 +47,6 @@ _NOT_VALUE: Final = (
     "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
-
-
-def check_types(kind: Kind, metadata: Mapping[str, Any]) -> None:
-    """Raises Rejected if a field is not of its Go type, in the words of Go's decoder."""
-    if problem := type_problem(metadata, "ObjectMeta"):
-        raise bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}')
-
-
-def type_problem(metadata: Any, path: str) -> str:
-    """The problem of metadata with a field that is not of its Go type; "" if there is none. `path` is where Go's
-    decoder says that the metadata are."""
-    if not isinstance(metadata, dict):
-        return ""
-    for name, value in metadata.items():
-        found, desired = value, "string"
-        if name in _MAPS and isinstance(value, dict):
-            found = next((each for each in value.values() if each is not None and type(each) is not str), None)
-        elif name == "finalizers":
-            found, desired = None if type(value) is list else value, "[]string"
-        elif name not in _TEXTS:
-            continue
-        if found is not None and (desired != "string" or type(found) is not str):
-            return f"json: cannot unmarshal {type_name(found)} into Go struct field {path}.{name} of type {desired}"
-    return ""
 
 
 def metadata_causes(kind: Kind, metadata: Object) -> list[Cause]:

@@ -40,7 +40,7 @@ def patched(served: Served, obj: Object, media: str, patch: Any) -> Object:
 def refused(media: str, patch: Any, new: Object, problem: str) -> Rejected:
     """The answer to a patch whose result cannot be decoded."""
     if media != _STRATEGIC:
-        return in_patch(orjson.dumps(new).decode(), problem)
+        return in_patch(orjson.dumps(new, option=orjson.OPT_SORT_KEYS).decode(), problem)
     found = _UNMARSHAL.fullmatch(problem)
     return in_patch(go_text(patch), _not_restored(*found.groups()) if found is not None else problem)
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 import secrets
 import time
 import uuid
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from ruleop.kinds import SERVER_METADATA
-from ruleop.localcluster.api.field_checks import checked
-from ruleop.localcluster.api.metadata_checks import check_types, metadata_causes, name_causes
+from ruleop.localcluster.api.addresses import check_name, check_namespace
+from ruleop.localcluster.api.field_checks import checked, decoded
+from ruleop.localcluster.api.metadata_checks import metadata_causes, name_causes
 from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
 from ruleop.localcluster.clock import now, timestamp
 from ruleop.localcluster.errors import (
@@ -32,7 +35,7 @@ from ruleop.localcluster.errors import (
 from ruleop.localcluster.kinds.completion import complete
 from ruleop.localcluster.kinds.resources import CRDS, NAMESPACES
 from ruleop.localcluster.objects.apply import apply, keep_unchanged, track_update
-from ruleop.localcluster.objects.config_checks import check_config
+from ruleop.localcluster.objects.config_checks import check_config, not_converted
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields, with_entries, without_managers
 from ruleop.localcluster.store.store import Name, Stored, stored, unstored
 from ruleop.merge.normalise import without_nulls
@@ -46,7 +49,6 @@ CONTROLLERS: Final = WriteOptions(manager="kube-controller-manager", field_valid
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
 SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
-_EMPTY: Final[tuple[Any, ...]] = (None, "", {}, [])
 _FOLDERS: Final = {
     "customresourcedefinitions": "apiextensions.k8s.io/customresourcedefinitions",
     "endpoints": "services/endpoints",
@@ -55,7 +57,6 @@ _FOLDERS: Final = {
     "services": "services/specs",
 }
 """Where the key of a built-in kind in etcd has another name than the kind's plural."""
-_IN_STATUS: Final = frozenset({"apiVersion", "kind", "metadata", "status"})  # what a write of the status concerns
 _KEPT: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 
 
@@ -77,17 +78,16 @@ class Writer:
         managed: list[Any] | None = None,
     ) -> Stored:
         """Stores a new object. `managed`: the managedFields of an object that is applied."""
-        metadata = obj.get("metadata")
-        metadata = dict(metadata) if isinstance(metadata, dict) else {}
+        obj = self._decoded(served, obj, None, options)
+        check_namespace(obj, namespace, served)
+        metadata = dict(obj["metadata"])
         if metadata.get("resourceVersion"):
             raise internal("resourceVersion should not be set on objects to be created")
-        check_types(served.kind, metadata)
         generated = bool(not metadata.get("name") and metadata.get("generateName"))
         if generated:
             metadata["name"] = metadata["generateName"][:58] + _suffix()
         for name in SERVER_METADATA if managed is not None else SERVER_METADATA - {"managedFields"}:
             metadata.pop(name, None)
-        metadata = {name: value for name, value in metadata.items() if value not in _EMPTY}
         if served.namespaced:
             metadata["namespace"] = namespace
             self._check_namespace(served, namespace, metadata.get("name", ""))
@@ -98,14 +98,13 @@ class Writer:
         if strategy.has_generation or served.is_custom:
             metadata["generation"] = 1
         new: dict[str, Any] = {**obj, "metadata": metadata}
-        status = new.pop("status", None) if served.status else None
+        if served.status:
+            new.pop("status", None)
         causes = [*name_causes(served.kind, metadata.get("name", "")), *metadata_causes(served.kind, metadata)]
-        if "name" not in metadata:
-            raise invalid(served.kind, "", causes)
         if served.ends:
             message = "create not allowed while custom resource definition is terminating"
-            raise forbidden(served.kind.group, served.plural, metadata["name"], message)
-        new, found = self._checked(served, new, None, options, {"status": status} if status else {})
+            raise forbidden(served.kind.group, served.plural, metadata.get("name", ""), message)
+        new, found = checked(served, new, None)
         if found:  # fields of an invalid object cannot be tracked
             self._validate(served, new, None, [*causes, *found])
         new = strategy.default(_completed(served, new))
@@ -143,15 +142,30 @@ class Writer:
         self, served: Served, old: Stored, obj: Object, subresource: str = "", options: WriteOptions = CONTROLLERS
     ) -> Stored:
         """Replaces an object, or its status, by a new one."""
-        given = obj.get("metadata")
-        given = dict(given) if isinstance(given, dict) else {}
-        check_types(served.kind, given)
+        if not options.is_stored:
+            obj = self._decoded(served, obj, old.obj, options)
+        check_name(obj, old.name.name)
+        check_namespace(obj, old.name.namespace, served)
+        return self._replaced(served, old, obj, subresource, options)
+
+    def replace(self, served: Served, name: Name, obj: Object, subresource: str, options: WriteOptions) -> Stored:
+        """Replaces the object at an address, of which the server finds out last whether it exists."""
+        found = self.store.get(served.resource, name)
+        old = served.seen(found) if found is not None else None
+        obj = self._decoded(served, obj, old.obj if old is not None else None, options)
+        check_name(obj, name.name)
+        check_namespace(obj, name.namespace, served)
+        if old is None:
+            raise not_found(served.kind.group, served.plural, name.name)
+        return self._replaced(served, old, obj, subresource, options)
+
+    def _replaced(self, served: Served, old: Stored, obj: Object, subresource: str, options: WriteOptions) -> Stored:
+        given = dict(obj["metadata"])
         if options.is_patch and subresource == "status" and served.is_custom:
             given.pop("uid", None)  # the metadata of such a patch is ignored, except the version
         self._check_identity(served, old, given, options)
         before = old.obj["metadata"]
-        metadata = {name: value for name, value in given.items() if value not in _EMPTY}
-        metadata["name"] = before["name"]
+        metadata = given
         for name in (*_KEPT, "namespace"):
             metadata.pop(name, None)
             if name in before:
@@ -167,20 +181,15 @@ class Writer:
     ) -> tuple[dict[str, Any], list[Cause]]:
         """The new version with what a write at this address keeps of the old one, decoded and with its defaults; and
         what is wrong with it."""
-        dropped: dict[str, Any] = {}
         if subresource == "status":
-            if not options.is_stored:
-                dropped = _changes_beside_status(old.obj, new)
             new = self._with_status(served, old.obj, new)
         elif served.status:
-            given, before = new.pop("status", None), old.obj.get("status")
-            if given and given != before:
-                dropped = {"status": given}
-            if before is not None:
-                new["status"] = before
+            new.pop("status", None)
+            if "status" in old.obj:
+                new["status"] = old.obj["status"]
         if options.is_stored:
             return new, []
-        new, causes = self._checked(served, new, old.obj, options, dropped)
+        new, causes = checked(served, new, old.obj)
         if subresource == "status" and served.kind.version != served.storage_version:
             new = self._with_status(served, old.obj, new)  # without the defaults of this version
         if causes:  # fields of an invalid object cannot be tracked
@@ -286,6 +295,7 @@ class Writer:
         old = self.store.get(served.resource, name)
         old = served.seen(old) if old is not None else None
         check_config(config, served.shape, served.kind)
+        options = replace(options, refuse=partial(not_converted, served.kind, config))
         if old is None:
             if subresource:
                 raise not_found(served.kind.group, served.plural, name.name)
@@ -304,11 +314,14 @@ class Writer:
         if applied is live and self._is_current(served, old):
             return old, False
         body, entries = _without_entries(applied)
-        new, causes = self._prepared(served, old, dict(body), subresource, options)
+        body = self._decoded(served, body, live, options)
+        check_name(body, name.name)
+        check_namespace(body, name.namespace, served)
+        new, causes = self._prepared(served, old, body, subresource, options)
         return self._updated(served, old, with_entries(new, entries), subresource, options, causes), False
 
     def _apply_new(self, served: Served, name: Name, config: dict[str, Any], options: WriteOptions) -> Stored:
-        metadata = dict(config["metadata"])
+        metadata = dict(config.get("metadata") or {})
         if uid := metadata.get("uid"):
             message = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise conflict(served.kind.group, served.plural, name.name, message)
@@ -316,6 +329,7 @@ class Writer:
         config = {**config, "metadata": metadata}
         applied = apply(None, config, self._tracking(served, ""), manager=options.manager, now=now())
         body, entries = _without_entries(applied)
+        check_name(body, name.name)
         return self.create(served, name.namespace, body, options, managed=entries)
 
     # -- delete --------------------------------------------------------------------------------------------------------
@@ -385,14 +399,11 @@ class Writer:
 
     # -- both ----------------------------------------------------------------------------------------------------------
 
-    def _checked(
-        self, served: Served, obj: dict[str, Any], old: Object | None, options: WriteOptions, dropped: Object
-    ) -> tuple[dict[str, Any], list[Cause]]:
-        found, warnings, causes = checked(
-            served, obj, old, options.field_validation, dropped=dropped, refuse=options.refuse
-        )
+    def _decoded(self, served: Served, obj: Object, old: Object | None, options: WriteOptions) -> dict[str, Any]:
+        """The object of a request. Raises Rejected if it cannot be decoded."""
+        found, warnings = decoded(served, obj, old, options.field_validation, refuse=options.refuse)
         self.warnings += warnings
-        return found, causes
+        return found
 
     def _validate(self, served: Served, new: Object, old: Object | None, causes: list[Cause]) -> None:
         causes = [*causes, *served.strategy.validate(new, old)]
@@ -493,14 +504,6 @@ def _immutable(served: Served, name: str, field: str, value: Any) -> Rejected:
     shown = orjson.dumps(value).decode()
     cause = Cause("FieldValueInvalid", f"Invalid value: {shown}: field is immutable", f"metadata.{field}")
     return invalid(served.kind, name, [cause, cause])
-
-
-def _changes_beside_status(old: Object, new: Object) -> dict[str, Any]:
-    return {
-        name: each
-        for name, each in new.items()
-        if name not in _IN_STATUS and each is not old.get(name) and each != old.get(name)
-    }
 
 
 def _storage_key(served: Served, name: Name) -> str:

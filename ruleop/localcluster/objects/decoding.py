@@ -13,15 +13,18 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.errors import RuleopError
+from ruleop.kinds import Kind
 from ruleop.localcluster.errors import Cause, Rejected, bad_request
 from ruleop.localcluster.objects.go_text import type_name
+from ruleop.localcluster.objects.sharing import with_parts_of
+from ruleop.schema.builtin_types import typed_shape
 from ruleop.schema.quantity import parse_quantity
 from ruleop.schema.shape import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ruleop.kinds import JSON, Kind, Object
+    from ruleop.kinds import JSON, Object
     from ruleop.schema.shape import Shape
 
 _BITS: Final = {"int32": 31, "int64": 63}
@@ -55,6 +58,19 @@ def decode(obj: Object, shape: Shape, old: Object | None = None) -> Decoded:
     earlier version, which was decoded, are taken as they are. Raises DecodingError."""
     decoder = _Decoder(_simple_name(shape) or str(obj.get("kind", "")))
     found = decoder.struct(obj, shape, None, old or EMPTY)
+    return Decoded(found, tuple(decoder.unknown))
+
+
+def decode_metadata(metadata: JSON, old: Object | None = None) -> Decoded:
+    """The metadata of a custom resource, which the server decodes apart from the rest. Raises DecodingError."""
+    if metadata is None:
+        return Decoded({}, ())
+    if type(metadata) is not dict:
+        raise DecodingError(f"json: cannot unmarshal {type_name(metadata)} into Go value of type v1.ObjectMeta")
+    shape = typed_shape(Kind("", "v1", "ConfigMap"))
+    assert shape is not None
+    decoder = _Decoder("ObjectMeta")
+    found = decoder.struct(with_parts_of(old, metadata), shape.fields["metadata"], None, old or EMPTY)
     return Decoded(found, tuple(decoder.unknown))
 
 
