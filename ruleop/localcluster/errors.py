@@ -14,12 +14,6 @@ if TYPE_CHECKING:
 SCHEME: Final = "pkg/runtime/scheme.go:111"
 """Where the server's decoder looks kinds up, as its messages name it."""
 
-NOT_LABEL: Final = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
-    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-)
-
 
 class Cause(NamedTuple):
     """One reason of an error, with the field that it concerns."""
@@ -38,6 +32,22 @@ def unsupported(field: str, value: object, supported: Iterable[str]) -> Cause:
     listed = ", ".join(f'"{each}"' for each in supported)
     shown = orjson.dumps(value).decode()
     return Cause("FieldValueNotSupported", f"Unsupported value: {shown}: supported values: {listed}", field)
+
+
+def invalid_value(field: str, value: object, problem: str) -> Cause:
+    return Cause("FieldValueInvalid", f"Invalid value: {orjson.dumps(value).decode()}: {problem}", field)
+
+
+def required(field: str, problem: str = "") -> Cause:
+    return Cause("FieldValueRequired", f"Required value: {problem}" if problem else "Required value", field)
+
+
+def duplicate(field: str, value: str) -> Cause:
+    return Cause("FieldValueDuplicate", f'Duplicate value: "{value}"', field)
+
+
+def forbidden_value(field: str, problem: str) -> Cause:
+    return Cause("FieldValueForbidden", f"Forbidden: {problem}", field)
 
 
 class Rejected(Exception):  # noqa: N818 - named for what happened to the request

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from ruleop.localcluster.api.api import refusal
+from ruleop.localcluster.api.answers import refusal
 from ruleop.localcluster.api.route import route_of
 from ruleop.localcluster.api.timeouts import TIMED_OUT, timeout_of
 from ruleop.localcluster.api.verbs import verb_of

@@ -6,34 +6,30 @@ Requests and controllers write through it. Nothing is asked of who writes: every
 from __future__ import annotations
 
 import secrets
-import time
 import uuid
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
 from ruleop.kinds import SERVER_METADATA
 from ruleop.localcluster.api.addresses import check_name, check_namespace
+from ruleop.localcluster.api.deletion import is_finished, marked_as_deleted
 from ruleop.localcluster.api.field_checks import checked, decoded
 from ruleop.localcluster.api.metadata_checks import metadata_causes, name_causes
 from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
-from ruleop.localcluster.clock import now, timestamp
+from ruleop.localcluster.api.preconditions import check_identity, check_preconditions
+from ruleop.localcluster.clock import now
 from ruleop.localcluster.errors import (
-    MODIFIED,
     Cause,
-    Rejected,
     already_exists,
     conflict,
     forbidden,
     internal,
     invalid,
-    invalid_named,
     not_found,
 )
 from ruleop.localcluster.kinds.completion import complete
-from ruleop.localcluster.kinds.resources import CRDS, NAMESPACES
+from ruleop.localcluster.kinds.resources import NAMESPACES
 from ruleop.localcluster.objects.apply import apply, keep_unchanged, track_update
 from ruleop.localcluster.objects.config_checks import check_config, not_converted
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields, with_entries, without_managers
@@ -46,17 +42,7 @@ if TYPE_CHECKING:
     from ruleop.localcluster.store.store import Store
 
 CONTROLLERS: Final = WriteOptions(manager="kube-controller-manager", field_validation="Ignore", is_stored=True)
-ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
-
 SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
-_FOLDERS: Final = {
-    "customresourcedefinitions": "apiextensions.k8s.io/customresourcedefinitions",
-    "endpoints": "services/endpoints",
-    "ingresses": "ingress",
-    "nodes": "minions",
-    "services": "services/specs",
-}
-"""Where the key of a built-in kind in etcd has another name than the kind's plural."""
 _KEPT: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 
 
@@ -105,9 +91,10 @@ class Writer:
             message = "create not allowed while custom resource definition is terminating"
             raise forbidden(served.kind.group, served.plural, metadata.get("name", ""), message)
         new, found = checked(served, new, None)
-        if found:  # fields of an invalid object cannot be tracked
+        if not found:
+            new = strategy.default(_completed(served, new))
+        if found or "name" not in metadata:  # fields of an invalid object cannot be tracked
             self._validate(served, new, None, [*causes, *found])
-        new = strategy.default(_completed(served, new))
         if managed is None:
             new = self._tracked(served, None, new, "", options)
         else:
@@ -149,7 +136,7 @@ class Writer:
         return self._replaced(served, old, obj, subresource, options)
 
     def replace(self, served: Served, name: Name, obj: Object, subresource: str, options: WriteOptions) -> Stored:
-        """Replaces the object at an address, of which the server finds out last whether it exists."""
+        """Replaces the object at an address, if there is one. Whether there is comes last, as in the real server."""
         found = self.store.get(served.resource, name)
         old = served.seen(found) if found is not None else None
         obj = self._decoded(served, obj, old.obj if old is not None else None, options)
@@ -163,7 +150,7 @@ class Writer:
         given = dict(obj["metadata"])
         if options.is_patch and subresource == "status" and served.is_custom:
             given.pop("uid", None)  # the metadata of such a patch is ignored, except the version
-        self._check_identity(served, old, given, options)
+        check_identity(served, old, given, options)
         before = old.obj["metadata"]
         metadata = given
         for name in (*_KEPT, "namespace"):
@@ -219,7 +206,7 @@ class Writer:
             return old
         if options.dry_run:
             return served.seen(stored(served.kept(new), old.version))
-        if _is_finished(new):
+        if is_finished(new):
             return stored(new, self.store.delete(served.resource, old.name).version)
         return self._put(served, new)
 
@@ -229,31 +216,6 @@ class Writer:
             return True
         found = self.store.get(served.resource, old.name)
         return found is None or found.obj["apiVersion"] == f"{served.kind.group}/{served.storage_version}"
-
-    def _check_identity(self, served: Served, old: Stored, given: dict[str, Any], options: WriteOptions) -> None:
-        group, plural, name = served.kind.group, served.plural, old.name.name
-        version = given.get("resourceVersion")
-        if not version and (served.is_custom or not served.strategy.unconditional_update):
-            message = "Invalid value: 0: must be specified for an update"
-            raise invalid_named(group, plural, name, [Cause("FieldValueInvalid", message, "metadata.resourceVersion")])
-        uid, outdated = given.get("uid"), bool(version) and version != str(old.version)
-        if options.is_patch and outdated:  # of a patch, the version is compared first
-            raise conflict(group, plural, name, MODIFIED)
-        for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
-            if given.get(field) is not None and given[field] != old.obj["metadata"].get(field):
-                raise _immutable(served, name, field, given[field])
-        if uid and uid != old.uid:
-            if options.is_patch:
-                raise _immutable(served, name, "uid", uid)
-            raise conflict(
-                group,
-                plural,
-                name,
-                f"StorageError: invalid object, Code: 4, Key: {_storage_key(served, old.name)}, ResourceVersion: 0, "
-                f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {old.uid}",
-            )
-        if outdated:
-            raise conflict(group, plural, name, MODIFIED)
 
     def _with_status(self, served: Served, old: Object, new: dict[str, Any]) -> dict[str, Any]:
         """The old object with the new status. A custom resource keeps its metadata; a Deployment keeps its labels."""
@@ -301,7 +263,7 @@ class Writer:
                 raise not_found(served.kind.group, served.plural, name.name)
             return self._apply_new(served, name, config, options), True
         given = {"resourceVersion": str(old.version), **(config.get("metadata") or {})}
-        self._check_identity(served, old, given, options)
+        check_identity(served, old, given, options)
         live = old.obj
         applied = apply(
             live,
@@ -329,7 +291,8 @@ class Writer:
         config = {**config, "metadata": metadata}
         applied = apply(None, config, self._tracking(served, ""), manager=options.manager, now=now())
         body, entries = _without_entries(applied)
-        check_name(body, name.name)
+        if name.name:
+            check_name(body, name.name)
         return self.create(served, name.namespace, body, options, managed=entries)
 
     # -- delete --------------------------------------------------------------------------------------------------------
@@ -337,65 +300,17 @@ class Writer:
     def delete(self, served: Served, old: Stored, options: DeleteOptions | None = None) -> tuple[Stored, bool]:
         """Deletes an object, or marks it as being deleted. Returns its last version, and whether it is gone."""
         options = options or DeleteOptions()
-        self._check_preconditions(served, old, options)
-        metadata = dict(old.obj["metadata"])
-        finalizers = [each for each in metadata.get("finalizers") or [] if each not in _dropped_by(options.propagation)]
-        finalizers += [each for each in served.strategy.finalizers if each not in finalizers]
-        extra = {"Orphan": ORPHAN, "Foreground": FOREGROUND}.get(options.propagation)
-        if extra and extra not in finalizers:
-            finalizers.append(extra)
-        grace = self._grace(served, old.obj, options)
-        waits = bool(finalizers) or grace > 0 or (served.resource == NAMESPACES and _holds(old.obj))
-        if not waits:
+        check_preconditions(served, old, options)
+        new = marked_as_deleted(served, old.obj, options)
+        if new is None:
             if options.dry_run:
                 return old, True
             return served.seen(self.store.delete(served.resource, old.name)), True
-        if finalizers or "finalizers" in metadata:
-            metadata["finalizers"] = finalizers
-        if not metadata["finalizers"] if "finalizers" in metadata else False:
-            del metadata["finalizers"]
-        if not metadata.get("deletionTimestamp"):
-            metadata["deletionTimestamp"] = timestamp(time.time() + grace)
-            if served.resource not in (NAMESPACES, CRDS):
-                metadata["deletionGracePeriodSeconds"] = grace
-                if "generation" in metadata:
-                    metadata["generation"] += 1
-        elif grace < metadata.get("deletionGracePeriodSeconds", grace):
-            metadata["deletionGracePeriodSeconds"] = grace
-        new: dict[str, Any] = {**old.obj, "metadata": metadata}
-        if served.resource == NAMESPACES:
-            new["status"] = {**(new.get("status") or {}), "phase": "Terminating"}
-        elif served.resource == CRDS:
-            new["status"] = _terminating(new.get("status") or {})
         if new == old.obj:
             return old, False
         if options.dry_run:
             return stored(new, old.version), False
         return self._put(served, new), False
-
-    def _grace(self, served: Served, obj: Object, options: DeleteOptions) -> int:
-        if served.strategy.grace is None:
-            return 0
-        return max(0, options.grace if options.grace is not None else served.strategy.grace(obj))
-
-    def _check_preconditions(self, served: Served, old: Stored, options: DeleteOptions) -> None:
-        group, kind, name = served.kind.group, served.kind.kind, old.name.name
-        if options.uid and options.uid != old.uid:
-            raise conflict(
-                group,
-                kind,
-                name,
-                f"the UID in the precondition ({options.uid}) does not match the UID in record ({old.uid}). "
-                "The object might have been deleted and then recreated",
-            )
-        if options.resource_version and options.resource_version != str(old.version):
-            raise conflict(
-                group,
-                kind,
-                name,
-                f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
-                f"ResourceVersion in record ({old.version}). The object might have been modified",
-            )
 
     # -- both ----------------------------------------------------------------------------------------------------------
 
@@ -443,46 +358,12 @@ def _without_entries(applied: Object) -> tuple[Object, list[Any]]:
     return without_nulls(without_managers(applied)), applied["metadata"].get("managedFields") or []
 
 
-def _terminating(status: Object) -> dict[str, Any]:
-    """The status of a CRD that is being deleted."""
-    conditions = [each for each in status.get("conditions") or [] if each["type"] != "Terminating"]
-    if len(conditions) < len(status.get("conditions") or []):
-        return dict(status)
-    message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
-    condition = {
-        "type": "Terminating",
-        "status": "True",
-        "reason": "InstanceDeletionPending",
-        "message": message,
-        "lastTransitionTime": now(),
-    }
-    return {**status, "conditions": [*conditions, condition]}
-
-
 def _suffix() -> str:
     return "".join(secrets.choice(SUFFIX_LETTERS) for _ in range(5))
 
 
 def _without(obj: Object, names: set[str]) -> dict[str, Any]:
     return {name: value for name, value in obj.items() if name not in names}
-
-
-def _dropped_by(propagation: str) -> tuple[str, ...]:
-    return {"Orphan": (FOREGROUND,), "Foreground": (ORPHAN,), "Background": (ORPHAN, FOREGROUND)}.get(propagation, ())
-
-
-def _holds(namespace: Object) -> bool:
-    return bool((namespace.get("spec") or {}).get("finalizers"))
-
-
-def _is_finished(obj: Object) -> bool:
-    """Whether nothing keeps an object that is being deleted."""
-    metadata = obj["metadata"]
-    if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
-        return False
-    if obj["kind"] == "Namespace" and obj["apiVersion"] == "v1":
-        return not _holds(obj)
-    return not metadata.get("deletionGracePeriodSeconds")
 
 
 def _finalizer_causes(old: Object, new: Object) -> list[Cause]:
@@ -497,16 +378,3 @@ def _finalizer_causes(old: Object, new: Object) -> list[Cause]:
         f"found new finalizers []string{{{listed}}}"
     )
     return [Cause("FieldValueForbidden", message, "metadata.finalizers")] * 2
-
-
-def _immutable(served: Served, name: str, field: str, value: Any) -> Rejected:
-    """The server checks this twice."""
-    shown = orjson.dumps(value).decode()
-    cause = Cause("FieldValueInvalid", f"Invalid value: {shown}: field is immutable", f"metadata.{field}")
-    return invalid(served.kind, name, [cause, cause])
-
-
-def _storage_key(served: Served, name: Name) -> str:
-    """The key of an object in etcd, which some messages show."""
-    folder = f"{served.kind.group}/{served.plural}" if served.is_custom else _FOLDERS.get(served.plural, served.plural)
-    return "/".join(filter(None, ("/registry", folder, name.namespace, name.name)))

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.localcluster.kinds import plain, services, storage, workloads
+from ruleop.localcluster.kinds import (
+    access_causes,
+    network_causes,
+    plain,
+    services,
+    storage,
+    workload_causes,
+    workloads,
+)
 from ruleop.localcluster.kinds.accepted_names import admitted
 from ruleop.localcluster.kinds.custom import CLEANUP, defaulted
 from ruleop.localcluster.kinds.definition_causes import definition_causes
 from ruleop.localcluster.kinds.events import event_causes
 from ruleop.localcluster.kinds.served import Strategy
+from ruleop.localcluster.kinds.service_causes import service_causes
 from ruleop.localcluster.kinds.validation_rules import rule_warnings
 
 if TYPE_CHECKING:
@@ -24,9 +33,9 @@ def _pod_grace(pod: Object) -> int:
 
 
 _COUNTED: Final = Strategy(has_generation=True)
-_TEMPLATE: Final = Strategy(has_generation=True, validate=workloads.selector_causes)
+_TEMPLATE: Final = Strategy(has_generation=True, validate=workload_causes.selector_causes)
 _DATA: Final = Strategy(validate=plain.data_causes)
-_BINDING: Final = Strategy(validate=plain.binding_causes)
+_BINDING: Final = Strategy(validate=access_causes.binding_causes)
 _RBAC: Final = "rbac.authorization.k8s.io"
 _ADMISSION: Final = "admissionregistration.k8s.io"
 
@@ -54,7 +63,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         update=services.kept_on_update,
         admit=services.allocate,
         allocates_on_update=True,
-        validate=services.service_causes,
+        validate=service_causes,
     ),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): Strategy(
         default=defaulted,
@@ -66,31 +75,32 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         finalizers=(CLEANUP,),
         unconditional_update=False,
     ),
-    ("apps", "Deployment"): Strategy(has_generation=True, validate=workloads.deployment_causes),
+    ("apps", "Deployment"): Strategy(has_generation=True, validate=workload_causes.deployment_causes),
     ("apps", "ReplicaSet"): _TEMPLATE,
-    ("apps", "StatefulSet"): Strategy(has_generation=True, validate=workloads.stateful_set_causes),
+    ("apps", "StatefulSet"): Strategy(has_generation=True, validate=workload_causes.stateful_set_causes),
     ("apps", "DaemonSet"): Strategy(
         create=workloads.daemon_set_created,
         update=workloads.daemon_set_updated,
         has_generation=True,
-        validate=workloads.selector_causes,
+        validate=workload_causes.daemon_set_causes,
     ),
     ("batch", "Job"): Strategy(
         default=workloads.with_job_defaults,
         create=workloads.job_created,
-        validate=workloads.job_causes,
+        validate=workload_causes.job_causes,
         has_generation=True,
     ),
-    ("batch", "CronJob"): Strategy(has_generation=True, validate=workloads.cron_job_causes),
+    ("batch", "CronJob"): Strategy(has_generation=True, validate=workload_causes.cron_job_causes),
     ("coordination.k8s.io", "Lease"): Strategy(unconditional_update=False),
     ("autoscaling", "HorizontalPodAutoscaler"): Strategy(validate=plain.autoscaler_causes),
     ("discovery.k8s.io", "EndpointSlice"): Strategy(has_generation=True, validate=plain.slice_causes),
-    ("networking.k8s.io", "Ingress"): _COUNTED,
+    ("networking.k8s.io", "Ingress"): Strategy(has_generation=True, validate=network_causes.ingress_causes),
     ("networking.k8s.io", "IngressClass"): _COUNTED,
-    ("networking.k8s.io", "NetworkPolicy"): _COUNTED,
+    ("networking.k8s.io", "NetworkPolicy"): Strategy(has_generation=True, validate=network_causes.policy_causes),
     ("policy", "PodDisruptionBudget"): Strategy(
         has_generation=True, validate=plain.budget_causes, unconditional_update=False
     ),
+    **{(_RBAC, kind): Strategy(validate=access_causes.role_causes) for kind in ("Role", "ClusterRole")},
     (_RBAC, "RoleBinding"): _BINDING,
     (_RBAC, "ClusterRoleBinding"): _BINDING,
     ("scheduling.k8s.io", "PriorityClass"): Strategy(has_generation=True, validate=plain.priority_class_causes),

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.localcluster.errors import Cause
+from ruleop.localcluster.errors import Cause, forbidden_value, invalid_value, required, unsupported
+from ruleop.localcluster.kinds.label_selectors import label_selector_causes
+from ruleop.localcluster.kinds.numbers import share_causes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ruleop.kinds import Object
 
 _WHEN_SET = "Forbidden: field is immutable when `immutable` is set"
@@ -49,7 +53,7 @@ _MAX_DATA: Final = 1024 * 1024
 def data_causes(new: Object, old: Object | None) -> list[Cause]:
     """Of ConfigMaps and Secrets."""
     if old is None:
-        return [*_key_causes(new), *_size_causes(new)]
+        return [*_key_causes(new), *_size_causes(new), *_secret_causes(new)]
     causes = _size_causes(new)
     if new["kind"] == "Secret" and new.get("type") != old.get("type"):
         causes.append(_immutable("type", new.get("type")))
@@ -80,23 +84,36 @@ def _key_causes(obj: Object) -> list[Cause]:
         "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
         "'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
     )
-    return [
-        Cause("FieldValueInvalid", f"Invalid value: {orjson.dumps(key).decode()}: {problem}", f"{field}[{key}]")
-        for field in ("data", "binaryData")
-        for key in obj.get(field) or {}
-        if not key or not all(letter.isascii() and (letter.isalnum() or letter in "-._") for letter in key)
-    ]
+    causes = list[Cause]()
+    for field in ("data", "binaryData"):
+        for key in obj.get(field) or {}:
+            if not key or not all(letter.isascii() and (letter.isalnum() or letter in "-._") for letter in key):
+                causes.append(invalid_value(f"{field}[{key}]", key, problem))
+            elif key == "." or key.startswith(".."):
+                shown = f"must not be '{key}'" if key in (".", "..") else "must not start with '..'"
+                causes.append(invalid_value(f"{field}[{key}]", key, shown))
+    both = [key for key in obj.get("data") or {} if key in (obj.get("binaryData") or {})]
+    return [*causes, *(invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData") for key in both)]
 
 
-def binding_causes(new: Object, old: Object | None) -> list[Cause]:
-    """The role of a binding may not change."""
-    if old is None or new.get("roleRef") == old.get("roleRef"):
-        return []
-    reference = new.get("roleRef") or {}
-    shown = {name: reference.get(f"{name[0].lower()}{name[1:]}", "") for name in ("Kind", "Name")}
-    shown = {"APIGroup": reference.get("apiGroup", ""), **shown}
-    message = f"Invalid value: {orjson.dumps(shown).decode()}: cannot change roleRef"
-    return [Cause("FieldValueInvalid", message, "roleRef")]
+_NEEDED: Final = {
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+}
+"""Types of Secrets, with the keys that each needs."""
+
+
+def _secret_causes(obj: Object) -> Iterator[Cause]:
+    data, kind = obj.get("data") or {}, obj.get("type", "")
+    yield from (required(f"data[{key}]") for key in _NEEDED.get(kind, ()) if key not in data)
+    if kind == "kubernetes.io/basic-auth" and not {"username", "password"} & set(data):
+        yield from (required(f"data[{key}]") for key in ("username", "password"))
+    if kind == "kubernetes.io/service-account-token":
+        name = "kubernetes.io/service-account.name"
+        if not (obj["metadata"].get("annotations") or {}).get(name):
+            yield required(f"metadata.annotations[{name}]")
 
 
 def priority_class_causes(new: Object, old: Object | None) -> list[Cause]:
@@ -114,17 +131,26 @@ def _immutable(field: str, value: Any) -> Cause:
     return Cause("FieldValueInvalid", f"Invalid value: {orjson.dumps(value).decode()}: field is immutable", field)
 
 
+_ADDRESS_TYPES: Final = ("FQDN", "IPv4", "IPv6")
+
+
 def slice_causes(new: Object, old: Object | None) -> list[Cause]:
     """The addresses of an EndpointSlice stay of one type."""
-    if old is None or new.get("addressType") == old.get("addressType"):
+    kind = new.get("addressType")
+    if kind not in _ADDRESS_TYPES:
+        return [unsupported("addressType", kind, _ADDRESS_TYPES)]
+    if old is None or kind == old.get("addressType"):
         return []
     return [_immutable("addressType", new.get("addressType"))]
 
 
 def budget_causes(new: Object, _old: Object | None) -> list[Cause]:
     spec = new.get("spec") or {}
+    causes = list(label_selector_causes(spec.get("selector"), "spec.selector"))
+    for name in ("minAvailable", "maxUnavailable"):
+        causes += share_causes(spec.get(name), f"spec.{name}", at_most_all=True)
     if "minAvailable" not in spec or "maxUnavailable" not in spec:
-        return []
+        return causes
     shown = {
         "MinAvailable": spec["minAvailable"],
         "Selector": spec.get("selector"),
@@ -132,18 +158,27 @@ def budget_causes(new: Object, _old: Object | None) -> list[Cause]:
         "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
     }
     message = f"Invalid value: {orjson.dumps(shown).decode()}: minAvailable and maxUnavailable cannot be both set"
-    return [Cause("FieldValueInvalid", message, "spec")]
+    return [*causes, Cause("FieldValueInvalid", message, "spec")]
 
 
 def autoscaler_causes(new: Object, _old: Object | None) -> list[Cause]:
     spec = new.get("spec") or {}
     least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
+    causes, target = list[Cause](), spec.get("scaleTargetRef") or {}
+    causes += (required(f"spec.scaleTargetRef.{name}") for name in ("kind", "name") if not target.get(name))
+    version = target.get("apiVersion", "")
+    if "/" not in version and target.get("kind") != "ReplicationController":
+        causes.append(invalid_value("spec.scaleTargetRef.apiVersion", version, "apiVersion must specify API group"))
+    if least < 1 and not {"Object", "External"} & {each.get("type") for each in spec.get("metrics") or ()}:
+        problem = "must specify at least one Object or External metric to support scaling to zero replicas"
+        causes.append(forbidden_value("spec.metrics", problem))
+    if least < 1:
+        causes.append(invalid_value("spec.minReplicas", least, "must be greater than or equal to 1"))
     if most < 1:
-        return [Cause("FieldValueInvalid", f"Invalid value: {most}: must be greater than 0", "spec.maxReplicas")]
+        causes.append(required("spec.maxReplicas", "must be set and greater than 0"))
     if most < least:
-        message = f"Invalid value: {most}: must be greater than or equal to `minReplicas`"
-        return [Cause("FieldValueInvalid", message, "spec.maxReplicas")]
-    return []
+        causes.append(invalid_value("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
+    return causes
 
 
 def node_created(obj: dict[str, Any]) -> dict[str, Any]:

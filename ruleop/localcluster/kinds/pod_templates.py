@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.errors import NOT_LABEL, Cause, unsupported
-from ruleop.schema.quantity import parse_quantity
+from ruleop.localcluster.errors import duplicate, forbidden_value, invalid_value, required, unsupported
+from ruleop.localcluster.kinds.container_causes import PROBES, container_causes
+from ruleop.localcluster.kinds.volume_causes import volume_causes
+from ruleop.localcluster.objects.names import label_causes, label_problems, subdomain_problems
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.kinds import Object
+    from ruleop.localcluster.errors import Cause
 
-_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
-_PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+_DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_OPERATORS: Final = ("Equal", "Exists")
 
 
 def pod_spec_causes(spec: Object, field: str, claims: Iterable[str] = ()) -> Iterator[Cause]:
@@ -24,6 +25,7 @@ def pod_spec_causes(spec: Object, field: str, claims: Iterable[str] = ()) -> Ite
     volumes, used = set[str](), set[str]()
     for index, volume in enumerate(spec.get("volumes") or ()):
         yield from _unique_name(volume, f"{field}.volumes[{index}]", volumes)
+        yield from volume_causes(volume, f"{field}.volumes[{index}]")
     volumes.update(claims)
     if not spec.get("containers"):
         yield required(f"{field}.containers")
@@ -31,86 +33,48 @@ def pod_spec_causes(spec: Object, field: str, claims: Iterable[str] = ()) -> Ite
         for index, container in enumerate(spec.get(part) or ()):
             at = f"{field}.{part}[{index}]"
             yield from _unique_name(container, at, used)
-            yield from _container_causes(container, at, volumes)
+            yield from container_causes(container, at, volumes)
+            if part == "initContainers" and container.get("restartPolicy") != "Always":
+                yield from _init_causes(container, at)
     yield from _ports_on_hosts(spec.get("containers") or (), f"{field}.containers")
     policy = spec.get("restartPolicy", "Always")
     if policy not in _RESTART_POLICIES:
         yield unsupported(f"{field}.restartPolicy", policy, _RESTART_POLICIES)
+    yield from _dns_causes(spec, field)
+    if name := spec.get("serviceAccountName"):
+        yield from (invalid_value(f"{field}.serviceAccountName", name, each) for each in subdomain_problems(name))
+    if name := spec.get("hostname"):
+        yield from (invalid_value(f"{field}.hostname", name, each) for each in label_problems(name))
+    yield from label_causes(spec.get("nodeSelector") or {}, f"{field}.nodeSelector")
+    for index, each in enumerate(spec.get("tolerations") or ()):
+        yield from _toleration_causes(each, f"{field}.tolerations[{index}].operator")
 
 
-def _container_causes(container: Object, field: str, volumes: set[str]) -> Iterator[Cause]:
-    if not container.get("image"):
-        yield required(f"{field}.image")
-    policy = container.get("imagePullPolicy", "Always")
-    if policy not in _PULL_POLICIES:
-        yield unsupported(f"{field}.imagePullPolicy", policy, _PULL_POLICIES)
-    for part, causes in _PARTS.items():
-        for index, each in enumerate(container.get(part) or ()):
-            yield from causes(each, f"{field}.{part}[{index}]")
-    yield from _repeated_ports(container.get("ports") or (), f"{field}.ports")
-    yield from _mount_causes(container.get("volumeMounts") or (), f"{field}.volumeMounts", volumes)
-    yield from _device_causes(container.get("volumeDevices") or (), f"{field}.volumeDevices")
-    resources = container.get("resources") or {}
-    limits = resources.get("limits") or {}
-    for name, value in (resources.get("requests") or {}).items():
-        amount, limit = parse_quantity(value), parse_quantity(limits.get(name))
-        if amount is not None and limit is not None and amount > limit:
-            message = f'Invalid value: "{value}": must be less than or equal to {name} limit of {limits[name]}'
-            yield Cause("FieldValueInvalid", message, f"{field}.resources.requests")
+def _init_causes(container: Object, field: str) -> Iterator[Cause]:
+    for name in ("lifecycle", *PROBES):
+        if container.get(name) is not None:
+            problem = "may not be set for init containers without restartPolicy=Always"
+            yield forbidden_value(f"{field}.{name}", problem)
 
 
-def _port_causes(port: Object, field: str) -> Iterator[Cause]:
-    number = port.get("containerPort")
-    if not number:
-        yield required(f"{field}.containerPort")
-    elif not 1 <= number <= 65535:
-        message = f"Invalid value: {number}: must be between 1 and 65535, inclusive"
-        yield Cause("FieldValueInvalid", message, f"{field}.containerPort")
-    protocol = port.get("protocol", "TCP")
-    if protocol not in _PROTOCOLS:
-        yield unsupported(f"{field}.protocol", protocol, _PROTOCOLS)
+def _dns_causes(spec: Object, field: str) -> Iterator[Cause]:
+    policy = spec.get("dnsPolicy", "ClusterFirst")
+    if policy not in _DNS_POLICIES:
+        yield unsupported(f"{field}.dnsPolicy", policy, _DNS_POLICIES)
+    elif policy == "None" and not spec.get("dnsConfig"):
+        yield required(f"{field}.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None")
 
 
-def _variable_causes(variable: Object, field: str) -> Iterator[Cause]:
-    if not variable.get("name"):
-        yield required(f"{field}.name")
-    if variable.get("value") and variable.get("valueFrom"):
-        message = 'Invalid value: "": may not be specified when `value` is not empty'
-        yield Cause("FieldValueInvalid", message, f"{field}.valueFrom")
-
-
-_PARTS: Final[dict[str, Callable[[Object, str], Iterator[Cause]]]] = {"ports": _port_causes, "env": _variable_causes}
-
-
-def _mount_causes(mounts: Sequence[Object], field: str, volumes: set[str]) -> Iterator[Cause]:
-    paths = set[str]()
-    for index, mount in enumerate(mounts):
-        name, path = mount.get("name"), mount.get("mountPath")
-        if not name:
-            yield required(f"{field}[{index}].name")
-        elif name not in volumes:
-            yield Cause("FieldValueNotFound", f'Not found: "{name}"', f"{field}[{index}].name")
-        if not path:
-            yield required(f"{field}[{index}].mountPath")
-        elif path in paths:
-            yield Cause("FieldValueInvalid", f'Invalid value: "{path}": must be unique', f"{field}[{index}].mountPath")
-        paths.add(path or "")
-
-
-def _device_causes(devices: Sequence[Object], field: str) -> Iterator[Cause]:
-    names = set[str]()
-    for index, device in enumerate(devices):
-        if device.get("name") in names:
-            yield Cause("FieldValueInvalid", "Invalid value: must be unique", f"{field}[{index}].name")
-        names.add(device.get("name", ""))
-
-
-def _repeated_ports(ports: Sequence[Object], field: str) -> Iterator[Cause]:
-    names = set[str]()
-    for index, port in enumerate(ports):
-        if (name := port.get("name")) and name in names:
-            yield _duplicate(f"{field}[{index}].name", name)
-        names.add(name or "")
+def _toleration_causes(toleration: Object, field: str) -> Iterator[Cause]:
+    given = toleration.get("operator", "")
+    operator = given or "Equal"
+    if not toleration.get("key") and operator != "Exists":
+        problem = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        yield invalid_value(field, given, problem)
+    if operator not in _OPERATORS:
+        yield unsupported(field, operator, _OPERATORS)
+    elif operator == "Exists" and toleration.get("value"):
+        yield invalid_value(field, toleration["value"], "value must be empty when `operator` is 'Exists'")
 
 
 def _ports_on_hosts(containers: Sequence[Object], field: str) -> Iterator[Cause]:
@@ -121,7 +85,7 @@ def _ports_on_hosts(containers: Sequence[Object], field: str) -> Iterator[Cause]
             where = (port.get("protocol"), port.get("hostIP"), port.get("hostPort"))
             if where[2] and where in taken:
                 shown = "/".join(str(each) for each in (where[0], where[1] or "", where[2]))
-                yield _duplicate(f"{field}[{number}].ports[{index}].hostPort", shown)
+                yield duplicate(f"{field}[{number}].ports[{index}].hostPort", shown)
             taken.add(where)
 
 
@@ -129,24 +93,8 @@ def _unique_name(item: Object, field: str, used: set[str]) -> Iterator[Cause]:
     name = item.get("name") or ""
     if not name:
         yield required(f"{field}.name")
-    elif not _LABEL.fullmatch(name):
-        yield Cause("FieldValueInvalid", f'Invalid value: "{name}": {NOT_LABEL}', f"{field}.name")
+    elif problems := [*label_problems(name)]:
+        yield from (invalid_value(f"{field}.name", name, each) for each in problems)
     elif name in used:
-        yield _duplicate(f"{field}.name", name)
+        yield duplicate(f"{field}.name", name)
     used.add(name)
-
-
-def required(field: str) -> Cause:
-    return Cause("FieldValueRequired", "Required value", field)
-
-
-def below_zero(spec: Object, *names: str) -> Iterator[Cause]:
-    for name in names:
-        value = spec.get(name)
-        if isinstance(value, int) and value < 0:
-            message = f"Invalid value: {value}: must be greater than or equal to 0"
-            yield Cause("FieldValueInvalid", message, f"spec.{name}")
-
-
-def _duplicate(field: str, value: str) -> Cause:
-    return Cause("FieldValueDuplicate", f'Duplicate value: "{value}"', field)

@@ -1,13 +1,10 @@
-"""Services: the addresses and ports that the server allocates, and what of them may change."""
+"""Services: the addresses and ports that the server allocates, and what of them is kept."""
 
 from __future__ import annotations
 
 import secrets
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
-from ruleop.localcluster.errors import Cause
 from ruleop.localcluster.kinds.allocations import Allocations
 
 if TYPE_CHECKING:
@@ -20,7 +17,7 @@ NODE_PORTS: Final = range(30000, 32768)
 _WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
 _ADDRESS_FIELDS: Final = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 _TRAFFIC_FIELDS: Final = ("internalTrafficPolicy", "externalTrafficPolicy", "allocateLoadBalancerNodePorts")
-_HEADLESS: Final = "None"
+HEADLESS: Final = "None"
 
 
 def with_service_defaults(service: dict[str, Any]) -> dict[str, Any]:
@@ -42,7 +39,7 @@ def allocate(service: dict[str, Any], store: Store) -> dict[str, Any]:
     spec = dict(service["spec"])
     if spec.get("type") == "ExternalName":
         return service
-    both = spec.get("clusterIP") == _HEADLESS and not spec.get("selector")
+    both = spec.get("clusterIP") == HEADLESS and not spec.get("selector")
     spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if both else ["IPv4"])
     spec.setdefault("ipFamilyPolicy", "RequireDualStack" if both else "SingleStack")
     if not spec.get("clusterIP"):
@@ -125,58 +122,3 @@ def _with_known_node_ports(ports: list[dict[str, Any]], before: list[dict[str, A
             used.add(number)
             found.append({**each, "nodePort": number})
     return found
-
-
-def service_causes(new: Object, old: Object | None) -> list[Cause]:
-    spec = new["spec"]
-    causes = list(_port_causes(spec))
-    if old is not None and "ExternalName" not in (spec.get("type"), old["spec"].get("type")):
-        after, before = spec.get("clusterIP"), old["spec"].get("clusterIP")
-        if before and after != before:
-            shown = f'["{after}"]'
-            message = f"Invalid value: {shown}: may not change once set"
-            causes.append(Cause("FieldValueInvalid", message, "spec.clusterIPs[0]"))
-    return causes
-
-
-def _node_port_causes(before: list[Any], port: Object, field: str) -> Iterator[Cause]:
-    """Ports of one number and of two protocols may share a node port."""
-    number = port.get("nodePort")
-    taken = [each for each in before if number and each.get("nodePort") == number]
-    if any(each["port"] != port["port"] or each.get("protocol") == port.get("protocol") for each in taken):
-        message = f"Invalid value: {number}: provided port is already allocated"
-        yield Cause("FieldValueInvalid", message, f"{field}.nodePort")
-
-
-def _port_causes(spec: Object) -> Iterator[Cause]:
-    ports = spec.get("ports") or []
-    if not ports and spec.get("clusterIP") != _HEADLESS and spec.get("type") != "ExternalName":
-        yield Cause("FieldValueRequired", "Required value", "spec.ports")
-    seen: set[tuple[Any, Any]] = set()
-    names: set[str] = set()
-    for index, each in enumerate(ports):
-        field = f"spec.ports[{index}]"
-        name = each.get("name")
-        if not name and len(ports) > 1:
-            yield Cause("FieldValueRequired", "Required value", f"{field}.name")
-        elif name and name in names:
-            yield Cause("FieldValueDuplicate", f'Duplicate value: "{name}"', f"{field}.name")
-        names.add(name or "")
-        yield from _node_port_causes(ports[:index], each, field)
-        for part in ("port", "targetPort"):
-            number = each.get(part, 0)
-            if isinstance(number, int) and not 1 <= number <= 65535:
-                message = f"Invalid value: {number}: must be between 1 and 65535, inclusive"
-                yield Cause("FieldValueInvalid", message, f"{field}.{part}")
-        key = (each.get("protocol"), each.get("port"))
-        if key in seen:
-            shown = {
-                "Name": "",
-                "Protocol": each.get("protocol"),
-                "AppProtocol": None,
-                "Port": each.get("port"),
-                "TargetPort": 0,
-                "NodePort": 0,
-            }
-            yield Cause("FieldValueDuplicate", f"Duplicate value: {orjson.dumps(shown).decode()}", field)
-        seen.add(key)
