@@ -1,4 +1,4 @@
-"""Whether an object is the one that a request's path names."""
+"""Whether an object has the name and the namespace of the path of its request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def check_name(obj: Object, name: str) -> None:
-    """Raises Rejected if an object has another name than the one in its path."""
+    """Raises Rejected if an object has another name than its path."""
     given = (obj.get("metadata") or {}).get("name", "")
     if not given:
         raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
@@ -21,7 +21,7 @@ def check_name(obj: Object, name: str) -> None:
 
 
 def check_namespace(obj: Object, namespace: str, served: Served) -> None:
-    """Raises Rejected if an object is of another namespace than the one in its path."""
+    """Raises Rejected if an object is of another namespace than its path."""
     given = (obj.get("metadata") or {}).get("namespace")
     if served.namespaced and given and given != namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")

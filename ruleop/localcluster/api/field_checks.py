@@ -1,11 +1,12 @@
 """Holds an object to the schema of its kind: unknown fields go, with a warning or an error; defaults come.
 
-A body is decoded before anything else is looked at: whether the object exists, and whether it is the one of the path.
+A body is decoded before anything else is checked: whether the object exists, and whether it has the name in the path.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.kinds.schema_causes import schema_causes
 from ruleop.localcluster.objects.decoding import (
@@ -21,6 +22,8 @@ from ruleop.merge.normalise import with_integers
 from ruleop.schema.schema_findings import format_path
 from ruleop.schema.structural import default, prune, unknown_fields
 
+_OWNER: Final = {"apiVersion": "", "kind": "", "name": "", "uid": ""}  # fields that Go writes even if they are empty
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -35,24 +38,30 @@ def decoded(
     old: Object | None,
     field_validation: str,
     *,
-    refuse: Callable[[str], Rejected] | None = None,
+    refuse: Callable[[DecodingError], Rejected] | None = None,
 ) -> tuple[dict[str, Any], list[str]]:
     """The object as it is read from a request, without empty metadata, and warnings. Raises Rejected if it cannot be
-    decoded: what `refuse` makes of the problem."""
-    refuse = refuse or (lambda problem: in_body(served.kind, problem))
+    decoded: what `refuse` makes of the error."""
+    refuse = refuse or partial(in_body, served.kind)
     try:
         found, unknown = _decoded_custom(served, obj, old) if served.is_custom else _decoded(served, obj, old)
     except DecodingError as error:
-        raise refuse(str(error)) from None
-    metadata = found.get("metadata") or {}
-    # Go leaves these out. A number of zero is a pointer's.
-    found["metadata"] = {name: value for name, value in metadata.items() if value or value == 0}
+        raise refuse(error) from None
+    found["metadata"] = _without_empty(found.get("metadata") or {})
     if field_validation == "Ignore":
         return found, []
     warnings = [unknown_field(path) for path in unknown]
     if warnings and field_validation == "Strict":
-        raise refuse(strict_problem(warnings))
+        raise refuse(DecodingError(strict_problem(warnings)))
     return found, warnings
+
+
+def _without_empty(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Metadata as Go writes them. A number of zero is a pointer's."""
+    found = {name: value for name, value in metadata.items() if value or value == 0}
+    if owners := found.get("ownerReferences"):
+        found["ownerReferences"] = [each if _OWNER.keys() <= each.keys() else {**_OWNER, **each} for each in owners]
+    return found
 
 
 def checked(served: Served, obj: dict[str, Any], old: Object | None) -> tuple[dict[str, Any], list[Cause]]:

@@ -9,6 +9,7 @@ from ruleop.localcluster.api.bodies import STRATEGIC, read_body
 from ruleop.localcluster.api.go_json import duplicates, may_repeat, unrecognized
 from ruleop.localcluster.api.patching import refused
 from ruleop.localcluster.errors import Cause, bad_request, invalid_named, not_registered
+from ruleop.localcluster.objects.decoding import DecodingError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,7 +84,7 @@ def decodable(served: Served, new: dict[str, Any], media: str, patch: Any, regis
     if media == STRATEGIC:  # is applied to the decoded object, which has no kind
         new = {**new, "kind": served.kind.kind, "apiVersion": served.kind.api_version}
     elif (problem := _conversion_problem(new, served, registry)) is not None:
-        raise refused(media, patch, new, problem)
+        raise refused(media, patch, new, DecodingError(problem))
     return new
 
 

@@ -15,7 +15,7 @@ from ruleop.kinds import SERVER_METADATA
 from ruleop.localcluster.api.addresses import check_name, check_namespace
 from ruleop.localcluster.api.deletion import is_finished, marked_as_deleted
 from ruleop.localcluster.api.field_checks import checked, decoded
-from ruleop.localcluster.api.metadata_checks import metadata_causes, name_causes
+from ruleop.localcluster.api.metadata_checks import creation_causes, finalizer_warnings, update_causes
 from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
 from ruleop.localcluster.api.preconditions import check_identity, check_preconditions
 from ruleop.localcluster.clock import now
@@ -34,7 +34,6 @@ from ruleop.localcluster.objects.apply import apply, keep_unchanged, track_updat
 from ruleop.localcluster.objects.config_checks import check_config, not_converted
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields, with_entries, without_managers
 from ruleop.localcluster.store.store import Name, Stored, stored, unstored
-from ruleop.merge.normalise import without_nulls
 
 if TYPE_CHECKING:
     from ruleop.kinds import Kind, Object
@@ -43,7 +42,15 @@ if TYPE_CHECKING:
 
 CONTROLLERS: Final = WriteOptions(manager="kube-controller-manager", field_validation="Ignore", is_stored=True)
 SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
-_KEPT: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+_KEPT: Final = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "namespace",
+    "resourceVersion",
+)
 
 
 class Writer:
@@ -67,7 +74,7 @@ class Writer:
         obj = self._decoded(served, obj, None, options)
         check_namespace(obj, namespace, served)
         metadata = dict(obj["metadata"])
-        if metadata.get("resourceVersion"):
+        if metadata.get("resourceVersion", "").isdecimal():  # others are ignored
             raise internal("resourceVersion should not be set on objects to be created")
         generated = bool(not metadata.get("name") and metadata.get("generateName"))
         if generated:
@@ -86,7 +93,7 @@ class Writer:
         new: dict[str, Any] = {**obj, "metadata": metadata}
         if served.status:
             new.pop("status", None)
-        causes = [*name_causes(served.kind, metadata.get("name", "")), *metadata_causes(served.kind, metadata)]
+        causes = creation_causes(served, metadata)
         if served.ends:
             message = "create not allowed while custom resource definition is terminating"
             raise forbidden(served.kind.group, served.plural, metadata.get("name", ""), message)
@@ -151,14 +158,7 @@ class Writer:
         if options.is_patch and subresource == "status" and served.is_custom:
             given.pop("uid", None)  # the metadata of such a patch is ignored, except the version
         check_identity(served, old, given, options)
-        before = old.obj["metadata"]
-        metadata = given
-        for name in (*_KEPT, "namespace"):
-            metadata.pop(name, None)
-            if name in before:
-                metadata[name] = before[name]
-        metadata.pop("selfLink", None)
-        metadata["resourceVersion"] = before["resourceVersion"]
+        metadata = _kept_metadata(old.obj["metadata"], given)
         new, causes = self._prepared(served, old, {**obj, "metadata": metadata}, subresource, options)
         new = self._tracked(served, old.obj, new, subresource, options)
         return self._updated(served, old, new, subresource, options, causes)
@@ -199,7 +199,7 @@ class Writer:
         if strategy.admit is not None and strategy.allocates_on_update and subresource != "status":
             new = strategy.admit(new, self.store)
         if new["metadata"] != before["metadata"]:
-            causes = [*_finalizer_causes(before, new), *metadata_causes(served.kind, new["metadata"]), *causes]
+            causes = [*update_causes(served, before["metadata"], new["metadata"], subresource), *causes]
         self._validate(served, new, before, causes)
         new = self._with_generation(served, before, new, subresource)
         if keep_unchanged(before, new) is before and self._is_current(served, old):
@@ -262,8 +262,6 @@ class Writer:
             if subresource:
                 raise not_found(served.kind.group, served.plural, name.name)
             return self._apply_new(served, name, config, options), True
-        given = {"resourceVersion": str(old.version), **(config.get("metadata") or {})}
-        check_identity(served, old, given, options)
         live = old.obj
         applied = apply(
             live,
@@ -279,6 +277,8 @@ class Writer:
         body = self._decoded(served, body, live, options)
         check_name(body, name.name)
         check_namespace(body, name.namespace, served)
+        check_identity(served, old, body["metadata"], options)
+        body["metadata"] = _kept_metadata(live["metadata"], body["metadata"])
         new, causes = self._prepared(served, old, body, subresource, options)
         return self._updated(served, old, with_entries(new, entries), subresource, options, causes), False
 
@@ -324,6 +324,8 @@ class Writer:
         causes = [*causes, *served.strategy.validate(new, old)]
         if causes:
             raise invalid(served.kind, new["metadata"].get("name", ""), causes)
+        if served.is_custom:
+            self.warnings += finalizer_warnings(None if old is None else old["metadata"], new["metadata"])
         self.warnings += served.strategy.warn(new, old)
 
     def _tracked(
@@ -347,6 +349,15 @@ class Writer:
         return found
 
 
+def _kept_metadata(before: Object, given: dict[str, Any]) -> dict[str, Any]:
+    """The metadata of a new version, with those fields of the old one that no request changes."""
+    for name in _KEPT:
+        given.pop(name, None)
+        if name in before:
+            given[name] = before[name]
+    return given
+
+
 def _completed(served: Served, obj: dict[str, Any], old: Object | None = None) -> dict[str, Any]:
     if served.is_custom or served.kind.kind == "CustomResourceDefinition":
         return obj
@@ -354,8 +365,8 @@ def _completed(served: Served, obj: dict[str, Any], old: Object | None = None) -
 
 
 def _without_entries(applied: Object) -> tuple[Object, list[Any]]:
-    """What was applied, without nulls, and its managedFields, which need not be decoded: they are the server's own."""
-    return without_nulls(without_managers(applied)), applied["metadata"].get("managedFields") or []
+    """What was applied, and its managedFields, which need not be decoded: they are the server's own."""
+    return without_managers(applied), applied["metadata"].get("managedFields") or []
 
 
 def _suffix() -> str:
@@ -364,17 +375,3 @@ def _suffix() -> str:
 
 def _without(obj: Object, names: set[str]) -> dict[str, Any]:
     return {name: value for name, value in obj.items() if name not in names}
-
-
-def _finalizer_causes(old: Object, new: Object) -> list[Cause]:
-    """No finalizer may be added to an object that is being deleted. The server reports it twice."""
-    before = old["metadata"].get("finalizers") or []
-    added = [each for each in new["metadata"].get("finalizers") or [] if each not in before]
-    if not added or "deletionTimestamp" not in old["metadata"]:
-        return []
-    listed = ", ".join(f'"{each}"' for each in added)
-    message = (
-        "Forbidden: no new finalizers can be added if the object is being deleted, "
-        f"found new finalizers []string{{{listed}}}"
-    )
-    return [Cause("FieldValueForbidden", message, "metadata.finalizers")] * 2

@@ -17,6 +17,7 @@ from ruleop.localcluster.objects.go_text import go_text
 if TYPE_CHECKING:
     from ruleop.kinds import JSON, Kind, Object
     from ruleop.localcluster.errors import Rejected
+    from ruleop.localcluster.objects.decoding import DecodingError
     from ruleop.schema.shape import Shape
 
 
@@ -43,11 +44,11 @@ def check_config(config: Object, shape: Shape, kind: Kind) -> None:
     raise internal(f"failed to create typed patch object ({_title(config, kind)}): {text}")
 
 
-def not_converted(kind: Kind, config: Object, problem: str) -> Rejected:
+def not_converted(kind: Kind, config: Object, error: DecodingError) -> Rejected:
     """The answer to a configuration whose result cannot be decoded."""
     return internal(
         f"failed to convert new object ({_title(config, kind)}) to proper version: unable to convert unstructured "
-        f"object to {kind.group}/{kind.version}, Kind={kind.kind}: error decoding from json: {problem}"
+        f"object to {kind.group}/{kind.version}, Kind={kind.kind}: {error.conversion}"
     )
 
 
