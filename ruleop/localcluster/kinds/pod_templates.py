@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
+
+import orjson
 
 from ruleop.localcluster.errors import duplicate, forbidden_value, invalid_value, required, unsupported
 from ruleop.localcluster.kinds.container_causes import PROBES, container_causes
@@ -21,7 +24,19 @@ _OPERATORS: Final = ("Equal", "Exists")
 
 
 def pod_spec_causes(spec: Object, field: str, claims: Iterable[str] = ()) -> Iterator[Cause]:
-    """`claims`: volumes that a StatefulSet adds to its pods."""
+    """`claims`: volumes that a StatefulSet adds to its pods. A spec is checked once: a Deployment's is its
+    ReplicaSet's, and often that of other Deployments."""
+    names = tuple(claims)
+    if not _is_valid(orjson.dumps(spec), names):
+        yield from _spec_causes(spec, field, names)
+
+
+@lru_cache(maxsize=256)
+def _is_valid(spec: bytes, claims: tuple[str, ...]) -> bool:
+    return not any(_spec_causes(orjson.loads(spec), "", claims))
+
+
+def _spec_causes(spec: Object, field: str, claims: tuple[str, ...]) -> Iterator[Cause]:
     volumes, used = set[str](), set[str]()
     for index, volume in enumerate(spec.get("volumes") or ()):
         yield from _unique_name(volume, f"{field}.volumes[{index}]", volumes)
@@ -93,7 +108,7 @@ def _unique_name(item: Object, field: str, used: set[str]) -> Iterator[Cause]:
     name = item.get("name") or ""
     if not name:
         yield required(f"{field}.name")
-    elif problems := [*label_problems(name)]:
+    elif problems := label_problems(name):
         yield from (invalid_value(f"{field}.name", name, each) for each in problems)
     elif name in used:
         yield duplicate(f"{field}.name", name)

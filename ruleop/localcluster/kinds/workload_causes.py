@@ -131,10 +131,10 @@ def _match_causes(spec: Object) -> list[Cause]:
         return [
             Cause("FieldValueInvalid", "Invalid value: {}: empty selector is invalid for deployment", "spec.selector")
         ]
-    if any(label_selector_causes(selector, "")):
-        return []  # it cannot be compared with labels
     expected = (selector.get("matchLabels") or {}).items()
-    return [] if expected <= labels.items() else [_mismatch(labels)]
+    if expected <= labels.items() or any(label_selector_causes(selector, "")):  # that one cannot be compared
+        return []
+    return [_mismatch(labels)]
 
 
 def _mismatch(labels: Mapping[str, str]) -> Cause:

@@ -47,12 +47,12 @@ _NOT_WILDCARD: Final = (
 )
 
 
-def label_problems(name: str) -> Iterator[str]:
+@lru_cache(maxsize=1024)
+def label_problems(name: str) -> tuple[str, ...]:
     """Why a text is not a label: the name of a container, a Namespace, a Service."""
     if "." in name and _SUBDOMAIN.fullmatch(name):
-        yield "must not contain dots"
-        return
-    yield from _problems(name, _LABEL, 63, _NOT_LABEL)
+        return ("must not contain dots",)
+    return tuple(_problems(name, _LABEL, 63, _NOT_LABEL))
 
 
 def subdomain_problems(name: str) -> Iterator[str]:
@@ -75,7 +75,12 @@ def _problems(name: str, pattern: re.Pattern[str], limit: int, problem: str) -> 
         yield problem
 
 
-def port_name_problems(name: str) -> Iterator[str]:
+@lru_cache(maxsize=1024)
+def port_name_problems(name: str) -> tuple[str, ...]:
+    return tuple(_port_name_problems(name))
+
+
+def _port_name_problems(name: str) -> Iterator[str]:
     if len(name) > LONGEST_PORT_NAME:
         yield f"must be no more than {LONGEST_PORT_NAME} characters"
     if not _PORT_NAME.fullmatch(name):
