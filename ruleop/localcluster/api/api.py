@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.api.accept import PLAIN, YAML, Form, check_form
+from ruleop.localcluster.api.addresses import check_name
 from ruleop.localcluster.api.answers import (
     TRUE,
     answer_with,
@@ -32,7 +33,7 @@ from ruleop.localcluster.api.general import NO_PAGE, General
 from ruleop.localcluster.api.options import DeleteOptions, ListOptions, WriteOptions, version_of
 from ruleop.localcluster.api.pages import NOW, expired_page, read_token, token_of
 from ruleop.localcluster.api.patching import configuration, patched, refused
-from ruleop.localcluster.api.request_objects import check_kind, check_name, check_namespace, decodable, parsed
+from ruleop.localcluster.api.request_objects import check_kind, decodable, parsed
 from ruleop.localcluster.api.reviews import review, token_request
 from ruleop.localcluster.api.route import Route, route_of
 from ruleop.localcluster.api.scale import SCALE, decoded_scale, scale_configuration, scale_of, scaled
@@ -191,7 +192,7 @@ class Api:
         return Stream(watch.start)
 
     def _create(self, request: Request, route: Route, served: Served) -> Response:
-        obj = parsed(request, route, served=served, registry=self.registry, warnings=self.writer.warnings)
+        obj = parsed(request, served=served, registry=self.registry, warnings=self.writer.warnings)
         options = _write_options(request, "CreateOptions")
         return answer_with(request, served, self.writer.create(served, route.namespace, obj, options), 201)
 
@@ -237,11 +238,11 @@ class Api:
         return served.seen(found)
 
     def _update(self, request: Request, route: Route, served: Served) -> Response:
-        obj = parsed(request, route, served=served, registry=self.registry, warnings=self.writer.warnings)
-        check_name(obj, route)
-        options = _write_options(request, "UpdateOptions")
-        old = self._find(route, served)
-        return answer_with(request, served, self.writer.update(served, old, obj, route.subresource, options), 200)
+        if served.namespaced and not route.namespace:
+            raise unknown_path()
+        obj = parsed(request, served=served, registry=self.registry, warnings=self.writer.warnings)
+        options, name = _write_options(request, "UpdateOptions"), Name(route.namespace, route.name)
+        return answer_with(request, served, self.writer.replace(served, name, obj, route.subresource, options), 200)
 
     def _patch(self, request: Request, route: Route, served: Served) -> Response:
         media = media_of(request)
@@ -256,18 +257,12 @@ class Api:
             check_kind(new, old.obj, served)
         else:
             new = decodable(served, new, media, patch, self.registry)
-            options = replace(options, refuse=partial(refused, media, patch, new))
-        check_name(new, route)
-        check_namespace(new, route, served)
+        options = replace(options, refuse=partial(refused, media, patch, new))
         return answer_with(request, served, self.writer.update(served, old, new, route.subresource, options), 200)
 
     def _apply(self, request: Request, route: Route, served: Served, options: WriteOptions) -> Response:
         config = configuration(read_patch(request, APPLY), served.kind)
         key = Name(route.namespace, route.name)
-        if "name" in (config.get("metadata") or {}) or self.store.get(served.resource, key) is None:
-            check_name(config, route)
-        if route.namespace:
-            check_namespace(config, route, served)
         found, made = self.writer.apply(served, key, config, route.subresource, options)
         return answer_with(request, served, found, 201 if made else 200)
 
@@ -341,7 +336,7 @@ class Api:
             return self._apply_scale(request, route, served)
         if request.method == "PUT":
             desired = decoded_scale(served, read_body(request, "Scale"))
-            check_name(desired, route)
+            check_name(desired, route.name)
         elif request.method == "PATCH":
             patch = read_patch(request, media_of(request))
             desired = decoded_scale(served, patched(served, current, media_of(request), patch))
@@ -355,7 +350,7 @@ class Api:
 
     def _apply_scale(self, request: Request, route: Route, served: Served) -> Response:
         config = configuration(read_patch(request, APPLY), SCALE)
-        check_name(config, route)
+        check_name(config, route.name)
         options = _write_options(request, "PatchOptions", is_apply=True)
         found, _ = self.writer.apply(
             served, Name(route.namespace, route.name), scale_configuration(served, config), "scale", options

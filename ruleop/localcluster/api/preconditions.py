@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.localcluster.errors import MODIFIED, Cause, Rejected, conflict, invalid, invalid_named
+from ruleop.localcluster.errors import MODIFIED, Cause, Rejected, conflict, internal, invalid, invalid_named
 
 if TYPE_CHECKING:
     from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
@@ -29,6 +29,8 @@ def check_identity(served: Served, old: Stored, given: dict[str, Any], options: 
     if not version and (served.is_custom or not served.strategy.unconditional_update):
         message = "Invalid value: 0: must be specified for an update"
         raise invalid_named(group, plural, name, [Cause("FieldValueInvalid", message, "metadata.resourceVersion")])
+    if version and not version.isdecimal():
+        raise internal(f'strconv.ParseUint: parsing "{version}": invalid syntax')
     uid, outdated = given.get("uid"), bool(version) and version != str(old.version)
     if options.is_patch and outdated:  # of a patch, the version is compared first
         raise conflict(group, plural, name, MODIFIED)

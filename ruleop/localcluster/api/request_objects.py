@@ -1,4 +1,4 @@
-"""The object in the body of a request, and whether it is what its address says."""
+"""The object in the body of a request, and whether it is of the kind that its address says."""
 
 from __future__ import annotations
 
@@ -7,23 +7,19 @@ from typing import TYPE_CHECKING, Any
 from ruleop.kinds import Kind
 from ruleop.localcluster.api.bodies import STRATEGIC, read_body
 from ruleop.localcluster.api.go_json import duplicates, may_repeat, unrecognized
-from ruleop.localcluster.api.metadata_checks import type_problem
 from ruleop.localcluster.api.patching import refused
 from ruleop.localcluster.errors import Cause, bad_request, invalid_named, not_registered
-from ruleop.localcluster.objects.go_text import type_name
+from ruleop.localcluster.objects.decoding import DecodingError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ruleop.localcluster.api.route import Route
     from ruleop.localcluster.http.message import Request
     from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
 
 
-def parsed(
-    request: Request, route: Route, *, served: Served, registry: Registry, warnings: list[str]
-) -> dict[str, Any]:
+def parsed(request: Request, *, served: Served, registry: Registry, warnings: list[str]) -> dict[str, Any]:
     """The object of a request; to the warnings are added those about it. Raises Rejected."""
     kind = served.kind
     obj: dict[str, Any] = read_body(request, kind.kind)
@@ -34,14 +30,6 @@ def parsed(
     obj.setdefault("kind", kind.kind)
     obj.setdefault("apiVersion", kind.api_version)
     _check_type(obj, served, registry)
-    metadata = obj.get("metadata")
-    if metadata is not None and not isinstance(metadata, dict):
-        raise bad_request(
-            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: cannot unmarshal '
-            f"{type_name(metadata)} into Go value of type v1.ObjectMeta"
-        )
-    if route.namespace:
-        check_namespace(obj, route, served)
     return obj
 
 
@@ -69,7 +57,8 @@ def _check_type(obj: dict[str, Any], served: Served, registry: Registry) -> None
             )
         if obj["kind"] != kind.kind:
             cause = Cause("FieldValueInvalid", f'Invalid value: "{obj["kind"]}": must be {kind.kind}', "kind")
-            name = str((obj.get("metadata") or {}).get("name", ""))
+            metadata = obj.get("metadata")
+            name = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
             raise invalid_named(kind.group, obj["kind"], name, [cause])
         return
     problem = _conversion_problem(obj, served, registry)
@@ -95,26 +84,8 @@ def decodable(served: Served, new: dict[str, Any], media: str, patch: Any, regis
     if media == STRATEGIC:  # is applied to the decoded object, which has no kind
         new = {**new, "kind": served.kind.kind, "apiVersion": served.kind.api_version}
     elif (problem := _conversion_problem(new, served, registry)) is not None:
-        raise refused(media, patch, new, problem)
-    if problem := type_problem(new.get("metadata"), "ObjectMeta.metadata"):
-        raise refused(media, patch, new, problem)
+        raise refused(media, patch, new, DecodingError(problem))
     return new
-
-
-def check_name(obj: Any, route: Route) -> None:
-    name = (obj.get("metadata") or {}).get("name", "") if isinstance(obj, dict) else ""
-    if not name:
-        raise bad_request(
-            f"the name of the object ({route.name} based on URL) was undeterminable: name must be provided"
-        )
-    if name != route.name:
-        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({route.name})")
-
-
-def check_namespace(obj: Mapping[str, Any], route: Route, served: Served) -> None:
-    namespace = (obj.get("metadata") or {}).get("namespace")
-    if served.namespaced and namespace and namespace != route.namespace:
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def check_kind(new: Mapping[str, Any], old: Mapping[str, Any], served: Served) -> None:

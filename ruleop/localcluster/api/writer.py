@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import secrets
 import uuid
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import SERVER_METADATA
+from ruleop.localcluster.api.addresses import check_name, check_namespace
 from ruleop.localcluster.api.deletion import is_finished, marked_as_deleted
-from ruleop.localcluster.api.field_checks import checked
-from ruleop.localcluster.api.metadata_checks import check_types, metadata_causes, name_causes
+from ruleop.localcluster.api.field_checks import checked, decoded
+from ruleop.localcluster.api.metadata_checks import creation_causes, finalizer_warnings, update_causes
 from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
 from ruleop.localcluster.api.preconditions import check_identity, check_preconditions
 from ruleop.localcluster.clock import now
@@ -28,10 +31,9 @@ from ruleop.localcluster.errors import (
 from ruleop.localcluster.kinds.completion import complete
 from ruleop.localcluster.kinds.resources import NAMESPACES
 from ruleop.localcluster.objects.apply import apply, keep_unchanged, track_update
-from ruleop.localcluster.objects.config_checks import check_config
+from ruleop.localcluster.objects.config_checks import check_config, not_converted
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields, with_entries, without_managers
 from ruleop.localcluster.store.store import Name, Stored, stored, unstored
-from ruleop.merge.normalise import without_nulls
 
 if TYPE_CHECKING:
     from ruleop.kinds import Kind, Object
@@ -40,9 +42,15 @@ if TYPE_CHECKING:
 
 CONTROLLERS: Final = WriteOptions(manager="kube-controller-manager", field_validation="Ignore", is_stored=True)
 SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
-_EMPTY: Final[tuple[Any, ...]] = (None, "", {}, [])
-_IN_STATUS: Final = frozenset({"apiVersion", "kind", "metadata", "status"})  # what a write of the status concerns
-_KEPT: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+_KEPT: Final = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "namespace",
+    "resourceVersion",
+)
 
 
 class Writer:
@@ -63,17 +71,16 @@ class Writer:
         managed: list[Any] | None = None,
     ) -> Stored:
         """Stores a new object. `managed`: the managedFields of an object that is applied."""
-        metadata = obj.get("metadata")
-        metadata = dict(metadata) if isinstance(metadata, dict) else {}
-        if metadata.get("resourceVersion"):
+        obj = self._decoded(served, obj, None, options)
+        check_namespace(obj, namespace, served)
+        metadata = dict(obj["metadata"])
+        if metadata.get("resourceVersion", "").isdecimal():  # others are ignored
             raise internal("resourceVersion should not be set on objects to be created")
-        check_types(served.kind, metadata)
         generated = bool(not metadata.get("name") and metadata.get("generateName"))
         if generated:
             metadata["name"] = metadata["generateName"][:58] + _suffix()
         for name in SERVER_METADATA if managed is not None else SERVER_METADATA - {"managedFields"}:
             metadata.pop(name, None)
-        metadata = {name: value for name, value in metadata.items() if value not in _EMPTY}
         if served.namespaced:
             metadata["namespace"] = namespace
             self._check_namespace(served, namespace, metadata.get("name", ""))
@@ -84,17 +91,17 @@ class Writer:
         if strategy.has_generation or served.is_custom:
             metadata["generation"] = 1
         new: dict[str, Any] = {**obj, "metadata": metadata}
-        status = new.pop("status", None) if served.status else None
-        causes = [*name_causes(served.kind, metadata.get("name", "")), *metadata_causes(served.kind, metadata)]
-        if "name" not in metadata:
-            raise invalid(served.kind, "", causes)
+        if served.status:
+            new.pop("status", None)
+        causes = creation_causes(served, metadata)
         if served.ends:
             message = "create not allowed while custom resource definition is terminating"
-            raise forbidden(served.kind.group, served.plural, metadata["name"], message)
-        new, found = self._checked(served, new, None, options, {"status": status} if status else {})
-        if found:  # fields of an invalid object cannot be tracked
+            raise forbidden(served.kind.group, served.plural, metadata.get("name", ""), message)
+        new, found = checked(served, new, None)
+        if not found:
+            new = strategy.default(_completed(served, new))
+        if found or "name" not in metadata:  # fields of an invalid object cannot be tracked
             self._validate(served, new, None, [*causes, *found])
-        new = strategy.default(_completed(served, new))
         if managed is None:
             new = self._tracked(served, None, new, "", options)
         else:
@@ -129,21 +136,29 @@ class Writer:
         self, served: Served, old: Stored, obj: Object, subresource: str = "", options: WriteOptions = CONTROLLERS
     ) -> Stored:
         """Replaces an object, or its status, by a new one."""
-        given = obj.get("metadata")
-        given = dict(given) if isinstance(given, dict) else {}
-        check_types(served.kind, given)
+        if not options.is_stored:
+            obj = self._decoded(served, obj, old.obj, options)
+        check_name(obj, old.name.name)
+        check_namespace(obj, old.name.namespace, served)
+        return self._replaced(served, old, obj, subresource, options)
+
+    def replace(self, served: Served, name: Name, obj: Object, subresource: str, options: WriteOptions) -> Stored:
+        """Replaces the object at an address, if there is one. Whether there is comes last, as in the real server."""
+        found = self.store.get(served.resource, name)
+        old = served.seen(found) if found is not None else None
+        obj = self._decoded(served, obj, old.obj if old is not None else None, options)
+        check_name(obj, name.name)
+        check_namespace(obj, name.namespace, served)
+        if old is None:
+            raise not_found(served.kind.group, served.plural, name.name)
+        return self._replaced(served, old, obj, subresource, options)
+
+    def _replaced(self, served: Served, old: Stored, obj: Object, subresource: str, options: WriteOptions) -> Stored:
+        given = dict(obj["metadata"])
         if options.is_patch and subresource == "status" and served.is_custom:
             given.pop("uid", None)  # the metadata of such a patch is ignored, except the version
         check_identity(served, old, given, options)
-        before = old.obj["metadata"]
-        metadata = {name: value for name, value in given.items() if value not in _EMPTY}
-        metadata["name"] = before["name"]
-        for name in (*_KEPT, "namespace"):
-            metadata.pop(name, None)
-            if name in before:
-                metadata[name] = before[name]
-        metadata.pop("selfLink", None)
-        metadata["resourceVersion"] = before["resourceVersion"]
+        metadata = _kept_metadata(old.obj["metadata"], given)
         new, causes = self._prepared(served, old, {**obj, "metadata": metadata}, subresource, options)
         new = self._tracked(served, old.obj, new, subresource, options)
         return self._updated(served, old, new, subresource, options, causes)
@@ -153,20 +168,15 @@ class Writer:
     ) -> tuple[dict[str, Any], list[Cause]]:
         """The new version with what a write at this address keeps of the old one, decoded and with its defaults; and
         what is wrong with it."""
-        dropped: dict[str, Any] = {}
         if subresource == "status":
-            if not options.is_stored:
-                dropped = _changes_beside_status(old.obj, new)
             new = self._with_status(served, old.obj, new)
         elif served.status:
-            given, before = new.pop("status", None), old.obj.get("status")
-            if given and given != before:
-                dropped = {"status": given}
-            if before is not None:
-                new["status"] = before
+            new.pop("status", None)
+            if "status" in old.obj:
+                new["status"] = old.obj["status"]
         if options.is_stored:
             return new, []
-        new, causes = self._checked(served, new, old.obj, options, dropped)
+        new, causes = checked(served, new, old.obj)
         if subresource == "status" and served.kind.version != served.storage_version:
             new = self._with_status(served, old.obj, new)  # without the defaults of this version
         if causes:  # fields of an invalid object cannot be tracked
@@ -189,7 +199,7 @@ class Writer:
         if strategy.admit is not None and strategy.allocates_on_update and subresource != "status":
             new = strategy.admit(new, self.store)
         if new["metadata"] != before["metadata"]:
-            causes = [*_finalizer_causes(before, new), *metadata_causes(served.kind, new["metadata"]), *causes]
+            causes = [*update_causes(served, before["metadata"], new["metadata"], subresource), *causes]
         self._validate(served, new, before, causes)
         new = self._with_generation(served, before, new, subresource)
         if keep_unchanged(before, new) is before and self._is_current(served, old):
@@ -247,12 +257,11 @@ class Writer:
         old = self.store.get(served.resource, name)
         old = served.seen(old) if old is not None else None
         check_config(config, served.shape, served.kind)
+        options = replace(options, refuse=partial(not_converted, served.kind, config))
         if old is None:
             if subresource:
                 raise not_found(served.kind.group, served.plural, name.name)
             return self._apply_new(served, name, config, options), True
-        given = {"resourceVersion": str(old.version), **(config.get("metadata") or {})}
-        check_identity(served, old, given, options)
         live = old.obj
         applied = apply(
             live,
@@ -265,11 +274,16 @@ class Writer:
         if applied is live and self._is_current(served, old):
             return old, False
         body, entries = _without_entries(applied)
-        new, causes = self._prepared(served, old, dict(body), subresource, options)
+        body = self._decoded(served, body, live, options)
+        check_name(body, name.name)
+        check_namespace(body, name.namespace, served)
+        check_identity(served, old, body["metadata"], options)
+        body["metadata"] = _kept_metadata(live["metadata"], body["metadata"])
+        new, causes = self._prepared(served, old, body, subresource, options)
         return self._updated(served, old, with_entries(new, entries), subresource, options, causes), False
 
     def _apply_new(self, served: Served, name: Name, config: dict[str, Any], options: WriteOptions) -> Stored:
-        metadata = dict(config["metadata"])
+        metadata = dict(config.get("metadata") or {})
         if uid := metadata.get("uid"):
             message = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise conflict(served.kind.group, served.plural, name.name, message)
@@ -277,6 +291,8 @@ class Writer:
         config = {**config, "metadata": metadata}
         applied = apply(None, config, self._tracking(served, ""), manager=options.manager, now=now())
         body, entries = _without_entries(applied)
+        if name.name:
+            check_name(body, name.name)
         return self.create(served, name.namespace, body, options, managed=entries)
 
     # -- delete --------------------------------------------------------------------------------------------------------
@@ -298,19 +314,18 @@ class Writer:
 
     # -- both ----------------------------------------------------------------------------------------------------------
 
-    def _checked(
-        self, served: Served, obj: dict[str, Any], old: Object | None, options: WriteOptions, dropped: Object
-    ) -> tuple[dict[str, Any], list[Cause]]:
-        found, warnings, causes = checked(
-            served, obj, old, options.field_validation, dropped=dropped, refuse=options.refuse
-        )
+    def _decoded(self, served: Served, obj: Object, old: Object | None, options: WriteOptions) -> dict[str, Any]:
+        """The object of a request. Raises Rejected if it cannot be decoded."""
+        found, warnings = decoded(served, obj, old, options.field_validation, refuse=options.refuse)
         self.warnings += warnings
-        return found, causes
+        return found
 
     def _validate(self, served: Served, new: Object, old: Object | None, causes: list[Cause]) -> None:
         causes = [*causes, *served.strategy.validate(new, old)]
         if causes:
             raise invalid(served.kind, new["metadata"].get("name", ""), causes)
+        if served.is_custom:
+            self.warnings += finalizer_warnings(None if old is None else old["metadata"], new["metadata"])
         self.warnings += served.strategy.warn(new, old)
 
     def _tracked(
@@ -334,6 +349,15 @@ class Writer:
         return found
 
 
+def _kept_metadata(before: Object, given: dict[str, Any]) -> dict[str, Any]:
+    """The metadata of a new version, with those fields of the old one that no request changes."""
+    for name in _KEPT:
+        given.pop(name, None)
+        if name in before:
+            given[name] = before[name]
+    return given
+
+
 def _completed(served: Served, obj: dict[str, Any], old: Object | None = None) -> dict[str, Any]:
     if served.is_custom or served.kind.kind == "CustomResourceDefinition":
         return obj
@@ -341,8 +365,8 @@ def _completed(served: Served, obj: dict[str, Any], old: Object | None = None) -
 
 
 def _without_entries(applied: Object) -> tuple[Object, list[Any]]:
-    """What was applied, without nulls, and its managedFields, which need not be decoded: they are the server's own."""
-    return without_nulls(without_managers(applied)), applied["metadata"].get("managedFields") or []
+    """What was applied, and its managedFields, which need not be decoded: they are the server's own."""
+    return without_managers(applied), applied["metadata"].get("managedFields") or []
 
 
 def _suffix() -> str:
@@ -351,25 +375,3 @@ def _suffix() -> str:
 
 def _without(obj: Object, names: set[str]) -> dict[str, Any]:
     return {name: value for name, value in obj.items() if name not in names}
-
-
-def _finalizer_causes(old: Object, new: Object) -> list[Cause]:
-    """No finalizer may be added to an object that is being deleted. The server reports it twice."""
-    before = old["metadata"].get("finalizers") or []
-    added = [each for each in new["metadata"].get("finalizers") or [] if each not in before]
-    if not added or "deletionTimestamp" not in old["metadata"]:
-        return []
-    listed = ", ".join(f'"{each}"' for each in added)
-    message = (
-        "Forbidden: no new finalizers can be added if the object is being deleted, "
-        f"found new finalizers []string{{{listed}}}"
-    )
-    return [Cause("FieldValueForbidden", message, "metadata.finalizers")] * 2
-
-
-def _changes_beside_status(old: Object, new: Object) -> dict[str, Any]:
-    return {
-        name: each
-        for name, each in new.items()
-        if name not in _IN_STATUS and each is not old.get(name) and each != old.get(name)
-    }

@@ -1,8 +1,8 @@
 """Server-side apply, and the tracking of fields by all other writes.
 
 A port of the server's field managers and of structured-merge-diff's updater. An object is given as the server stores
-it, with defaults. The result of `apply` may have nulls, where a map lost its last field: they are dropped with the
-nulls of a request, before defaults are filled in.
+it, with defaults. The result of `apply` may have nulls, where a map lost its last field: it is decoded as a request is,
+before defaults are filled in.
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ import orjson
 from ruleop.localcluster.errors import Cause, Rejected, bad_request
 from ruleop.localcluster.objects import fieldsets
 from ruleop.localcluster.objects.config_checks import NotTypedError, check_typed
-from ruleop.localcluster.objects.fieldsets import EMPTY, FieldPath, FieldSet, contains, path_text, paths
+from ruleop.localcluster.objects.fieldsets import (
+    EMPTY,
+    FieldPath,
+    FieldSet,
+    InvalidFieldsError,
+    contains,
+    path_text,
+    paths,
+)
 from ruleop.localcluster.objects.managed import (
     APPLY,
     UPDATE,
@@ -120,7 +128,7 @@ def track_update(old: Object | None, new: Object, tracking: Tracking, *, manager
     before = zero_object(tracking.shape) if old is None else without_managers(old)
     try:
         return with_managers(body, _updated(before, body, managers, tracking, manager, now))
-    except NotConvertedError:  # the server drops the managers then, and carries out the update
+    except (NotConvertedError, InvalidFieldsError):  # the server drops the managers then, and carries out the update
         return body
 
 
@@ -318,7 +326,7 @@ def _serious_conflicts(
             return conflicts
         changes = compare(last, live, tracking.shape)
         allowed = field_set(last, tracking.shape)
-    except (ValueError, AttributeError, fieldsets.InvalidFieldsError):
+    except (ValueError, AttributeError, InvalidFieldsError):
         return conflicts
     for changed in (changes.modified, changes.added, changes.removed):
         allowed = fieldsets.difference(allowed, changed)
