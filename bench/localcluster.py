@@ -88,6 +88,7 @@ KINDS = (
     ("ConfigMap", "/api/v1/namespaces/default/configmaps", CONFIG_MAP),
     ("App (CRD)", "/apis/example.com/v1/namespaces/default/apps", APP),
 )
+APPLIES = ("again", "new")  # after the first apply, and after the deletion
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 
 
@@ -118,12 +119,12 @@ def cost(work: Callable[[int], object], calls: int = 400) -> float:
 
 
 def verbs(cluster: LocalCluster) -> None:
-    names = ("create", "get", "patch", "update", "status", "apply", "again", "delete")
+    names = ("create", "get", "patch", "update", "status", "apply", "again", "delete", "new")
     print(f"CPU of one request in milliseconds; the budget is {BUDGET}")
     print(f"{'':14}" + "".join(f"{name:>9}" for name in names))
     for title, path, obj in KINDS:
         requests = Requests(cluster, path, obj)
-        found = [cost(getattr(requests, "apply" if name == "again" else name)) for name in names]
+        found = [cost(getattr(requests, "apply" if name in APPLIES else name)) for name in names]
         print(f"{title:14}" + "".join(f"{each:9.3f}" for each in found))
 
 

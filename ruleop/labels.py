@@ -6,9 +6,21 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
 Requirement: TypeAlias = tuple[str, str, frozenset[str]]
 """A label's key, an operator (In, NotIn, Exists, DoesNotExist, Gt, Lt) and values."""
+
+
+def requirements_of(selector: Mapping[str, Any]) -> tuple[Requirement, ...]:
+    """Those of a label selector with `matchLabels` and `matchExpressions`."""
+    return (
+        *((key, "In", frozenset([value])) for key, value in (selector.get("matchLabels") or {}).items()),
+        *(
+            (each["key"], each["operator"], frozenset(each.get("values") or []))
+            for each in selector.get("matchExpressions") or []
+        ),
+    )
 
 
 def meets(labels: Mapping[str, str], requirements: Iterable[Requirement]) -> bool:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 settings.load_profile("fast")
 
+gc.disable()  # until all tests are collected: what collection makes is kept, and would be walked many times
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of tests/contract and tests/cluster: pytest reads them only from here."""
@@ -55,6 +57,6 @@ def pytest_collection_finish() -> None:
 
     With Python's own thresholds, collections of what tests make take a twentieth of the CPU.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 10, 50)
+    gc.enable()

@@ -13,7 +13,8 @@ import orjson
 
 from ruleop.errors import RuleopError
 from ruleop.kinds import SERVER_METADATA, Kind
-from ruleop.localcluster.api.api import Api, refusal
+from ruleop.localcluster.api.answers import refusal
+from ruleop.localcluster.api.api import Api
 from ruleop.localcluster.api.faulty import FaultyApi
 from ruleop.localcluster.api.options import WriteOptions
 from ruleop.localcluster.api.writer import Writer

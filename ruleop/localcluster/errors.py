@@ -7,18 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.kinds import Kind
 
 SCHEME: Final = "pkg/runtime/scheme.go:111"
 """Where the server's decoder looks kinds up, as its messages name it."""
-
-NOT_LABEL: Final = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
-    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-)
 
 
 class Cause(NamedTuple):
@@ -38,6 +32,35 @@ def unsupported(field: str, value: object, supported: Iterable[str]) -> Cause:
     listed = ", ".join(f'"{each}"' for each in supported)
     shown = orjson.dumps(value).decode()
     return Cause("FieldValueNotSupported", f"Unsupported value: {shown}: supported values: {listed}", field)
+
+
+def invalid_value(field: str, value: object, problem: str) -> Cause:
+    return Cause("FieldValueInvalid", f"Invalid value: {orjson.dumps(value).decode()}: {problem}", field)
+
+
+def invalid_values(field: str, value: object, problems: Iterable[str]) -> Iterator[Cause]:
+    """One cause for each problem of a value."""
+    return (invalid_value(field, value, problem) for problem in problems)
+
+
+def immutable_value(field: str, value: object) -> Cause:
+    return invalid_value(field, value, "field is immutable")
+
+
+def required(field: str, problem: str = "") -> Cause:
+    return Cause("FieldValueRequired", f"Required value: {problem}" if problem else "Required value", field)
+
+
+def duplicate(field: str, value: object) -> Cause:
+    return Cause("FieldValueDuplicate", f"Duplicate value: {orjson.dumps(value).decode()}", field)
+
+
+def too_long(field: str, limit: int) -> Cause:
+    return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", field)
+
+
+def forbidden_value(field: str, problem: str) -> Cause:
+    return Cause("FieldValueForbidden", f"Forbidden: {problem}", field)
 
 
 class Rejected(Exception):  # noqa: N818 - named for what happened to the request

@@ -29,9 +29,9 @@ from controlplane.cluster import ControlPlane
 
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.controllers.services import Ingresses
-from tests.contract.client import Server, eventually
-from tests.contract.definitions import Definitions
-from tests.contract.kinds import CRDS, GADGETS, INGRESSES, WIDGETS, Sample
+from tests.contract.client import Server
+from tests.contract.definitions import Definitions, define_samples
+from tests.contract.kinds import CRDS, INGRESSES, WIDGETS, Sample
 from tests.contract.recording import Recording
 
 if TYPE_CHECKING:
@@ -52,21 +52,21 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
         with cluster:
             found = Server.of(cluster.kubeconfig())
             found.compact = cluster.compact
-            _define(found)
+            define_samples(found)
             yield found
             found.close()
     elif which == "real":
         with ControlPlane() as plane:
             found = Server.of(yaml.safe_load(plane.kubeconfig("admin").read_text()))
             found.compact = lambda: _compact(plane.layout.etcd_url)
-            _define(found)
+            define_samples(found)
             plane.restart_controllers(watching=[crd["metadata"]["name"] for crd in CRDS])
             yield found
             found.close()
             plane.check()
     else:
         found = Server.of(yaml.safe_load(Path(which).read_text()))
-        _define(found)
+        define_samples(found)
         yield found
         found.close()
 
@@ -83,14 +83,6 @@ def _compact(etcd: str) -> None:
     revision = call("/v3/kv/range", {"key": key})["header"]["revision"]
     call("/v3/kv/put", {"key": key, "value": base64.b64encode(revision.encode()).decode()})
     call("/v3/kv/compaction", {"revision": revision})
-
-
-def _define(server: Server) -> None:
-    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    for crd in CRDS:
-        server.send("POST", path, crd)
-    for sample in (WIDGETS, GADGETS):
-        eventually("the CRD is served", lambda sample=sample: server.exists(sample.path("default")))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from tests.contract.client import eventually
-from tests.contract.kinds import crd
+from tests.contract.kinds import CRDS, GADGETS, WIDGETS, crd
 
 if TYPE_CHECKING:
     from tests.contract.client import Server
@@ -44,3 +44,11 @@ class Definitions:
 def is_established(definition: Any) -> bool:
     conditions = (definition.get("status") or {}).get("conditions") or []
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+def define_samples(server: Server) -> None:
+    """Creates the CRDs of the sample kinds, and waits until they are served."""
+    for definition in CRDS:
+        server.send("POST", PATH, definition)
+    for sample in (WIDGETS, GADGETS):
+        eventually("the CRD is served", lambda sample=sample: server.exists(sample.path("default")))

@@ -145,3 +145,12 @@ def test_an_update_owns_the_fields_that_it_sends(server: Server, namespace: str)
         "f:metadata": {"f:labels": {".": {}, "f:a": {}}},
         "f:spec": {"f:defaultBackend": {".": {}, "f:service": {".": {}, "f:name": {}, "f:port": {}}}},
     }
+
+
+def test_the_owner_of_a_part_of_an_atomic_map_owns_the_whole(server: Server, namespace: str) -> None:
+    path = INGRESSES.path(namespace, "a")
+    obj = apply(server, path, INGRESSES.obj()).ok()
+    part = {"f:spec": {"f:defaultBackend": {"f:resource": {"f:kind": {}}}}}
+    obj["metadata"]["managedFields"][0]["fieldsV1"] = part
+    found = server.replace(path, obj)
+    assert found["metadata"]["managedFields"][0]["fieldsV1"] == {"f:spec": {"f:defaultBackend": {"f:resource": {}}}}

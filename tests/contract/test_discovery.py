@@ -67,7 +67,7 @@ def test_the_aggregated_form_is_sent_only_to_clients_that_know_its_version(serve
 def test_an_unchanged_aggregated_document_is_not_sent_again(server: Server) -> None:
     first = server.send("GET", "/api", accept=AGGREGATED)
     reply = server.send("GET", "/api", accept=AGGREGATED, headers={"If-None-Match": first.headers["Etag"]})
-    assert (reply.status, reply.text) == (304, "")
+    assert (reply.status, reply.text, reply.headers["Cache-Control"]) == (304, "", "public")
     assert server.send("GET", "/api", accept=AGGREGATED, headers={"If-None-Match": '"x"'}).status == 200
 
 
@@ -95,6 +95,25 @@ def with_listed_hash(server: Server) -> Reply | None:
     assert path == DOCUMENT
     reply = server.send("GET", DOCUMENT, hash=hash_)
     return reply if reply.status == 200 else None
+
+
+def test_an_unchanged_openapi_document_is_not_sent_again(server: Server) -> None:
+    first = server.send("GET", DOCUMENT)
+    tag = first.headers["Etag"]
+    assert (first.headers["Vary"], first.headers["Cache-Control"]) == ("Accept", "no-cache, private")
+    for known in (tag, f"W/{tag}", f'"x", {tag}', "*"):
+        reply = server.send("GET", DOCUMENT, headers={"If-None-Match": known})
+        assert (reply.status, reply.text, reply.headers["Etag"]) == (304, "", tag)
+        assert not {"Content-Type", "Content-Length"} & set(reply.headers)
+    assert server.send("GET", DOCUMENT, headers={"If-None-Match": '"x"'}).text == first.text
+    assert server.send("GET", DOCUMENT, hash=tag.strip('"')).headers["Etag"] == tag
+
+
+def test_the_index_of_openapi_documents_has_no_version(server: Server) -> None:
+    reply = server.send("GET", "/openapi/v3")
+    assert reply.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert "Etag" not in reply.headers
+    assert reply_of(server.send("GET", "/openapi/v3/apis/nothing/v1")) == (404, "")
 
 
 def test_the_root_lists_paths(server: Server) -> None:

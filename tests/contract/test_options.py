@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from tests.contract.kinds import Sample
 
 TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+TIMEOUTS = {
+    "x": 'invalid duration "x"',
+    "5": 'missing unit in duration "5"',
+    "1d": 'unknown unit "d" in duration "1d"',
+    "1s2": 'missing unit in duration "1s2"',
+    "..5s": 'invalid duration "..5s"',
+    "99999999h": 'invalid duration "99999999h"',
+}
 PARSE = "couldn't get version/kind; json parse error: "
 
 
@@ -236,3 +244,26 @@ def test_errors_and_tables_are_sent_as_yaml_where_it_is_asked_for(
     assert "\nreason: NotFound\n" in missing.text
     table = server.send("GET", sample.path(namespace), accept=TABLE.replace("json", "yaml"))
     assert "kind: Table\n" in table.ok_text()
+
+
+# -- all requests ------------------------------------------------------------------------------------------------------
+
+
+def test_a_timeout_has_to_be_a_duration(server: Server, namespace: str) -> None:
+    path = CONFIG_MAPS.path(namespace)
+    for given, problem in TIMEOUTS.items():
+        for reply in (
+            server.send("GET", path, timeout=given),
+            server.send("POST", path, config_map(), timeout=given),
+            server.send("GET", "/version", timeout=given),
+        ):
+            expected = f"invalid timeout specified in the request URL - time: {problem}"
+            assert reply.refused(400, "BadRequest")["message"] == expected
+    for given in ("", "0", "5s", "-5s", "+.5s", "1h1m1.5s", "100h"):
+        server.get(path, timeout=given)
+
+
+def test_the_timeout_of_a_watch_is_ignored(server: Server, namespace: str) -> None:
+    server.create(CONFIG_MAPS.path(namespace), config_map())
+    with server.watch(CONFIG_MAPS.path(namespace), timeout="x", fieldSelector="metadata.name=a") as watch:
+        assert watch.named(1) == [("ADDED", "a")]

@@ -21,7 +21,7 @@ def children() -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for root in (TESTS.parent / "examples", TESTS / "projects"):
         for path in sorted(root.glob("*/snapshots/*.yaml")):
-            for obj in yaml.safe_load_all(path.read_text()):
+            for obj in yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader):
                 if not isinstance(obj, dict) or obj.get("kind") in OTHERS or not _is_builtin(obj):
                     continue
                 name = f"{path.parent.parent.name}/{path.stem} {obj['kind']} {obj['metadata']['name']}"

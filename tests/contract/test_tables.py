@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tests.contract.client import Server
     from tests.contract.recording import Recording
 
-TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+TABLE, EARLIER = (f"application/json;as=Table;v={version};g=meta.k8s.io" for version in ("v1", "v1beta1"))
 
 
 def cells(table: Any) -> Any:
@@ -55,3 +55,22 @@ def test_watch_events_can_be_tables(server: Server, namespace: str) -> None:
         type_, second = watch.next()
         assert (type_, second["rows"][0]["cells"][:3]) == ("MODIFIED", ["a", 4, "red"])
         assert second["columnDefinitions"] is None
+
+
+def test_tables_and_metadata_are_of_the_version_that_was_asked_for(server: Server, namespace: str) -> None:
+    version = "meta.k8s.io/v1beta1"
+    for sample in (CONFIG_MAPS, WIDGETS):
+        server.create(sample.path(namespace), sample.obj() if sample.spec else config_map())
+        for path in (sample.path(namespace), sample.path(namespace, "a")):
+            found = server.get(path, accept=EARLIER)
+            assert (found["kind"], found["apiVersion"]) == ("Table", version)
+            assert {each["object"]["apiVersion"] for each in found["rows"]} == {version}
+        metadata = EARLIER.replace("Table", "PartialObjectMetadata")
+        assert server.get(sample.path(namespace, "a"), accept=metadata)["apiVersion"] == version
+        found = server.get(sample.path(namespace), accept=EARLIER.replace("Table", "PartialObjectMetadataList"))
+        assert {found["apiVersion"], found["items"][0]["apiVersion"]} == {version}
+        with server.watch(sample.path(namespace), accept=EARLIER) as watch:
+            _, first = watch.next()
+            assert {first["apiVersion"], first["rows"][0]["object"]["apiVersion"]} == {version}
+    unknown = server.send("GET", CONFIG_MAPS.path(namespace), accept=EARLIER.replace("v1beta1", "v2"))
+    unknown.refused(406, "NotAcceptable")

@@ -2,43 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.contract.recording import refusal
+from tests.contract.client import JSON_PATCH, MERGE
+from tests.contract.creation import answer_to_creation
+from tests.contract.workloads import (
+    LABELS,
+    container,
+    cron_job,
+    daemon_set,
+    deployment,
+    expression,
+    job,
+    of_container,
+    pod,
+    rolling,
+    selector,
+    stateful_set,
+    template,
+    volume,
+)
 
 if TYPE_CHECKING:
     from tests.contract.client import Server
     from tests.contract.recording import Recording
-
-LABELS = {"app": "a"}
-
-
-def container(**fields: Any) -> dict[str, Any]:
-    return {name: value for name, value in {"name": "a", "image": "a", **fields}.items() if value is not None}
-
-
-def template(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    return {"metadata": {"labels": LABELS}, "spec": {"containers": list(containers or [container()]), **spec}}
-
-
-def deployment(pods: Any, **spec: Any) -> tuple[str, dict[str, Any]]:
-    return "apps/v1 Deployment deployments", {"selector": {"matchLabels": LABELS}, "template": pods, **spec}
-
-
-def job(pods: Any, **spec: Any) -> tuple[str, dict[str, Any]]:
-    return "batch/v1 Job jobs", {"template": pods, **spec}
-
-
-def cron_job(schedule: str, **spec: Any) -> tuple[str, dict[str, Any]]:
-    pods = template(restartPolicy="Never")
-    return "batch/v1 CronJob cronjobs", {"schedule": schedule, "jobTemplate": {"spec": {"template": pods}}, **spec}
-
-
-def pod(*containers: dict[str, Any], **spec: Any) -> tuple[str, dict[str, Any]]:
-    return "v1 Pod pods", {"containers": list(containers), **spec}
-
 
 CLAIM = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
 MISTAKES = {
@@ -102,6 +91,92 @@ MISTAKES = {
     "an unknown macro": cron_job("@sometimes"),
     "a schedule with a time zone inside": cron_job("TZ=UTC * * * * *"),
     "an unknown time zone": cron_job("* * * * *", timeZone="Nowhere/Town"),
+    "negative numbers of a cron job": cron_job("* * * * *", startingDeadlineSeconds=-1, successfulJobsHistoryLimit=-1),
+    "a cron job that restarts always": (
+        "batch/v1 CronJob cronjobs",
+        {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": template()}}},
+    ),
+    "a negative time to live": job(template(restartPolicy="Never"), ttlSecondsAfterFinished=-1),
+    "an unknown mode of completion": job(template(restartPolicy="Never"), completionMode="Some"),
+    "an unknown policy of replacement": job(template(restartPolicy="Never"), podReplacementPolicy="Some"),
+    "a limit for each index without indexes": job(template(restartPolicy="Never"), backoffLimitPerIndex=1),
+    "a selector of no labels of the pods": selector(matchLabels={"x": "y"}),
+    "an empty selector": selector(),
+    "a selector with an invalid value": selector(matchLabels={"app": "-"}),
+    "an unknown operator": expression("Is"),
+    "an operator without its values": expression("In"),
+    "an operator with values": expression("Exists", values=["a"]),
+    "an invalid label of the pods": deployment(
+        {"metadata": {"labels": {**LABELS, "x": "-"}}, "spec": template()["spec"]}
+    ),
+    "a surge that is no percentage": rolling(maxSurge="x%"),
+    "a negative surge": rolling(maxSurge=-1),
+    "more than all unavailable": rolling(maxUnavailable="200%"),
+    "a negative history": deployment(template(), revisionHistoryLimit=-1),
+    "a negative deadline": deployment(template(), progressDeadlineSeconds=-1),
+    "an unknown strategy of a daemon set": daemon_set(type="Sometimes"),
+    "a daemon set that cannot roll": daemon_set(rollingUpdate={"maxSurge": 0, "maxUnavailable": 0}),
+    "an unknown management of pods": stateful_set(podManagementPolicy="Sometimes"),
+    "an unknown strategy of a stateful set": stateful_set(updateStrategy={"type": "Sometimes"}),
+    "a negative partition": stateful_set(updateStrategy={"rollingUpdate": {"partition": -1}}),
+    "a partition without rolling": stateful_set(updateStrategy={"type": "OnDelete", "rollingUpdate": {"partition": 1}}),
+    "an invalid name of a service": stateful_set(serviceName="A_b"),
+    "an unknown retention": stateful_set(persistentVolumeClaimRetentionPolicy={"whenDeleted": "Keep"}),
+    "an invalid template of a claim": stateful_set(volumeClaimTemplates=[{"metadata": {"name": "d"}, "spec": {}}]),
+    "a probe of nothing": of_container(livenessProbe={}),
+    "a probe of two things": of_container(livenessProbe={"httpGet": {"port": 80}, "tcpSocket": {"port": 80}}),
+    "a probe of port 0": of_container(readinessProbe={"tcpSocket": {"port": 0}}),
+    "a probe of an invalid port": of_container(readinessProbe={"httpGet": {"port": "A_b"}}),
+    "a probe without a command": of_container(startupProbe={"exec": {}}),
+    "a live container that has to succeed twice": of_container(
+        livenessProbe={"tcpSocket": {"port": 80}, "successThreshold": 2}
+    ),
+    "a probe with a negative period": of_container(readinessProbe={"tcpSocket": {"port": 80}, "periodSeconds": -1}),
+    "a hook of nothing": of_container(lifecycle={"preStop": {}}),
+    "a probe of an init container": deployment(
+        template(initContainers=[container(name="b", livenessProbe={"tcpSocket": {"port": 80}})])
+    ),
+    "an invalid name of a variable": of_container(env=[{"name": "a=b", "value": "c"}]),
+    "a variable from nothing": of_container(env=[{"name": "a", "valueFrom": {}}]),
+    "a variable from no key": of_container(
+        env=[{"name": "a", "valueFrom": {"secretKeyRef": {"name": "a", "key": ""}}}]
+    ),
+    "a variable from two places": of_container(
+        env=[
+            {
+                "name": "a",
+                "valueFrom": {each: {"name": "a", "key": "b"} for each in ("secretKeyRef", "configMapKeyRef")},
+            }
+        ]
+    ),
+    "variables from nothing": of_container(envFrom=[{}]),
+    "a name of a port with capitals": of_container(ports=[{"containerPort": 80, "name": "A"}]),
+    "a name of a port that is too long": of_container(ports=[{"containerPort": 80, "name": "a-name-that-is-too-long"}]),
+    "a negative limit": of_container(resources={"limits": {"cpu": "-1"}}),
+    "an unknown policy of messages": of_container(terminationMessagePolicy="Sometimes"),
+    "an absolute path below a volume": deployment(
+        template(
+            container(volumeMounts=[{"name": "a", "mountPath": "/a", "subPath": "/x"}]),
+            volumes=[{"name": "a", "emptyDir": {}}],
+        )
+    ),
+    "a volume of two kinds": volume(emptyDir={}, configMap={"name": "a"}),
+    "a volume of no config map": volume(configMap={}),
+    "a volume of no secret": volume(secret={}),
+    "a volume of no claim": volume(persistentVolumeClaim={"claimName": ""}),
+    "a volume of no path": volume(hostPath={"path": ""}),
+    "a volume of an unknown type of path": volume(hostPath={"path": "/a", "type": "Folder"}),
+    "a mode of files that is too large": volume(configMap={"name": "a", "defaultMode": 1000}),
+    "an item without key and path": volume(configMap={"name": "a", "items": [{"key": "", "path": ""}]}),
+    "an item outside of its volume": volume(secret={"secretName": "a", "items": [{"key": "a", "path": "../a"}]}),
+    "an unknown policy of DNS": deployment(template(dnsPolicy="Sometimes")),
+    "a policy of DNS without its configuration": deployment(template(dnsPolicy="None")),
+    "an invalid service account": deployment(template(serviceAccountName="A_b")),
+    "an invalid name of a host": deployment(template(hostname="A_b")),
+    "an invalid selector of nodes": deployment(template(nodeSelector={"a b": "c"})),
+    "a toleration with an unknown operator": deployment(template(tolerations=[{"operator": "Is"}])),
+    "a toleration without a key": deployment(template(tolerations=[{"value": "a"}])),
+    "a toleration with a value": deployment(template(tolerations=[{"key": "a", "operator": "Exists", "value": "b"}])),
     "an unknown concurrency policy": cron_job("* * * * *", concurrencyPolicy="Sometimes"),
 }
 
@@ -111,8 +186,25 @@ def test_an_invalid_workload_is_answered_with_its_causes(
     server: Server, namespace: str, name: str, recording: Recording
 ) -> None:
     about, spec = MISTAKES[name]
-    version, kind, plural = about.split()
-    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    obj = {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec}
-    reply = server.send("POST", f"{root}/namespaces/{namespace}/{plural}?dryRun=All", obj)
-    recording.check(name, refusal(reply), namespace)
+    recording.check(name, answer_to_creation(server, namespace, about, {"spec": spec}), namespace)
+
+
+@pytest.mark.parametrize("suspend", [True, False])
+def test_the_template_of_a_job_is_immutable(server: Server, namespace: str, *, suspend: bool) -> None:
+    path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    spec = {"suspend": suspend, "template": template(restartPolicy="Never", nodeSelector={"a": "b"})}
+    server.create(path, {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}, "spec": spec})
+    image = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "b"}]
+    status = server.send("PATCH", f"{path}/a", image, media=JSON_PATCH).refused(422, "Invalid")
+    (cause,) = status["details"]["causes"]
+    assert cause["field"] == ("spec.template.spec" if suspend else "spec.template")
+    node = [{"op": "replace", "path": "/spec/template/spec/nodeSelector", "value": {"a": "c"}}]
+    assert server.send("PATCH", f"{path}/a", node, media=JSON_PATCH).status == (200 if suspend else 422)
+
+
+def test_negative_numbers_of_a_job_are_refused_when_it_changes(server: Server, namespace: str) -> None:
+    path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    spec = {"suspend": True, "template": template(restartPolicy="Never")}
+    server.create(path, {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}, "spec": spec})
+    reply = server.send("PATCH", f"{path}/a", {"spec": {"backoffLimit": -1}}, media=MERGE)
+    assert {each["field"] for each in reply.refused(422, "Invalid")["details"]["causes"]} == {"spec.backoffLimit"}

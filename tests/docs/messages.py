@@ -8,6 +8,7 @@ module constants and functions of the same room, so `findings.mistake("reach", m
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -96,21 +97,37 @@ def announcements() -> Iterator[str]:
 
 
 def _logged(levels: set[str]) -> Iterator[str]:
-    for file in sorted((ROOT / "ruleop").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Constant):
-                continue
-            functions = [node.func.body, node.func.orelse] if isinstance(node.func, ast.IfExp) else [node.func]
-            if any(_name(function) in levels and _is_log(function) for function in functions):
-                yield str(node.args[0].value)
+    for call in log_calls():
+        event = call.args[0] if call.args else None
+        if isinstance(event, ast.Constant) and any(_name(function) in levels for function in _functions(call)):
+            yield str(event.value)
 
 
-def constants() -> Iterator[str]:
+@cache
+def log_calls() -> tuple[ast.Call, ...]:
+    """The calls of methods of a log. Most files have none and need not be parsed."""
+    return tuple(
+        node
+        for file in sorted((ROOT / "ruleop").rglob("*.py"))
+        if re.search(r"\b(log|logger)\.\w", text := file.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and any(_is_log(function) for function in _functions(node))
+    )
+
+
+def _functions(call: ast.Call) -> list[ast.expr]:
+    return [call.func.body, call.func.orelse] if isinstance(call.func, ast.IfExp) else [call.func]
+
+
+@cache
+def constants() -> tuple[str, ...]:
     """All text in the source."""
-    for file in sorted((ROOT / "ruleop").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield node.value
+    return tuple(
+        node.value
+        for file in sorted((ROOT / "ruleop").rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
 
 
 class _Module:

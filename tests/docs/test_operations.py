@@ -13,7 +13,7 @@ from ruleop.engine.manager.options import Options
 from ruleop.planning.changes.writes import Verb
 from ruleop.rules import load_project
 from tests.docs.manifests import DEPLOYMENT, DOCUMENTS, PERMISSIONS, TEXT, keys, mounted
-from tests.docs.messages import ROOT, announcements, constants
+from tests.docs.messages import ROOT, announcements, constants, log_calls
 from tests.docs.metrics import PAGE, table, written
 
 if TYPE_CHECKING:
@@ -86,12 +86,7 @@ def test_every_log_event_is_on_the_page() -> None:
 
 def test_log_lines_name_a_cr_in_one_form() -> None:
     named = {
-        ast.unparse(keyword.value)
-        for file in sorted((ROOT / "ruleop").rglob("*.py"))
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and re.search(r"\blog\.\w+|\btell$", ast.unparse(node.func))
-        for keyword in node.keywords
-        if keyword.arg == "resource"
+        ast.unparse(keyword.value) for call in log_calls() for keyword in call.keywords if keyword.arg == "resource"
     }
     assert named <= {"str(request)", "str(Request.of(resource))"}
     assert len(named) == 2, "of which there are some"

@@ -264,3 +264,17 @@ def test_connections_that_are_being_accepted_when_it_stops_are_closed():
         del cluster
         gc.collect()
     assert [str(each.message) for each in found] == []
+
+
+def test_a_request_that_is_delayed_beyond_its_timeout_is_not_carried_out(kube_cluster):
+    kube_cluster.faults.add(Fault(Effect.DELAY, verbs=("create",), seconds=600))
+    code, status = call(kube_cluster, "POST", f"{MAPS}?timeout=1ms", config_map("a"))
+    assert (code, status["reason"]) == (504, "Timeout")
+    assert call(kube_cluster, "POST", f"{MAPS}?timeout=x", config_map("a"))[0] == 400
+    assert names(kube_cluster) == []
+
+
+def test_a_request_that_is_delayed_is_carried_out_within_its_timeout(kube_cluster):
+    kube_cluster.faults.add(Fault(Effect.DELAY, seconds=0.01))
+    assert call(kube_cluster, "POST", f"{MAPS}?timeout=60s", config_map("a"))[0] == 201
+    assert names(kube_cluster) == ["a"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,6 +12,9 @@ from hypothesis import strategies as st
 from ruleop.planning import AddFinalizer, Plan, RemoveFinalizer
 from ruleop.planning.model.marks import APPLIED
 from tests.planning.harness import Harness, app, as_bytes, config, key, project
+
+if TYPE_CHECKING:
+    from ruleop.rules import Project
 
 FILES = {
     "db": """
@@ -71,16 +75,19 @@ status:
   up: "{{ db.status.availableReplicas }}"
   items: "{{ each | map(attribute='metadata.name') | list }}"
 """
-PROJECTS = {
-    (strategy, final): project(
+PROJECTS = tuple((strategy, final) for strategy in ("merge", "replace", "server-side") for final in (False, True))
+
+
+@cache
+def project_of(strategy: str, final: bool) -> Project:
+    return project(
         BODY.replace("STRATEGY", strategy).replace(
             "FINALIZE", "finalize: {last: {template: last.yaml}}" if final else "vars: {}"
         ),
         **{name: text for name, text in FILES.items() if final or name != "last"},
     )
-    for strategy in ("merge", "server-side", "replace")
-    for final in (True, False)
-}
+
+
 SPECS = st.fixed_dictionaries(
     {
         "web": st.booleans(),
@@ -94,13 +101,13 @@ SPECS = st.fixed_dictionaries(
     },
     optional={"extra": st.just(1)},
 )
-WORLDS = st.tuples(st.sampled_from(sorted(PROJECTS)), SPECS)
+WORLDS = st.tuples(st.sampled_from(PROJECTS), SPECS)
 SETTINGS = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 THEIRS = (config("theirs", {"x": "1"}), {**config("e-b", {"x": "1"})}, config("kept", {}, labels={"app": "other"}))
 
 
 def world_of(which: tuple[str, bool], spec: dict[str, Any], foreign: int = 0) -> Harness:
-    harness = Harness(PROJECTS[which], app(spec))
+    harness = Harness(project_of(*which), app(spec))
     for obj in THEIRS[:foreign]:
         harness.add(obj)
     return harness

@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     from ruleop.localcluster.kinds.served import Served
 
 YAML: Final = "application/yaml"
+_VERSIONS: Final = ("v1", "v1beta1")  # of tables and metadata
 _ANY: Final = frozenset({"*/*", "application/json"})
 
 
 class Form(NamedTuple):
     name: str = ""  # "", "Table", "PartialObjectMetadata" or "PartialObjectMetadataList"
     is_yaml: bool = False
+    version: str = "v1"  # of meta.k8s.io
     include: str = "Metadata"  # of the objects of a table's rows: None, Metadata or Object
 
 
@@ -35,11 +37,13 @@ def form_of(accept: str, *, is_builtin: bool = False, watches: bool = False) -> 
             raise not_acceptable(f"only the following media types are accepted: {STREAM_TYPES}")
         known = True
         found = dict(each.partition("=")[::2] for each in parameters)
-        name = found.get("as", "")
-        if name and (found.get("v"), found.get("g")) != ("v1", "meta.k8s.io"):
+        name, version = found.get("as", ""), found.get("v", "")
+        if not name:
+            return Form(is_yaml=media == YAML)
+        if found.get("g") != "meta.k8s.io" or version not in _VERSIONS:
             continue
-        if name in ("", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"):
-            return Form(name, is_yaml=media == YAML)
+        if name in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList"):
+            return Form(name, is_yaml=media == YAML, version=version)
     if is_builtin and not known:
         raise no_representation(f"{READ_TYPES}, {STREAM_TYPES}" if watches else READ_TYPES)
     raise not_acceptable(f"only the following media types are accepted: {READ_TYPES}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from ruleop.localcluster.api.api import refusal
+from ruleop.localcluster.api.answers import refusal
 from ruleop.localcluster.api.route import route_of
+from ruleop.localcluster.api.timeouts import TIMED_OUT, timeout_of
 from ruleop.localcluster.api.verbs import verb_of
 from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.faults import OF_WATCHES, Effect, Fault, Faults
@@ -39,8 +40,7 @@ class FaultyApi:
         self.api, self.faults = api, faults
 
     def handle(self, request: Request) -> Answer:
-        route = route_of(request.path)
-        if not self.faults.active or route is None:
+        if not self.faults.active or (route := route_of(request.path)) is None:
             return self.api.handle(request)
         verb = verb_of(request, route)
         fault = self._next(verb, route, OF_REQUESTS)
@@ -53,9 +53,19 @@ class FaultyApi:
         if fault.effect is Effect.STALE:
             return self.api.handle(request, max(1, self.api.store.version - STALE_BY))
         if fault.effect is Effect.DELAY:
-            return Later(fault.seconds, lambda: self._watched(self.api.handle(request), verb, route))
+            return self._delayed(request, verb, route, fault.seconds)
         self.api.handle(request)
         return Disconnect()  # the answer is lost
+
+    def _delayed(self, request: Request, verb: str, route: Route, seconds: float) -> Answer:
+        """A request is not carried out if its client does not wait for long enough."""
+        try:
+            limit = timeout_of(request.query) if verb != "watch" else seconds
+        except Rejected as error:
+            return refusal(error)
+        if seconds > limit:
+            return Later(limit, lambda: TIMED_OUT)
+        return Later(seconds, lambda: self._watched(self.api.handle(request), verb, route))
 
     def _next(self, verb: str, route: Route, effects: frozenset[Effect]) -> Fault | None:
         resource = f"{route.plural}/{route.subresource}" if route.subresource else route.plural

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import yaml
@@ -21,15 +21,13 @@ if TYPE_CHECKING:
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.store import Stored
 
-_META: Final = "meta.k8s.io/v1"
-
 
 def object_bytes(served: Served, found: Stored, form: Form) -> bytes:
     """An object, given as `Served.seen` shows it."""
     if form.name == "Table":
-        return orjson.dumps(table(served, [found.obj], str(found.version), form.include))
+        return orjson.dumps(table(served, [found.obj], str(found.version), form))
     if form.name:
-        return orjson.dumps(partial(found.obj))
+        return orjson.dumps(partial(found.obj, form))
     return found.data
 
 
@@ -41,20 +39,23 @@ def in_form(form: Form, response: Response) -> Response:
     return Response(response.status, text.encode(), YAML, response.headers)
 
 
-def partial(obj: Object) -> dict[str, Any]:
-    return {"kind": "PartialObjectMetadata", "apiVersion": _META, "metadata": obj["metadata"]}
+def partial(obj: Object, form: Form) -> dict[str, Any]:
+    return {"kind": "PartialObjectMetadata", "apiVersion": _version(form), "metadata": obj["metadata"]}
+
+
+def _version(form: Form) -> str:
+    return f"meta.k8s.io/{form.version}"
 
 
 def list_bytes(served: Served, found: Sequence[Stored], metadata: dict[str, Any], form: Form) -> bytes:
     if form.name == "Table":
-        document = table(served, [each.obj for each in found], metadata["resourceVersion"], form.include)
+        document = table(served, [each.obj for each in found], metadata["resourceVersion"], form)
         document["metadata"] = metadata
         return orjson.dumps(document)
     if form.name:
-        items = [partial(each.obj) for each in found]
-        return orjson.dumps(
-            {"kind": "PartialObjectMetadataList", "apiVersion": _META, "metadata": metadata, "items": items}
-        )
+        items = [partial(each.obj, form) for each in found]
+        kind = {"kind": "PartialObjectMetadataList", "apiVersion": _version(form)}
+        return orjson.dumps({**kind, "metadata": metadata, "items": items})
     if served.is_custom:
         metadata = {"continue": "", **metadata}
     head = orjson.dumps({"kind": served.list_kind, "apiVersion": served.kind.api_version, "metadata": metadata})
@@ -68,25 +69,25 @@ def _items(served: Served, found: Iterable[Stored]) -> Iterable[bytes]:
     return (b'{"metadata":' + each.data.partition(b',"metadata":')[2] for each in found)
 
 
-def table(served: Served, objects: Iterable[Object], version: str, include: str) -> dict[str, Any]:
+def table(served: Served, objects: Iterable[Object], version: str, form: Form) -> dict[str, Any]:
     """The rows of `kubectl get`."""
     now = time.time()
     return {
         "kind": "Table",
-        "apiVersion": _META,
+        "apiVersion": _version(form),
         "metadata": {"resourceVersion": version},
         "columnDefinitions": [
             each.as_json() for each in (custom_columns(served.columns) if served.is_custom else columns(served.kind))
         ],
-        "rows": [_row(served, obj, include, now) for obj in objects],
+        "rows": [_row(served, obj, form, now) for obj in objects],
     }
 
 
-def _row(served: Served, obj: Object, include: str, now: float) -> dict[str, Any]:
+def _row(served: Served, obj: Object, form: Form, now: float) -> dict[str, Any]:
     row: dict[str, Any] = {
         "cells": custom_cells(served.columns, obj, now) if served.is_custom else cells(served.kind, obj, now)
     }
     if not served.is_custom and (found := conditions(served.kind, obj)):
         row["conditions"] = found
-    row["object"] = {"Object": obj, "None": None}.get(include) if include != "Metadata" else partial(obj)
+    row["object"] = {"Object": obj, "None": None}[form.include] if form.include != "Metadata" else partial(obj, form)
     return row

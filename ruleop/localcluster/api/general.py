@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -12,7 +13,7 @@ from ruleop.localcluster.api.accept import form_of
 from ruleop.localcluster.api.forms import in_form
 from ruleop.localcluster.api.openapi import OpenApiDocuments
 from ruleop.localcluster.errors import method_not_allowed, unknown_path
-from ruleop.localcluster.http.message import JSON_TYPE, Response
+from ruleop.localcluster.http.message import JSON_TYPE, NO_HEADERS, Response
 from ruleop.localcluster.kinds.registry import is_builtin_group
 from ruleop.schema.table import builtin_release
 
@@ -47,9 +48,11 @@ class General:
         if path in ("/api", "/apis") and discovery.is_aggregated(request.headers.get("accept", "")):
             return self._aggregated(request, core=path == "/api")
         if path.startswith(_OPENAPI):
-            return self._openapi(path.removeprefix(_OPENAPI), request.query.get("hash", ""))
+            return self._openapi(path.removeprefix(_OPENAPI), request)
         if path == "/openapi/v2" and "protobuf" in request.headers.get("accept", ""):
             return Response(200, b"", _OPENAPI_V2)
+        if path == "/openapi/v3":
+            return Response(200, orjson.dumps(self.openapi.index()), "text/plain; charset=utf-8")
         document = self._document(path, request.headers.get("host", ""))
         if document is not None:
             form = form_of(request.headers.get("accept", ""), is_builtin=path == "/version")
@@ -65,8 +68,6 @@ class General:
                 return {"paths": self._paths()}
             case ["version"]:
                 return _version()
-            case ["openapi", "v3"]:
-                return self.openapi.index()
             case ["api"]:
                 return discovery.api_versions(host)
             case ["apis"]:
@@ -90,22 +91,26 @@ class General:
 
     def _aggregated(self, request: Request, *, core: bool) -> Response:
         data = orjson.dumps(discovery.aggregated(self.registry, core=core))
-        headers = {"Etag": f'"{hashlib.sha512(data).hexdigest().upper()}"', "Vary": "Accept"}
-        if request.headers.get("if-none-match") == headers["Etag"]:
-            return Response(304, b"", discovery.AGGREGATED, headers)
-        return Response(200, data, discovery.AGGREGATED, headers)
+        answer = Response(200, data, discovery.AGGREGATED, {"Cache-Control": "public"})
+        return _with_tag(answer, hashlib.sha512(data).hexdigest().upper(), request)
 
-    def _openapi(self, path: str, given: str) -> Response:
+    def _openapi(self, path: str, request: Request) -> Response:
         """The document of a group version. With its hash in the address it may be kept for good."""
-        found = self.openapi.document(path)
+        found, given = self.openapi.document(path), request.query.get("hash", "")
         if found is None:
-            return NO_PAGE
-        if not given:
-            return Response(200, found)
+            return Response(404, b"")
         digest = self.openapi.digest(path)
-        if given == digest:
-            return Response(200, found, JSON_TYPE, _IMMUTABLE)
-        return Response(301, b"", JSON_TYPE, {"Location": f"?hash={digest}"})
+        if given and given != digest:
+            return Response(301, b"", JSON_TYPE, {"Location": f"?hash={digest}"})
+        answer = Response(200, found, JSON_TYPE, _IMMUTABLE if given else NO_HEADERS)
+        return _with_tag(answer, digest, request)
+
+
+def _with_tag(answer: Response, digest: str, request: Request) -> Response:
+    """The answer with its ETag; without its body if the client has it already."""
+    answer = replace(answer, headers={"Etag": f'"{digest}"', "Vary": "Accept", **answer.headers})
+    known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
+    return replace(answer, status=304, body=b"") if "*" in known or f'"{digest}"' in known else answer
 
 
 def _version() -> dict[str, str]:

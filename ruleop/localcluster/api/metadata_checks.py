@@ -3,185 +3,181 @@
 from __future__ import annotations
 
 import json
-import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.errors import NOT_LABEL, Cause, bad_request
-from ruleop.localcluster.objects.go_text import type_name
+from ruleop.localcluster.errors import Cause, forbidden_value, invalid_value
+from ruleop.localcluster.objects.names import (
+    annotation_causes,
+    key_problems,
+    label_causes,
+    label_problems,
+    path_segment_problems,
+    subdomain_problems,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ruleop.kinds import Kind, Object
+    from ruleop.localcluster.kinds.served import Served
 
-LARGEST_ANNOTATIONS: Final = 256 * 1024
 _INVALID: Final = "FieldValueInvalid"
 _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
-# Kinds whose names are single labels. Names of RBAC objects may have any letters but slashes.
-_LABEL_KINDS: Final = frozenset({("", "Namespace"), ("", "Service")})
+# Kinds whose names are single labels. Names of some may have any letters but slashes.
+_LABEL_KINDS: Final = frozenset({("", "Namespace"), ("", "Service"), ("apps", "StatefulSet")})
+_LONGEST_CRON_JOB: Final = 52  # the names of its Jobs have eleven characters more
 _RBAC: Final = "rbac.authorization.k8s.io"
+_BUDGET: Final = ("policy", "PodDisruptionBudget")
+_ANY_PREFIX: Final = frozenset({_BUDGET, ("", "ReplicationController"), (_RBAC, "Role"), (_RBAC, "RoleBinding")})
+_OWNER_FIELDS: Final = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")  # in Go's order
 
-_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_KEY_NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_TEXTS: Final = frozenset({"name", "generateName", "namespace", "uid", "resourceVersion"})
-_MAPS: Final = frozenset({"labels", "annotations"})
-_VALUE: Final = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
-
-NOT_SUBDOMAIN: Final = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+# The server checks the metadata of an update twice, and most kinds check what changed once more; these check all.
+_WHOLE_ONLY: Final = frozenset({("", "LimitRange"), ("discovery.k8s.io", "EndpointSlice")})
+_WHOLE_TOO: Final = frozenset(
+    {
+        *(
+            ("", kind)
+            for kind in ("ConfigMap", "Endpoints", "PersistentVolumeClaim", "Pod", "Secret", "ServiceAccount")
+        ),
+        *((_RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
+        ("batch", "Job"),
+        ("networking.k8s.io", "Ingress"),
+    }
 )
-_NOT_KEY_NAME: Final = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
-    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
-    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-)
-_NOT_VALUE: Final = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
-    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-)
+# Of these, and of custom resources, finalizers need not be qualified by a domain.
+_PLAIN_FINALIZERS: Final = frozenset({_BUDGET, ("coordination.k8s.io", "Lease")})
 
 
-def check_types(kind: Kind, metadata: Mapping[str, Any]) -> None:
-    """Raises Rejected if a field is not of its Go type, in the words of Go's decoder."""
-    if problem := type_problem(metadata, "ObjectMeta"):
-        raise bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}')
+def creation_causes(served: Served, metadata: Object) -> list[Cause]:
+    """Why the metadata of a new object is invalid."""
+    prefix = metadata.get("generateName")
+    return [
+        *(_prefix_causes(served.kind, prefix) if prefix else ()),
+        *name_causes(served.kind, metadata.get("name", "")),
+        *_whole_causes(metadata),
+        *_unqualified_causes(served, metadata),
+    ]
 
 
-def type_problem(metadata: Any, path: str) -> str:
-    """The problem of metadata with a field that is not of its Go type; "" if there is none. `path` is where Go's
-    decoder says that the metadata are."""
-    if not isinstance(metadata, dict):
-        return ""
-    for name, value in metadata.items():
-        found, desired = value, "string"
-        if name in _MAPS and isinstance(value, dict):
-            found = next((each for each in value.values() if each is not None and type(each) is not str), None)
-        elif name == "finalizers":
-            found, desired = None if type(value) is list else value, "[]string"
-        elif name not in _TEXTS:
-            continue
-        if found is not None and (desired != "string" or type(found) is not str):
-            return f"json: cannot unmarshal {type_name(found)} into Go struct field {path}.{name} of type {desired}"
-    return ""
+def update_causes(served: Served, old: Object, new: Object, subresource: str) -> list[Cause]:
+    """Why the metadata of a new version of an object is invalid: each cause as often as the server finds it."""
+    whole, prefix = _whole_causes(new), new.get("generateName")
+    added = _added_finalizer_causes(old, new)
+    unqualified = _unqualified_causes(served, new)
+    if not whole and not added and not unqualified and not prefix:
+        return []
+    changes = [*added, *(cause for cause in whole if not cause.field.startswith("metadata.finalizers"))]
+    kind, is_status = (served.kind.group, served.kind.kind), subresource == "status"
+    causes = [*whole, *changes]
+    if kind == _BUDGET or (is_status and kind == ("batch", "CronJob")):
+        return causes
+    if is_status or kind not in _WHOLE_ONLY:
+        causes += [*changes, *unqualified]
+    if not is_status and kind in _WHOLE_ONLY | _WHOLE_TOO:
+        causes += [*(_prefix_causes(served.kind, prefix) if prefix else ()), *whole, *unqualified]
+    return causes
 
 
-def metadata_causes(kind: Kind, metadata: Object) -> list[Cause]:
-    """Why the metadata of an object is invalid, apart from its name."""
+def finalizer_warnings(old: Object | None, new: Object) -> list[str]:
+    """What the author of a custom resource should know of finalizers that are new."""
+    before = () if old is None else old.get("finalizers") or ()
+    warnings = []
+    for each in sorted(set(new.get("finalizers") or ()) - set(before)):
+        found = list(key_problems(each, "a valid label key"))
+        if "/" not in each and each not in _STANDARD_FINALIZERS:
+            path = " including a path (/)" if "." in each else ""
+            found.append(
+                f"prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer "
+                "writers"
+            )
+        warnings += [f"metadata.finalizers: {json.dumps(each)}: {problem}" for problem in found]
+    return warnings
+
+
+def _whole_causes(metadata: Object) -> list[Cause]:
     return [
         *label_causes(metadata.get("labels") or {}),
-        *_annotation_causes(metadata.get("annotations") or {}),
+        *annotation_causes(metadata.get("annotations") or {}),
         *_owner_causes(metadata.get("ownerReferences") or []),
-        *_finalizer_causes(kind, metadata.get("finalizers") or []),
+        *_finalizer_causes(metadata.get("finalizers") or []),
     ]
+
+
+def _prefix_causes(kind: Kind, prefix: str) -> Iterator[Cause]:
+    """A dash at the end of a prefix of names is followed by letters: Go replaces it, and the letter before it."""
+    if (kind.group, kind.kind) not in _ANY_PREFIX:
+        field = "metadata.generateName"
+        for cause in name_causes(kind, prefix[:-2] + "a" if len(prefix) > 1 and prefix.endswith("-") else prefix):
+            yield Cause(cause.reason, cause.message, field)
 
 
 def name_causes(kind: Kind, name: str) -> Iterator[Cause]:
     field = "metadata.name"
     if not name:
         yield Cause("FieldValueRequired", "Required value: name or generateName is required", field)
-    elif kind.group == _RBAC:
+    elif kind.group == _RBAC or (kind.group, kind.kind) == _BUDGET:
         for problem in path_segment_problems(name):
             yield Cause(_INVALID, f'Invalid value: "{name}": {problem}', field)
     else:
-        label = (kind.group, kind.kind) in _LABEL_KINDS
-        pattern, limit, problem = (_LABEL, 63, NOT_LABEL) if label else (_SUBDOMAIN, 253, NOT_SUBDOMAIN)
-        if label and "." in name and _SUBDOMAIN.fullmatch(name):
-            problem = "must not contain dots"
-        if len(name) > limit:
-            yield Cause(_INVALID, f'Invalid value: "{name}": must be no more than {limit} characters', field)
-        if not pattern.fullmatch(name):
-            yield Cause(_INVALID, f'Invalid value: "{name}": {problem}', field)
-
-
-def path_segment_problems(name: str) -> Iterator[str]:
-    if name in (".", ".."):
-        yield f"may not be '{name}'"
-    for letter in "/%":
-        if letter in name:
-            yield f"may not contain '{letter}'"
-
-
-def label_causes(labels: Mapping[str, str], field: str = "metadata.labels") -> Iterator[Cause]:
-    for key, value in labels.items():
-        for problem in key_problems(key):
-            yield Cause(_INVALID, f'Invalid value: "{key}": {problem}', field)
-        yield from label_value_causes(value, field)
-
-
-def label_value_causes(value: str, field: str) -> Iterator[Cause]:
-    if len(value) > 63:
-        yield Cause(_INVALID, f'Invalid value: "{value}": must be no more than 63 bytes', field)
-    if not _VALUE.fullmatch(value):
-        yield Cause(_INVALID, f'Invalid value: "{value}": {_NOT_VALUE}', field)
-
-
-@lru_cache(maxsize=1024)
-def key_problems(key: str, what: str = "a qualified name") -> tuple[str, ...]:
-    """Why a text is not a qualified name: the key of a label, an annotation, a finalizer."""
-    return tuple(_key_problems(key, what))
-
-
-def _key_problems(key: str, what: str) -> Iterator[str]:
-    parts = key.split("/")
-    if len(parts) > 2:
-        yield (
-            f"{what} must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-            "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
-            "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' "
-            "(e.g. 'example.com/MyName')"
-        )
-        return
-    if len(parts) == 2:
-        if not parts[0]:
-            yield "prefix part must be non-empty"
-        elif not _SUBDOMAIN.fullmatch(parts[0]):
-            yield f"prefix part {NOT_SUBDOMAIN}"
-    if not parts[-1]:
-        yield "name part must be non-empty"
-    elif len(parts[-1]) > 63:
-        yield "name part must be no more than 63 bytes"
-    if not _KEY_NAME.fullmatch(parts[-1]):
-        yield _NOT_KEY_NAME
-
-
-def _annotation_causes(annotations: Mapping[str, str]) -> Iterator[Cause]:
-    for key in annotations:
-        for problem in key_problems(key.lower(), "a valid label key"):
-            yield Cause(_INVALID, f'Invalid value: "{key}": {problem}', "metadata.annotations")
-    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > LARGEST_ANNOTATIONS:
-        yield Cause(
-            "FieldValueTooLong", f"Too long: may not be more than {LARGEST_ANNOTATIONS} bytes", "metadata.annotations"
-        )
+        problems = label_problems(name) if (kind.group, kind.kind) in _LABEL_KINDS else subdomain_problems(name)
+        yield from (invalid_value(field, name, each) for each in problems)
+    if (kind.group, kind.kind) == ("batch", "CronJob") and len(name) > _LONGEST_CRON_JOB:
+        yield invalid_value(field, name, f"must be no more than {_LONGEST_CRON_JOB} characters")
 
 
 def _owner_causes(owners: list[Mapping[str, Any]]) -> Iterator[Cause]:
+    field, controller = "metadata.ownerReferences", ""
     for owner in owners:
-        for name in ("apiVersion", "kind", "name", "uid"):
+        version = owner.get("apiVersion") or ""
+        if version.count("/") > 1 or not version.rpartition("/")[2]:
+            yield invalid_value(f"{field}.apiVersion", version, "version must not be empty")
+        for name in ("kind", "name", "uid"):
             if not owner.get(name):
-                yield Cause(_INVALID, 'Invalid value: "": must not be empty', f"metadata.ownerReferences.{name}")
-    controllers = [f"{each.get('kind')}/{each.get('name')}" for each in owners if each.get("controller")]
-    if len(controllers) > 1:
-        yield Cause(
-            _INVALID,
-            f"Invalid value: {json.dumps(owners, separators=(',', ':'))}: Only one reference can have Controller set "
-            f'to true. Found "true" in references for {controllers[0]} and {controllers[1]}',
-            "metadata.ownerReferences",
-        )
+                yield invalid_value(f"{field}.{name}", "", "must not be empty")
+        if (version, owner.get("kind")) == ("v1", "Event"):
+            yield invalid_value(field, _in_order(owner), "/v1, Kind=Event is disallowed from being an owner")
+        if owner.get("controller"):
+            found = f"{owner.get('kind', '')}/{owner.get('name', '')}"
+            if controller:
+                problem = (
+                    'Only one reference can have Controller set to true. Found "true" in references for '
+                    f"{controller} and {found}"
+                )
+                yield invalid_value(field, [*map(_in_order, owners)], problem)
+            controller = controller or found
 
 
-def _finalizer_causes(kind: Kind, finalizers: list[str]) -> Iterator[Cause]:
+def _in_order(owner: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: owner[name] for name in _OWNER_FIELDS if name in owner}
+
+
+def _finalizer_causes(finalizers: list[str]) -> Iterator[Cause]:
     for each in finalizers:
         for problem in key_problems(each, "a valid label key"):
-            yield Cause(_INVALID, f'Invalid value: "{each}": {problem}', "metadata.finalizers")
-    for index, each in enumerate(finalizers):
-        if kind.group == "" and each and "/" not in each and each not in _STANDARD_FINALIZERS:
-            yield Cause(
-                _INVALID,
-                f'Invalid value: "{each}": name is neither a standard finalizer name nor is it fully qualified',
-                f"metadata.finalizers[{index}]",
-            )
+            yield invalid_value("metadata.finalizers", each, problem)
+    if {"orphan", "foregroundDeletion"} <= set(finalizers):
+        problem = "finalizer orphan and foregroundDeletion cannot be both set"
+        yield invalid_value("metadata.finalizers", finalizers, problem)
+
+
+def _unqualified_causes(served: Served, metadata: Object) -> list[Cause]:
+    if served.is_custom or (served.kind.group, served.kind.kind) in _PLAIN_FINALIZERS:
+        return []
+    problem = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        invalid_value(f"metadata.finalizers[{index}]", each, problem)
+        for index, each in enumerate(metadata.get("finalizers") or ())
+        if "/" not in each and each not in _STANDARD_FINALIZERS
+    ]
+
+
+def _added_finalizer_causes(old: Object, new: Object) -> list[Cause]:
+    """No finalizer may be added to an object that is being deleted."""
+    added = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
+    if not added or "deletionTimestamp" not in old:
+        return []
+    listed = ", ".join(f'"{each}"' for each in added)
+    problem = (
+        f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
+    )
+    return [forbidden_value("metadata.finalizers", problem)]

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from ruleop.localcluster.errors import Rejected
+    from ruleop.localcluster.objects.decoding import DecodingError
 
 PROPAGATIONS: Final = ("Foreground", "Background", "Orphan")
 _MATCHES: Final = ("Exact", "NotOlderThan", "")
@@ -27,7 +28,7 @@ class WriteOptions:
     field_validation: str = "Warn"  # Strict, Warn or Ignore
     force: bool = False
     is_patch: bool = False
-    refuse: Callable[[str], Rejected] | None = None  # the answer to an object that cannot be decoded
+    refuse: Callable[[DecodingError], Rejected] | None = None  # the answer to an object that cannot be decoded
     is_stored: bool = False  # an update has the form of a stored object: nothing to decode or to fill in
 
     @classmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -16,13 +15,12 @@ if TYPE_CHECKING:
     from ruleop.kinds import Kind, Object
     from ruleop.localcluster.errors import Rejected
     from ruleop.localcluster.kinds.served import Served
+    from ruleop.localcluster.objects.decoding import DecodingError
 
 APPLY: Final = "application/apply-patch+yaml"
 _JSON: Final = "application/json-patch+json"
 _MERGE: Final = "application/merge-patch+json"
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
-_UNMARSHAL: Final = re.compile(r"json: cannot unmarshal (\w+) into Go .* of type (\S+)")
-_GO_KINDS: Final = {"object": "map", "array": "slice", "number": "int64"}
 
 
 def patched(served: Served, obj: Object, media: str, patch: Any) -> Object:
@@ -37,24 +35,11 @@ def patched(served: Served, obj: Object, media: str, patch: Any) -> Object:
     raise unsupported_media_type(", ".join(known))
 
 
-def refused(media: str, patch: Any, new: Object, problem: str) -> Rejected:
+def refused(media: str, patch: Any, new: Object, error: DecodingError) -> Rejected:
     """The answer to a patch whose result cannot be decoded."""
     if media != _STRATEGIC:
-        return in_patch(orjson.dumps(new).decode(), problem)
-    found = _UNMARSHAL.fullmatch(problem)
-    return in_patch(go_text(patch), _not_restored(*found.groups()) if found is not None else problem)
-
-
-def _not_restored(given: str, desired: str) -> str:
-    """A strategic merge patch is not decoded from JSON, so its problems have other words."""
-    source = _GO_KINDS.get(given, given)
-    if desired.startswith("[]"):
-        return f"cannot restore slice from {source}"
-    if desired.startswith("map["):
-        return f"cannot restore map from {source}"
-    if desired.startswith("v1."):
-        return f"cannot restore struct from: {source}"
-    return f"cannot convert {source} to string" if desired == "string" else f"unrecognized type: {desired}"
+        return in_patch(orjson.dumps(new, option=orjson.OPT_SORT_KEYS).decode(), str(error))
+    return in_patch(go_text(patch), error.conversion)
 
 
 def configuration(patch: dict[str, Any], kind: Kind) -> dict[str, Any]:

@@ -129,7 +129,7 @@ class Watch:
         self._send_table(type_, found.obj, str(found.version))
 
     def _send_table(self, type_: str, obj: Object, version: str) -> None:
-        document = table(self.served, [obj], version, self.options.form.include)
+        document = table(self.served, [obj], version, self.options.form)
         if self._sent_columns:  # only the first event has them
             document["columnDefinitions"] = None
         self._sent_columns = True
@@ -156,7 +156,7 @@ class Watch:
             case "":
                 self._send("BOOKMARK", orjson.dumps(obj))
             case _:
-                self._send("BOOKMARK", orjson.dumps(partial(obj)))
+                self._send("BOOKMARK", orjson.dumps(partial(obj, self.options.form)))
 
     def _bookmark_again(self) -> None:
         self._bookmark()

@@ -6,36 +6,34 @@ Requests and controllers write through it. Nothing is asked of who writes: every
 from __future__ import annotations
 
 import secrets
-import time
 import uuid
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
 from ruleop.kinds import SERVER_METADATA
-from ruleop.localcluster.api.field_checks import checked
-from ruleop.localcluster.api.metadata_checks import check_types, metadata_causes, name_causes
+from ruleop.localcluster.api.addresses import check_name, check_namespace
+from ruleop.localcluster.api.deletion import is_finished, marked_as_deleted
+from ruleop.localcluster.api.field_checks import checked, decoded
+from ruleop.localcluster.api.metadata_checks import creation_causes, finalizer_warnings, update_causes
 from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
-from ruleop.localcluster.clock import now, timestamp
+from ruleop.localcluster.api.preconditions import check_identity, check_preconditions
+from ruleop.localcluster.clock import now
 from ruleop.localcluster.errors import (
-    MODIFIED,
     Cause,
-    Rejected,
     already_exists,
     conflict,
     forbidden,
     internal,
     invalid,
-    invalid_named,
     not_found,
 )
 from ruleop.localcluster.kinds.completion import complete
-from ruleop.localcluster.kinds.resources import CRDS, NAMESPACES
+from ruleop.localcluster.kinds.resources import NAMESPACES
 from ruleop.localcluster.objects.apply import apply, keep_unchanged, track_update
-from ruleop.localcluster.objects.config_checks import check_config
-from ruleop.localcluster.objects.managed import Tracking, ignored_fields
+from ruleop.localcluster.objects.config_checks import check_config, not_converted
+from ruleop.localcluster.objects.managed import Tracking, ignored_fields, with_entries, without_managers
 from ruleop.localcluster.store.store import Name, Stored, stored, unstored
-from ruleop.merge.normalise import without_nulls
 
 if TYPE_CHECKING:
     from ruleop.kinds import Kind, Object
@@ -43,20 +41,16 @@ if TYPE_CHECKING:
     from ruleop.localcluster.store.store import Store
 
 CONTROLLERS: Final = WriteOptions(manager="kube-controller-manager", field_validation="Ignore", is_stored=True)
-ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
-
 SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
-_EMPTY: Final[tuple[Any, ...]] = (None, "", {}, [])
-_FOLDERS: Final = {
-    "customresourcedefinitions": "apiextensions.k8s.io/customresourcedefinitions",
-    "endpoints": "services/endpoints",
-    "ingresses": "ingress",
-    "nodes": "minions",
-    "services": "services/specs",
-}
-"""Where the key of a built-in kind in etcd has another name than the kind's plural."""
-_IN_STATUS: Final = frozenset({"apiVersion", "kind", "metadata", "status"})  # what a write of the status concerns
-_KEPT: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+_KEPT: Final = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "namespace",
+    "resourceVersion",
+)
 
 
 class Writer:
@@ -77,17 +71,16 @@ class Writer:
         managed: list[Any] | None = None,
     ) -> Stored:
         """Stores a new object. `managed`: the managedFields of an object that is applied."""
-        metadata = obj.get("metadata")
-        metadata = dict(metadata) if isinstance(metadata, dict) else {}
-        if metadata.get("resourceVersion"):
+        obj = self._decoded(served, obj, None, options)
+        check_namespace(obj, namespace, served)
+        metadata = dict(obj["metadata"])
+        if metadata.get("resourceVersion", "").isdecimal():  # others are ignored
             raise internal("resourceVersion should not be set on objects to be created")
-        check_types(served.kind, metadata)
         generated = bool(not metadata.get("name") and metadata.get("generateName"))
         if generated:
             metadata["name"] = metadata["generateName"][:58] + _suffix()
-        for name in SERVER_METADATA - {"managedFields"}:
+        for name in SERVER_METADATA if managed is not None else SERVER_METADATA - {"managedFields"}:
             metadata.pop(name, None)
-        metadata = {name: value for name, value in metadata.items() if value not in _EMPTY}
         if served.namespaced:
             metadata["namespace"] = namespace
             self._check_namespace(served, namespace, metadata.get("name", ""))
@@ -98,21 +91,21 @@ class Writer:
         if strategy.has_generation or served.is_custom:
             metadata["generation"] = 1
         new: dict[str, Any] = {**obj, "metadata": metadata}
-        status = new.pop("status", None) if served.status else None
-        causes = [*name_causes(served.kind, metadata.get("name", "")), *metadata_causes(served.kind, metadata)]
-        if "name" not in metadata:
-            raise invalid(served.kind, "", causes)
+        if served.status:
+            new.pop("status", None)
+        causes = creation_causes(served, metadata)
         if served.ends:
             message = "create not allowed while custom resource definition is terminating"
-            raise forbidden(served.kind.group, served.plural, metadata["name"], message)
-        new, found = self._checked(served, new, None, options, {"status": status} if status else {})
-        if found:  # fields of an invalid object cannot be tracked
+            raise forbidden(served.kind.group, served.plural, metadata.get("name", ""), message)
+        new, found = checked(served, new, None)
+        if not found:
+            new = strategy.default(_completed(served, new))
+        if found or "name" not in metadata:  # fields of an invalid object cannot be tracked
             self._validate(served, new, None, [*causes, *found])
-        new = strategy.default(_completed(served, new))
         if managed is None:
             new = self._tracked(served, None, new, "", options)
         else:
-            new = {**new, "metadata": {**new["metadata"], "managedFields": managed}}
+            new = with_entries(new, managed)
         new = strategy.create(new)
         if strategy.admit is not None:
             new = strategy.admit(new, self.store)
@@ -143,21 +136,34 @@ class Writer:
         self, served: Served, old: Stored, obj: Object, subresource: str = "", options: WriteOptions = CONTROLLERS
     ) -> Stored:
         """Replaces an object, or its status, by a new one."""
-        given = obj.get("metadata")
-        given = dict(given) if isinstance(given, dict) else {}
-        check_types(served.kind, given)
+        if not options.is_stored:
+            obj = self._decoded(served, obj, old.obj, options)
+        check_name(obj, old.name.name)
+        check_namespace(obj, old.name.namespace, served)
+        return self._replaced(served, old, obj, subresource, options)
+
+    def replace(
+        self, served: Served, name: Name, obj: Object, subresource: str, options: WriteOptions
+    ) -> tuple[Stored, bool]:
+        """Replaces the object at an address, if there is one; of some kinds, makes one. Whether there is comes last, as
+        in the real server. Returns the object, and whether it is new."""
+        found = self.store.get(served.resource, name)
+        old = served.seen(found) if found is not None else None
+        obj = self._decoded(served, obj, old.obj if old is not None else None, options)
+        check_name(obj, name.name)
+        check_namespace(obj, name.namespace, served)
+        if old is not None:
+            return self._replaced(served, old, obj, subresource, options), False
+        if served.strategy.creates_on_update and not subresource:
+            return self.create(served, name.namespace, obj, options), True
+        raise not_found(served.kind.group, served.plural, name.name)
+
+    def _replaced(self, served: Served, old: Stored, obj: Object, subresource: str, options: WriteOptions) -> Stored:
+        given = dict(obj["metadata"])
         if options.is_patch and subresource == "status" and served.is_custom:
             given.pop("uid", None)  # the metadata of such a patch is ignored, except the version
-        self._check_identity(served, old, given, options)
-        before = old.obj["metadata"]
-        metadata = {name: value for name, value in given.items() if value not in _EMPTY}
-        metadata["name"] = before["name"]
-        for name in (*_KEPT, "namespace"):
-            metadata.pop(name, None)
-            if name in before:
-                metadata[name] = before[name]
-        metadata.pop("selfLink", None)
-        metadata["resourceVersion"] = before["resourceVersion"]
+        check_identity(served, old, given, options)
+        metadata = _kept_metadata(old.obj["metadata"], given)
         new, causes = self._prepared(served, old, {**obj, "metadata": metadata}, subresource, options)
         new = self._tracked(served, old.obj, new, subresource, options)
         return self._updated(served, old, new, subresource, options, causes)
@@ -167,20 +173,15 @@ class Writer:
     ) -> tuple[dict[str, Any], list[Cause]]:
         """The new version with what a write at this address keeps of the old one, decoded and with its defaults; and
         what is wrong with it."""
-        dropped: dict[str, Any] = {}
         if subresource == "status":
-            if not options.is_stored:
-                dropped = _changes_beside_status(old.obj, new)
             new = self._with_status(served, old.obj, new)
         elif served.status:
-            given, before = new.pop("status", None), old.obj.get("status")
-            if given and given != before:
-                dropped = {"status": given}
-            if before is not None:
-                new["status"] = before
+            new.pop("status", None)
+            if "status" in old.obj:
+                new["status"] = old.obj["status"]
         if options.is_stored:
             return new, []
-        new, causes = self._checked(served, new, old.obj, options, dropped)
+        new, causes = checked(served, new, old.obj)
         if subresource == "status" and served.kind.version != served.storage_version:
             new = self._with_status(served, old.obj, new)  # without the defaults of this version
         if causes:  # fields of an invalid object cannot be tracked
@@ -206,14 +207,14 @@ class Writer:
         if strategy.admit is not None and strategy.allocates_on_update and subresource != "status":
             new = strategy.admit(new, self.store)
         if new["metadata"] != before["metadata"]:
-            causes = [*_finalizer_causes(before, new), *metadata_causes(served.kind, new["metadata"]), *causes]
+            causes = [*update_causes(served, before["metadata"], new["metadata"], subresource), *causes]
         self._validate(served, new, before, causes, subresource)
         new = self._with_generation(served, before, new, subresource)
         if keep_unchanged(before, new) is before and self._is_current(served, old):
             return old
         if options.dry_run:
             return served.seen(stored(served.kept(new), old.version))
-        if _is_finished(new):
+        if is_finished(new):
             return stored(new, self.store.delete(served.resource, old.name).version)
         return self._put(served, new)
 
@@ -223,31 +224,6 @@ class Writer:
             return True
         found = self.store.get(served.resource, old.name)
         return found is None or found.obj["apiVersion"] == f"{served.kind.group}/{served.storage_version}"
-
-    def _check_identity(self, served: Served, old: Stored, given: dict[str, Any], options: WriteOptions) -> None:
-        group, plural, name = served.kind.group, served.plural, old.name.name
-        version = given.get("resourceVersion")
-        if not version and (served.is_custom or not served.strategy.unconditional_update):
-            message = "Invalid value: 0: must be specified for an update"
-            raise invalid_named(group, plural, name, [Cause("FieldValueInvalid", message, "metadata.resourceVersion")])
-        uid, outdated = given.get("uid"), bool(version) and version != str(old.version)
-        if options.is_patch and outdated:  # of a patch, the version is compared first
-            raise conflict(group, plural, name, MODIFIED)
-        for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
-            if given.get(field) is not None and given[field] != old.obj["metadata"].get(field):
-                raise _immutable(served, name, field, given[field])
-        if uid and uid != old.uid:
-            if options.is_patch:
-                raise _immutable(served, name, "uid", uid)
-            raise conflict(
-                group,
-                plural,
-                name,
-                f"StorageError: invalid object, Code: 4, Key: {_storage_key(served, old.name)}, ResourceVersion: 0, "
-                f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {old.uid}",
-            )
-        if outdated:
-            raise conflict(group, plural, name, MODIFIED)
 
     def _with_status(self, served: Served, old: Object, new: dict[str, Any]) -> dict[str, Any]:
         """The old object with the new status. A custom resource keeps its metadata; a Deployment keeps its labels."""
@@ -289,12 +265,11 @@ class Writer:
         old = self.store.get(served.resource, name)
         old = served.seen(old) if old is not None else None
         check_config(config, served.shape, served.kind)
+        options = replace(options, refuse=partial(not_converted, served.kind, config))
         if old is None:
             if subresource:
                 raise not_found(served.kind.group, served.plural, name.name)
             return self._apply_new(served, name, config, options), True
-        given = {"resourceVersion": str(old.version), **(config.get("metadata") or {})}
-        self._check_identity(served, old, given, options)
         live = old.obj
         applied = apply(
             live,
@@ -308,95 +283,52 @@ class Writer:
             if not subresource:
                 self.warnings += served.strategy.warn(live, live)
             return old, False
-        new, causes = self._prepared(served, old, dict(without_nulls(applied)), subresource, options)
-        return self._updated(served, old, new, subresource, options, causes), False
+        body, entries = _without_entries(applied)
+        body = self._decoded(served, body, live, options)
+        check_name(body, name.name)
+        check_namespace(body, name.namespace, served)
+        check_identity(served, old, body["metadata"], options)
+        body["metadata"] = _kept_metadata(live["metadata"], body["metadata"])
+        new, causes = self._prepared(served, old, body, subresource, options)
+        return self._updated(served, old, with_entries(new, entries), subresource, options, causes), False
 
     def _apply_new(self, served: Served, name: Name, config: dict[str, Any], options: WriteOptions) -> Stored:
-        metadata = dict(config["metadata"])
+        metadata = dict(config.get("metadata") or {})
         if uid := metadata.get("uid"):
             message = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise conflict(served.kind.group, served.plural, name.name, message)
         metadata.pop("resourceVersion", None)
         config = {**config, "metadata": metadata}
         applied = apply(None, config, self._tracking(served, ""), manager=options.manager, now=now())
-        entries = applied["metadata"].get("managedFields")
-        return self.create(served, name.namespace, without_nulls(applied), options, managed=entries)
+        body, entries = _without_entries(applied)
+        if name.name:
+            check_name(body, name.name)
+        return self.create(served, name.namespace, body, options, managed=entries)
 
     # -- delete --------------------------------------------------------------------------------------------------------
 
     def delete(self, served: Served, old: Stored, options: DeleteOptions | None = None) -> tuple[Stored, bool]:
         """Deletes an object, or marks it as being deleted. Returns its last version, and whether it is gone."""
         options = options or DeleteOptions()
-        self._check_preconditions(served, old, options)
-        metadata = dict(old.obj["metadata"])
-        finalizers = [each for each in metadata.get("finalizers") or [] if each not in _dropped_by(options.propagation)]
-        finalizers += [each for each in served.strategy.finalizers if each not in finalizers]
-        extra = {"Orphan": ORPHAN, "Foreground": FOREGROUND}.get(options.propagation)
-        if extra and extra not in finalizers:
-            finalizers.append(extra)
-        grace = self._grace(served, old.obj, options)
-        waits = bool(finalizers) or grace > 0 or (served.resource == NAMESPACES and _holds(old.obj))
-        if not waits:
+        check_preconditions(served, old, options)
+        new = marked_as_deleted(served, old.obj, options)
+        if new is None:
             if options.dry_run:
                 return old, True
             return served.seen(self.store.delete(served.resource, old.name)), True
-        if finalizers or "finalizers" in metadata:
-            metadata["finalizers"] = finalizers
-        if not metadata["finalizers"] if "finalizers" in metadata else False:
-            del metadata["finalizers"]
-        if not metadata.get("deletionTimestamp"):
-            metadata["deletionTimestamp"] = timestamp(time.time() + grace)
-            if served.resource not in (NAMESPACES, CRDS):
-                metadata["deletionGracePeriodSeconds"] = grace
-                if "generation" in metadata:
-                    metadata["generation"] += 1
-        elif grace < metadata.get("deletionGracePeriodSeconds", grace):
-            metadata["deletionGracePeriodSeconds"] = grace
-        new: dict[str, Any] = {**old.obj, "metadata": metadata}
-        if served.resource == NAMESPACES:
-            new["status"] = {**(new.get("status") or {}), "phase": "Terminating"}
-        elif served.resource == CRDS:
-            new["status"] = _terminating(new.get("status") or {})
         if new == old.obj:
             return old, False
         if options.dry_run:
             return stored(new, old.version), False
         return self._put(served, new), False
 
-    def _grace(self, served: Served, obj: Object, options: DeleteOptions) -> int:
-        if served.strategy.grace is None:
-            return 0
-        return max(0, options.grace if options.grace is not None else served.strategy.grace(obj))
-
-    def _check_preconditions(self, served: Served, old: Stored, options: DeleteOptions) -> None:
-        group, kind, name = served.kind.group, served.kind.kind, old.name.name
-        if options.uid and options.uid != old.uid:
-            raise conflict(
-                group,
-                kind,
-                name,
-                f"the UID in the precondition ({options.uid}) does not match the UID in record ({old.uid}). "
-                "The object might have been deleted and then recreated",
-            )
-        if options.resource_version and options.resource_version != str(old.version):
-            raise conflict(
-                group,
-                kind,
-                name,
-                f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
-                f"ResourceVersion in record ({old.version}). The object might have been modified",
-            )
-
     # -- both ----------------------------------------------------------------------------------------------------------
 
-    def _checked(
-        self, served: Served, obj: dict[str, Any], old: Object | None, options: WriteOptions, dropped: Object
-    ) -> tuple[dict[str, Any], list[Cause]]:
-        found, warnings, causes = checked(
-            served, obj, old, options.field_validation, dropped=dropped, refuse=options.refuse
-        )
+    def _decoded(self, served: Served, obj: Object, old: Object | None, options: WriteOptions) -> dict[str, Any]:
+        """The object of a request. Raises Rejected if it cannot be decoded."""
+        found, warnings = decoded(served, obj, old, options.field_validation, refuse=options.refuse)
         self.warnings += warnings
-        return found, causes
+        return found
 
     def _validate(
         self, served: Served, new: Object, old: Object | None, causes: list[Cause], subresource: str = ""
@@ -405,6 +337,8 @@ class Writer:
         causes = [*causes, *(strategy.validate_status if of_status else strategy.validate)(new, old)]
         if causes:
             raise invalid(served.kind, new["metadata"].get("name", ""), causes)
+        if served.is_custom:
+            self.warnings += finalizer_warnings(None if old is None else old["metadata"], new["metadata"])
         if not of_status:
             self.warnings += strategy.warn(new, old)
 
@@ -423,8 +357,19 @@ class Writer:
         found = self._trackings.get(key)
         if found is None:
             ignored = ignored_fields(kind.group, kind.kind, subresource=subresource, has_status=served.status)
-            found = self._trackings[key] = Tracking(kind.api_version, served.shape, subresource, ignored, served.shapes)
+            found = self._trackings[key] = Tracking(
+                kind.api_version, served.shape, subresource, ignored, served.shapes, schema_changes=served.is_custom
+            )
         return found
+
+
+def _kept_metadata(before: Object, given: dict[str, Any]) -> dict[str, Any]:
+    """The metadata of a new version, with those fields of the old one that no request changes."""
+    for name in _KEPT:
+        given.pop(name, None)
+        if name in before:
+            given[name] = before[name]
+    return given
 
 
 def _completed(served: Served, obj: dict[str, Any], old: Object | None = None) -> dict[str, Any]:
@@ -433,20 +378,9 @@ def _completed(served: Served, obj: dict[str, Any], old: Object | None = None) -
     return complete(obj, served.shape, old)
 
 
-def _terminating(status: Object) -> dict[str, Any]:
-    """The status of a CRD that is being deleted."""
-    conditions = [each for each in status.get("conditions") or [] if each["type"] != "Terminating"]
-    if len(conditions) < len(status.get("conditions") or []):
-        return dict(status)
-    message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
-    condition = {
-        "type": "Terminating",
-        "status": "True",
-        "reason": "InstanceDeletionPending",
-        "message": message,
-        "lastTransitionTime": now(),
-    }
-    return {**status, "conditions": [*conditions, condition]}
+def _without_entries(applied: Object) -> tuple[Object, list[Any]]:
+    """What was applied, and its managedFields, which need not be decoded: they are the server's own."""
+    return without_managers(applied), applied["metadata"].get("managedFields") or []
 
 
 def _suffix() -> str:
@@ -455,56 +389,3 @@ def _suffix() -> str:
 
 def _without(obj: Object, names: set[str]) -> dict[str, Any]:
     return {name: value for name, value in obj.items() if name not in names}
-
-
-def _dropped_by(propagation: str) -> tuple[str, ...]:
-    return {"Orphan": (FOREGROUND,), "Foreground": (ORPHAN,), "Background": (ORPHAN, FOREGROUND)}.get(propagation, ())
-
-
-def _holds(namespace: Object) -> bool:
-    return bool((namespace.get("spec") or {}).get("finalizers"))
-
-
-def _is_finished(obj: Object) -> bool:
-    """Whether nothing keeps an object that is being deleted."""
-    metadata = obj["metadata"]
-    if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
-        return False
-    if obj["kind"] == "Namespace" and obj["apiVersion"] == "v1":
-        return not _holds(obj)
-    return not metadata.get("deletionGracePeriodSeconds")
-
-
-def _finalizer_causes(old: Object, new: Object) -> list[Cause]:
-    """No finalizer may be added to an object that is being deleted. The server reports it twice."""
-    before = old["metadata"].get("finalizers") or []
-    added = [each for each in new["metadata"].get("finalizers") or [] if each not in before]
-    if not added or "deletionTimestamp" not in old["metadata"]:
-        return []
-    listed = ", ".join(f'"{each}"' for each in added)
-    message = (
-        "Forbidden: no new finalizers can be added if the object is being deleted, "
-        f"found new finalizers []string{{{listed}}}"
-    )
-    return [Cause("FieldValueForbidden", message, "metadata.finalizers")] * 2
-
-
-def _immutable(served: Served, name: str, field: str, value: Any) -> Rejected:
-    """The server checks this twice."""
-    shown = orjson.dumps(value).decode()
-    cause = Cause("FieldValueInvalid", f"Invalid value: {shown}: field is immutable", f"metadata.{field}")
-    return invalid(served.kind, name, [cause, cause])
-
-
-def _changes_beside_status(old: Object, new: Object) -> dict[str, Any]:
-    return {
-        name: each
-        for name, each in new.items()
-        if name not in _IN_STATUS and each is not old.get(name) and each != old.get(name)
-    }
-
-
-def _storage_key(served: Served, name: Name) -> str:
-    """The key of an object in etcd, which some messages show."""
-    folder = f"{served.kind.group}/{served.plural}" if served.is_custom else _FOLDERS.get(served.plural, served.plural)
-    return "/".join(filter(None, ("/registry", folder, name.namespace, name.name)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.labels import meets
+from ruleop.labels import meets, requirements_of
 from ruleop.localcluster.clock import now
 from ruleop.localcluster.controllers.machinery import is_being_deleted, with_condition
 from ruleop.localcluster.controllers.replica_set import is_over, is_ready
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.kinds import Object
-    from ruleop.labels import Requirement
     from ruleop.localcluster.controllers.machinery import Machinery
     from ruleop.localcluster.store.store import Event, Name, Resource
 
@@ -40,7 +39,7 @@ class DisruptionBudgets:
         if found is None or is_being_deleted(found.obj):
             return
         spec = found.obj["spec"]
-        requirements = _requirements(spec.get("selector") or {})
+        requirements = requirements_of(spec.get("selector") or {})
         pods = [
             each.obj
             for each in self.machinery.store.all(PODS, name.namespace)
@@ -94,17 +93,6 @@ class DisruptionBudgets:
             else:
                 desired[owner["kind"], owner["name"]] = found.obj["spec"].get("replicas", 1)
         return alone + sum(desired.values())
-
-
-def _requirements(selector: Object) -> tuple[Requirement, ...]:
-    labels = selector.get("matchLabels") or {}
-    return (
-        *((key, "In", frozenset([value])) for key, value in labels.items()),
-        *(
-            (each["key"], each["operator"], frozenset(each.get("values") or []))
-            for each in selector.get("matchExpressions") or []
-        ),
-    )
 
 
 def _share(value: Any, total: int) -> int:

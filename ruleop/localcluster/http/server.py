@@ -28,6 +28,7 @@ MAX_BODY: Final = 16 * 1024 * 1024
 MAX_WAITING: Final = 100  # requests of one connection that wait for their turn
 MAX_UNSENT: Final = 8 * 1024 * 1024  # bytes of a stream that a client has not read; then its connection is closed
 ACCEPTING: Final = 3  # turns of the loop until a connection that was accepted is known here
+_NOT_KEPT: Final = {"Cache-Control": "no-cache, private"}  # where an answer says nothing else
 
 _LOG = logging.getLogger(__name__)
 
@@ -210,14 +211,15 @@ def _status_line(status: int) -> bytes:
 
 
 def _head(response: Response, *, close: bool = False) -> bytes:
-    lines = [f"Content-Type: {response.content_type}", f"Content-Length: {len(response.body)}"]
-    lines += [f"{name}: {value}" for name, value in response.headers.items()]
+    lines = [f"{name}: {value}" for name, value in {**_NOT_KEPT, **response.headers}.items()]
+    if response.status != HTTPStatus.NOT_MODIFIED:
+        lines += [f"Content-Type: {response.content_type}", f"Content-Length: {len(response.body)}"]
     if close:
         lines.append("Connection: close")
     return _status_line(response.status) + "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n"
 
 
 def _stream_head(stream: Stream) -> bytes:
-    headers = {"Content-Type": stream.content_type, "Transfer-Encoding": "chunked", **stream.headers}
+    headers = {**_NOT_KEPT, "Content-Type": stream.content_type, "Transfer-Encoding": "chunked", **stream.headers}
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return _status_line(HTTPStatus.OK) + lines.encode("latin-1", "replace") + b"\r\n"

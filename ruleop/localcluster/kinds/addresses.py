@@ -6,7 +6,7 @@ import re
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
-from ruleop.localcluster.kinds.field_causes import invalid_value
+from ruleop.localcluster.errors import invalid_value
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator

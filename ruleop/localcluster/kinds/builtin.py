@@ -5,24 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ruleop.localcluster.kinds import (
-    access,
-    autoscalers,
-    budgets,
+    access_causes,
+    autoscaler_causes,
+    budget_causes,
     claims,
     configuration,
-    ingresses,
-    network_policies,
+    ingress_causes,
+    job_causes,
+    network_policy_causes,
     plain,
     service_allocation,
     service_causes,
     services,
     storage,
+    workload_causes,
     workloads,
 )
 from ruleop.localcluster.kinds.accepted_names import admitted
 from ruleop.localcluster.kinds.custom import CLEANUP, defaulted
 from ruleop.localcluster.kinds.definition_causes import definition_causes
 from ruleop.localcluster.kinds.events import event_causes
+from ruleop.localcluster.kinds.pod_warnings import named_after, of_template, pod_warnings
 from ruleop.localcluster.kinds.served import Strategy
 from ruleop.localcluster.kinds.validation_rules import rule_warnings
 
@@ -38,17 +41,17 @@ def _pod_grace(pod: Object) -> int:
 
 
 _COUNTED: Final = Strategy(has_generation=True)
-_TEMPLATE: Final = Strategy(has_generation=True, validate=workloads.selector_causes)
-_ROLE: Final = Strategy(validate=access.role_causes, creates_on_update=True)
-_BINDING: Final = Strategy(validate=access.binding_causes, creates_on_update=True)
+_ROLE: Final = Strategy(validate=access_causes.role_causes, creates_on_update=True)
+_BINDING: Final = Strategy(validate=access_causes.binding_causes, creates_on_update=True)
+_EVENT: Final = Strategy(validate=event_causes, creates_on_update=True)
 _ADMISSION: Final = "admissionregistration.k8s.io"
 
 STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ("", "ConfigMap"): Strategy(validate=configuration.config_map_causes),
     ("", "Endpoints"): Strategy(creates_on_update=True),
+    ("", "Event"): _EVENT,
+    ("events.k8s.io", "Event"): _EVENT,
     ("", "LimitRange"): Strategy(creates_on_update=True),
-    ("", "Event"): Strategy(validate=event_causes, creates_on_update=True),
-    ("events.k8s.io", "Event"): Strategy(validate=event_causes, creates_on_update=True),
     ("", "Namespace"): Strategy(create=plain.namespace_created, update=plain.namespace_updated),
     ("", "Node"): Strategy(create=plain.node_created),
     ("", "PersistentVolume"): Strategy(create=storage.volume_created),
@@ -64,6 +67,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         create=workloads.pod_created,
         admit=workloads.admit_pod,
         validate=workloads.pod_causes,
+        warn=pod_warnings,
         has_generation=True,
         grace=_pod_grace,
     ),
@@ -92,50 +96,61 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         finalizers=(CLEANUP,),
         unconditional_update=False,
     ),
-    ("apps", "Deployment"): Strategy(has_generation=True, validate=workloads.deployment_causes),
-    ("apps", "ReplicaSet"): _TEMPLATE,
-    ("apps", "StatefulSet"): Strategy(has_generation=True, validate=workloads.stateful_set_causes),
+    ("apps", "Deployment"): Strategy(
+        has_generation=True, validate=workload_causes.deployment_causes, warn=named_after("spec", "template")
+    ),
+    ("apps", "ReplicaSet"): Strategy(
+        has_generation=True, validate=workload_causes.replica_set_causes, warn=of_template("spec", "template")
+    ),
+    ("apps", "StatefulSet"): Strategy(
+        has_generation=True, validate=workload_causes.stateful_set_causes, warn=of_template("spec", "template")
+    ),
     ("apps", "DaemonSet"): Strategy(
+        default=workloads.with_template_number,
         create=workloads.daemon_set_created,
         update=workloads.daemon_set_updated,
         has_generation=True,
-        validate=workloads.selector_causes,
+        validate=workload_causes.daemon_set_causes,
+        warn=of_template("spec", "template"),
     ),
     ("batch", "Job"): Strategy(
         default=workloads.with_job_defaults,
         create=workloads.job_created,
-        validate=workloads.job_causes,
+        validate=job_causes.job_causes,
+        warn=named_after("spec", "template"),
         has_generation=True,
     ),
-    ("batch", "CronJob"): Strategy(has_generation=True, validate=workloads.cron_job_causes),
+    ("batch", "CronJob"): Strategy(
+        has_generation=True,
+        validate=job_causes.cron_job_causes,
+        warn=named_after("spec", "jobTemplate", "spec", "template"),
+    ),
     ("coordination.k8s.io", "Lease"): Strategy(unconditional_update=False, creates_on_update=True),
     ("autoscaling", "HorizontalPodAutoscaler"): Strategy(
-        validate=autoscalers.autoscaler_causes, validate_status=autoscalers.autoscaler_status_causes
+        validate=autoscaler_causes.autoscaler_causes, validate_status=autoscaler_causes.autoscaler_status_causes
     ),
     ("discovery.k8s.io", "EndpointSlice"): Strategy(has_generation=True, validate=plain.slice_causes),
     ("networking.k8s.io", "Ingress"): Strategy(
         has_generation=True,
-        validate=ingresses.ingress_causes,
-        validate_status=ingresses.ingress_status_causes,
-        warn=ingresses.ingress_warnings,
+        validate=ingress_causes.ingress_causes,
+        validate_status=ingress_causes.ingress_status_causes,
+        warn=ingress_causes.ingress_warnings,
     ),
-    ("networking.k8s.io", "IngressClass"): Strategy(has_generation=True, validate=ingresses.class_causes),
+    ("networking.k8s.io", "IngressClass"): Strategy(has_generation=True, validate=ingress_causes.class_causes),
     ("networking.k8s.io", "NetworkPolicy"): Strategy(
         has_generation=True,
-        compares_empty=network_policies.has_empty_fields,
-        validate=network_policies.policy_causes,
-        warn=network_policies.policy_warnings,
+        compares_empty=network_policy_causes.has_empty_fields,
+        validate=network_policy_causes.policy_causes,
+        warn=network_policy_causes.policy_warnings,
     ),
     ("policy", "PodDisruptionBudget"): Strategy(
         has_generation=True,
-        validate=budgets.budget_causes,
-        validate_status=budgets.budget_status_causes,
+        validate=budget_causes.budget_causes,
+        validate_status=budget_causes.budget_status_causes,
         unconditional_update=False,
     ),
-    (access.GROUP, "Role"): _ROLE,
-    (access.GROUP, "ClusterRole"): _ROLE,
-    (access.GROUP, "RoleBinding"): _BINDING,
-    (access.GROUP, "ClusterRoleBinding"): _BINDING,
+    **{(access_causes.GROUP, kind): _ROLE for kind in ("Role", "ClusterRole")},
+    **{(access_causes.GROUP, kind): _BINDING for kind in ("RoleBinding", "ClusterRoleBinding")},
     ("scheduling.k8s.io", "PriorityClass"): Strategy(has_generation=True, validate=plain.priority_class_causes),
     ("storage.k8s.io", "StorageClass"): Strategy(validate=storage.class_causes),
     **{(_ADMISSION, kind): _COUNTED for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")},

@@ -6,18 +6,18 @@ import difflib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.errors import unsupported
-from ruleop.localcluster.kinds.field_causes import (
-    forbidden_field,
+from ruleop.localcluster.errors import (
+    forbidden_value,
     immutable_value,
     invalid_value,
     invalid_values,
     required,
-    shown_selector,
+    unsupported,
 )
-from ruleop.localcluster.kinds.formats import label_problems, selector_causes, subdomain_problems
+from ruleop.localcluster.kinds.label_selectors import label_selector_causes, shown_selector
 from ruleop.localcluster.kinds.resources import CLASSES
 from ruleop.localcluster.kinds.storage import CLAIM_PROTECTION, DEFAULT_CLASS, protected
+from ruleop.localcluster.objects.names import label_problems, subdomain_problems
 from ruleop.schema.quantity import parse_quantity
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def admit_claim(claim: dict[str, Any], store: Store) -> dict[str, Any]:
 
 
 def claim_causes(new: Object, old: Object | None) -> list[Cause]:
-    causes = list(_spec_causes(new.get("spec") or {}))
+    causes = list(claim_spec_causes(new.get("spec") or {}, "spec"))
     return causes if old is None else [*causes, *_change_causes(new, old)]
 
 
@@ -98,38 +98,39 @@ def claim_warnings(new: Object, _old: Object | None) -> list[str]:
     return found
 
 
-def _spec_causes(spec: Object) -> Iterator[Cause]:
+def claim_spec_causes(spec: Object, field: str) -> Iterator[Cause]:
+    """Of a claim, and of the claims in a StatefulSet."""
     modes = spec.get("accessModes") or []
     if not modes:
-        yield required("spec.accessModes", "at least 1 access mode is required")
-    yield from selector_causes("spec.selector", spec.get("selector"))
+        yield required(f"{field}.accessModes", "at least 1 access mode is required")
+    yield from label_selector_causes(spec.get("selector"), f"{field}.selector")
     for each in modes:
         if each not in _MODES:
-            yield unsupported("spec.accessModes", each, _MODES)
+            yield unsupported(f"{field}.accessModes", each, _MODES)
     if "ReadWriteOncePod" in modes and any(each in _MODES and each != "ReadWriteOncePod" for each in modes):
-        yield forbidden_field("spec.accessModes", "may not use ReadWriteOncePod with other access modes")
+        yield forbidden_value(f"{field}.accessModes", "may not use ReadWriteOncePod with other access modes")
     requested = _requested(spec)
     amount = parse_quantity(requested)
     if requested is None:
-        yield required("spec.resources[storage]")
+        yield required(f"{field}.resources[storage]")
     elif amount is not None and amount <= 0:
-        yield invalid_value("spec.resources[storage]", requested, "must be greater than zero")
-    yield from _name_causes(spec, "storageClassName")
+        yield invalid_value(f"{field}.resources[storage]", requested, "must be greater than zero")
+    yield from _name_causes(spec.get("storageClassName"), f"{field}.storageClassName")
     if (mode := spec.get("volumeMode")) is not None and mode not in _VOLUME_MODES:
-        yield unsupported("spec.volumeMode", mode, _VOLUME_MODES)
+        yield unsupported(f"{field}.volumeMode", mode, _VOLUME_MODES)
     for name in ("dataSource", "dataSourceRef"):
         if (source := spec.get(name)) is not None:
-            yield from _source_causes(f"spec.{name}", source)
-    yield from _name_causes(spec, "volumeAttributesClassName")
+            yield from _source_causes(f"{field}.{name}", source)
+    yield from _name_causes(spec.get("volumeAttributesClassName"), f"{field}.volumeAttributesClassName")
 
 
 def _requested(spec: Object) -> Any:
     return ((spec.get("resources") or {}).get("requests") or {}).get("storage")
 
 
-def _name_causes(spec: Object, field: str) -> Iterator[Cause]:
-    if name := spec.get(field):
-        yield from invalid_values(f"spec.{field}", name, subdomain_problems(name))
+def _name_causes(name: str | None, field: str) -> Iterator[Cause]:
+    if name:
+        yield from invalid_values(field, name, subdomain_problems(name))
 
 
 def _source_causes(field: str, source: Object) -> Iterator[Cause]:
@@ -159,10 +160,10 @@ def _change_causes(new: Object, old: Object) -> Iterator[Cause]:
             after["resources"] = {**resources, "requests": {**resources["requests"], "storage": requested[1]}}
         _take_over(after, before, "volumeAttributesClassName")
     if before != after:
-        yield forbidden_field("spec", f"{_FORBIDDEN}\n{_difference(before, after)}")
+        yield forbidden_value("spec", f"{_FORBIDDEN}\n{_difference(before, after)}")
     capacity = (status.get("capacity") or {}).get("storage", 0)
     if _less(requested[0], requested[1]) and not _less(capacity, requested[0]):
-        yield forbidden_field(_REQUESTED, "field can not be less than status.capacity")
+        yield forbidden_value(_REQUESTED, "field can not be less than status.capacity")
     mode = new["spec"].get("volumeMode")
     if mode != old["spec"].get("volumeMode"):
         yield immutable_value("volumeMode", mode)

@@ -98,7 +98,7 @@ def _struct(value: dict[str, Any], plan: _Plan, known: Object) -> dict[str, Any]
             continue
         if each is None or (each == "" and name in plan.texts):
             continue
-        new = _value(each, child, before)
+        new = each if type(each) is str and not child.format else _value(each, child, before)
         if (not new and name in empties) or (name in dropped and new == dropped[name]):
             continue
         found[name] = new

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.localcluster.api.go_json import problem_of
-from ruleop.localcluster.kinds.field_causes import (
-    forbidden_field,
+from ruleop.localcluster.errors import (
+    forbidden_value,
     immutable_value,
     invalid_value,
     invalid_values,
     required,
     too_long,
 )
-from ruleop.localcluster.kinds.formats import config_key_problems
+from ruleop.localcluster.objects.go_json import problem_of
 from ruleop.localcluster.objects.go_text import type_name
+from ruleop.localcluster.objects.names import config_key_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,10 +78,10 @@ def _immutable_causes(new: Object, old: Object | None, names: tuple[str, ...]) -
     if old is None or not old.get("immutable"):
         return
     if not new.get("immutable"):
-        yield forbidden_field("immutable", _WHEN_SET)
+        yield forbidden_value("immutable", _WHEN_SET)
     for name in names:
         if (new.get(name) or {}) != (old.get(name) or {}):
-            yield forbidden_field(name, _WHEN_SET)
+            yield forbidden_value(name, _WHEN_SET)
 
 
 def _decoded_size(value: str) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.kinds.field_causes import forbidden_field, immutable_value
+from ruleop.localcluster.errors import forbidden_value, immutable_value, unsupported
 
 if TYPE_CHECKING:
     from ruleop.kinds import Object
@@ -34,15 +34,21 @@ def priority_class_causes(new: Object, old: Object | None) -> list[Cause]:
         return []
     causes = []
     if new.get("value") != old.get("value"):
-        causes.append(forbidden_field("value", "may not be changed in an update."))
+        causes.append(forbidden_value("value", "may not be changed in an update."))
     if new.get("preemptionPolicy") != old.get("preemptionPolicy"):
         causes.append(immutable_value("preemptionPolicy", new.get("preemptionPolicy")))
     return causes
 
 
+_ADDRESS_TYPES: Final = ("FQDN", "IPv4", "IPv6")
+
+
 def slice_causes(new: Object, old: Object | None) -> list[Cause]:
     """The addresses of an EndpointSlice stay of one type."""
-    if old is None or new.get("addressType") == old.get("addressType"):
+    kind = new.get("addressType")
+    if kind not in _ADDRESS_TYPES:
+        return [unsupported("addressType", kind, _ADDRESS_TYPES)]
+    if old is None or kind == old.get("addressType"):
         return []
     return [immutable_value("addressType", new.get("addressType"))]
 

@@ -1,145 +1,150 @@
-"""Why the spec of a pod, or of a pod's template, is invalid."""
+"""Why the spec of a pod, or a template of pods, is invalid."""
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
-from ruleop.localcluster.errors import NOT_LABEL, Cause, unsupported
-from ruleop.localcluster.kinds.field_causes import duplicate, required
-from ruleop.schema.quantity import parse_quantity
+import orjson
+
+from ruleop.localcluster.errors import duplicate, invalid_value, invalid_values, required, unsupported
+from ruleop.localcluster.kinds.addresses import address_causes
+from ruleop.localcluster.kinds.container_causes import container_causes, id_causes, init_container_causes
+from ruleop.localcluster.kinds.label_selectors import label_selector_causes
+from ruleop.localcluster.kinds.volume_causes import volume_causes
+from ruleop.localcluster.objects.names import (
+    annotation_causes,
+    key_problems,
+    label_causes,
+    label_problems,
+    label_value_problems,
+    subdomain_problems,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ruleop.kinds import Object
+    from ruleop.localcluster.errors import Cause
 
-_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
-_PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+_DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_OPERATORS: Final = ("Equal", "Exists")
+_COMPARISONS: Final = ("Equal", "Exists", "Lt", "Gt")
+_UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
+_LARGEST: Final = 2**31 - 1
+_NAMED: Final[dict[str, Callable[[str], Iterable[str]]]] = {
+    "serviceAccountName": subdomain_problems,
+    "nodeName": subdomain_problems,
+    "hostname": label_problems,
+    "subdomain": label_problems,
+    "priorityClassName": subdomain_problems,
+}
 
 
-def pod_spec_causes(spec: Object, field: str, claims: Iterable[str] = ()) -> Iterator[Cause]:
-    """`claims`: volumes that a StatefulSet adds to its pods."""
-    volumes, used = set[str](), set[str]()
-    for index, volume in enumerate(spec.get("volumes") or ()):
-        yield from _unique_name(volume, f"{field}.volumes[{index}]", volumes)
-    volumes.update(claims)
-    if not spec.get("containers"):
-        yield required(f"{field}.containers")
-    for part in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(part) or ()):
-            at = f"{field}.{part}[{index}]"
-            yield from _unique_name(container, at, used)
-            yield from _container_causes(container, at, volumes)
-    yield from _ports_on_hosts(spec.get("containers") or (), f"{field}.containers")
-    policy = spec.get("restartPolicy", "Always")
-    if policy not in _RESTART_POLICIES:
-        yield unsupported(f"{field}.restartPolicy", policy, _RESTART_POLICIES)
+def template_causes(template: Object, field: str, claims: Iterable[str] = ()) -> Iterator[Cause]:
+    metadata = template.get("metadata") or {}
+    yield from template_metadata_causes(metadata, field)
+    yield from pod_spec_causes(template.get("spec") or {}, f"{field}.spec", claims)
 
 
-def _container_causes(container: Object, field: str, volumes: set[str]) -> Iterator[Cause]:
-    if not container.get("image"):
-        yield required(f"{field}.image")
-    policy = container.get("imagePullPolicy", "Always")
-    if policy not in _PULL_POLICIES:
-        yield unsupported(f"{field}.imagePullPolicy", policy, _PULL_POLICIES)
-    for part, causes in _PARTS.items():
-        for index, each in enumerate(container.get(part) or ()):
-            yield from causes(each, f"{field}.{part}[{index}]")
-    yield from _repeated_ports(container.get("ports") or (), f"{field}.ports")
-    yield from _mount_causes(container.get("volumeMounts") or (), f"{field}.volumeMounts", volumes)
-    yield from _device_causes(container.get("volumeDevices") or (), f"{field}.volumeDevices")
-    resources = container.get("resources") or {}
-    limits = resources.get("limits") or {}
-    for name, value in (resources.get("requests") or {}).items():
-        amount, limit = parse_quantity(value), parse_quantity(limits.get(name))
-        if amount is not None and limit is not None and amount > limit:
-            message = f'Invalid value: "{value}": must be less than or equal to {name} limit of {limits[name]}'
-            yield Cause("FieldValueInvalid", message, f"{field}.resources.requests")
+def template_metadata_causes(metadata: Object, field: str) -> Iterator[Cause]:
+    yield from label_causes(metadata.get("labels") or {}, f"{field}.labels")
+    yield from annotation_causes(metadata.get("annotations") or {}, f"{field}.annotations")
 
 
-def _port_causes(port: Object, field: str) -> Iterator[Cause]:
-    number = port.get("containerPort")
-    if not number:
-        yield required(f"{field}.containerPort")
-    elif not 1 <= number <= 65535:
-        message = f"Invalid value: {number}: must be between 1 and 65535, inclusive"
-        yield Cause("FieldValueInvalid", message, f"{field}.containerPort")
-    protocol = port.get("protocol", "TCP")
-    if protocol not in _PROTOCOLS:
-        yield unsupported(f"{field}.protocol", protocol, _PROTOCOLS)
+def pod_spec_causes(spec: Object, field: str, claims: Iterable[str] = (), *, is_pod: bool = False) -> Iterator[Cause]:
+    """`claims`: volumes that a StatefulSet adds to its pods. A spec is checked once: a Deployment's is its
+    ReplicaSet's, and often that of other Deployments."""
+    names = tuple(claims)
+    if not _is_valid(orjson.dumps(spec), names, is_pod=is_pod):
+        yield from _spec_causes(spec, field, names, is_pod=is_pod)
 
 
-def _variable_causes(variable: Object, field: str) -> Iterator[Cause]:
-    if not variable.get("name"):
-        yield required(f"{field}.name")
-    if variable.get("value") and variable.get("valueFrom"):
-        message = 'Invalid value: "": may not be specified when `value` is not empty'
-        yield Cause("FieldValueInvalid", message, f"{field}.valueFrom")
+@lru_cache(maxsize=256)
+def _is_valid(spec: bytes, claims: tuple[str, ...], *, is_pod: bool) -> bool:
+    return not any(_spec_causes(orjson.loads(spec), "", claims, is_pod=is_pod))
 
 
-_PARTS: Final[dict[str, Callable[[Object, str], Iterator[Cause]]]] = {"ports": _port_causes, "env": _variable_causes}
+def _spec_causes(spec: Object, field: str, claims: tuple[str, ...], *, is_pod: bool) -> Iterator[Cause]:
+    volumes, containers = set(claims), spec.get("containers") or ()
+    own = [each for each in spec.get("volumes") or () if each.get("name") not in volumes]
+    yield from volume_causes(own, f"{field}.volumes", volumes)
+    yield from container_causes(containers, f"{field}.containers", volumes)
+    yield from init_container_causes(spec.get("initContainers") or (), f"{field}.initContainers", volumes, containers)
+    if spec.get("hostNetwork"):
+        yield from _host_port_causes(containers, f"{field}.containers", is_pod=is_pod)
+    for name, allowed in (("restartPolicy", _RESTART_POLICIES), ("dnsPolicy", _DNS_POLICIES)):
+        if (policy := spec.get(name)) is not None and policy not in allowed:
+            yield unsupported(f"{field}.{name}", policy, allowed) if policy else required(f"{field}.{name}")
+    if spec.get("dnsPolicy") == "None" and not spec.get("dnsConfig"):
+        yield required(f"{field}.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None")
+    yield from label_causes(spec.get("nodeSelector") or {}, f"{field}.nodeSelector")
+    yield from id_causes(
+        spec.get("securityContext") or {}, f"{field}.securityContext", ("fsGroup", "runAsUser", "runAsGroup")
+    )
+    yield from _spread_causes(spec.get("topologySpreadConstraints") or (), f"{field}.topologySpreadConstraints")
+    yield from _name_causes(spec, field)
+    for index, toleration in enumerate(spec.get("tolerations") or ()):
+        yield from _toleration_causes(toleration, f"{field}.tolerations[{index}]")
+    for index, alias in enumerate(spec.get("hostAliases") or ()):
+        at = f"{field}.hostAliases[{index}]"
+        yield from address_causes(f"{at}.ip", alias.get("ip", ""))
+        for number, name in enumerate(alias.get("hostnames") or ()):
+            yield from invalid_values(f"{at}.hostnames[{number}]", name, subdomain_problems(name))
 
 
-def _mount_causes(mounts: Sequence[Object], field: str, volumes: set[str]) -> Iterator[Cause]:
-    paths = set[str]()
-    for index, mount in enumerate(mounts):
-        name, path = mount.get("name"), mount.get("mountPath")
-        if not name:
-            yield required(f"{field}[{index}].name")
-        elif name not in volumes:
-            yield Cause("FieldValueNotFound", f'Not found: "{name}"', f"{field}[{index}].name")
-        if not path:
-            yield required(f"{field}[{index}].mountPath")
-        elif path in paths:
-            yield Cause("FieldValueInvalid", f'Invalid value: "{path}": must be unique', f"{field}[{index}].mountPath")
-        paths.add(path or "")
+def _name_causes(spec: Object, field: str) -> Iterator[Cause]:
+    for name, problems in _NAMED.items():
+        if given := spec.get(name):
+            yield from invalid_values(f"{field}.{name}", given, problems(given))
+    seconds = spec.get("activeDeadlineSeconds")
+    if seconds is not None and not 1 <= seconds <= _LARGEST:
+        yield invalid_value(f"{field}.activeDeadlineSeconds", seconds, f"must be between 1 and {_LARGEST}, inclusive")
 
 
-def _device_causes(devices: Sequence[Object], field: str) -> Iterator[Cause]:
-    names = set[str]()
-    for index, device in enumerate(devices):
-        if device.get("name") in names:
-            yield Cause("FieldValueInvalid", "Invalid value: must be unique", f"{field}[{index}].name")
-        names.add(device.get("name", ""))
-
-
-def _repeated_ports(ports: Sequence[Object], field: str) -> Iterator[Cause]:
-    names = set[str]()
-    for index, port in enumerate(ports):
-        if (name := port.get("name")) and name in names:
-            yield duplicate(f"{field}[{index}].name", name)
-        names.add(name or "")
-
-
-def _ports_on_hosts(containers: Sequence[Object], field: str) -> Iterator[Cause]:
-    """A port of the host is one container's."""
-    taken = set[tuple[Any, ...]]()
+def _host_port_causes(containers: Sequence[Object], field: str, *, is_pod: bool) -> Iterator[Cause]:
     for number, container in enumerate(containers):
         for index, port in enumerate(container.get("ports") or ()):
-            where = (port.get("protocol"), port.get("hostIP"), port.get("hostPort"))
-            if where[2] and where in taken:
-                shown = "/".join(str(each) for each in (where[0], where[1] or "", where[2]))
-                yield duplicate(f"{field}[{number}].ports[{index}].hostPort", shown)
-            taken.add(where)
+            host = port.get("hostPort", 0)
+            if (is_pod or host) and host != port.get("containerPort", 0):
+                at = f"{field}[{number}].ports[{index}].hostPort"
+                yield invalid_value(at, host, "must match `containerPort` when `hostNetwork` is true")
 
 
-def _unique_name(item: Object, field: str, used: set[str]) -> Iterator[Cause]:
-    name = item.get("name") or ""
-    if not name:
-        yield required(f"{field}.name")
-    elif not _LABEL.fullmatch(name):
-        yield Cause("FieldValueInvalid", f'Invalid value: "{name}": {NOT_LABEL}', f"{field}.name")
-    elif name in used:
-        yield duplicate(f"{field}.name", name)
-    used.add(name)
+def _spread_causes(constraints: Sequence[Object], field: str) -> Iterator[Cause]:
+    keys = [(each.get("topologyKey", ""), each.get("whenUnsatisfiable", "")) for each in constraints]
+    for index, (constraint, (key, action)) in enumerate(zip(constraints, keys, strict=True)):
+        at = f"{field}[{index}]"
+        if (skew := constraint.get("maxSkew", 0)) <= 0:
+            yield invalid_value(f"{at}.maxSkew", skew, "must be greater than zero")
+        if not key:
+            yield required(f"{at}.topologyKey", "can not be empty")
+        if action not in _UNSATISFIABLE:
+            yield unsupported(f"{at}.whenUnsatisfiable", action, _UNSATISFIABLE)
+        if (key, action) in keys[index + 1 :]:
+            yield duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
+        yield from label_selector_causes(constraint.get("labelSelector"), f"{at}.labelSelector")
 
 
-def below_zero(spec: Object, *names: str) -> Iterator[Cause]:
-    for name in names:
-        value = spec.get(name)
-        if isinstance(value, int) and value < 0:
-            message = f"Invalid value: {value}: must be greater than or equal to 0"
-            yield Cause("FieldValueInvalid", message, f"spec.{name}")
+def _toleration_causes(toleration: Object, field: str) -> Iterator[Cause]:
+    key, operator = toleration.get("key", ""), toleration.get("operator", "")
+    value, effect = toleration.get("value", ""), toleration.get("effect", "")
+    if key:
+        yield from invalid_values(f"{field}.key", key, key_problems(key))
+    if not key and operator != "Exists":
+        problem = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        yield invalid_value(f"{field}.operator", operator, problem)
+    if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+        yield invalid_value(f"{field}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
+    if operator in ("Equal", ""):
+        if problems := list(label_value_problems(value)):
+            yield invalid_value(f"{field}.operator", value, ";".join(problems))
+    elif operator == "Exists":
+        if value:
+            yield invalid_value(f"{field}.operator", value, "value must be empty when `operator` is 'Exists'")
+    else:
+        yield unsupported(f"{field}.operator", operator, _COMPARISONS if operator in _COMPARISONS else _OPERATORS)
+    if effect and effect not in _EFFECTS:
+        yield unsupported(f"{field}.effect", effect, _EFFECTS)

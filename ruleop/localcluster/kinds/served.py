@@ -10,7 +10,7 @@ from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.schema.structural import default, prune
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ruleop.kinds import Kind, Object
     from ruleop.localcluster.errors import Cause
@@ -45,8 +45,8 @@ class Strategy:
     default: Callable[[dict[str, Any]], dict[str, Any]] = _same  # the object with the server's defaults
     create: Callable[[dict[str, Any]], dict[str, Any]] = _same  # the object as it is stored first
     update: Callable[[dict[str, Any], Object], dict[str, Any]] | None = None  # (new, old): as it is stored next
-    validate: Callable[[Object, Object | None], list[Cause]] = _accept  # (new, old): why it is not accepted
-    validate_status: Callable[[Object, Object | None], list[Cause]] = _accept  # of an update of the status alone
+    validate: Callable[[Object, Object | None], Iterable[Cause]] = _accept  # (new, old): why it is not accepted
+    validate_status: Callable[[Object, Object | None], Iterable[Cause]] = _accept  # of an update of the status alone
     warn: Callable[[Object, Object | None], list[str]] = _accept  # (new, old): what its author should know
     admit: Callable[[dict[str, Any], Store], dict[str, Any]] | None = None  # what follows from other objects
     allocates_on_update: bool = False  # `admit` is called for updates as well

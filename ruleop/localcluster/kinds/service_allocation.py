@@ -6,9 +6,8 @@ import secrets
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.errors import Rejected, invalid_named
+from ruleop.localcluster.errors import Rejected, invalid_named, invalid_value
 from ruleop.localcluster.kinds.allocations import Allocations
-from ruleop.localcluster.kinds.field_causes import invalid_value
 from ruleop.localcluster.kinds.resources import SERVICES
 from ruleop.localcluster.kinds.service_causes import address_field_causes
 from ruleop.localcluster.kinds.services import (

@@ -5,8 +5,14 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.api.metadata_checks import label_causes
-from ruleop.localcluster.errors import unsupported
+from ruleop.localcluster.errors import (
+    duplicate,
+    forbidden_value,
+    invalid_value,
+    invalid_values,
+    required,
+    unsupported,
+)
 from ruleop.localcluster.kinds.addresses import (
     address_causes,
     address_warnings,
@@ -14,16 +20,10 @@ from ruleop.localcluster.kinds.addresses import (
     cidr_warnings,
     special_address_causes,
 )
-from ruleop.localcluster.kinds.field_causes import (
-    duplicate,
-    forbidden_field,
-    invalid_value,
-    invalid_values,
-    required,
-)
-from ruleop.localcluster.kinds.formats import label_problems, port_problems, qualified_name_causes, subdomain_problems
-from ruleop.localcluster.kinds.ingresses import balancer_causes
+from ruleop.localcluster.kinds.ingress_causes import balancer_causes
+from ruleop.localcluster.kinds.numbers import port_causes, port_or_name_causes
 from ruleop.localcluster.kinds.services import HEADLESS, INTERNAL_POLICIES, is_exposed, needs_health_check
+from ruleop.localcluster.objects.names import key_problems, label_causes, label_problems, subdomain_problems
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
@@ -81,7 +81,7 @@ def _change_causes(spec: Object, before: Object) -> Iterator[Cause]:
     yield from _class_causes(spec)
     ports = [each.get("healthCheckNodePort") for each in (spec, before)]
     if needs_health_check(spec) and needs_health_check(before) and ports[0] != ports[1]:
-        yield forbidden_field("spec.healthCheckNodePort", "field is immutable")
+        yield forbidden_value("spec.healthCheckNodePort", "field is immutable")
 
 
 def _family_changes(families: list[Any], known: list[Any]) -> Iterator[Cause]:
@@ -95,9 +95,9 @@ def _class_causes(spec: Object) -> Iterator[Cause]:
     if name is None:
         return
     if spec.get("type") == _BALANCER:
-        yield from qualified_name_causes("spec.loadBalancerClass", name)
+        yield from invalid_values("spec.loadBalancerClass", name, key_problems(name))
     else:
-        yield forbidden_field("spec.loadBalancerClass", _NOT_BALANCER)
+        yield forbidden_value("spec.loadBalancerClass", _NOT_BALANCER)
 
 
 def _hint_causes(annotations: Object) -> Iterator[Cause]:
@@ -116,7 +116,7 @@ def _type_causes(spec: Object) -> Iterator[Cause]:
         return
     for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
         if spec.get(name):
-            yield forbidden_field(f"spec.{name}", "may not be set for ExternalName services")
+            yield forbidden_value(f"spec.{name}", "may not be set for ExternalName services")
     if host := spec.get("externalName", "").removesuffix("."):
         yield from invalid_values("spec.externalName", host, subdomain_problems(host))
     else:
@@ -139,13 +139,13 @@ def _port_list_causes(ports: Sequence[Object]) -> Iterator[Cause]:
 
 def _port_causes(field: str, port: Object) -> Iterator[Cause]:
     number, protocol = port.get("port", 0), port.get("protocol", "")
-    yield from invalid_values(f"{field}.port", number, port_problems(number))
+    yield from port_or_name_causes(number, f"{field}.port")
     if protocol not in _PROTOCOLS:
         yield unsupported(f"{field}.protocol", protocol, _PROTOCOLS)
     target = port.get("targetPort", 0)
-    yield from invalid_values(f"{field}.targetPort", target, port_problems(target))
+    yield from port_or_name_causes(target, f"{field}.targetPort")
     if (name := port.get("appProtocol")) is not None:
-        yield from qualified_name_causes(f"{field}.appProtocol", name)
+        yield from invalid_values(f"{field}.appProtocol", name, key_problems(name))
 
 
 def _affinity_causes(spec: Object) -> Iterator[Cause]:
@@ -220,7 +220,7 @@ def _repeated_ports(ports: Sequence[Object], spec: Object) -> Iterator[Cause]:
         for index, each in enumerate(ports):
             if each.get("nodePort"):
                 detail = "may not be used when `type` is 'ClusterIP'"
-                yield forbidden_field(f"spec.ports[{index}].nodePort", detail)
+                yield forbidden_value(f"spec.ports[{index}].nodePort", detail)
     for name in ("nodePort", "port"):
         seen = set[Any]()
         for index, each in enumerate(ports):
@@ -237,12 +237,12 @@ def _balancer_causes(spec: Object, before: Object) -> Iterator[Cause]:
     if ranges := spec.get("loadBalancerSourceRanges"):
         field = "spec.LoadBalancerSourceRanges"
         if spec.get("type") != _BALANCER:
-            yield forbidden_field(field, _NOT_BALANCER)
+            yield forbidden_value(field, _NOT_BALANCER)
         known = {each.strip() for each in before.get("loadBalancerSourceRanges") or ()}
         for index, each in enumerate(ranges):
             yield from cidr_causes(f"{field}[{index}]", each.strip(), known)
     if spec.get("allocateLoadBalancerNodePorts") is not None and spec.get("type") != _BALANCER:
-        yield forbidden_field("spec.allocateLoadBalancerNodePorts", _NOT_BALANCER)
+        yield forbidden_value("spec.allocateLoadBalancerNodePorts", _NOT_BALANCER)
     yield from _class_causes(spec)
 
 
@@ -255,7 +255,7 @@ def _traffic_causes(spec: Object) -> Iterator[Cause]:
         problem = "may only be set for externally-accessible services"
         yield invalid_value("spec.externalTrafficPolicy", external, problem)
     if needs_health_check(spec):
-        yield from invalid_values("spec.healthCheckNodePort", health, port_problems(health or 0))
+        yield from port_causes(health or 0, "spec.healthCheckNodePort")
     elif health:
         problem = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         yield invalid_value("spec.healthCheckNodePort", health, problem)
@@ -270,7 +270,7 @@ def service_status_causes(new: Object, old: Object | None) -> list[Cause]:
     points = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress")
     if points and (new.get("spec") or {}).get("type") != _BALANCER:
         detail = "may only be used when `spec.type` is 'LoadBalancer'"
-        return [forbidden_field("status.loadBalancer.ingress", detail)]
+        return [forbidden_value("status.loadBalancer.ingress", detail)]
     return list(balancer_causes(new, old))
 
 

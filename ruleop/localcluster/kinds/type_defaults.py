@@ -51,7 +51,6 @@ TYPE_DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
         "persistentVolumeClaimRetentionPolicy": {},
     },
     f"{_APPS}.StatefulSetPersistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
-    f"{_APPS}.StatefulSetUpdateStrategy": {"type": _ROLLING},
     f"{_APPS}.DaemonSetSpec": {"revisionHistoryLimit": 10},
     f"{_APPS}.DaemonSetUpdateStrategy": {"type": _ROLLING},
     f"{_BATCH}.CronJobSpec": {
@@ -162,8 +161,17 @@ def _fill_strategy(strategy: dict[str, Any]) -> None:
 
 
 def _fill_stateful_strategy(strategy: dict[str, Any]) -> None:
+    if not strategy.get("type"):
+        strategy["type"] = _ROLLING
+        strategy.setdefault("rollingUpdate", {})
+    rolling = strategy.get("rollingUpdate")
+    if strategy["type"] == _ROLLING and rolling is not None:
+        strategy["rollingUpdate"] = {"partition": 0, **rolling}
+
+
+def _fill_daemon_strategy(strategy: dict[str, Any]) -> None:
     if strategy["type"] == _ROLLING:
-        strategy["rollingUpdate"] = {"partition": 0, **(strategy.get("rollingUpdate") or {})}
+        strategy["rollingUpdate"] = {"maxUnavailable": 1, "maxSurge": 0, **(strategy.get("rollingUpdate") or {})}
 
 
 def _fill_subject(subject: dict[str, Any]) -> None:
@@ -234,6 +242,7 @@ FILLED: Final[Mapping[str, Callable[[dict[str, Any]], None]]] = {
     f"{_CORE}.LimitRangeItem": _fill_limit,
     f"{_APPS}.DeploymentStrategy": _fill_strategy,
     f"{_APPS}.StatefulSetUpdateStrategy": _fill_stateful_strategy,
+    f"{_APPS}.DaemonSetUpdateStrategy": _fill_daemon_strategy,
     "io.k8s.api.rbac.v1.RoleBinding": _fill_role,
     "io.k8s.api.rbac.v1.ClusterRoleBinding": _fill_role,
     "io.k8s.api.rbac.v1.Subject": _fill_subject,

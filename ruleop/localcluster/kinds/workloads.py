@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import secrets
 from typing import TYPE_CHECKING, Any, Final
-from zoneinfo import available_timezones
 
-import orjson
-
-from ruleop.localcluster.errors import Cause, forbidden, unsupported
-from ruleop.localcluster.kinds.cron import schedule_problem
-from ruleop.localcluster.kinds.field_causes import immutable_value, required
-from ruleop.localcluster.kinds.pod_templates import below_zero, pod_spec_causes
+from ruleop.localcluster.errors import Cause, forbidden
+from ruleop.localcluster.kinds.pod_templates import pod_spec_causes
 from ruleop.localcluster.kinds.resources import PRIORITY_CLASSES, SERVICE_ACCOUNTS
 from ruleop.localcluster.store.store import Name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from ruleop.kinds import Object
     from ruleop.localcluster.store.store import Store
 
@@ -26,9 +19,6 @@ _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _UNREACHABLE: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 _JOB_NAME, _JOB_UID = "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"
-_STRATEGIES: Final = ("Recreate", "RollingUpdate")
-_CONCURRENCY: Final = ("Allow", "Forbid", "Replace")
-_NONE: Final = (0, "0%")
 
 
 # -- pods --------------------------------------------------------------------------------------------------------------
@@ -171,7 +161,7 @@ _POD_FORBIDDEN: Final = (
 
 def pod_causes(new: Object, old: Object | None) -> list[Cause]:
     if old is None:
-        return list(pod_spec_causes(new.get("spec") or {}, "spec"))
+        return list(pod_spec_causes(new.get("spec") or {}, "spec", is_pod=True))
     if _fixed_part(new["spec"]) == _fixed_part(old["spec"]):
         return []
     return [Cause("FieldValueForbidden", _POD_FORBIDDEN, "spec")]
@@ -188,128 +178,39 @@ def _fixed_part(spec: Object) -> dict[str, Any]:
 # -- what makes pods ---------------------------------------------------------------------------------------------------
 
 
-def selector_causes(new: Object, old: Object | None) -> list[Cause]:
-    """Of Deployments, ReplicaSets and DaemonSets."""
-    spec = new.get("spec") or {}
-    selector = spec.get("selector")
-    if old is None or selector == old["spec"].get("selector"):
-        return [*_match_causes(spec), *_scaling_causes(new, old)]
-    changed = [immutable_value("spec.selector", selector)]
-    if new["kind"] == "DaemonSet":
-        return [*changed, *_match_causes(spec)]
-    return [*_match_causes(spec), *changed]
+def with_template_number(daemon_set: dict[str, Any]) -> dict[str, Any]:
+    """The server counts the template's versions in an annotation, which each object has."""
+    return daemon_set if _TEMPLATE_GENERATION in _annotations(daemon_set) else _numbered(daemon_set, 0)
 
 
-def deployment_causes(new: Object, old: Object | None) -> list[Cause]:
-    return [*selector_causes(new, old), *_strategy_causes(new["spec"])]
-
-
-def _strategy_causes(spec: Object) -> Iterator[Cause]:
-    ready, deadline = spec.get("minReadySeconds", 0), spec.get("progressDeadlineSeconds")
-    if deadline is not None and deadline <= ready:
-        message = f"Invalid value: {deadline}: must be greater than minReadySeconds"
-        yield Cause("FieldValueInvalid", message, "spec.progressDeadlineSeconds")
-    strategy = spec.get("strategy") or {}
-    type_, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate")
-    if type_ not in _STRATEGIES:
-        yield unsupported("spec.strategy", {"Type": type_, "RollingUpdate": rolling}, _STRATEGIES)
-    elif type_ == "Recreate" and rolling is not None:
-        message = "Forbidden: may not be specified when strategy `type` is 'Recreate'"
-        yield Cause("FieldValueForbidden", message, "spec.strategy.rollingUpdate")
-    elif rolling and all(rolling.get(name) in _NONE for name in ("maxSurge", "maxUnavailable")):
-        message = "Invalid value: 0: may not be 0 when `maxSurge` is 0"
-        yield Cause("FieldValueInvalid", message, "spec.strategy.rollingUpdate.maxUnavailable")
-
-
-def _scaling_causes(new: Object, old: Object | None) -> list[Cause]:
-    """Of replicas and the template of what keeps pods running."""
-    spec = new.get("spec") or {}
-    return [*below_zero(spec, "replicas", "minReadySeconds"), *_template_causes(spec, old, ("Always",))]
-
-
-def _template_causes(spec: Object, old: Object | None, policies: tuple[str, ...]) -> Iterator[Cause]:
-    template = spec.get("template") or {}
-    if old is not None and template == old["spec"].get("template"):
-        return
-    pod = template.get("spec") or {}
-    claims = [(each.get("metadata") or {}).get("name", "") for each in spec.get("volumeClaimTemplates") or ()]
-    yield from pod_spec_causes(pod, "spec.template.spec", claims)
-    policy = pod.get("restartPolicy", "Always")
-    if policy not in policies:
-        yield unsupported("spec.template.spec.restartPolicy", policy, policies)
-
-
-def _match_causes(spec: Object) -> list[Cause]:
-    selector = spec.get("selector")
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    if selector is None:
-        return [
-            Cause("FieldValueRequired", "Required value", "spec.selector"),
-            _mismatch(labels),
-        ]
-    if not (selector.get("matchLabels") or selector.get("matchExpressions")):
-        return [
-            Cause("FieldValueInvalid", "Invalid value: {}: empty selector is invalid for deployment", "spec.selector")
-        ]
-    expected = (selector.get("matchLabels") or {}).items()
-    return [] if expected <= labels.items() else [_mismatch(labels)]
-
-
-def _mismatch(labels: Mapping[str, str]) -> Cause:
-    shown = orjson.dumps(labels or None, option=orjson.OPT_SORT_KEYS).decode()
-    message = f"Invalid value: {shown}: `selector` does not match template `labels`"
-    return Cause("FieldValueInvalid", message, "spec.template.metadata.labels")
-
-
-_STATEFUL_MAY_CHANGE: Final = (
-    "replicas",
-    "ordinals",
-    "template",
-    "updateStrategy",
-    "revisionHistoryLimit",
-    "persistentVolumeClaimRetentionPolicy",
-    "minReadySeconds",
-)
-
-
-def stateful_set_causes(new: Object, old: Object | None) -> list[Cause]:
-    if old is None:
-        return [*_match_causes(new["spec"]), *_scaling_causes(new, old)]
-    causes = [*_match_causes(new["spec"]), *_scaling_causes(new, old)]
-    before, after = (_without(each["spec"], _STATEFUL_MAY_CHANGE) for each in (old, new))
-    if before == after:
-        return causes
-    *names, last = [f"'{each}'" for each in _STATEFUL_MAY_CHANGE]
-    message = (
-        f"Forbidden: updates to statefulset spec for fields other than {', '.join(names)} and {last} are forbidden"
-    )
-    return [*causes, Cause("FieldValueForbidden", message, "spec")]
-
-
-def _without(spec: Object, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: value for name, value in spec.items() if name not in names}
-
-
-def daemon_set_created(obj: dict[str, Any]) -> dict[str, Any]:
-    metadata = obj["metadata"]
-    annotations = {**(metadata.get("annotations") or {}), _TEMPLATE_GENERATION: "1"}
-    return {**obj, "metadata": {**metadata, "annotations": annotations}}
+def daemon_set_created(daemon_set: dict[str, Any]) -> dict[str, Any]:
+    return _numbered(daemon_set, 1)
 
 
 def daemon_set_updated(new: dict[str, Any], old: Object) -> dict[str, Any]:
-    """The number of the template, which the server counts in an annotation."""
-    number = int((old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "1"))
-    number += new["spec"].get("template") != old["spec"].get("template")
-    annotations = {**(new["metadata"].get("annotations") or {}), _TEMPLATE_GENERATION: str(number)}
-    return {**new, "metadata": {**new["metadata"], "annotations": annotations}}
+    number = int(_annotations(old).get(_TEMPLATE_GENERATION, "1"))
+    return _numbered(new, number + (new["spec"].get("template") != old["spec"].get("template")))
+
+
+def _annotations(obj: Object) -> Object:
+    found: Object = obj["metadata"].get("annotations") or {}
+    return found
+
+
+def _numbered(daemon_set: dict[str, Any], number: int) -> dict[str, Any]:
+    annotations = {**_annotations(daemon_set), _TEMPLATE_GENERATION: str(number)}
+    return {**daemon_set, "metadata": {**daemon_set["metadata"], "annotations": annotations}}
 
 
 # -- jobs --------------------------------------------------------------------------------------------------------------
 
 
 def with_job_defaults(job: dict[str, Any]) -> dict[str, Any]:
-    """Those of a Job; the template in a CronJob does not have them."""
-    spec = dict(job.get("spec") or {})
+    """Those of a Job; the template in a CronJob does not have them. A Job without labels gets those of its pods."""
+    spec, metadata = dict(job.get("spec") or {}), job["metadata"]
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    if labels and not metadata.get("labels"):
+        job = {**job, "metadata": {**metadata, "labels": labels}}
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
     policy = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
@@ -327,7 +228,8 @@ def with_job_defaults(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def job_created(job: dict[str, Any]) -> dict[str, Any]:
-    """The labels and the selector by which a Job finds its pods. A Job without labels gets those of its pods."""
+    """The labels and the selector by which a Job finds its pods. A Job that has the labels of its pods by default has
+    these as well."""
     spec, metadata = job["spec"], job["metadata"]
     if spec.get("manualSelector"):
         return job
@@ -335,50 +237,11 @@ def job_created(job: dict[str, Any]) -> dict[str, Any]:
     labels = {_JOB_UID: uid, _JOB_NAME: name, "controller-uid": uid, "job-name": name}
     template = spec.get("template") or {}
     inner = template.get("metadata") or {}
-    labels = {**(inner.get("labels") or {}), **labels}
+    given, own = inner.get("labels"), metadata.get("labels")
+    labels = {**(given or {}), **labels}
     template = {**template, "metadata": {**inner, "labels": labels}}
     return {
         **job,
-        "metadata": metadata if metadata.get("labels") else {**metadata, "labels": labels},
+        "metadata": metadata if own and own is not given else {**metadata, "labels": labels},
         "spec": {**spec, "template": template, "selector": {"matchLabels": {_JOB_UID: uid}}},
     }
-
-
-def job_causes(new: Object, old: Object | None) -> list[Cause]:
-    spec = new["spec"]
-    if old is None:
-        pod = (spec.get("template") or {}).get("spec") or {}
-        causes = [
-            *below_zero(spec, "parallelism", "completions", "backoffLimit", "activeDeadlineSeconds"),
-            *pod_spec_causes(pod, "spec.template.spec"),
-        ]
-        if pod.get("restartPolicy", "Always") == "Always":
-            message = 'Required value: valid values: "OnFailure", "Never"'
-            causes.append(Cause("FieldValueRequired", message, "spec.template.spec.restartPolicy"))
-        return causes
-    before, causes = old["spec"], []
-    if spec.get("selector") != before.get("selector"):
-        causes.append(immutable_value("spec.selector", spec.get("selector")))
-    if spec.get("template") != before.get("template") and not before.get("suspend"):
-        causes.append(immutable_value("spec.template", spec.get("template")))
-    if spec.get("completions") != before.get("completions") and spec.get("completionMode") != "Indexed":
-        causes.append(immutable_value("spec.completions", spec.get("completions")))
-    if spec.get("completionMode") != before.get("completionMode"):
-        causes.append(immutable_value("spec.completionMode", spec.get("completionMode")))
-    return causes
-
-
-def cron_job_causes(new: Object, _old: Object | None) -> list[Cause]:
-    spec = new.get("spec") or {}
-    schedule, zone, causes = spec.get("schedule") or "", spec.get("timeZone"), list[Cause]()
-    if not schedule:
-        causes.append(required("spec.schedule"))
-    elif problem := schedule_problem(schedule):
-        causes.append(Cause("FieldValueInvalid", f'Invalid value: "{schedule}": {problem}', "spec.schedule"))
-    if zone is not None and zone not in available_timezones():
-        message = f'Invalid value: "{zone}": unknown time zone {zone}'
-        causes.append(Cause("FieldValueInvalid", message, "spec.timeZone"))
-    policy = spec.get("concurrencyPolicy", "Allow")
-    if policy not in _CONCURRENCY:
-        causes.append(unsupported("spec.concurrencyPolicy", policy, _CONCURRENCY))
-    return causes

@@ -1,8 +1,8 @@
 """Server-side apply, and the tracking of fields by all other writes.
 
 A port of the server's field managers and of structured-merge-diff's updater. An object is given as the server stores
-it, with defaults. The result of `apply` may have nulls, where a map lost its last field: they are dropped with the
-nulls of a request, before defaults are filled in.
+it, with defaults. The result of `apply` may have nulls, where a map lost its last field: it is decoded as a request is,
+before defaults are filled in.
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ import orjson
 from ruleop.localcluster.errors import Cause, Rejected, bad_request
 from ruleop.localcluster.objects import fieldsets
 from ruleop.localcluster.objects.config_checks import NotTypedError, check_typed
-from ruleop.localcluster.objects.fieldsets import EMPTY, LEAF, SELF, FieldPath, FieldSet, contains, path_text, paths
+from ruleop.localcluster.objects.fieldsets import (
+    EMPTY,
+    FieldPath,
+    FieldSet,
+    InvalidFieldsError,
+    contains,
+    path_text,
+    paths,
+)
 from ruleop.localcluster.objects.managed import (
     APPLY,
     UPDATE,
@@ -24,6 +32,7 @@ from ruleop.localcluster.objects.managed import (
     Managers,
     Tracking,
     cap,
+    current_managers,
     managers_of,
     read_managers,
     strip,
@@ -112,14 +121,14 @@ def track_update(old: Object | None, new: Object, tracking: Tracking, *, manager
     create, `old` is None and the object is as it was sent, with defaults, before the server fills in its own fields.
 
     An object whose managers were reset stays without them until something is applied."""
-    managers = managers_of(old, new, subresource=tracking.subresource)
+    managers = managers_of(old, new, tracking)
     body = without_managers(new)
     if not managers and old is not None:
         return body
     before = zero_object(tracking.shape) if old is None else without_managers(old)
     try:
         return with_managers(body, _updated(before, body, managers, tracking, manager, now))
-    except NotConvertedError:  # the server drops the managers then, and carries out the update
+    except (NotConvertedError, InvalidFieldsError):  # the server drops the managers then, and carries out the update
         return body
 
 
@@ -168,7 +177,7 @@ def _applied(
 ) -> tuple[Object, Managers]:
     shape = tracking.shape
     identity = tracking.manager(name, APPLY)
-    after = _reconciled(managers, tracking)
+    after = dict(current_managers(managers, tracking))
     last = after.get(identity)
     fields = field_set(config, shape)
     if tracking.ignored:
@@ -191,7 +200,7 @@ def _applied(
 
 def _updated(old: Object, new: Object, managers: Managers, tracking: Tracking, name: str, now: str) -> Managers:
     changes = compare(old, new, tracking.shape)
-    after = _taken_over(_reconciled(managers, tracking), changes, old, new, tracking, None, force=True)
+    after = _taken_over(current_managers(managers, tracking), changes, old, new, tracking, None, force=True)
     fields = strip(fieldsets.union(changes.modified, changes.added), tracking.ignored)
     if fields:
         identity = tracking.manager(name, UPDATE)
@@ -303,36 +312,6 @@ def _pruned(merged: Object, managers: Managers, fields: FieldSet, last: Entry, t
     return result
 
 
-def _reconciled(managers: Managers, tracking: Tracking) -> Managers:
-    """The managers by today's schema: the owner of a field below a map or list that has become atomic owns the whole of
-    it. Entries of versions that are not served any more are left as they are, and dropped with the next change."""
-    after: Managers = {}
-    for manager, entry in managers.items():
-        shape = tracking.shape_in(entry.api_version)
-        fields = _without_atomic_parts(entry.fields, shape) if shape is not None else entry.fields
-        after[manager] = entry if fields is entry.fields else replace(entry, fields=fields)
-    return after
-
-
-def _without_atomic_parts(fields: FieldSet, shape: Shape) -> FieldSet:
-    changed: FieldSet | None = None
-    declared, others, items = shape.fields, shape.values, shape.items
-    for element, node in fields.items():
-        if not node or element == SELF:
-            continue
-        inner = (declared.get(element[2:]) or others) if element[0] == "f" else items
-        if inner is None or inner.type == "any":
-            continue
-        if inner.atomic or (inner.type == "list" and inner.list_type == "atomic"):
-            kept = LEAF
-        else:
-            kept = _without_atomic_parts(node, inner)
-        if kept is not node:
-            changed = changed or dict(fields)
-            changed[element] = kept
-    return fields if changed is None else changed
-
-
 def _serious_conflicts(
     conflicts: tuple[Conflict, ...], live: Object, tracking: Tracking, manager: str
 ) -> tuple[Conflict, ...]:
@@ -347,7 +326,7 @@ def _serious_conflicts(
             return conflicts
         changes = compare(last, live, tracking.shape)
         allowed = field_set(last, tracking.shape)
-    except (ValueError, AttributeError, fieldsets.InvalidFieldsError):
+    except (ValueError, AttributeError, InvalidFieldsError):
         return conflicts
     for changed in (changes.modified, changes.added, changes.removed):
         allowed = fieldsets.difference(allowed, changed)

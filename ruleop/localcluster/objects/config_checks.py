@@ -10,12 +10,14 @@ import json
 from typing import TYPE_CHECKING
 
 from ruleop.errors import RuleopError
-from ruleop.localcluster.errors import Rejected
+from ruleop.localcluster.errors import internal
 from ruleop.localcluster.objects.fieldsets import InvalidFieldsError, element_text, item_element
 from ruleop.localcluster.objects.go_text import go_text
 
 if TYPE_CHECKING:
     from ruleop.kinds import JSON, Kind, Object
+    from ruleop.localcluster.errors import Rejected
+    from ruleop.localcluster.objects.decoding import DecodingError
     from ruleop.schema.shape import Shape
 
 
@@ -39,10 +41,25 @@ def check_config(config: Object, shape: Shape, kind: Kind) -> None:
         text = str(error)
     else:
         return
+    raise internal(f"failed to create typed patch object ({_title(config, kind)}): {text}")
+
+
+def not_converted(kind: Kind, config: Object, error: DecodingError) -> Rejected:
+    """The answer to a configuration whose result cannot be decoded."""
+    return internal(
+        f"failed to convert new object ({_title(config, kind)}) to proper version: unable to convert unstructured "
+        f"object to {kind.group}/{kind.version}, Kind={kind.kind}: {error.conversion}"
+    )
+
+
+def _title(config: Object, kind: Kind) -> str:
     metadata = config.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    title = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind.group}/{kind.version}, Kind={kind.kind}"
-    raise Rejected(500, "", f"failed to create typed patch object ({title}): {text}")
+    names = metadata if isinstance(metadata, dict) else {}
+    return f"{_text(names.get('namespace'))}/{_text(names.get('name'))}; {kind.group}/{kind.version}, Kind={kind.kind}"
+
+
+def _text(value: JSON) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _check(value: JSON, shape: Shape, path: str, problems: list[str]) -> None:
@@ -117,11 +134,15 @@ def _go_value(value: JSON) -> str:
 def _go_literal(value: JSON) -> str:
     """A value in the format `%#v`."""
     if isinstance(value, dict):
-        members = ", ".join(f"{json.dumps(name)}:{_go_literal(value[name])}" for name in sorted(value))
+        members = ", ".join(f"{json.dumps(name)}:{_go_member(value[name])}" for name in sorted(value))
         return f"map[string]interface {{}}{{{members}}}"
     if isinstance(value, list):
-        return f"[]interface {{}}{{{', '.join(map(_go_literal, value))}}}"
+        return f"[]interface {{}}{{{', '.join(map(_go_member, value))}}}"
     return json.dumps(value)
+
+
+def _go_member(value: JSON) -> str:
+    return "interface {}(nil)" if value is None else _go_literal(value)
 
 
 def _go_kind(value: JSON) -> str:

@@ -13,15 +13,18 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.errors import RuleopError
+from ruleop.kinds import Kind
 from ruleop.localcluster.errors import Cause, Rejected, bad_request
 from ruleop.localcluster.objects.go_text import type_name
+from ruleop.localcluster.objects.sharing import with_parts_of
+from ruleop.schema.builtin_types import typed_shape
 from ruleop.schema.quantity import parse_quantity
 from ruleop.schema.shape import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ruleop.kinds import JSON, Kind, Object
+    from ruleop.kinds import JSON, Object
     from ruleop.schema.shape import Shape
 
 _BITS: Final = {"int32": 31, "int64": 63}
@@ -35,11 +38,18 @@ _EMBEDDED: Final = {
     "Probe": ("ProbeHandler", frozenset({"exec", "grpc", "httpGet", "tcpSocket"})),
     "Volume": ("VolumeSource", frozenset()),
 }
+_GO_KINDS: Final = {dict: "map", list: "slice", str: "string", bool: "bool", int: "int64", float: "float64"}
+_GO_NUMBERS: Final = ("int32", "int64", "float64")
 _ZERO: Final[dict[str, JSON]] = {"string": "", "integer": 0, "number": 0, "boolean": False}
 
 
 class DecodingError(RuleopError):
-    """A value of the wrong type, in the words of the server's decoder."""
+    """A value of the wrong type, in the words of the server's decoder of JSON. What it makes of a strategic merge patch
+    and of an applied configuration is not decoded from JSON but converted, which has other words: `conversion`."""
+
+    def __init__(self, message: str, conversion: str = "") -> None:
+        super().__init__(message)
+        self.conversion = conversion or message
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +68,20 @@ def decode(obj: Object, shape: Shape, old: Object | None = None) -> Decoded:
     return Decoded(found, tuple(decoder.unknown))
 
 
-def in_body(kind: Kind, problem: str) -> Rejected:
+def decode_metadata(metadata: JSON, old: Object | None = None) -> Decoded:
+    """The metadata of a custom resource, which the server decodes apart from the rest. Raises DecodingError."""
+    if metadata is None:
+        return Decoded({}, ())
+    if type(metadata) is not dict:
+        raise DecodingError(f"json: cannot unmarshal {type_name(metadata)} into Go value of type v1.ObjectMeta")
+    shape = typed_shape(Kind("", "v1", "ConfigMap"))
+    assert shape is not None
+    decoder = _Decoder("ObjectMeta")
+    found = decoder.struct(with_parts_of(old, metadata), shape.fields["metadata"], None, old or EMPTY)
+    return Decoded(found, tuple(decoder.unknown))
+
+
+def in_body(kind: Kind, problem: str | DecodingError) -> Rejected:
     """The answer to a body that cannot be decoded."""
     return bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}')
 
@@ -170,7 +193,8 @@ class _Decoder:
                 raise DecodingError(_time_problem(value))
             case "byte" if kind is str:
                 if not _BASE64.fullmatch(value):
-                    raise DecodingError(f"illegal base64 data at input byte {_illegal_byte(value)}")
+                    problem = f"illegal base64 data at input byte {_illegal_byte(value)}"
+                    raise DecodingError(problem, f"error decoding from json: {problem}")
                 return value
         match shape.scalar:
             case "string" if kind is not str:
@@ -197,9 +221,27 @@ class _Decoder:
             if holder is not None:
                 struct = _simple_name(holder) or struct
                 path = _go_path(path, struct, str(name))
-        return DecodingError(
-            f"json: cannot unmarshal {word} into Go struct field {struct}.{'.'.join(path)} of type {_go_type(shape)}"
-        )
+        desired = "types.UID" if path[-1] == "uid" else _go_type(shape)
+        where = f"{struct}.{'.'.join(path)}"
+        problem = f"json: cannot unmarshal {word} into Go struct field {where} of type {desired}"
+        if shape.format == "date-time":  # has a decoder of its own
+            return DecodingError(problem, f"json: cannot unmarshal {word} into Go value of type string")
+        return DecodingError(problem, _conversion_problem(value, desired))
+
+
+def _conversion_problem(value: JSON, desired: str) -> str:
+    source = _GO_KINDS.get(type(value), "invalid")
+    if desired.startswith("[]"):
+        return f"cannot restore slice from {source}"
+    if desired.startswith("map[") or desired == "v1.ResourceList":
+        return f"cannot restore map from {source}"
+    if desired.startswith("v1."):
+        return f"cannot restore struct from: {source}"
+    # Go would convert integers to text, which the server does not want. It has no words for most other types.
+    is_text, is_number = desired in ("string", "types.UID"), desired in _GO_NUMBERS
+    if (source == "int64" and is_text) or (source == "float64" and is_number):
+        return f"cannot convert {source} to {desired}"
+    return f"unrecognized type: {'string' if is_text else desired}"
 
 
 def _null(shape: Shape) -> JSON:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ruleop.localcluster.objects.fieldsets import (
     LEAF,
+    SELF,
     FieldSet,
     InvalidFieldsError,
     difference,
@@ -88,6 +89,8 @@ class Tracking:
     )  # fields that a write at this address does not change: `ignored_fields`
     versions: tuple[tuple[str, Shape], ...] = ()
     """The other versions of the kind."""
+    schema_changes: bool = True
+    """Whether the schema may have changed since the managers were recorded, as that of a custom resource may."""
 
     def shape_in(self, api_version: str) -> Shape | None:
         """The shape in a version; None if the kind no longer has it, and its entries are dropped."""
@@ -147,20 +150,54 @@ def read_managers(entries: JSON) -> Managers:
     return managers
 
 
-def managers_of(live: Object | None, new: Object, *, subresource: str) -> Managers:
+def current_managers(recorded: Managers, tracking: Tracking) -> Managers:
+    """The managers of a stored object by today's schema."""
+    return _reconciled(recorded, tracking) if tracking.schema_changes else recorded
+
+
+def _reconciled(managers: Managers, tracking: Tracking) -> Managers:
+    """The managers by today's schema: the owner of a field below a map or list that has become atomic owns the whole of
+    it. Entries of versions that are not served any more are left as they are, and dropped with the next change."""
+    after: Managers = {}
+    for manager, entry in managers.items():
+        shape = tracking.shape_in(entry.api_version)
+        fields = _without_atomic_parts(entry.fields, shape) if shape is not None else entry.fields
+        after[manager] = entry if fields is entry.fields else replace(entry, fields=fields)
+    return after
+
+
+def _without_atomic_parts(fields: FieldSet, shape: Shape) -> FieldSet:
+    changed: FieldSet | None = None
+    declared, others, items = shape.fields, shape.values, shape.items
+    for element, node in fields.items():
+        if not node or element == SELF:
+            continue
+        inner = (declared.get(element[2:]) or others) if element[0] == "f" else items
+        if inner is None or inner.type == "any":
+            continue
+        if inner.atomic or (inner.type == "list" and inner.list_type == "atomic"):
+            kept = LEAF
+        else:
+            kept = _without_atomic_parts(node, inner)
+        if kept is not node:
+            changed = changed or dict(fields)
+            changed[element] = kept
+    return fields if changed is None else changed
+
+
+def managers_of(live: Object | None, new: Object, tracking: Tracking) -> Managers:
     """The managers before an update, from the request's object where it names some and from the live object otherwise.
     An empty list, or a list of one empty entry, resets them."""
     recorded = ((live or {}).get("metadata") or {}).get("managedFields")
     requested = (new.get("metadata") or {}).get("managedFields")
-    if subresource or requested is None or requested == recorded:
+    if tracking.subresource or requested is None or requested == recorded:
         return _readable(recorded)
     if not requested or requested == [{}]:
         return {}
     try:
         managers = read_managers(requested)
-        return {
-            manager: replace(entry, fields=parse_fields(entry.fields)) for manager, entry in managers.items()
-        } or _readable(recorded)
+        managers = {manager: replace(entry, fields=parse_fields(entry.fields)) for manager, entry in managers.items()}
+        return _reconciled(managers, tracking) or _readable(recorded)
     except InvalidFieldsError:
         return _readable(recorded)
 
@@ -196,9 +233,14 @@ def _written(manager: Manager, entry: Entry) -> dict[str, JSON]:
 
 def with_managers(obj: Object, managers: Managers) -> dict[str, JSON]:
     """The object with its managers written into it."""
+    return with_entries(obj, write_managers(managers))
+
+
+def with_entries(obj: Object, entries: list[JSON]) -> dict[str, JSON]:
+    """The object with these managedFields in place of its own."""
     metadata = {name: value for name, value in (obj.get("metadata") or {}).items() if name != "managedFields"}
-    if managers:
-        metadata["managedFields"] = write_managers(managers)
+    if entries:
+        metadata["managedFields"] = entries
     return {**obj, "metadata": metadata}
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 import re
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import jinja2
 from jinja2.environment import TemplateModule
@@ -37,7 +39,7 @@ from ruleop.templating.values.undefined import OMIT, Broken, UndefinedValue, Unk
 from ruleop.templating.values.wording import reworded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from types import CodeType, TracebackType
 
     from jinja2.nodes import Template as TemplateNode
@@ -82,26 +84,39 @@ _RUNTIME = {
 """The names that generated code uses."""
 
 
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Generated:
+    """The code of a template, and the objects to which it refers by number."""
+
+    code: CodeType
+    constants: list[Any]
+
+
+_GENERATED: WeakValueDictionary[tuple[str | Site, str], Generated] = WeakValueDictionary()
+"""By place and text. A project that is loaded again generates code only for templates that have changed. What no
+project has any more is dropped."""
+
+
 class CompiledTemplate(jinja2.Template):
     """A template with the literals and places of its code."""
 
     environment: Environment
+    generated: Generated
     units = 0  # of one run, without its loops and macros
     stands_alone: Callable[[], bool] = staticmethod(lambda: False)  # whether its macros depend only on their arguments
 
     @classmethod
-    def build(
-        cls, environment: Environment, code: CodeType, where: str | Site, constants: Sequence[Any]
-    ) -> CompiledTemplate:
+    def build(cls, environment: Environment, generated: Generated, where: str | Site) -> CompiledTemplate:
         namespace: dict[str, Any] = {
             "environment": environment,
             "__file__": str(where),
-            "constants": constants,
+            "constants": generated.constants,
             "where": where,
             **_RUNTIME,
         }
-        exec(code, namespace)  # noqa: S102 - code that the generator has just made
+        exec(generated.code, namespace)  # noqa: S102 - code that the generator has just made
         template: CompiledTemplate = cls._from_namespace(environment, namespace, environment.globals)  # type: ignore[assignment]
+        template.generated = generated
         template.units = code_units(template.root_render_func)
         return template
 
@@ -180,12 +195,21 @@ class Environment(ImmutableSandboxedEnvironment):
     def constants_of(self, name: str) -> list[Any]:
         return self.constants.setdefault(name, [])
 
-    def build(self, tree: TemplateNode, where: str | Site) -> CompiledTemplate:
-        """The template of a file, identified by its path, or of a string of watches.yaml, identified by its site."""
+    def build(self, tree: TemplateNode, where: str | Site, text: str | None) -> CompiledTemplate:
+        """The template of a file, identified by its path, or of a string of watches.yaml, identified by its site.
+        `text` is that of the tree; None if the tree was changed."""
+        generated = None if text is None else _GENERATED.get((where, text))
+        if generated is None:
+            generated = self._generated(tree, str(where))
+            if text is not None:
+                _GENERATED[where, text] = generated
+        self.constants[str(where)] = generated.constants
+        return CompiledTemplate.build(self, generated, where)
+
+    def _generated(self, tree: TemplateNode, where: str) -> Generated:
         constants: list[Any] = []
-        self.constants[str(where)] = constants
-        source = self._generate(tree, str(where), str(where))
-        return CompiledTemplate.build(self, compile(source, str(where), "exec"), where, constants)
+        self.constants[where] = constants
+        return Generated(compile(self._generate(tree, where, where), where, "exec"), constants)
 
     def get_template(self, name: Any, parent: str | None = None, globals: Any = None) -> CompiledTemplate:  # noqa: A002, ARG002 - Jinja's signature
         return self.load(str(name))

@@ -144,18 +144,19 @@ class Library:
             raise mistake(
                 "this takes one expression, such as spec.replicas > 1, not text with {{ }} or {% %} in it", site
             )
-        tree, reads = self._parse_string("{{ " + inner + " }}", site)
+        text = "{{ " + inner + " }}"
+        tree, reads = self._parse_string(text, site)
         printed = [node for output in tree.body for node in getattr(output, "nodes", [None])]
         if len(printed) != 1 or isinstance(printed[0], nodes.TemplateData):
             raise mistake("this takes one expression, such as spec.replicas > 1", site)
-        return Expression(self.renderer, site, reads, self._compile(tree, site), inner)
+        return Expression(self.renderer, site, reads, self._compile(tree, site, text), inner)
 
     def string(self, source: str, site: Site) -> StringTemplate:
         if not has_templates(source):
             check_reserved(source, site)
             return StringTemplate(self.renderer, site, Reads(), None, source)
         tree, reads = self._parse_string(source, site)
-        return StringTemplate(self.renderer, site, reads, self._compile(tree, site), source)
+        return StringTemplate(self.renderer, site, reads, self._compile(tree, site, source), source)
 
     def tree(self, node: YamlNode) -> Tree:
         """A value whose strings contain templates."""
@@ -297,12 +298,12 @@ class Library:
         except RecursionError:
             raise mistake("nested too deeply", site) from None
 
-    def _compile(self, tree: nodes.Template, where: str | Site) -> CompiledTemplate:
+    def _compile(self, tree: nodes.Template, where: str | Site, text: str) -> CompiledTemplate:
         path, line = (where, None) if isinstance(where, str) else (where.path, where)
         if self.probe is not None:
             self.probe.instrument(tree, where)
         try:
-            return self.environment.build(tree, where)
+            return self.environment.build(tree, where, text if self.probe is None else None)
         except jinja2.TemplateSyntaxError as error:
             raise mistake(syntax_message(error), line or Site(path, error.lineno)) from None
         except (SyntaxError, RecursionError, MemoryError):  # of the generated Python code
@@ -315,7 +316,7 @@ class Library:
         if source.compiled is None:
             # A probe changes the tree, which checks still read.
             tree = source.tree if self.probe is None else self._read(name).tree
-            source.compiled = self._compile(tree, source.path)
+            source.compiled = self._compile(tree, source.path, self.texts[name])
             source.compiled.stands_alone = cache(partial(self._stands_alone, name))
         return source.compiled
 

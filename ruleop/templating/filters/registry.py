@@ -211,7 +211,9 @@ _BY_NAME: dict[str, Filter] = {
     "reject": reject,
     "selectattr": selectattr,
     "rejectattr": rejectattr,
+    "truncate": cast("Filter", jinja2.filters.do_truncate),
 }
+"""Filters whose first argument is the environment."""
 _JINJA_FILTERS = (
     "abs",
     "capitalize",
@@ -222,7 +224,6 @@ _JINJA_FILTERS = (
     "length",
     "lower",
     "title",
-    "truncate",
     "upper",
     "wordcount",
 )
@@ -238,50 +239,55 @@ def _with_word_cost(function: Filter, shift: int, value: Any) -> Any:
     return function(value)
 
 
-def build_filters(environment: Environment, read_captured: Callable[[Any, str], Any]) -> dict[str, Filter]:
-    functions: dict[str, Filter] = {
-        **_FILTERS,
-        **{name: partial(function, environment) for name, function in _BY_NAME.items()},
-    }
-    functions["from_yaml"] = lambda value: read_captured(value, "from_yaml")
-    functions["from_json"] = partial(data_filters.from_json, read_captured)
-    for name in _JINJA_FILTERS:
-        function = cast("Filter", jinja2.filters.FILTERS[name])
-        functions[name] = (
-            partial(function, environment) if getattr(function, "jinja_pass_arg", None) is not None else function
-        )
+def _same_everywhere() -> dict[str, Filter]:
+    """The filters that need nothing of a project."""
+    functions = {**_FILTERS, **{name: cast("Filter", jinja2.filters.FILTERS[name]) for name in _JINJA_FILTERS}}
     for name, shift in _COST_PER_WORD.items():
         functions[name] = partial(_with_word_cost, functions[name], shift)
     return {name: _guarded(name, function) for name, function in functions.items()}
 
 
+_SHARED = _same_everywhere()
+
+
+def build_filters(environment: Environment, read_captured: Callable[[Any, str], Any]) -> dict[str, Filter]:
+    functions: dict[str, Filter] = {name: partial(function, environment) for name, function in _BY_NAME.items()}
+    functions["from_yaml"] = lambda value: read_captured(value, "from_yaml")
+    functions["from_json"] = partial(data_filters.from_json, read_captured)
+    return {**_SHARED, **{name: _guarded(name, function) for name, function in functions.items()}}
+
+
+_JINJA_TESTS = cast("dict[str, Callable[..., Any]]", jinja2.tests.TESTS)
 _TESTS = (
-    "odd", "even", "divisibleby", "filter", "test", "none", "boolean", "false", "true", "integer", "float", "lower",
+    "odd", "even", "divisibleby", "none", "boolean", "false", "true", "integer", "float", "lower",
     "upper", "string", "mapping", "number", "iterable", "sameas", "==", "eq", "equalto", "!=", "ne", ">", "gt",
     "greaterthan", "<", "lt", "lessthan", ">=", "ge", "<=", "le",
 )  # fmt: skip
+_TESTS_BY_NAME = ("filter", "test")  # whether there is one of this name
+
+
+def _tested(function: Callable[..., Any]) -> Callable[..., bool]:
+    def call(value: Any, *args: Any) -> bool:
+        METER.spend(3)
+        return bool(function(comparable(given(value)), *(comparable(given(arg)) for arg in args)))
+
+    return call
+
+
+_SHARED_TESTS: dict[str, Callable[..., bool]] = {
+    **{name: _tested(_JINJA_TESTS[name]) for name in _TESTS},
+    "sameas": lambda value, other: given(value) is given(other),
+    "mapping": lambda value: isinstance(given(value), Mapping),
+    "in": contains,
+    "defined": lambda value: not isinstance(value, UndefinedValue),
+    "undefined": lambda value: isinstance(value, UndefinedValue),
+    "sequence": lambda value: (
+        isinstance(given(value), (list, tuple, range, str))
+        or (isinstance(value, View) and isinstance(value.data, list))
+    ),
+}
 
 
 def build_tests(environment: Environment) -> dict[str, Callable[..., bool]]:
-    def tested(name: str) -> Callable[..., bool]:
-        function = cast("Callable[..., Any]", jinja2.tests.TESTS[name])
-        if getattr(function, "jinja_pass_arg", None) is not None:
-            function = partial(function, environment)
-
-        def call(value: Any, *args: Any) -> bool:
-            METER.spend(3)
-            return bool(function(comparable(given(value)), *(comparable(given(arg)) for arg in args)))
-
-        return call
-
-    table = {name: tested(name) for name in _TESTS}
-    table["sameas"] = lambda value, other: given(value) is given(other)
-    table["mapping"] = lambda value: isinstance(given(value), Mapping)
-    table["in"] = contains
-    table["defined"] = lambda value: not isinstance(value, UndefinedValue)
-    table["undefined"] = lambda value: isinstance(value, UndefinedValue)
-    table["sequence"] = lambda value: (
-        isinstance(given(value), (list, tuple, range, str))
-        or (isinstance(value, View) and isinstance(value.data, list))
-    )
-    return table
+    by_name = {name: _tested(partial(_JINJA_TESTS[name], environment)) for name in _TESTS_BY_NAME}
+    return {**_SHARED_TESTS, **by_name}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.errors import unsupported
+from ruleop.localcluster.errors import forbidden_value, invalid_value, required, unsupported
 from ruleop.localcluster.kinds.addresses import cidr_causes, cidr_warnings, parse_network
-from ruleop.localcluster.kinds.field_causes import forbidden_field, invalid_value, invalid_values, required
-from ruleop.localcluster.kinds.formats import port_problems, selector_causes
+from ruleop.localcluster.kinds.label_selectors import label_selector_causes
+from ruleop.localcluster.kinds.numbers import port_or_name_causes
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -58,12 +58,12 @@ def _blocks(policy: Object | None) -> Iterator[tuple[str, Object]]:
 
 
 def _spec_causes(spec: Object, known: Container[Any]) -> Iterator[Cause]:
-    yield from selector_causes("spec.podSelector", spec.get("podSelector"))
+    yield from label_selector_causes(spec.get("podSelector"), "spec.podSelector")
     for direction, side in _RULES:
         for index, rule in enumerate(spec.get(direction) or ()):
             field = f"spec.{direction}[{index}]"
             for number, port in enumerate(rule.get("ports") or ()):
-                yield from _port_causes(f"{field}.ports[{number}]", port)
+                yield from _policy_port_causes(f"{field}.ports[{number}]", port)
             for number, peer in enumerate(rule.get(side) or ()):
                 yield from _peer_causes(f"{field}.{side}[{number}]", peer, known)
     types = spec.get("policyTypes") or []
@@ -75,35 +75,35 @@ def _spec_causes(spec: Object, known: Container[Any]) -> Iterator[Cause]:
             yield unsupported(f"spec.policyTypes[{index}]", each, _TYPES)
 
 
-def _port_causes(field: str, port: Object) -> Iterator[Cause]:
+def _policy_port_causes(field: str, port: Object) -> Iterator[Cause]:
     protocol, number, end = port.get("protocol"), port.get("port"), port.get("endPort")
     if protocol is not None and protocol not in _PROTOCOLS:
         yield unsupported(f"{field}.protocol", protocol, _PROTOCOLS)
     if isinstance(number, int):
-        yield from invalid_values(f"{field}.port", number, port_problems(number))
+        yield from port_or_name_causes(number, f"{field}.port")
         if end is not None:
             if end < number:
                 yield invalid_value(f"{field}.endPort", number, "must be greater than or equal to `port`")
-            yield from invalid_values(f"{field}.endPort", end, port_problems(end))
+            yield from port_or_name_causes(end, f"{field}.endPort")
         return
     if end is not None:
         state = "not specified" if number is None else "non-numeric"
         yield invalid_value(f"{field}.endPort", end, f"may not be specified when `port` is {state}")
     if number is not None:
-        yield from invalid_values(f"{field}.port", number, port_problems(number))
+        yield from port_or_name_causes(number, f"{field}.port")
 
 
 def _peer_causes(field: str, peer: Object, known: Container[Any]) -> Iterator[Cause]:
     selectors = [name for name in ("podSelector", "namespaceSelector") if peer.get(name) is not None]
     for name in selectors:
-        yield from selector_causes(f"{field}.{name}", peer[name])
+        yield from label_selector_causes(peer[name], f"{field}.{name}")
     block = peer.get("ipBlock")
     if block is not None:
         yield from _block_causes(f"{field}.ipBlock", block, known)
     if block is None and not selectors:
         yield required(field, "must specify a peer")
     elif block is not None and selectors:
-        yield forbidden_field(field, "may not specify both ipBlock and another peer")
+        yield forbidden_value(field, "may not specify both ipBlock and another peer")
 
 
 def _block_causes(field: str, block: Object, known: Container[Any]) -> Iterator[Cause]:

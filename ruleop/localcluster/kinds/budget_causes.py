@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.errors import unsupported
-from ruleop.localcluster.kinds.field_causes import (
-    below_minimum,
+from ruleop.localcluster.errors import (
     duplicate,
     invalid_value,
+    invalid_values,
     required,
-    shown_selector,
     too_long,
+    unsupported,
 )
-from ruleop.localcluster.kinds.formats import number_or_percent_causes, qualified_name_causes, selector_causes
+from ruleop.localcluster.kinds.label_selectors import label_selector_causes, shown_selector
+from ruleop.localcluster.kinds.numbers import below_zero, share_causes
+from ruleop.localcluster.objects.names import key_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,8 +52,8 @@ def _spec_causes(spec: Object) -> Iterator[Cause]:
         yield invalid_value("spec", shown, "minAvailable and maxUnavailable cannot be both set")
     for name, value in (("minAvailable", least), ("maxUnavailable", most)):
         if value is not None:
-            yield from number_or_percent_causes(f"spec.{name}", value)
-    yield from selector_causes("spec.selector", spec.get("selector"))
+            yield from share_causes(value, f"spec.{name}", at_most_all=True)
+    yield from label_selector_causes(spec.get("selector"), "spec.selector")
     if policy is not None and policy not in _EVICTIONS:
         yield unsupported("spec.unhealthyPodEvictionPolicy", policy, _EVICTIONS)
 
@@ -66,14 +67,13 @@ def budget_status_causes(new: Object, _old: Object | None) -> list[Cause]:
             causes.append(duplicate(f"{field}.type", each.get("type", "")))
         types.add(each.get("type", ""))
         causes += _condition_causes(field, each)
-    for name in _COUNTS:
-        causes += below_minimum(f"status.{name}", status.get(name))
-    return causes
+    return [*causes, *below_zero(status, *_COUNTS, field="status")]
 
 
 def _condition_causes(field: str, condition: Object) -> Iterator[Cause]:
     status, reason = condition.get("status", ""), condition.get("reason", "")
-    yield from qualified_name_causes(f"{field}.type", condition.get("type", ""))
+    type_ = condition.get("type", "")
+    yield from invalid_values(f"{field}.type", type_, key_problems(type_))
     if status not in _STATUSES:
         yield unsupported(f"{field}.status", status, _STATUSES)
     generation = condition.get("observedGeneration", 0)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.api.metadata_checks import path_segment_problems
-from ruleop.localcluster.errors import unsupported
-from ruleop.localcluster.kinds.field_causes import (
-    below_minimum,
-    forbidden_field,
+from ruleop.localcluster.errors import (
+    forbidden_value,
     invalid_value,
     invalid_values,
     required,
+    unsupported,
 )
-from ruleop.localcluster.kinds.formats import label_problems, path_segment_causes, qualified_name_causes
+from ruleop.localcluster.kinds.numbers import below_zero
+from ruleop.localcluster.objects.names import key_problems, label_problems, path_segment_causes, path_segment_problems
 from ruleop.schema.quantity import parse_quantity
 
 if TYPE_CHECKING:
@@ -44,20 +43,18 @@ def autoscaler_causes(new: Object, old: Object | None) -> list[Cause]:
 
 
 def autoscaler_status_causes(new: Object, _old: Object | None) -> list[Cause]:
-    status = new.get("status") or {}
-    return [
-        cause
-        for name in ("currentReplicas", "desiredReplicas")
-        for cause in below_minimum(f"status.{name}", status.get(name))
-    ]
+    return list(below_zero(new.get("status") or {}, "currentReplicas", "desiredReplicas", field="status"))
 
 
 def _spec_causes(spec: Object, old: Object) -> Iterator[Cause]:
     least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
-    yield from below_minimum("spec.minReplicas", least, 0 if old.get("minReplicas") == 0 else 1)
+    lowest = 0 if old.get("minReplicas") == 0 else 1
+    if least < lowest:
+        yield invalid_value("spec.minReplicas", least, f"must be greater than or equal to {lowest}")
     if not most:
         yield required("spec.maxReplicas", "must be set and greater than 0")
-    yield from below_minimum("spec.maxReplicas", most or None, 1)
+    elif most < 0:
+        yield invalid_value("spec.maxReplicas", most, "must be greater than or equal to 1")
     if most < least:
         yield invalid_value("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
     yield from _target_causes(spec.get("scaleTargetRef") or {}, old.get("scaleTargetRef") or {})
@@ -66,7 +63,7 @@ def _spec_causes(spec: Object, old: Object) -> Iterator[Cause]:
         yield from _metric_causes(f"spec.metrics[{index}]", each)
     if least == 0 and not any(each.get("type") in ("Object", "External") for each in metrics):
         detail = "must specify at least one Object or External metric to support scaling to zero replicas"
-        yield forbidden_field("spec.metrics", detail)
+        yield forbidden_value("spec.metrics", detail)
     for direction in ("scaleUp", "scaleDown"):
         if (rules := (spec.get("behavior") or {}).get(direction)) is not None:
             yield from _rules_causes(f"spec.behavior.{direction}", rules)
@@ -109,7 +106,7 @@ def _metric_causes(field: str, metric: Object) -> Iterator[Cause]:
     if len(given) != 1:
         for name in given:
             if name != expected:
-                yield forbidden_field(f"{field}.{name}", "must populate the given metric source only")
+                yield forbidden_value(f"{field}.{name}", "must populate the given metric source only")
 
 
 def _object_causes(field: str, source: Object) -> Iterator[Cause]:
@@ -128,7 +125,7 @@ def _external_causes(field: str, source: Object) -> Iterator[Cause]:
         yield required(f"{field}.target.averageValue", "must set either a target value for metric or a per-pod target")
     elif len(given) == 2:
         detail = "may not set both a target value for metric and a per-pod target"
-        yield forbidden_field(f"{field}.target.value", detail)
+        yield forbidden_value(f"{field}.target.value", detail)
 
 
 def _pods_causes(field: str, source: Object) -> Iterator[Cause]:
@@ -145,7 +142,7 @@ def _resource_causes(field: str, source: Object) -> Iterator[Cause]:
 
 def _container_causes(field: str, source: Object) -> Iterator[Cause]:
     if name := source.get("name"):
-        yield from qualified_name_causes(f"{field}.name", name)
+        yield from invalid_values(f"{field}.name", name, key_problems(name))
     else:
         yield required(f"{field}.name", "must specify a resource name")
     if container := source.get("container"):
@@ -179,7 +176,7 @@ def _utilization_causes(field: str, target: Object) -> Iterator[Cause]:
     if not given:
         yield required(f"{field}.averageUtilization", _EITHER)
     elif len(given) == 2:
-        yield forbidden_field(f"{field}.averageValue", _BOTH)
+        yield forbidden_value(f"{field}.averageValue", _BOTH)
 
 
 def _value_causes(field: str, target: Object) -> Iterator[Cause]:

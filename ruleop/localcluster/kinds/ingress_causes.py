@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.errors import unsupported
+from ruleop.localcluster.errors import immutable_value, invalid_value, invalid_values, required, too_long, unsupported
 from ruleop.localcluster.kinds.addresses import address_causes, parse_address
-from ruleop.localcluster.kinds.field_causes import immutable_value, invalid_value, invalid_values, required, too_long
-from ruleop.localcluster.kinds.formats import (
-    label_problems,
-    path_segment_causes,
-    port_problems,
-    subdomain_problems,
-    wildcard_problems,
-)
+from ruleop.localcluster.kinds.numbers import port_or_name_causes
+from ruleop.localcluster.objects.names import label_problems, path_segment_causes, subdomain_problems, wildcard_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +99,7 @@ def _spec_causes(spec: Object, old: Object) -> Iterator[Cause]:
     for index, tls in enumerate(spec.get("tls") or ()):
         field = f"spec.tls[{index}]"
         for number, host in enumerate(tls.get("hosts") or ()):
-            problems = wildcard_problems(host) if "*" in host else subdomain_problems(host)
+            problems = wildcard_problems(host)
             yield from invalid_values(f"{field}.hosts[{number}]", host, problems)
         if known_secrets:
             yield from invalid_values(f"{field}.secretName", tls.get("secretName", ""), _secret_problems(tls))
@@ -123,7 +117,7 @@ def _host_causes(field: str, host: str) -> Iterator[Cause]:
         return
     if parse_address(host) is not None:
         yield invalid_value(field, host, "must be a DNS name, not an IP address")
-    yield from invalid_values(field, host, wildcard_problems(host) if "*" in host else subdomain_problems(host))
+    yield from invalid_values(field, host, wildcard_problems(host))
 
 
 def _rule_causes(field: str, rule: Object) -> Iterator[Cause]:
@@ -191,8 +185,8 @@ def _service_causes(field: str, service: Object) -> Iterator[Cause]:
     if named and number:
         yield invalid_value(field, "", "cannot set both port name & port number")
     elif named:
-        yield from invalid_values(f"{field}.service.port.name", named, port_problems(named))
+        yield from port_or_name_causes(named, f"{field}.service.port.name")
     elif number:
-        yield from invalid_values(f"{field}.service.port.number", number, port_problems(number))
+        yield from port_or_name_causes(number, f"{field}.service.port.number")
     else:
         yield required(field, "port name or number is required")

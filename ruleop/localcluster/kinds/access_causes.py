@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.localcluster.errors import unsupported
-from ruleop.localcluster.kinds.field_causes import invalid_value, invalid_values, required
-from ruleop.localcluster.kinds.formats import path_segment_causes, selector_causes, subdomain_problems
+from ruleop.localcluster.errors import invalid_value, invalid_values, required, unsupported
+from ruleop.localcluster.kinds.label_selectors import label_selector_causes
+from ruleop.localcluster.objects.names import path_segment_causes, subdomain_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,7 @@ def _aggregation_causes(aggregation: Object | None) -> Iterator[Cause]:
     if not selectors:
         yield required(field, "at least one clusterRoleSelector required if aggregationRule is non-nil")
     for index, each in enumerate(selectors):
-        causes = list(selector_causes(f"{field}[{index}]", each))
+        causes = list(label_selector_causes(each, f"{field}[{index}]"))
         yield from causes
         if causes:
             yield invalid_value(f"{field}[{index}]", None, "invalid label selector.")

@@ -1,0 +1,96 @@
+"""The object in the body of a request, and whether it is of the kind that its address says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ruleop.kinds import Kind
+from ruleop.localcluster.api.bodies import STRATEGIC, read_body
+from ruleop.localcluster.api.patching import refused
+from ruleop.localcluster.errors import Cause, bad_request, invalid_named, not_registered
+from ruleop.localcluster.objects.decoding import DecodingError
+from ruleop.localcluster.objects.go_json import duplicates, may_repeat, unrecognized
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ruleop.localcluster.http.message import Request
+    from ruleop.localcluster.kinds.registry import Registry
+    from ruleop.localcluster.kinds.served import Served
+
+
+def parsed(request: Request, *, served: Served, registry: Registry, warnings: list[str]) -> dict[str, Any]:
+    """The object of a request; to the warnings are added those about it. Raises Rejected."""
+    kind = served.kind
+    obj: dict[str, Any] = read_body(request, kind.kind)
+    warnings += _repeated_fields(request, obj, kind)
+    if not obj.get("kind") and served.is_custom:
+        text = request.body.decode(errors="replace")
+        raise unrecognized(kind.kind, f"Object 'Kind' is missing in '{text}'", request.body)
+    obj.setdefault("kind", kind.kind)
+    obj.setdefault("apiVersion", kind.api_version)
+    _check_type(obj, served, registry)
+    return obj
+
+
+def _repeated_fields(request: Request, obj: dict[str, Any], kind: Kind) -> list[str]:
+    """Warnings of fields that the body has more than once. Raises Rejected."""
+    validation = request.query.get("fieldValidation") or "Warn"
+    if validation == "Ignore" or request.body[:1] != b"{" or not may_repeat(request.body, obj):
+        return []
+    problems = [f'duplicate field "{path}"' for path in duplicates(request.body)]
+    if problems and validation == "Strict":
+        raise bad_request(
+            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
+            f"strict decoding error: {', '.join(problems)}"
+        )
+    return problems
+
+
+def _check_type(obj: dict[str, Any], served: Served, registry: Registry) -> None:
+    """Raises Rejected if an object is of another kind than its path."""
+    kind, version = served.kind, obj["apiVersion"]
+    if served.is_custom:
+        if version != kind.api_version:
+            raise bad_request(
+                f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
+            )
+        if obj["kind"] != kind.kind:
+            cause = Cause("FieldValueInvalid", f'Invalid value: "{obj["kind"]}": must be {kind.kind}', "kind")
+            metadata = obj.get("metadata")
+            name = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+            raise invalid_named(kind.group, obj["kind"], name, [cause])
+        return
+    problem = _conversion_problem(obj, served, registry)
+    if problem is not None:
+        short = str(version).rpartition("/")[2]
+        raise bad_request(f'{obj["kind"]} in version "{short}" cannot be handled as a {kind.kind}: {problem}')
+
+
+def _conversion_problem(obj: Mapping[str, Any], served: Served, registry: Registry) -> str | None:
+    """Why an object is none of a built-in kind, in the words of the server's decoder."""
+    kind, version, name = served.kind, str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")
+    if (version, name) == (kind.api_version, kind.kind):
+        return None
+    known = (Kind.parse(version, each) for each in (name, name.removesuffix("List")))
+    if (version, name) != ("v1", "List") and not any(map(registry.of_kind, known)):
+        return not_registered(name, version)
+    short, group = version.rpartition("/")[2], kind.group.partition(".")[0] or "core"
+    return f"converting ({short}.{name}) to ({group}.{kind.kind}): unknown conversion"
+
+
+def decodable(served: Served, new: dict[str, Any], media: str, patch: Any, registry: Registry) -> dict[str, Any]:
+    """The object that a patch makes of one of a built-in kind. Raises Rejected if the server cannot decode it."""
+    if media == STRATEGIC:  # is applied to the decoded object, which has no kind
+        new = {**new, "kind": served.kind.kind, "apiVersion": served.kind.api_version}
+    elif (problem := _conversion_problem(new, served, registry)) is not None:
+        raise refused(media, patch, new, DecodingError(problem))
+    return new
+
+
+def check_kind(new: Mapping[str, Any], old: Mapping[str, Any], served: Served) -> None:
+    """Raises Rejected if a patch changes the kind of an object."""
+    if new.get("kind") != old["kind"]:
+        found = str(new.get("kind") or "")
+        cause = Cause("FieldValueInvalid", f'Invalid value: "{found}": must be {old["kind"]}', "kind")
+        raise invalid_named(served.kind.group, found, old["metadata"]["name"], [cause])

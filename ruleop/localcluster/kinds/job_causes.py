@@ -1,0 +1,139 @@
+"""Why a Job or a CronJob is invalid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import available_timezones
+
+from ruleop.labels import meets, requirements_of
+from ruleop.localcluster.errors import immutable_value, invalid_value, required, unsupported
+from ruleop.localcluster.kinds.cron import schedule_problem
+from ruleop.localcluster.kinds.label_selectors import label_selector_causes
+from ruleop.localcluster.kinds.numbers import below_zero
+from ruleop.localcluster.kinds.pod_templates import template_causes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.kinds import Object
+    from ruleop.localcluster.errors import Cause
+
+_CONCURRENCY: Final = ("Allow", "Forbid", "Replace")
+_REPLACEMENTS: Final = ("Failed", "TerminatingOrFailed")
+_COMPLETION_MODES: Final = ("NonIndexed", "Indexed")
+_NUMBERS: Final = (
+    "parallelism",
+    "completions",
+    "activeDeadlineSeconds",
+    "backoffLimit",
+    "ttlSecondsAfterFinished",
+    "backoffLimitPerIndex",
+    "maxFailedIndexes",
+)
+_INDEXED_ONLY: Final = ("backoffLimitPerIndex", "maxFailedIndexes")
+_IMMUTABLE: Final = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+_WHILE_SUSPENDED: Final = ("affinity", "nodeSelector", "tolerations", "schedulingGates", "schedulingGroup")
+_LONGEST_CRON_JOB: Final = 52
+
+
+def job_causes(new: Object, old: Object | None) -> Iterator[Cause]:
+    spec, selector = new["spec"], new["spec"].get("selector")
+    template = spec.get("template") or {}
+    yield from _spec_causes(spec, "spec", old and old["spec"])
+    if selector is None:
+        yield required("spec.selector")
+    else:
+        yield from label_selector_causes(selector, "spec.selector")
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    if selector is None or not meets(labels, requirements_of(selector)):
+        shown = dict(sorted(labels.items())) or None
+        yield invalid_value("spec.template.metadata.labels", shown, "`selector` does not match template `labels`")
+    if old is not None:
+        yield from _update_causes(spec, old["spec"])
+
+
+def _update_causes(spec: Object, before: Object) -> Iterator[Cause]:
+    if spec.get("completions") != before.get("completions") and spec.get("completionMode") != "Indexed":
+        yield immutable_value("spec.completions", spec.get("completions"))
+    if spec.get("selector") != before.get("selector"):
+        yield immutable_value("spec.selector", spec.get("selector"))
+    yield from _template_changes(spec.get("template"), before.get("template"), suspended=bool(before.get("suspend")))
+    for name in _IMMUTABLE:
+        if spec.get(name) != before.get(name):
+            yield immutable_value(f"spec.{name}", spec.get(name))
+
+
+def _template_changes(new: Any, old: Any, *, suspended: bool) -> Iterator[Cause]:
+    """While a Job is suspended, it may still change where its pods run, and what they need."""
+    if not suspended:
+        if new != old:
+            yield immutable_value("spec.template", new)
+    elif _fixed_part(new["spec"]) != _fixed_part(old["spec"]):
+        yield immutable_value("spec.template.spec", new["spec"])
+
+
+def _fixed_part(spec: Object) -> Object:
+    found = {name: value for name, value in spec.items() if name not in _WHILE_SUSPENDED}
+    for part in ("containers", "initContainers"):
+        if part in spec:
+            found[part] = [{name: each[name] for name in each if name != "resources"} for each in spec[part]]
+    return found
+
+
+def cron_job_causes(new: Object, old: Object | None) -> Iterator[Cause]:
+    spec = new.get("spec") or {}
+    if not (schedule := spec.get("schedule")):
+        yield required("spec.schedule")
+    elif problem := schedule_problem(schedule):
+        yield invalid_value("spec.schedule", schedule, problem)
+    yield from below_zero(spec, "startingDeadlineSeconds")
+    zone = spec.get("timeZone")
+    if zone is not None and (old is None or zone != old["spec"].get("timeZone")):
+        yield from _zone_causes(zone)
+    policy = spec.get("concurrencyPolicy", "Allow")
+    if policy not in _CONCURRENCY:
+        yield unsupported("spec.concurrencyPolicy", policy, _CONCURRENCY)
+    job = (spec.get("jobTemplate") or {}).get("spec") or {}
+    before = ((old["spec"].get("jobTemplate") or {}).get("spec") or {}) if old is not None else None
+    yield from _spec_causes(job, "spec.jobTemplate.spec", before)
+    if (selector := job.get("selector")) is not None:
+        yield invalid_value("spec.jobTemplate.spec.selector", selector, "`selector` will be auto-generated")
+    if job.get("manualSelector"):
+        yield unsupported("spec.jobTemplate.spec.manualSelector", True, ("nil", "false"))
+    for name in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
+        yield from below_zero(spec, name)
+    if old is None and len(name := new["metadata"].get("name", "")) > _LONGEST_CRON_JOB:
+        yield invalid_value("metadata.name", name, f"must be no more than {_LONGEST_CRON_JOB} characters")
+
+
+def _zone_causes(zone: str) -> Iterator[Cause]:
+    if not zone:
+        yield invalid_value("spec.timeZone", zone, "timeZone must be nil or non-empty string")
+    elif zone not in available_timezones():
+        yield invalid_value("spec.timeZone", zone, f"unknown time zone {zone}")
+
+
+def _spec_causes(spec: Object, field: str, before: Object | None) -> Iterator[Cause]:
+    for name in _NUMBERS:
+        yield from below_zero(spec, name, field=field)
+    mode = spec.get("completionMode", "NonIndexed")
+    if mode not in _COMPLETION_MODES:
+        yield unsupported(f"{field}.completionMode", mode, _COMPLETION_MODES)
+    elif mode == "Indexed":
+        if spec.get("completions") is None:
+            yield required(f"{field}.completions", "when completion mode is Indexed")
+    else:
+        for name in _INDEXED_ONLY:
+            if spec.get(name) is not None:
+                yield invalid_value(f"{field}.{name}", spec[name], "requires indexed completion mode")
+    policy = spec.get("podReplacementPolicy", "Failed")
+    if policy not in _REPLACEMENTS:
+        yield unsupported(f"{field}.podReplacementPolicy", policy, _REPLACEMENTS)
+    template = spec.get("template") or {}
+    if before is None or template != before.get("template"):
+        yield from template_causes(template, f"{field}.template")
+    policy, at = (template.get("spec") or {}).get("restartPolicy", "Always"), f"{field}.template.spec.restartPolicy"
+    if policy in ("Always", ""):
+        yield required(at, 'valid values: "OnFailure", "Never"')
+    elif policy not in ("OnFailure", "Never"):
+        yield unsupported(at, policy, ("OnFailure", "Never"))

@@ -1,0 +1,101 @@
+"""Why a volume of a pod is invalid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ruleop.localcluster.errors import (
+    duplicate,
+    forbidden_value,
+    invalid_value,
+    invalid_values,
+    required,
+    unsupported,
+)
+from ruleop.localcluster.kinds.container_causes import path_causes
+from ruleop.localcluster.objects.names import label_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ruleop.kinds import Object
+    from ruleop.localcluster.errors import Cause
+
+# What a source of each type must name.
+_REQUIRED: Final = {
+    "hostPath": "path",
+    "secret": "secretName",
+    "configMap": "name",
+    "persistentVolumeClaim": "claimName",
+    "nfs": "server",
+    "csi": "driver",
+}
+# The server checks sources in an order of its own, of which these are the first.
+_ORDER: Final = ("emptyDir", "hostPath", "gitRepo", "secret", "nfs", "persistentVolumeClaim", "configMap")
+_ON_HOST: Final = (
+    "",
+    "BlockDevice",
+    "CharDevice",
+    "Directory",
+    "DirectoryOrCreate",
+    "File",
+    "FileOrCreate",
+    "Socket",
+)
+_FILES: Final = ("secret", "configMap", "downwardAPI", "projected")
+_LARGEST_MODE: Final = 0o777
+
+
+def volume_causes(volumes: Sequence[Object], field: str, valid: set[str]) -> Iterator[Cause]:
+    """`valid`: names of valid volumes, to which this adds."""
+    for index, volume in enumerate(volumes):
+        causes = list(_volume_causes(volume, f"{field}[{index}]", valid))
+        if not causes:
+            valid.add(volume["name"])
+        yield from causes
+
+
+def _volume_causes(volume: Object, field: str, names: set[str]) -> Iterator[Cause]:
+    name = volume.get("name", "")
+    order = dict.fromkeys((*_ORDER, *volume))
+    given = [each for each in order if each != "name" and volume.get(each) is not None]
+    for kind in given[1:]:
+        yield forbidden_value(f"{field}.{kind}", "may not specify more than 1 volume type")
+    if given:
+        yield from _source_causes(given[0], volume[given[0]], f"{field}.{given[0]}")
+    else:
+        yield required(field, "must specify a volume type")
+    if not name:
+        yield required(f"{field}.name")
+    else:
+        yield from invalid_values(f"{field}.name", name, label_problems(name))
+    if name in names:
+        yield duplicate(f"{field}.name", name)
+
+
+def _source_causes(kind: str, source: Object, field: str) -> Iterator[Cause]:
+    needed = _REQUIRED.get(kind)
+    if needed and not source.get(needed):
+        yield required(f"{field}.{needed}")
+    if kind == "hostPath" and source.get("type", "") not in _ON_HOST:
+        yield unsupported(f"{field}.type", source["type"], _ON_HOST)
+    if kind not in _FILES:
+        return
+    yield from _mode_causes(f"{field}.defaultMode", source.get("defaultMode"))
+    if kind not in ("secret", "configMap"):
+        return
+    for index, item in enumerate(source.get("items") or ()):
+        at = f"{field}.items[{index}]"
+        for each in ("key", "path"):
+            if not item.get(each):
+                yield required(f"{at}.{each}")
+        path = item.get("path", "")
+        yield from path_causes(f"{at}.path", path)
+        if path.startswith("..") and not path.startswith("../"):
+            yield invalid_value(f"{at}.path", path, "must not start with '..'")
+        yield from _mode_causes(f"{at}.mode", item.get("mode"))
+
+
+def _mode_causes(field: str, mode: int | None) -> Iterator[Cause]:
+    if mode is not None and not 0 <= mode <= _LARGEST_MODE:
+        yield invalid_value(field, mode, "must be a number between 0 and 0777 (octal), both inclusive")
