@@ -18,6 +18,7 @@ from ruleop.localcluster.kinds.accepted_names import admitted
 from ruleop.localcluster.kinds.custom import CLEANUP, defaulted
 from ruleop.localcluster.kinds.definition_causes import definition_causes
 from ruleop.localcluster.kinds.events import event_causes
+from ruleop.localcluster.kinds.pod_causes import pod_causes
 from ruleop.localcluster.kinds.pod_warnings import named_after, of_template, pod_warnings
 from ruleop.localcluster.kinds.served import Strategy
 from ruleop.localcluster.kinds.service_causes import service_causes
@@ -54,7 +55,8 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         default=workloads.with_pod_defaults,
         create=workloads.pod_created,
         admit=workloads.admit_pod,
-        validate=workloads.pod_causes,
+        validate=pod_causes,
+        update=workloads.pod_updated,
         warn=pod_warnings,
         has_generation=True,
         grace=_pod_grace,

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
     from ruleop.schema.shape import Shape
 
+# What servers of other versions fill in, or what is filled in with defaults alone.
+_NOT_DERIVED: Final = {
+    ("io.k8s.api.core.v1.PodTemplateSpec", "hostPort"),
+    ("io.k8s.api.apps.v1.StatefulSetUpdateStrategy", "rollingUpdate"),
+}
 _ZEROS: Final[tuple[Any, ...]] = ("", False, 0)
 
 
@@ -113,7 +118,7 @@ def _derive(found: dict[str, Any], type_name: str) -> None:
     """Fills in fields that follow from others. The lists on the way are new, so their items may be changed; items of an
     earlier version have the fields already."""
     for each in DERIVED[type_name]:
-        if each.field == "hostPort":  # of templates that servers before 1.28 stored
+        if (type_name, each.field) in _NOT_DERIVED:
             continue
         for holder in _holders(found, each.within):
             if each.field not in holder and (value := each.value(holder, found)) not in (None, ANYTHING):

@@ -142,7 +142,7 @@ ALWAYS_WRITTEN: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def _fill_volume(volume: dict[str, Any]) -> None:
-    if len(volume) == 1:
+    if not volume or volume.keys() == {"name"}:
         volume["emptyDir"] = {}
 
 
@@ -174,7 +174,7 @@ def _fill_subject(subject: dict[str, Any]) -> None:
 def _fill_port(port: dict[str, Any]) -> None:
     port.setdefault("protocol", "TCP")
     if not port.get("targetPort"):
-        port["targetPort"] = port["port"]
+        port["targetPort"] = port.get("port", 0)
 
 
 def _fill_affinity(spec: dict[str, Any]) -> None:
