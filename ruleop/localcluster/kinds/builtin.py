@@ -41,6 +41,17 @@ _BINDING: Final = Strategy(validate=access_causes.binding_causes)
 _RBAC: Final = "rbac.authorization.k8s.io"
 _ADMISSION: Final = "admissionregistration.k8s.io"
 
+CREATED_BY_UPDATE: Final = frozenset(
+    {
+        *(("", kind) for kind in ("Endpoints", "Event", "LimitRange", "Service")),
+        *((_RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
+        ("coordination.k8s.io", "Lease"),
+        ("events.k8s.io", "Event"),
+        ("node.k8s.io", "RuntimeClass"),
+    }
+)
+"""Kinds of which a PUT creates what is missing."""
+
 STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ("", "ConfigMap"): _DATA,
     ("", "Event"): Strategy(validate=event_causes),

@@ -10,6 +10,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.kinds.type_defaults import ALWAYS_WRITTEN, FILLED, NOT_FILLED, TYPE_DEFAULTS
+from ruleop.localcluster.objects.typed import zero_object
 from ruleop.schema.derived_fields import ANYTHING, DERIVED
 from ruleop.schema.quantity import canonical_quantity
 from ruleop.schema.shape import EMPTY
@@ -31,6 +32,19 @@ def complete(obj: Object, shape: Shape, old: Object | None = None) -> dict[str, 
     which is complete, are taken as they are."""
     found = {name: value for name, value in obj.items() if name != "metadata"}
     return {**_struct(found, _plan(shape), old or EMPTY), "metadata": obj["metadata"]}
+
+
+def zero_of(shape: Shape) -> Object:
+    """The fields that an empty object of a built-in kind has. A custom resource has none."""
+    return _with_written(zero_object(shape), shape)
+
+
+def _with_written(zero: Object, shape: Shape) -> dict[str, Any]:
+    found = {
+        name: _with_written(value, shape.fields[name]) if isinstance(value, dict) else value
+        for name, value in zero.items()
+    }
+    return {**ALWAYS_WRITTEN.get(shape.name, EMPTY), **found}
 
 
 class _Plan:
