@@ -55,6 +55,7 @@ from ruleop.localcluster.errors import (
 )
 from ruleop.localcluster.http.message import Response, Stream
 from ruleop.localcluster.kinds.registry import REVIEWS, is_builtin_group
+from ruleop.localcluster.objects.patches import unknown_in_operations
 from ruleop.localcluster.store.store import Name, Stored, TooLargeError, TooOldError
 from ruleop.schema.builtin_types import served_resources
 
@@ -255,10 +256,11 @@ class Api:
         patch = read_patch(request, media)
         new = dict(patched(served, old.obj, media, patch))
         if served.is_custom:
-            check_kind(new, old.obj, served)
+            check_kind(new, old.obj, served, route.subresource)
         else:
             new = decodable(served, new, media, patch, self.registry)
-        options = replace(options, refuse=partial(refused, media, patch, new))
+        problems = unknown_in_operations(patch) if media == JSON_PATCH else []
+        options = replace(options, refuse=partial(refused, media, patch, new), problems=tuple(problems))
         return answer_with(request, served, self.writer.update(served, old, new, route.subresource, options), 200)
 
     def _apply(self, request: Request, route: Route, served: Served, options: WriteOptions) -> Response:

@@ -78,19 +78,18 @@ def _from_yaml(data: bytes) -> Any:
 def read_patch(request: Request, media: str) -> Any:
     if media == APPLY:
         return _read_configuration(request)
+    title = "" if media == STRATEGIC else "error decoding patch: "
     try:
         found = orjson.loads(request.body)
     except ValueError:
-        raise bad_request(f"error decoding patch: {problem_of(request.body)}") from None
+        raise bad_request(f"{title}{problem_of(request.body)}") from None
     if media == JSON_PATCH and not isinstance(found, list):
         expected = "[]handlers.jsonPatchOp"
     elif media in (MERGE, STRATEGIC) and not isinstance(found, dict):
         expected = "map[string]interface {}"
     else:
         return found
-    raise bad_request(
-        f"error decoding patch: json: cannot unmarshal {type_name(found)} into Go value of type {expected}"
-    )
+    raise bad_request(f"{title}json: cannot unmarshal {type_name(found)} into Go value of type {expected}")
 
 
 def _read_configuration(request: Request) -> Any:

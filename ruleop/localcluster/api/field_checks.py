@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.localcluster.api.scale import scale_causes
 from ruleop.localcluster.kinds.schema_causes import schema_causes
 from ruleop.localcluster.objects.decoding import (
     DecodingError,
@@ -24,41 +25,56 @@ from ruleop.schema.structural import default, prune, unknown_fields
 
 _OWNER: Final = {"apiVersion": "", "kind": "", "name": "", "uid": ""}  # fields that Go writes even if they are empty
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+_REPEATED: Final = (
+    ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may "
+    "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
+)
+_AFTER_PATCH: Final = " after mutating admission happens"
 
+if TYPE_CHECKING:
     from ruleop.kinds import Object
-    from ruleop.localcluster.errors import Cause, Rejected
+    from ruleop.localcluster.api.options import WriteOptions
+    from ruleop.localcluster.errors import Cause
     from ruleop.localcluster.kinds.served import Served
 
 
-def decoded(
-    served: Served,
-    obj: Object,
-    old: Object | None,
-    field_validation: str,
-    *,
-    refuse: Callable[[DecodingError], Rejected] | None = None,
-) -> tuple[dict[str, Any], list[str]]:
+def decoded(served: Served, obj: Object, old: Object | None, options: WriteOptions) -> tuple[dict[str, Any], list[str]]:
     """The object as it is read from a request, without empty metadata, and warnings. Raises Rejected if it cannot be
-    decoded: what `refuse` makes of the error."""
-    refuse = refuse or partial(in_body, served.kind)
+    decoded."""
+    refuse = options.refuse or partial(in_body, served.kind)
     try:
         found, unknown = _decoded_custom(served, obj, old) if served.is_custom else _decoded(served, obj, old)
     except DecodingError as error:
         raise refuse(error) from None
-    found["metadata"] = _without_empty(found.get("metadata") or {})
-    if field_validation == "Ignore":
-        return found, []
-    warnings = [unknown_field(path) for path in unknown]
-    if warnings and field_validation == "Strict":
+    warnings = [*options.problems, *map(unknown_field, unknown)] if options.field_validation != "Ignore" else []
+    if warnings and options.field_validation == "Strict":
         raise refuse(DecodingError(strict_problem(warnings)))
+    metadata = found["metadata"] = _without_empty(found.get("metadata") or {}, served)
+    owners = metadata.get("ownerReferences") or []
+    if len(owners) > 1:
+        metadata["ownerReferences"], repeated = _unique(owners)
+        if repeated:
+            warnings.append(_REPEATED.format(when=_AFTER_PATCH if options.is_patch else "", uids=", ".join(repeated)))
     return found, warnings
 
 
-def _without_empty(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Metadata as Go writes them. A number of zero is a pointer's."""
-    found = {name: value for name, value in metadata.items() if value or value == 0}
+def _unique(owners: list[Object]) -> tuple[list[Object], list[str]]:
+    """Owners without repeated ones, and the uids of these."""
+    kept: list[Object] = []
+    repeated: list[str] = []
+    for each in owners:
+        if each in kept:
+            repeated.append(each["uid"])
+        else:
+            kept.append(each)
+    return kept, repeated
+
+
+def _without_empty(metadata: dict[str, Any], served: Served) -> dict[str, Any]:
+    """Metadata as Go writes them. A number of zero is a pointer's. An empty list of managers resets those of a built-in
+    kind."""
+    kept = "" if served.is_custom else "managedFields"
+    found = {name: value for name, value in metadata.items() if value or value == 0 or name == kept}
     if owners := found.get("ownerReferences"):
         found["ownerReferences"] = [each if _OWNER.keys() <= each.keys() else {**_OWNER, **each} for each in owners]
     return found
@@ -69,7 +85,7 @@ def checked(served: Served, obj: dict[str, Any], old: Object | None) -> tuple[di
     if not served.is_custom:
         return obj, []
     found = with_parts_of(old, default(obj, served.schema))
-    return found, schema_causes(found, served.schema, old)
+    return found, [*schema_causes(found, served.schema, old), *scale_causes(served, found)]
 
 
 def _decoded(served: Served, obj: Object, old: Object | None) -> tuple[dict[str, Any], list[str]]:

@@ -29,6 +29,7 @@ class WriteOptions:
     force: bool = False
     is_patch: bool = False
     refuse: Callable[[DecodingError], Rejected] | None = None  # the answer to an object that cannot be decoded
+    problems: tuple[str, ...] = ()  # unknown fields of a patch itself
     is_stored: bool = False  # an update has the form of a stored object: nothing to decode or to fill in
 
     @classmethod

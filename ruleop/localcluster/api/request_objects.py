@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from ruleop.kinds import Kind
 from ruleop.localcluster.api.bodies import STRATEGIC, read_body
 from ruleop.localcluster.api.patching import refused
-from ruleop.localcluster.errors import Cause, bad_request, invalid_named, not_registered
-from ruleop.localcluster.objects.decoding import DecodingError
+from ruleop.localcluster.errors import (
+    Cause,
+    Rejected,
+    bad_request,
+    invalid_named,
+    invalid_value,
+    not_registered,
+)
+from ruleop.localcluster.objects.decoding import DecodingError, in_patch
 from ruleop.localcluster.objects.go_json import duplicates, may_repeat, unrecognized
 
 if TYPE_CHECKING:
@@ -27,8 +36,8 @@ def parsed(request: Request, *, served: Served, registry: Registry, warnings: li
     if not obj.get("kind") and served.is_custom:
         text = request.body.decode(errors="replace")
         raise unrecognized(kind.kind, f"Object 'Kind' is missing in '{text}'", request.body)
-    obj.setdefault("kind", kind.kind)
-    obj.setdefault("apiVersion", kind.api_version)
+    obj["kind"] = obj.get("kind") or kind.kind
+    obj["apiVersion"] = obj.get("apiVersion") or kind.api_version
     _check_type(obj, served, registry)
     return obj
 
@@ -83,14 +92,27 @@ def decodable(served: Served, new: dict[str, Any], media: str, patch: Any, regis
     """The object that a patch makes of one of a built-in kind. Raises Rejected if the server cannot decode it."""
     if media == STRATEGIC:  # is applied to the decoded object, which has no kind
         new = {**new, "kind": served.kind.kind, "apiVersion": served.kind.api_version}
+    elif not new.get("kind") and new.get("apiVersion") == served.kind.api_version:
+        new = {**new, "kind": served.kind.kind}
     elif (problem := _conversion_problem(new, served, registry)) is not None:
         raise refused(media, patch, new, DecodingError(problem))
     return new
 
 
-def check_kind(new: Mapping[str, Any], old: Mapping[str, Any], served: Served) -> None:
-    """Raises Rejected if a patch changes the kind of an object."""
-    if new.get("kind") != old["kind"]:
-        found = str(new.get("kind") or "")
-        cause = Cause("FieldValueInvalid", f'Invalid value: "{found}": must be {old["kind"]}', "kind")
-        raise invalid_named(served.kind.group, found, old["metadata"]["name"], [cause])
+def check_kind(new: Mapping[str, Any], old: Mapping[str, Any], served: Served, subresource: str) -> None:
+    """Raises Rejected if a patch changes the kind of a custom resource, or its version. A write of the status ignores
+    both."""
+    kind, version = str(new.get("kind") or ""), str(new.get("apiVersion") or "")
+    if not kind:
+        text = orjson.dumps(new, option=orjson.OPT_SORT_KEYS).decode()
+        raise in_patch(text, f"Object 'Kind' is missing in '{text}'")
+    if not version:
+        problem = "Object 'apiVersion' is missing in 'object has no apiVersion field'"
+        message = f"Internal error occurred: {problem}"
+        raise Rejected(500, "InternalError", message, {"causes": [{"message": problem}]})
+    expected = {"kind": (kind, old["kind"]), "apiVersion": (version, served.kind.api_version)}
+    causes = [
+        invalid_value(field, found, f"must be {right}") for field, (found, right) in expected.items() if found != right
+    ]
+    if causes and subresource != "status":
+        raise invalid_named(version.rpartition("/")[0], kind, old["metadata"]["name"], causes)

@@ -5,8 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import Kind
-from ruleop.localcluster.errors import SCHEME, Cause, bad_request, internal, invalid, invalid_named, not_registered
+from ruleop.localcluster.errors import (
+    SCHEME,
+    Cause,
+    bad_request,
+    internal,
+    invalid,
+    invalid_named,
+    invalid_value,
+    not_registered,
+)
 from ruleop.localcluster.objects.decoding import DecodingError, decode
+from ruleop.localcluster.objects.go_text import go_text
 from ruleop.schema.builtin_types import typed_shape
 
 if TYPE_CHECKING:
@@ -15,6 +25,16 @@ if TYPE_CHECKING:
 
 
 SCALE: Final = Kind("autoscaling", "v1", "Scale")
+_MOST_REPLICAS: Final = (1 << 31) - 1
+_GO_TYPES: Final = {
+    dict: "map[string]interface {}",
+    list: "[]interface {}",
+    str: "string",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    type(None): "<nil>",
+}
 
 
 def scale_of(served: Served, obj: Object) -> dict[str, Any]:
@@ -85,6 +105,40 @@ def scaled(served: Served, obj: Object, scale: Object) -> dict[str, Any]:
     if version:
         found = {**found, "metadata": {**found["metadata"], "resourceVersion": version}}
     return found
+
+
+def scale_causes(served: Served, obj: Object) -> list[Cause]:
+    """Why the replicas of a custom resource, or those in its status, cannot be shown in its scale subresource."""
+    if served.scale is None:
+        return []
+    causes = []
+    for path in (served.scale.replicas, served.scale.status_replicas):
+        replicas, problem = _replicas_at(obj, path.split("."))
+        if problem:
+            causes.append(invalid_value(f".{path}", replicas, problem))
+    return causes
+
+
+def _replicas_at(obj: Any, names: list[str]) -> tuple[int, str]:
+    """The number at a path, 0 if there is none, and what is wrong with it."""
+    for depth, name in enumerate(names):
+        if obj is None:
+            return 0, ""
+        if not isinstance(obj, dict):
+            return 0, _accessor_problem(obj, names[: depth + 1], "map[string]interface{}")
+        if name not in obj:
+            return 0, ""
+        obj = obj[name]
+    if type(obj) is not int:
+        return 0, _accessor_problem(obj, names, "int64")
+    if obj < 0:
+        return obj, "should be a non-negative integer"
+    return obj, f"should be less than or equal to {_MOST_REPLICAS}" if obj > _MOST_REPLICAS else ""
+
+
+def _accessor_problem(value: Any, names: list[str], expected: str) -> str:
+    path = "".join(f".{name}" for name in names)
+    return f"{path} accessor error: {go_text(value)} is of the type {_GO_TYPES[type(value)]}, expected {expected}"
 
 
 def _at(obj: Any, path: str) -> Any:

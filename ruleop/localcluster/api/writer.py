@@ -28,12 +28,14 @@ from ruleop.localcluster.errors import (
     invalid,
     not_found,
 )
-from ruleop.localcluster.kinds.completion import complete
+from ruleop.localcluster.kinds.builtin import CREATED_BY_UPDATE
+from ruleop.localcluster.kinds.completion import complete, zero_of
 from ruleop.localcluster.kinds.resources import NAMESPACES
 from ruleop.localcluster.objects.apply import apply, keep_unchanged, track_update
 from ruleop.localcluster.objects.config_checks import check_config, not_converted
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields, with_entries, without_managers
 from ruleop.localcluster.store.store import Name, Stored, stored, unstored
+from ruleop.schema.shape import EMPTY
 
 if TYPE_CHECKING:
     from ruleop.kinds import Kind, Object
@@ -61,18 +63,22 @@ class Writer:
 
     # -- create --------------------------------------------------------------------------------------------------------
 
-    def create(
+    def create(self, served: Served, namespace: str, obj: Object, options: WriteOptions = CONTROLLERS) -> Stored:
+        """Stores a new object."""
+        obj = self._decoded(served, obj, None, options)
+        check_namespace(obj, namespace, served)
+        return self._created(served, namespace, obj, options)
+
+    def _created(
         self,
         served: Served,
         namespace: str,
         obj: Object,
-        options: WriteOptions = CONTROLLERS,
+        options: WriteOptions,
         *,
         managed: list[Any] | None = None,
     ) -> Stored:
-        """Stores a new object. `managed`: the managedFields of an object that is applied."""
-        obj = self._decoded(served, obj, None, options)
-        check_namespace(obj, namespace, served)
+        """`managed`: the managedFields of an object that is applied."""
         metadata = dict(obj["metadata"])
         if metadata.get("resourceVersion", "").isdecimal():  # others are ignored
             raise internal("resourceVersion should not be set on objects to be created")
@@ -113,7 +119,7 @@ class Writer:
         key = Name(metadata.get("namespace", ""), metadata["name"])
         if (existing := self.store.get(served.resource, key)) is not None:
             if generated:
-                return self.create(served, namespace, obj, options, managed=managed)
+                return self._created(served, namespace, obj, options, managed=managed)
             ends = "deletionTimestamp" in existing.obj["metadata"]
             raise already_exists(served.kind.group, served.plural, key.name, ends=ends)
         return served.seen(unstored(served.kept(new))) if options.dry_run else self._put(served, new)
@@ -145,18 +151,18 @@ class Writer:
     def replace(
         self, served: Served, name: Name, obj: Object, subresource: str, options: WriteOptions
     ) -> tuple[Stored, bool]:
-        """Replaces the object at an address, if there is one; of some kinds, makes one. Whether there is comes last, as
-        in the real server. Returns the object, and whether it is new."""
+        """Replaces the object at an address. Returns the object, and whether it is new: of some kinds, what is missing
+        is created."""
         found = self.store.get(served.resource, name)
         old = served.seen(found) if found is not None else None
         obj = self._decoded(served, obj, old.obj if old is not None else None, options)
-        check_name(obj, name.name)
         check_namespace(obj, name.namespace, served)
+        check_name(obj, name.name)
         if old is not None:
             return self._replaced(served, old, obj, subresource, options), False
-        if served.strategy.creates_on_update and not subresource:
-            return self.create(served, name.namespace, obj, options), True
-        raise not_found(served.kind.group, served.plural, name.name)
+        if subresource or (served.kind.group, served.kind.kind) not in CREATED_BY_UPDATE:
+            raise not_found(served.kind.group, served.plural, name.name)
+        return self._created(served, name.namespace, obj, options), True
 
     def _replaced(self, served: Served, old: Stored, obj: Object, subresource: str, options: WriteOptions) -> Stored:
         given = dict(obj["metadata"])
@@ -301,9 +307,11 @@ class Writer:
         config = {**config, "metadata": metadata}
         applied = apply(None, config, self._tracking(served, ""), manager=options.manager, now=now())
         body, entries = _without_entries(applied)
+        body = self._decoded(served, body, None, options)
         if name.name:
             check_name(body, name.name)
-        return self.create(served, name.namespace, body, options, managed=entries)
+        check_namespace(body, name.namespace, served)
+        return self._created(served, name.namespace, body, options, managed=entries)
 
     # -- delete --------------------------------------------------------------------------------------------------------
 
@@ -326,7 +334,7 @@ class Writer:
 
     def _decoded(self, served: Served, obj: Object, old: Object | None, options: WriteOptions) -> dict[str, Any]:
         """The object of a request. Raises Rejected if it cannot be decoded."""
-        found, warnings = decoded(served, obj, old, options.field_validation, refuse=options.refuse)
+        found, warnings = decoded(served, obj, old, options)
         self.warnings += warnings
         return found
 
@@ -358,7 +366,13 @@ class Writer:
         if found is None:
             ignored = ignored_fields(kind.group, kind.kind, subresource=subresource, has_status=served.status)
             found = self._trackings[key] = Tracking(
-                kind.api_version, served.shape, subresource, ignored, served.shapes, schema_changes=served.is_custom
+                kind.api_version,
+                served.shape,
+                subresource,
+                ignored,
+                served.shapes,
+                schema_changes=served.is_custom,
+                zero=EMPTY if served.is_custom else zero_of(served.shape),
             )
         return found
 

@@ -25,6 +25,7 @@ from ruleop.localcluster.kinds.accepted_names import admitted
 from ruleop.localcluster.kinds.custom import CLEANUP, defaulted
 from ruleop.localcluster.kinds.definition_causes import definition_causes
 from ruleop.localcluster.kinds.events import event_causes
+from ruleop.localcluster.kinds.pod_causes import pod_causes
 from ruleop.localcluster.kinds.pod_warnings import named_after, of_template, pod_warnings
 from ruleop.localcluster.kinds.served import Strategy
 from ruleop.localcluster.kinds.validation_rules import rule_warnings
@@ -41,17 +42,26 @@ def _pod_grace(pod: Object) -> int:
 
 
 _COUNTED: Final = Strategy(has_generation=True)
-_ROLE: Final = Strategy(validate=access_causes.role_causes, creates_on_update=True)
-_BINDING: Final = Strategy(validate=access_causes.binding_causes, creates_on_update=True)
-_EVENT: Final = Strategy(validate=event_causes, creates_on_update=True)
+_ROLE: Final = Strategy(validate=access_causes.role_causes)
+_BINDING: Final = Strategy(validate=access_causes.binding_causes)
+_EVENT: Final = Strategy(validate=event_causes)
 _ADMISSION: Final = "admissionregistration.k8s.io"
+
+CREATED_BY_UPDATE: Final = frozenset(
+    {
+        *(("", kind) for kind in ("Endpoints", "Event", "LimitRange", "Service")),
+        *((access_causes.GROUP, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
+        ("coordination.k8s.io", "Lease"),
+        ("events.k8s.io", "Event"),
+        ("node.k8s.io", "RuntimeClass"),
+    }
+)
+"""Kinds of which a PUT creates what is missing."""
 
 STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ("", "ConfigMap"): Strategy(validate=configuration.config_map_causes),
-    ("", "Endpoints"): Strategy(creates_on_update=True),
     ("", "Event"): _EVENT,
     ("events.k8s.io", "Event"): _EVENT,
-    ("", "LimitRange"): Strategy(creates_on_update=True),
     ("", "Namespace"): Strategy(create=plain.namespace_created, update=plain.namespace_updated),
     ("", "Node"): Strategy(create=plain.node_created),
     ("", "PersistentVolume"): Strategy(create=storage.volume_created),
@@ -66,7 +76,8 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         default=workloads.with_pod_defaults,
         create=workloads.pod_created,
         admit=workloads.admit_pod,
-        validate=workloads.pod_causes,
+        validate=pod_causes,
+        update=workloads.pod_updated,
         warn=pod_warnings,
         has_generation=True,
         grace=_pod_grace,
@@ -81,7 +92,6 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         update=services.kept_on_update,
         admit=service_allocation.allocate,
         allocates_on_update=True,
-        creates_on_update=True,
         validate=service_causes.service_causes,
         validate_status=service_causes.service_status_causes,
         warn=service_causes.service_warnings,
@@ -125,7 +135,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         validate=job_causes.cron_job_causes,
         warn=named_after("spec", "jobTemplate", "spec", "template"),
     ),
-    ("coordination.k8s.io", "Lease"): Strategy(unconditional_update=False, creates_on_update=True),
+    ("coordination.k8s.io", "Lease"): Strategy(unconditional_update=False),
     ("autoscaling", "HorizontalPodAutoscaler"): Strategy(
         validate=autoscaler_causes.autoscaler_causes, validate_status=autoscaler_causes.autoscaler_status_causes
     ),

@@ -10,6 +10,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.kinds.type_defaults import ALWAYS_WRITTEN, FILLED, KEPT_EMPTY, NOT_FILLED, TYPE_DEFAULTS
+from ruleop.localcluster.objects.typed import zero_object
 from ruleop.schema.derived_fields import ANYTHING, DERIVED
 from ruleop.schema.quantity import canonical_quantity
 from ruleop.schema.shape import EMPTY
@@ -18,8 +19,13 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
     from ruleop.schema.shape import Shape
 
-_NOT_DEFAULTS: Final = frozenset({"hostPort", "clusterIPs", "ipFamilyPolicy", "dataSource", "dataSourceRef"})
-"""Of templates that servers before 1.28 stored; and what is filled in after fields are tracked, by the strategies."""
+# What servers of other versions fill in, or what is filled in with defaults alone, or by strategies.
+_NOT_DERIVED: Final = {
+    ("io.k8s.api.core.v1.PodTemplateSpec", "hostPort"),
+    ("io.k8s.api.apps.v1.StatefulSetUpdateStrategy", "rollingUpdate"),
+    *(("io.k8s.api.core.v1.ServiceSpec", name) for name in ("clusterIPs", "ipFamilyPolicy")),
+    *(("io.k8s.api.core.v1.PersistentVolumeClaimSpec", name) for name in ("dataSource", "dataSourceRef")),
+}
 _ZEROS: Final[tuple[Any, ...]] = ("", False, 0)
 
 
@@ -28,6 +34,19 @@ def complete(obj: Object, shape: Shape, old: Object | None = None) -> dict[str, 
     which is complete, are taken as they are."""
     found = {name: value for name, value in obj.items() if name != "metadata"}
     return {**_struct(found, _plan(shape), old or EMPTY), "metadata": obj["metadata"]}
+
+
+def zero_of(shape: Shape) -> Object:
+    """The fields that an empty object of a built-in kind has. A custom resource has none."""
+    return _with_written(zero_object(shape), shape)
+
+
+def _with_written(zero: Object, shape: Shape) -> dict[str, Any]:
+    found = {
+        name: _with_written(value, shape.fields[name]) if isinstance(value, dict) else value
+        for name, value in zero.items()
+    }
+    return {**ALWAYS_WRITTEN.get(shape.name, EMPTY), **found}
 
 
 class _Plan:
@@ -119,7 +138,7 @@ def _derive(found: dict[str, Any], type_name: str) -> None:
     """Fills in fields that follow from others. The lists on the way are new, so their items may be changed; items of an
     earlier version have the fields already."""
     for each in DERIVED[type_name]:
-        if each.field in _NOT_DEFAULTS:
+        if (type_name, each.field) in _NOT_DERIVED:
             continue
         for holder in _holders(found, each.within):
             if each.field not in holder and (value := each.value(holder, found)) not in (None, ANYTHING):

@@ -57,7 +57,8 @@ def _update_causes(spec: Object, before: Object) -> Iterator[Cause]:
         yield immutable_value("spec.completions", spec.get("completions"))
     if spec.get("selector") != before.get("selector"):
         yield immutable_value("spec.selector", spec.get("selector"))
-    yield from _template_changes(spec.get("template"), before.get("template"), suspended=bool(before.get("suspend")))
+    template = spec.get("template") or {}
+    yield from _template_changes(template, before.get("template") or {}, suspended=bool(before.get("suspend")))
     for name in _IMMUTABLE:
         if spec.get(name) != before.get(name):
             yield immutable_value(f"spec.{name}", spec.get(name))
@@ -68,8 +69,8 @@ def _template_changes(new: Any, old: Any, *, suspended: bool) -> Iterator[Cause]
     if not suspended:
         if new != old:
             yield immutable_value("spec.template", new)
-    elif _fixed_part(new["spec"]) != _fixed_part(old["spec"]):
-        yield immutable_value("spec.template.spec", new["spec"])
+    elif _fixed_part(new.get("spec") or {}) != _fixed_part(old.get("spec") or {}):
+        yield immutable_value("spec.template.spec", new.get("spec"))
 
 
 def _fixed_part(spec: Object) -> Object:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -146,12 +147,12 @@ def _list_causes(value: list[Any], schema: Schema, path: str, old: list[Any]) ->
             yield from _causes(each, items, f"{path}[{index}]", before.get(_identity(each, keys), _NEW))
     if kind not in ("set", "map"):
         return
-    seen: set[bytes] = set()
+    seen: Counter[bytes] = Counter()
     for index, each in enumerate(value):
         identity = _identity(each, keys)
-        if identity in seen:
+        if seen[identity] == 1:  # a third one is not reported
             yield Cause("FieldValueDuplicate", f"Duplicate value: {identity.decode()}", f"{path}[{index}]")
-        seen.add(identity)
+        seen[identity] += 1
 
 
 def _identity(item: Any, keys: Sequence[str]) -> bytes:

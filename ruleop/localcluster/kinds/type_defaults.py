@@ -150,7 +150,7 @@ ALWAYS_WRITTEN: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def _fill_volume(volume: dict[str, Any]) -> None:
-    if len(volume) == 1:
+    if not volume or volume.keys() == {"name"}:
         volume["emptyDir"] = {}
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.errors import Cause, forbidden
-from ruleop.localcluster.kinds.pod_templates import pod_spec_causes
+from ruleop.localcluster.errors import forbidden
 from ruleop.localcluster.kinds.resources import PRIORITY_CLASSES, SERVICE_ACCOUNTS
 from ruleop.localcluster.store.store import Name
 
@@ -93,16 +92,8 @@ def _with_account(pod: dict[str, Any], store: Store) -> dict[str, Any]:
 
 def admit_pod_as_it_is(pod: dict[str, Any], store: Store) -> dict[str, Any]:
     """What admission adds where nobody makes service accounts: tolerations, the priority."""
-    metadata, spec = pod["metadata"], dict(pod["spec"])
-    given = {each.get("key") for each in spec.get("tolerations") or [] if each.get("effect") in ("NoExecute", None)}
-    more = [
-        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-        for key in _UNREACHABLE
-        if key not in given
-    ]
-    spec["tolerations"] = [*(spec.get("tolerations") or []), *more]
-    spec.update(_priority(spec, metadata["name"], store))
-    return {**pod, "spec": spec}
+    spec = _with_tolerations(pod["spec"])
+    return {**pod, "spec": {**spec, **_priority(spec, pod["metadata"]["name"], store)}}
 
 
 def _mount_token(spec: dict[str, Any]) -> None:
@@ -150,29 +141,26 @@ def _priority(spec: Object, name: str, store: Store) -> dict[str, Any]:
     }
 
 
+_OF_PRIORITY: Final = ("priority", "priorityClassName", "preemptionPolicy")
 _PREEMPTS: Final = {"preemptionPolicy": "PreemptLowerPriority"}
-_POD_MAY_CHANGE: Final = ("activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "nodeName")
-_POD_FORBIDDEN: Final = (
-    "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
-    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing "
-    "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
-)
 
 
-def pod_causes(new: Object, old: Object | None) -> list[Cause]:
-    if old is None:
-        return list(pod_spec_causes(new.get("spec") or {}, "spec", is_pod=True))
-    if _fixed_part(new["spec"]) == _fixed_part(old["spec"]):
-        return []
-    return [Cause("FieldValueForbidden", _POD_FORBIDDEN, "spec")]
+def pod_updated(new: dict[str, Any], old: Object) -> dict[str, Any]:
+    """What admission adds to an update, and what stays of the pod."""
+    before = old["spec"]
+    kept = {name: before[name] for name in _OF_PRIORITY if name in before}
+    return {**new, "spec": {**kept, **_with_tolerations(new["spec"])}}
 
 
-def _fixed_part(spec: Object) -> dict[str, Any]:
-    found = {name: value for name, value in spec.items() if name not in _POD_MAY_CHANGE}
-    for kind in ("containers", "initContainers"):
-        if kind in found:
-            found[kind] = [{name: each[name] for name in each if name != "image"} for each in found[kind]]
-    return found
+def _with_tolerations(spec: dict[str, Any]) -> dict[str, Any]:
+    """With those of nodes that fail for a short time."""
+    given = {each.get("key") for each in spec.get("tolerations") or [] if each.get("effect") in ("NoExecute", None)}
+    more = [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+        for key in _UNREACHABLE
+        if key not in given
+    ]
+    return {**spec, "tolerations": [*(spec.get("tolerations") or []), *more]} if more else spec
 
 
 # -- what makes pods ---------------------------------------------------------------------------------------------------

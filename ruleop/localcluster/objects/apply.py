@@ -40,7 +40,7 @@ from ruleop.localcluster.objects.managed import (
     with_managers,
     without_managers,
 )
-from ruleop.localcluster.objects.typed import Comparison, compare, field_set, merge, remove, zero_object
+from ruleop.localcluster.objects.typed import Comparison, compare, field_set, merge, remove
 from ruleop.merge.equality import same
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def apply(
     managers = read_managers((live.get("metadata") or {}).get("managedFields"))
     body = without_managers(live)
     if not managers:
-        managers = _updated(zero_object(tracking.shape), body, {}, tracking, BEFORE_FIRST_APPLY, now)
+        managers = _updated(tracking.zero, body, {}, tracking, BEFORE_FIRST_APPLY, now)
     try:
         merged, after = _applied(body, config, managers, tracking, manager, now=now, force=force)
     except ApplyConflictError as error:
@@ -125,7 +125,7 @@ def track_update(old: Object | None, new: Object, tracking: Tracking, *, manager
     body = without_managers(new)
     if not managers and old is not None:
         return body
-    before = zero_object(tracking.shape) if old is None else without_managers(old)
+    before = tracking.zero if old is None else without_managers(old)
     try:
         return with_managers(body, _updated(before, body, managers, tracking, manager, now))
     except (NotConvertedError, InvalidFieldsError):  # the server drops the managers then, and carries out the update

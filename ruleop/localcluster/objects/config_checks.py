@@ -121,7 +121,7 @@ def _scalar_problem(value: JSON, shape: Shape) -> str:
             return f"expected string, got &value.valueUnstructured{{Value:{_go_literal(value)}}}"
         case "boolean" if kind is not bool:
             return f"expected boolean, got {_go_value(value)}"
-    if kind in (dict, list):
+    if kind in (dict, list) and shape.format != "int-or-string":  # which is checked only when it is decoded
         return f"expected any scalar, got {_go_value(value)}"
     return ""
 

@@ -39,6 +39,7 @@ _EMBEDDED: Final = {
     "Volume": ("VolumeSource", frozenset()),
 }
 _GO_KINDS: Final = {dict: "map", list: "slice", str: "string", bool: "bool", int: "int64", float: "float64"}
+_OWN_DECODERS: Final = {"date-time": "string", "int-or-string": "int32"}
 _GO_NUMBERS: Final = ("int32", "int64", "float64")
 _ZERO: Final[dict[str, JSON]] = {"string": "", "integer": 0, "number": 0, "boolean": False}
 
@@ -224,8 +225,9 @@ class _Decoder:
         desired = "types.UID" if path[-1] == "uid" else _go_type(shape)
         where = f"{struct}.{'.'.join(path)}"
         problem = f"json: cannot unmarshal {word} into Go struct field {where} of type {desired}"
-        if shape.format == "date-time":  # has a decoder of its own
-            return DecodingError(problem, f"json: cannot unmarshal {word} into Go value of type string")
+        if shape.format in _OWN_DECODERS:
+            own = _OWN_DECODERS[shape.format]
+            return DecodingError(problem, f"json: cannot unmarshal {type_name(value)} into Go value of type {own}")
         return DecodingError(problem, _conversion_problem(value, desired))
 
 

@@ -20,6 +20,7 @@ from ruleop.localcluster.objects.fieldsets import (
     union,
     without,
 )
+from ruleop.schema.shape import EMPTY
 
 if TYPE_CHECKING:
     from ruleop.kinds import JSON, Object
@@ -91,6 +92,8 @@ class Tracking:
     """The other versions of the kind."""
     schema_changes: bool = True
     """Whether the schema may have changed since the managers were recorded, as that of a custom resource may."""
+    zero: Object = field(default_factory=lambda: EMPTY)
+    """The fields that an empty object of the kind has."""
 
     def shape_in(self, api_version: str) -> Shape | None:
         """The shape in a version; None if the kind no longer has it, and its entries are dropped."""

@@ -50,10 +50,14 @@ def json_patch(obj: Object, operations: JSON) -> Object:
         for operation in operations:
             document = _operated(document, operation)
     except _PatchError:
-        raise Rejected(422, "Invalid", "the server rejected our request due to an error in our request", {}) from None
+        raise _rejected() from None
     if not isinstance(document, dict):
-        raise bad_request("the patched object is not an object")
+        raise _rejected()
     return document
+
+
+def _rejected() -> Rejected:
+    return Rejected(422, "Invalid", "the server rejected our request due to an error in our request", {})
 
 
 def unknown_in_operations(operations: Iterable[JSON]) -> list[str]:
@@ -99,6 +103,8 @@ def strategic_merge_patch(obj: Object, patch: JSON, shape: Shape) -> Object:
 
 
 def _check_operation(operation: JSON) -> None:
+    if operation is None:
+        raise _rejected()
     if not isinstance(operation, dict):
         raise bad_request(
             f"error decoding patch: json: cannot unmarshal {type_name(operation)} "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.kinds import Kind
+from ruleop.localcluster.kinds.completion import zero_of
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields
 from ruleop.schema.builtin_types import typed_shape
 from ruleop.schema.crds import parse_crd
@@ -25,7 +26,7 @@ def tracking_of(subject: Subject, subresource: str = "") -> Tracking:
     assert shape is not None
     has_status = "status" in shape.fields
     ignored = ignored_fields(kind.group, kind.kind, subresource=subresource, has_status=has_status)
-    return Tracking(subject.api_version, shape, subresource, ignored)
+    return Tracking(subject.api_version, shape, subresource, ignored, zero=zero_of(shape))
 
 
 TRACKING = {subject.kind: tracking_of(subject) for subject in SUBJECTS}

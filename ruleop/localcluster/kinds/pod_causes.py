@@ -1,0 +1,83 @@
+"""Why a pod is invalid, and which of its fields may change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.localcluster.errors import forbidden_value, invalid_value, required
+from ruleop.localcluster.kinds.pod_templates import pod_spec_causes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.kinds import Object
+    from ruleop.localcluster.errors import Cause
+
+# The scheduler of the local cluster writes `nodeName` with an update.
+_MAY_CHANGE: Final = ("activeDeadlineSeconds", "tolerations", "nodeName", "schedulingGates")
+_FIXED: Final = (
+    "pod updates may not change fields other than `spec.containers[*].image`,"
+    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing "
+    "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+
+
+def pod_causes(new: Object, old: Object | None) -> Iterator[Cause]:
+    spec = new.get("spec") or {}
+    if old is not None and spec == old["spec"]:
+        return
+    yield from pod_spec_causes(spec, "spec", is_pod=True)
+    if old is not None:
+        yield from _update_causes(spec, old["spec"])
+
+
+def _update_causes(spec: Object, before: Object) -> Iterator[Cause]:
+    for part in ("containers", "initContainers"):
+        containers = spec.get(part) or []
+        if len(containers) != len(before.get(part) or []):
+            yield forbidden_value(f"spec.{part}", "pod updates may not add or remove containers")
+            return
+        for index, container in enumerate(containers):
+            yield from _image_causes(container.get("image", ""), f"spec.{part}[{index}].image")
+    deadline, earlier = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
+    if deadline is not None and earlier is not None and deadline > earlier:
+        yield invalid_value("spec.activeDeadlineSeconds", deadline, "must be less than or equal to previous value")
+        return
+    if deadline is None and earlier is not None:
+        problem = "must not update from a positive integer to nil value"
+        yield invalid_value("spec.activeDeadlineSeconds", None, problem)
+    tolerations = [_without_seconds(each) for each in spec.get("tolerations") or ()]
+    if not all(_without_seconds(each) in tolerations for each in before.get("tolerations") or ()):
+        problem = "existing toleration can not be modified except its tolerationSeconds"
+        yield forbidden_value("spec.tolerations", problem)
+    if _fixed_part(spec) != _fixed_part(before) and not _is_grace_mended(spec, before):
+        yield forbidden_value("spec", _FIXED)
+
+
+def _image_causes(image: str, field: str) -> Iterator[Cause]:
+    if not image:
+        yield required(field)
+    if image.strip() != image:
+        yield invalid_value(field, image, "must not have leading or trailing whitespace")
+
+
+def _without_seconds(toleration: Object) -> dict[str, Any]:
+    return {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
+
+
+def _is_grace_mended(spec: Object, before: Object) -> bool:
+    """Whether all that changes is a negative grace period, which may become 1."""
+    name = "terminationGracePeriodSeconds"
+    return (
+        before.get(name, 0) < 0
+        and spec.get(name) == 1
+        and _fixed_part({**spec, name: before[name]}) == _fixed_part(before)
+    )
+
+
+def _fixed_part(spec: Object) -> dict[str, Any]:
+    found = {name: value for name, value in spec.items() if name not in _MAY_CHANGE}
+    for part in ("containers", "initContainers"):
+        if part in found:
+            found[part] = [{name: each[name] for name in each if name != "image"} for each in found[part]]
+    return found

@@ -1,0 +1,127 @@
+"""What may change of a pod, and what the server fills in for what makes pods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.contract.client import MERGE
+from tests.contract.workloads import LABELS, container, template
+
+if TYPE_CHECKING:
+    from tests.contract.client import Server
+
+
+@pytest.fixture
+def pod(server: Server, namespace: str) -> dict[str, Any]:
+    """The pod as it was given, which exists."""
+    server.create(
+        f"/api/v1/namespaces/{namespace}/serviceaccounts",
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}},
+    )
+    spec = {
+        "containers": [container(resources={"limits": {"cpu": "0.5"}})],
+        "serviceAccountName": "a",
+        "automountServiceAccountToken": False,
+        "tolerations": [{"key": "a", "effect": "NoExecute", "tolerationSeconds": 3}],
+        "activeDeadlineSeconds": 600,
+    }
+    found = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+    server.create(f"/api/v1/namespaces/{namespace}/pods", found)
+    return found
+
+
+def test_a_pod_can_be_replaced_by_its_manifest_with_another_image(
+    server: Server, namespace: str, pod: dict[str, Any]
+) -> None:
+    path = f"/api/v1/namespaces/{namespace}/pods/a"
+    before = server.get(path)
+    pod["spec"]["containers"][0]["image"] = "b"
+    after = server.replace(path, pod)
+    assert after["spec"]["containers"][0].pop("image") == "b"
+    assert before["spec"]["containers"][0].pop("image") == "a"
+    assert {**after["spec"], "nodeName": ""} == {**before["spec"], "nodeName": ""}
+
+
+CHANGES = {
+    "an added toleration": ({"tolerations": [{"key": "a", "effect": "NoExecute"}, {"key": "b", "value": "c"}]}, ""),
+    "another toleration": ({"tolerations": [{"key": "c"}]}, "spec.tolerations"),
+    "an earlier deadline": ({"activeDeadlineSeconds": 500}, ""),
+    "a later deadline": ({"activeDeadlineSeconds": 700}, "spec.activeDeadlineSeconds"),
+    "no deadline": ({"activeDeadlineSeconds": None}, "spec.activeDeadlineSeconds"),
+    "another grace period": ({"terminationGracePeriodSeconds": 5}, "spec"),
+    "another policy": ({"restartPolicy": "Never"}, "spec"),
+    "another container": ({"containers": [container(), container(name="b")]}, "spec.containers"),
+    "an init container": ({"initContainers": [container(name="b")]}, "spec.initContainers"),
+    "an image with a space": ({"containers": [container(image="b ")]}, "spec.containers[0].image"),
+}
+
+
+@pytest.mark.usefixtures("pod")
+@pytest.mark.parametrize("change", CHANGES)
+def test_few_fields_of_a_pod_may_change(server: Server, namespace: str, change: str) -> None:
+    spec, refused = CHANGES[change]
+    reply = server.send("PATCH", f"/api/v1/namespaces/{namespace}/pods/a?dryRun=All", {"spec": spec}, media=MERGE)
+    if not refused:
+        reply.ok()
+    else:
+        causes = reply.refused(422, "Invalid")["details"]["causes"]
+        assert refused in {each["field"] for each in causes}
+
+
+@pytest.mark.parametrize("own", [None, {"a": "b"}, {"c": "d"}])
+def test_a_job_without_labels_gets_those_of_its_pods(
+    server: Server, namespace: str, own: dict[str, str] | None
+) -> None:
+    spec = {"template": {"metadata": {"labels": {"a": "b"}}, "spec": template(restartPolicy="Never")["spec"]}}
+    metadata = {"name": "a", "labels": own} if own else {"name": "a"}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+    made = server.create(f"/apis/batch/v1/namespaces/{namespace}/jobs", job)
+    assert made["metadata"]["labels"] == own if own else made["spec"]["template"]["metadata"]["labels"]
+    labels = made["metadata"]["managedFields"][0]["fieldsV1"]["f:metadata"]["f:labels"]
+    assert labels == {".": {}, **{f"f:{name}": {} for name in own or {"a": "b"}}}
+
+
+STRATEGIES: list[tuple[str, Any, Any]] = [
+    ("StatefulSet", None, {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}),
+    ("StatefulSet", {"type": "RollingUpdate"}, {"type": "RollingUpdate"}),
+    ("StatefulSet", {"type": "OnDelete"}, {"type": "OnDelete"}),
+    ("DaemonSet", None, {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}),
+    (
+        "DaemonSet",
+        {"rollingUpdate": {"maxUnavailable": "20%"}},
+        {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "20%"}},
+    ),
+    ("DaemonSet", {"type": "OnDelete"}, {"type": "OnDelete"}),
+]
+
+
+@pytest.mark.parametrize(("kind", "given", "stored"), STRATEGIES)
+def test_the_strategy_of_updates_has_defaults(
+    server: Server, namespace: str, kind: str, given: Any, stored: Any
+) -> None:
+    spec = {"selector": {"matchLabels": LABELS}, "template": template()}
+    if given is not None:
+        spec["updateStrategy"] = given
+    made = server.create(
+        f"/apis/apps/v1/namespaces/{namespace}/{kind.lower()}s",
+        {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "a"}, "spec": spec},
+    )
+    assert made["spec"]["updateStrategy"] == stored
+
+
+def test_the_creator_of_a_daemon_set_owns_the_number_of_its_template(server: Server, namespace: str) -> None:
+    name = "deprecated.daemonset.template.generation"
+    made = server.create(
+        f"/apis/apps/v1/namespaces/{namespace}/daemonsets",
+        {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": {"name": "a"},
+            "spec": {"selector": {"matchLabels": LABELS}, "template": template()},
+        },
+    )
+    assert made["metadata"]["annotations"] == {name: "1"}
+    owned = made["metadata"]["managedFields"][0]["fieldsV1"]["f:metadata"]
+    assert owned == {"f:annotations": {".": {}, f"f:{name}": {}}}
