@@ -75,3 +75,19 @@ def test_a_changed_status_is_answered_as_by_a_real_server(
     server.create(root, with_fields(kind, {}))
     reply = server.send("PATCH", f"{root}/a/status", CASES[kind]["status"][name], media=MERGE)
     recording.check(f"{kind} status: {name}", answered(reply), namespace)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("Service", {"lastTransitionTime": None, "reason": "", "message": ""}),
+        ("PersistentVolumeClaim", {"lastProbeTime": None, "lastTransitionTime": None}),
+    ],
+)
+def test_a_condition_without_times_is_answered_with_empty_ones(
+    server: Server, namespace: str, kind: str, more: dict[str, Any]
+) -> None:
+    root, condition = path_of(kind, namespace), {"type": "a", "status": "True"}
+    server.create(root, with_fields(kind, {}))
+    found = server.merge(f"{root}/a/status", {"status": {"conditions": [condition]}})
+    assert found["status"]["conditions"] == [{**condition, **more}]

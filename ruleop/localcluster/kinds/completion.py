@@ -74,7 +74,10 @@ class _Plan:
         self.fills = {each: value for each, value in defaults.items() if value not in _ZEROS and each not in skipped}
         self.fills.update({each: value for each, value in more.items() if each not in self.fills})
         self.fills = {each: _value(value, shape.fields[each], None) for each, value in self.fills.items()}
-        self.fill, self.always, self.derived = FILLED.get(name), ALWAYS_WRITTEN.get(name), shape.derived
+        always: dict[str, Any] = dict(ALWAYS_WRITTEN.get(name) or {})
+        if name.endswith("Condition"):  # times that are no pointers in Go
+            always |= {each: None for each, child in shape.fields.items() if child.format == "date-time"}
+        self.fill, self.always, self.derived = FILLED.get(name), always or None, shape.derived
 
 
 _PLANS: Final[dict[int, tuple[Shape, _Plan]]] = {}

@@ -38,6 +38,8 @@ _ACCOUNT: Final = "kubernetes.io/service-account.name"
 
 def with_encoded_data(secret: dict[str, Any]) -> dict[str, Any]:
     """`stringData` becomes `data`."""
+    if not secret.get("type"):
+        secret = {**secret, "type": "Opaque"}
     if "stringData" not in secret:
         return secret
     found = {name: value for name, value in secret.items() if name != "stringData"}

@@ -41,5 +41,8 @@ def shown_selector(selector: Object | None) -> Object | None:
     if selector is None:
         return None
     labels, requirements = selector.get("matchLabels"), selector.get("matchExpressions")
-    found = {"matchLabels": dict(sorted(labels.items()))} if labels else {}
-    return {**found, "matchExpressions": requirements} if requirements else found
+    found: dict[str, Any] = {"matchLabels": dict(sorted(labels.items()))} if labels else {}
+    if requirements:
+        order = ("key", "operator", "values")
+        found["matchExpressions"] = [{name: each[name] for name in order if name in each} for each in requirements]
+    return found

@@ -91,6 +91,8 @@ KEPT_EMPTY: Final[Mapping[str, tuple[str, ...]]] = {
     # Empty, they are refused; missing, they have a default, or are shown otherwise in messages.
     f"{_SCALING}.HPAScalingRules": ("policies",),
     f"{_CORE}.PersistentVolumeClaimSpec": ("accessModes", "volumeMode"),
+    f"{_CORE}.VolumeResourceRequirements": ("requests",),
+    f"{_NETWORKING}.IngressSpec": ("rules",),
 }
 
 ALWAYS_WRITTEN: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -114,6 +116,7 @@ ALWAYS_WRITTEN: Final[Mapping[str, Mapping[str, Any]]] = {
     f"{_CORE}.TypedLocalObjectReference": {"apiGroup": None},
     f"{_CORE}.TypedObjectReference": {"apiGroup": None},
     f"{_APPS}.StatefulSetSpec": {"serviceName": ""},
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Condition": {"reason": "", "message": ""},
     f"{_APPS}.ReplicaSetStatus": {"replicas": 0},
     f"{_APPS}.StatefulSetStatus": {"replicas": 0, "availableReplicas": 0},
     f"{_APPS}.DaemonSetStatus": {
@@ -190,6 +193,11 @@ def _fill_role(binding: dict[str, Any]) -> None:
     binding["roleRef"] = {"apiGroup": "rbac.authorization.k8s.io", **reference}
 
 
+def _fill_ingress(spec: dict[str, Any]) -> None:
+    if spec.get("rules") == [] and spec.get("defaultBackend") is not None:
+        del spec["rules"]
+
+
 def _fill_service(spec: dict[str, Any]) -> None:
     for name in ("clusterIP", "externalTrafficPolicy", "healthCheckNodePort"):
         if name in spec and not spec[name]:
@@ -243,6 +251,7 @@ FILLED: Final[Mapping[str, Callable[[dict[str, Any]], None]]] = {
     f"{_APPS}.DeploymentStrategy": _fill_strategy,
     f"{_APPS}.StatefulSetUpdateStrategy": _fill_stateful_strategy,
     f"{_APPS}.DaemonSetUpdateStrategy": _fill_daemon_strategy,
+    f"{_NETWORKING}.IngressSpec": _fill_ingress,
     "io.k8s.api.rbac.v1.RoleBinding": _fill_role,
     "io.k8s.api.rbac.v1.ClusterRoleBinding": _fill_role,
     "io.k8s.api.rbac.v1.Subject": _fill_subject,
