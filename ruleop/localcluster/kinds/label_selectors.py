@@ -43,6 +43,8 @@ def shown_selector(selector: Object | None) -> Object | None:
     labels, requirements = selector.get("matchLabels"), selector.get("matchExpressions")
     found: dict[str, Any] = {"matchLabels": dict(sorted(labels.items()))} if labels else {}
     if requirements:
-        order = ("key", "operator", "values")
-        found["matchExpressions"] = [{name: each[name] for name in order if name in each} for each in requirements]
+        found["matchExpressions"] = [
+            {"key": "", "operator": "", **{name: each[name] for name in ("key", "operator", "values") if name in each}}
+            for each in requirements
+        ]
     return found
