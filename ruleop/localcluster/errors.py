@@ -51,8 +51,12 @@ def required(field: str, problem: str = "") -> Cause:
     return Cause("FieldValueRequired", f"Required value: {problem}" if problem else "Required value", field)
 
 
-def duplicate(field: str, value: str) -> Cause:
-    return Cause("FieldValueDuplicate", f'Duplicate value: "{value}"', field)
+def duplicate(field: str, value: object) -> Cause:
+    return Cause("FieldValueDuplicate", f"Duplicate value: {orjson.dumps(value).decode()}", field)
+
+
+def too_long(field: str, limit: int) -> Cause:
+    return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", field)
 
 
 def forbidden_value(field: str, problem: str) -> Cause:

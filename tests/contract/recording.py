@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.contract.client import Reply
+
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ADDRESS = re.compile(r"10\.\d+\.\d+\.\d+")
@@ -29,6 +31,17 @@ class Recording:
             text = json.dumps(self._stored, indent=1, sort_keys=True, ensure_ascii=False)
             self._path.write_text(text + "\n")
         assert found == self._stored[name]
+
+
+def refusal(reply: Reply) -> dict[str, Any]:
+    """What an answer says of a refused request, word for word. Its causes are sorted: some checks go through a map in
+    Go, whose order is random."""
+    answer = {"code": reply.status, "message": reply.body.get("message"), "causes": None}
+    if reply.status == 422:
+        causes = reply.body["details"]["causes"]
+        causes.sort(key=lambda cause: (cause["field"], cause["reason"], cause["message"]))
+        answer |= {"causes": causes, "message": reply.body["message"].partition(" is invalid")[0]}
+    return answer
 
 
 def normalised(value: Any, namespace: str = "") -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.kinds import services
+from ruleop.localcluster.kinds import service_allocation
 from ruleop.localcluster.kinds.resources import SERVICES
 from ruleop.localcluster.store.store import Name, Store
 
@@ -19,7 +19,7 @@ def service(name: str) -> dict[str, Any]:
 
 
 def test_node_ports_are_unique_and_free_again_after_a_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(services, "NODE_PORTS", [30000, 30001])
+    monkeypatch.setattr(service_allocation, "NODE_PORTS", [30000, 30001])
     cluster = LocalCluster()
     made = [cluster.apply(service(name)).obj["spec"] for name in ("a", "b")]
     assert {each["ports"][0]["nodePort"] for each in made} == {30000, 30001}

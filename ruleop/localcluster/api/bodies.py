@@ -8,10 +8,10 @@ import orjson
 import yaml
 
 from ruleop.kinds import Kind
-from ruleop.localcluster.api.go_json import problem_of, unrecognized
 from ruleop.localcluster.errors import READ_TYPES, Rejected, bad_request, not_registered, unsupported_media_type
 from ruleop.localcluster.http.protobuf import MEDIA_TYPE, ProtobufError, read_protobuf
 from ruleop.localcluster.objects.decoding import DecodingError, decode
+from ruleop.localcluster.objects.go_json import problem_of, unrecognized
 from ruleop.localcluster.objects.go_text import type_name
 from ruleop.schema.builtin_types import typed_shape
 

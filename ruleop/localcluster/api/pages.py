@@ -13,8 +13,8 @@ from typing import Final
 
 import orjson
 
-from ruleop.localcluster.api.go_json import problem_of
 from ruleop.localcluster.errors import Rejected, bad_request
+from ruleop.localcluster.objects.go_json import problem_of
 from ruleop.localcluster.store.store import Name
 
 NOW: Final = -1

@@ -8,7 +8,6 @@ import orjson
 
 from ruleop.kinds import Kind
 from ruleop.localcluster.api.bodies import STRATEGIC, read_body
-from ruleop.localcluster.api.go_json import duplicates, may_repeat, unrecognized
 from ruleop.localcluster.api.patching import refused
 from ruleop.localcluster.errors import (
     Cause,
@@ -19,6 +18,7 @@ from ruleop.localcluster.errors import (
     not_registered,
 )
 from ruleop.localcluster.objects.decoding import DecodingError, in_patch
+from ruleop.localcluster.objects.go_json import duplicates, may_repeat, unrecognized
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

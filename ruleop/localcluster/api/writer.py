@@ -28,7 +28,6 @@ from ruleop.localcluster.errors import (
     invalid,
     not_found,
 )
-from ruleop.localcluster.kinds.builtin import CREATED_BY_UPDATE
 from ruleop.localcluster.kinds.completion import complete, zero_of
 from ruleop.localcluster.kinds.resources import NAMESPACES
 from ruleop.localcluster.objects.apply import apply, keep_unchanged, track_update
@@ -160,7 +159,7 @@ class Writer:
         check_name(obj, name.name)
         if old is not None:
             return self._replaced(served, old, obj, subresource, options), False
-        if subresource or (served.kind.group, served.kind.kind) not in CREATED_BY_UPDATE:
+        if subresource or not served.strategy.creates_on_update:
             raise not_found(served.kind.group, served.plural, name.name)
         return self._created(served, name.namespace, obj, options), True
 
@@ -192,6 +191,9 @@ class Writer:
             new = self._with_status(served, old.obj, new)  # without the defaults of this version
         if causes:  # fields of an invalid object cannot be tracked
             self._validate(served, new, old.obj, causes)
+        compares_empty, metadata = served.strategy.compares_empty, new["metadata"]
+        if compares_empty is not None and subresource != "status" and compares_empty(new.get("spec") or {}):
+            new["metadata"] = {**metadata, "generation": metadata.get("generation", 0) + 1}
         return served.strategy.default(_completed(served, new, old.obj)), causes
 
     def _updated(
@@ -211,7 +213,7 @@ class Writer:
             new = strategy.admit(new, self.store)
         if new["metadata"] != before["metadata"]:
             causes = [*update_causes(served, before["metadata"], new["metadata"], subresource), *causes]
-        self._validate(served, new, before, causes)
+        self._validate(served, new, before, causes, subresource)
         new = self._with_generation(served, before, new, subresource)
         if keep_unchanged(before, new) is before and self._is_current(served, old):
             return old
@@ -256,8 +258,8 @@ class Writer:
                 changed = changed or old["metadata"].get("annotations") != new["metadata"].get("annotations")
         if not changed:
             return new
-        metadata = new["metadata"]
-        return {**new, "metadata": {**metadata, "generation": metadata.get("generation", 0) + 1}}
+        generation = old["metadata"].get("generation", 0) + 1
+        return {**new, "metadata": {**new["metadata"], "generation": generation}}
 
     # -- server-side apply ---------------------------------------------------------------------------------------------
 
@@ -283,6 +285,8 @@ class Writer:
             force=options.force,
         )
         if applied is live and self._is_current(served, old):
+            if not subresource:
+                self.warnings += served.strategy.warn(live, live)
             return old, False
         body, entries = _without_entries(applied)
         body = self._decoded(served, body, live, options)
@@ -333,13 +337,17 @@ class Writer:
         self.warnings += warnings
         return found
 
-    def _validate(self, served: Served, new: Object, old: Object | None, causes: list[Cause]) -> None:
-        causes = [*causes, *served.strategy.validate(new, old)]
+    def _validate(
+        self, served: Served, new: Object, old: Object | None, causes: list[Cause], subresource: str = ""
+    ) -> None:
+        strategy, of_status = served.strategy, subresource == "status"
+        causes = [*causes, *(strategy.validate_status if of_status else strategy.validate)(new, old)]
         if causes:
             raise invalid(served.kind, new["metadata"].get("name", ""), causes)
         if served.is_custom:
             self.warnings += finalizer_warnings(None if old is None else old["metadata"], new["metadata"])
-        self.warnings += served.strategy.warn(new, old)
+        if not of_status:
+            self.warnings += strategy.warn(new, old)
 
     def _tracked(
         self, served: Served, old: Object | None, new: dict[str, Any], subresource: str, options: WriteOptions

@@ -30,6 +30,8 @@ class Allocations:
         spec = service["spec"]
         if address := spec.get("clusterIP"):
             self.addresses[address] += number
+        if health_port := spec.get("healthCheckNodePort"):
+            self.node_ports[health_port] += number
         for port in spec.get("ports") or []:
             if node_port := port.get("nodePort"):
                 self.node_ports[node_port] += number

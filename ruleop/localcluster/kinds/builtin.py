@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.localcluster.kinds import (
     access_causes,
+    autoscaler_causes,
+    budget_causes,
+    claims,
+    configuration,
+    ingress_causes,
     job_causes,
-    network_causes,
+    network_policy_causes,
     plain,
+    service_allocation,
+    service_causes,
     services,
     storage,
     workload_causes,
@@ -21,7 +28,6 @@ from ruleop.localcluster.kinds.events import event_causes
 from ruleop.localcluster.kinds.pod_causes import pod_causes
 from ruleop.localcluster.kinds.pod_warnings import named_after, of_template, pod_warnings
 from ruleop.localcluster.kinds.served import Strategy
-from ruleop.localcluster.kinds.service_causes import service_causes
 from ruleop.localcluster.kinds.validation_rules import rule_warnings
 
 if TYPE_CHECKING:
@@ -36,31 +42,26 @@ def _pod_grace(pod: Object) -> int:
 
 
 _COUNTED: Final = Strategy(has_generation=True)
-_DATA: Final = Strategy(validate=plain.data_causes)
-_BINDING: Final = Strategy(validate=access_causes.binding_causes)
-_RBAC: Final = "rbac.authorization.k8s.io"
+_ROLE: Final = Strategy(validate=access_causes.role_causes, creates_on_update=True)
+_BINDING: Final = Strategy(validate=access_causes.binding_causes, creates_on_update=True)
+_EVENT: Final = Strategy(validate=event_causes, creates_on_update=True)
 _ADMISSION: Final = "admissionregistration.k8s.io"
 
-CREATED_BY_UPDATE: Final = frozenset(
-    {
-        *(("", kind) for kind in ("Endpoints", "Event", "LimitRange", "Service")),
-        *((_RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
-        ("coordination.k8s.io", "Lease"),
-        ("events.k8s.io", "Event"),
-        ("node.k8s.io", "RuntimeClass"),
-    }
-)
-"""Kinds of which a PUT creates what is missing."""
-
 STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
-    ("", "ConfigMap"): _DATA,
-    ("", "Event"): Strategy(validate=event_causes),
-    ("events.k8s.io", "Event"): Strategy(validate=event_causes),
+    ("", "ConfigMap"): Strategy(validate=configuration.config_map_causes),
+    ("", "Endpoints"): Strategy(creates_on_update=True),
+    ("", "Event"): _EVENT,
+    ("events.k8s.io", "Event"): _EVENT,
+    ("", "LimitRange"): Strategy(creates_on_update=True),
     ("", "Namespace"): Strategy(create=plain.namespace_created, update=plain.namespace_updated),
     ("", "Node"): Strategy(create=plain.node_created),
     ("", "PersistentVolume"): Strategy(create=storage.volume_created),
     ("", "PersistentVolumeClaim"): Strategy(
-        create=storage.claim_created, admit=storage.admit_claim, validate=storage.claim_causes
+        create=claims.claim_created,
+        update=claims.claim_updated,
+        admit=claims.admit_claim,
+        validate=claims.claim_causes,
+        warn=claims.claim_warnings,
     ),
     ("", "Pod"): Strategy(
         default=workloads.with_pod_defaults,
@@ -72,13 +73,20 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         has_generation=True,
         grace=_pod_grace,
     ),
-    ("", "Secret"): Strategy(default=plain.with_encoded_data, validate=plain.data_causes),
+    ("", "Secret"): Strategy(
+        default=configuration.with_encoded_data,
+        validate=configuration.secret_causes,
+        warn=configuration.secret_warnings,
+    ),
     ("", "Service"): Strategy(
         default=services.with_service_defaults,
         update=services.kept_on_update,
-        admit=services.allocate,
+        admit=service_allocation.allocate,
         allocates_on_update=True,
-        validate=service_causes,
+        creates_on_update=True,
+        validate=service_causes.service_causes,
+        validate_status=service_causes.service_status_causes,
+        warn=service_causes.service_warnings,
     ),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): Strategy(
         default=defaulted,
@@ -119,18 +127,32 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         validate=job_causes.cron_job_causes,
         warn=named_after("spec", "jobTemplate", "spec", "template"),
     ),
-    ("coordination.k8s.io", "Lease"): Strategy(unconditional_update=False),
-    ("autoscaling", "HorizontalPodAutoscaler"): Strategy(validate=plain.autoscaler_causes),
-    ("discovery.k8s.io", "EndpointSlice"): Strategy(has_generation=True, validate=plain.slice_causes),
-    ("networking.k8s.io", "Ingress"): Strategy(has_generation=True, validate=network_causes.ingress_causes),
-    ("networking.k8s.io", "IngressClass"): _COUNTED,
-    ("networking.k8s.io", "NetworkPolicy"): Strategy(has_generation=True, validate=network_causes.policy_causes),
-    ("policy", "PodDisruptionBudget"): Strategy(
-        has_generation=True, validate=plain.budget_causes, unconditional_update=False
+    ("coordination.k8s.io", "Lease"): Strategy(unconditional_update=False, creates_on_update=True),
+    ("autoscaling", "HorizontalPodAutoscaler"): Strategy(
+        validate=autoscaler_causes.autoscaler_causes, validate_status=autoscaler_causes.autoscaler_status_causes
     ),
-    **{(_RBAC, kind): Strategy(validate=access_causes.role_causes) for kind in ("Role", "ClusterRole")},
-    (_RBAC, "RoleBinding"): _BINDING,
-    (_RBAC, "ClusterRoleBinding"): _BINDING,
+    ("discovery.k8s.io", "EndpointSlice"): Strategy(has_generation=True, validate=plain.slice_causes),
+    ("networking.k8s.io", "Ingress"): Strategy(
+        has_generation=True,
+        validate=ingress_causes.ingress_causes,
+        validate_status=ingress_causes.ingress_status_causes,
+        warn=ingress_causes.ingress_warnings,
+    ),
+    ("networking.k8s.io", "IngressClass"): Strategy(has_generation=True, validate=ingress_causes.class_causes),
+    ("networking.k8s.io", "NetworkPolicy"): Strategy(
+        has_generation=True,
+        compares_empty=network_policy_causes.has_empty_fields,
+        validate=network_policy_causes.policy_causes,
+        warn=network_policy_causes.policy_warnings,
+    ),
+    ("policy", "PodDisruptionBudget"): Strategy(
+        has_generation=True,
+        validate=budget_causes.budget_causes,
+        validate_status=budget_causes.budget_status_causes,
+        unconditional_update=False,
+    ),
+    **{(access_causes.GROUP, kind): _ROLE for kind in ("Role", "ClusterRole")},
+    **{(access_causes.GROUP, kind): _BINDING for kind in ("RoleBinding", "ClusterRoleBinding")},
     ("scheduling.k8s.io", "PriorityClass"): Strategy(has_generation=True, validate=plain.priority_class_causes),
     ("storage.k8s.io", "StorageClass"): Strategy(validate=storage.class_causes),
     **{(_ADMISSION, kind): _COUNTED for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")},

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.kinds.type_defaults import ALWAYS_WRITTEN, FILLED, NOT_FILLED, TYPE_DEFAULTS
+from ruleop.localcluster.kinds.type_defaults import ALWAYS_WRITTEN, FILLED, KEPT_EMPTY, NOT_FILLED, TYPE_DEFAULTS
 from ruleop.localcluster.objects.typed import zero_object
 from ruleop.schema.derived_fields import ANYTHING, DERIVED
 from ruleop.schema.quantity import canonical_quantity
@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
     from ruleop.schema.shape import Shape
 
-# What servers of other versions fill in, or what is filled in with defaults alone.
-_NOT_DERIVED: Final = {
-    ("io.k8s.api.core.v1.PodTemplateSpec", "hostPort"),
-    ("io.k8s.api.apps.v1.StatefulSetUpdateStrategy", "rollingUpdate"),
-}
+_STRATEGY: Final = "io.k8s.api.apps.v1.StatefulSetUpdateStrategy"
+_NOT_DEFAULTS: Final = frozenset({"hostPort", "clusterIPs", "ipFamilyPolicy", "dataSource", "dataSourceRef"})
+"""Of templates that servers before 1.28 stored; and what is filled in after fields are tracked, by the strategies."""
 _ZEROS: Final[tuple[Any, ...]] = ("", False, 0)
 
 
@@ -54,16 +52,20 @@ class _Plan:
 
     def __init__(self, shape: Shape) -> None:
         name, defaults = shape.name, shape.defaults
-        skipped = NOT_FILLED.get(name, ())
+        skipped, kept = NOT_FILLED.get(name, ()), KEPT_EMPTY.get(name, ())
         self.fields = shape.fields
         # Values that are as good as none: the zero of a field without pointer, an empty list or map.
         self.dropped = {
             each: value for each, value in defaults.items() if value in _ZEROS and each not in shape.required
         }
         self.empties = frozenset(
-            each for each, child in shape.fields.items() if child.drops_empty and each not in shape.required
+            each
+            for each, child in shape.fields.items()
+            if child.drops_empty and each not in shape.required and each not in kept
         )
-        self.texts = frozenset(each for each, value in defaults.items() if isinstance(value, str) and value)
+        self.texts = frozenset(
+            each for each, value in defaults.items() if isinstance(value, str) and value and each not in kept
+        )
         more = TYPE_DEFAULTS.get(name) or {}
         self.fills = {each: value for each, value in defaults.items() if value not in _ZEROS and each not in skipped}
         self.fills.update({each: value for each, value in more.items() if each not in self.fills})
@@ -132,7 +134,7 @@ def _derive(found: dict[str, Any], type_name: str) -> None:
     """Fills in fields that follow from others. The lists on the way are new, so their items may be changed; items of an
     earlier version have the fields already."""
     for each in DERIVED[type_name]:
-        if (type_name, each.field) in _NOT_DERIVED:
+        if each.field in _NOT_DEFAULTS or type_name == _STRATEGY:  # that one has a default alone
             continue
         for holder in _holders(found, each.within):
             if each.field not in holder and (value := each.value(holder, found)) not in (None, ANYTHING):

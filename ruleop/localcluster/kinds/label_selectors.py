@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ruleop.localcluster.errors import forbidden_value, invalid_value, required
-from ruleop.localcluster.objects.names import label_causes
+from ruleop.localcluster.errors import forbidden_value, invalid_value, invalid_values, required
+from ruleop.localcluster.objects.names import key_problems, label_causes, label_value_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,3 +30,16 @@ def _expression_causes(expression: Any, field: str) -> Iterator[Cause]:
         yield forbidden_value(f"{field}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
     elif operator not in (*_WITH_VALUES, *_WITHOUT_VALUES):
         yield invalid_value(f"{field}.operator", operator, "not a valid selector operator")
+    key = expression.get("key", "")
+    yield from invalid_values(f"{field}.key", key, key_problems(key))
+    for index, value in enumerate(values or ()):
+        yield from invalid_values(f"{field}.values[{index}]", value, label_value_problems(value))
+
+
+def shown_selector(selector: Object | None) -> Object | None:
+    """A selector as messages show it: its labels sorted, and last what else it requires."""
+    if selector is None:
+        return None
+    labels, requirements = selector.get("matchLabels"), selector.get("matchExpressions")
+    found = {"matchLabels": dict(sorted(labels.items()))} if labels else {}
+    return {**found, "matchExpressions": requirements} if requirements else found

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from ruleop.localcluster.errors import duplicate, invalid_value, invalid_values, required, unsupported
+from ruleop.localcluster.kinds.addresses import address_causes
 from ruleop.localcluster.kinds.container_causes import container_causes, id_causes, init_container_causes
 from ruleop.localcluster.kinds.label_selectors import label_selector_causes
-from ruleop.localcluster.kinds.service_causes import NOT_ADDRESS, is_address
 from ruleop.localcluster.kinds.volume_causes import volume_causes
 from ruleop.localcluster.objects.names import (
     annotation_causes,
@@ -90,8 +90,7 @@ def _spec_causes(spec: Object, field: str, claims: tuple[str, ...], *, is_pod: b
         yield from _toleration_causes(toleration, f"{field}.tolerations[{index}]")
     for index, alias in enumerate(spec.get("hostAliases") or ()):
         at = f"{field}.hostAliases[{index}]"
-        if not is_address(ip := alias.get("ip", "")):
-            yield invalid_value(f"{at}.ip", ip, NOT_ADDRESS)
+        yield from address_causes(f"{at}.ip", alias.get("ip", ""))
         for number, name in enumerate(alias.get("hostnames") or ()):
             yield from invalid_values(f"{at}.hostnames[{number}]", name, subdomain_problems(name))
 

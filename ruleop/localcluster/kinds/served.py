@@ -46,12 +46,15 @@ class Strategy:
     create: Callable[[dict[str, Any]], dict[str, Any]] = _same  # the object as it is stored first
     update: Callable[[dict[str, Any], Object], dict[str, Any]] | None = None  # (new, old): as it is stored next
     validate: Callable[[Object, Object | None], Iterable[Cause]] = _accept  # (new, old): why it is not accepted
+    validate_status: Callable[[Object, Object | None], Iterable[Cause]] = _accept  # of an update of the status alone
     warn: Callable[[Object, Object | None], list[str]] = _accept  # (new, old): what its author should know
     admit: Callable[[dict[str, Any], Store], dict[str, Any]] | None = None  # what follows from other objects
     allocates_on_update: bool = False  # `admit` is called for updates as well
     has_generation: bool = False
     grace: Callable[[Object], int] | None = None  # seconds from a deletion until the object is gone
     finalizers: tuple[str, ...] = ()  # that the server adds at deletion
+    creates_on_update: bool = False  # an update of an object that does not exist creates it
+    compares_empty: Callable[[Object], bool] | None = None  # whether a spec counts as changed for its empty fields
     unconditional_update: bool = True  # an update need not name the resourceVersion
 
 

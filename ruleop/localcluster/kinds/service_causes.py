@@ -1,141 +1,307 @@
-"""Why a Service is invalid."""
+"""Why a Service, or its status, is invalid, and what is warned of."""
 
 from __future__ import annotations
 
-import ipaddress
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
-from ruleop.localcluster.errors import Cause, forbidden_value, invalid_value, required, unsupported
-from ruleop.localcluster.kinds.numbers import port_causes
-from ruleop.localcluster.kinds.services import HEADLESS
-from ruleop.localcluster.objects.names import label_causes, label_problems, port_name_problems, subdomain_problems
+from ruleop.localcluster.errors import (
+    duplicate,
+    forbidden_value,
+    invalid_value,
+    invalid_values,
+    required,
+    unsupported,
+)
+from ruleop.localcluster.kinds.addresses import (
+    address_causes,
+    address_warnings,
+    cidr_causes,
+    cidr_warnings,
+    special_address_causes,
+)
+from ruleop.localcluster.kinds.ingress_causes import balancer_causes
+from ruleop.localcluster.kinds.numbers import port_causes, port_or_name_causes
+from ruleop.localcluster.kinds.services import HEADLESS, INTERNAL_POLICIES, is_exposed, needs_health_check
+from ruleop.localcluster.objects.names import key_problems, label_causes, label_problems, subdomain_problems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator, Sequence
 
     from ruleop.kinds import Object
+    from ruleop.localcluster.errors import Cause
 
-NOT_ADDRESS: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_AFFINITIES: Final = ("ClientIP", "None")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
-_ENUMS: Final = {
-    "type": ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort"),
-    "sessionAffinity": ("ClientIP", "None"),
-    "ipFamilyPolicy": ("PreferDualStack", "RequireDualStack", "SingleStack"),
-}
 _FAMILIES: Final = ("IPv4", "IPv6")
+_FAMILY_POLICIES: Final = ("PreferDualStack", "RequireDualStack", "SingleStack")
+_DISTRIBUTIONS: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
+_LONGEST_AFFINITY: Final = 86400
+_BALANCER: Final = "LoadBalancer"
+_NOT_BALANCER: Final = "may only be used when `type` is 'LoadBalancer'"
+_HINTS, _MODE = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"
 
 
 def service_causes(new: Object, old: Object | None) -> list[Cause]:
-    spec = new["spec"]
-    causes = [*_port_causes(spec), *_spec_causes(spec)]
-    if old is not None and "ExternalName" not in (spec.get("type"), old["spec"].get("type")):
-        after, before = spec.get("clusterIP"), old["spec"].get("clusterIP")
-        if before and after != before:
-            shown = f'["{after}"]'
-            message = f"Invalid value: {shown}: may not change once set"
-            causes.append(Cause("FieldValueInvalid", message, "spec.clusterIPs[0]"))
-    return causes
+    spec, before = new["spec"], (old or {}).get("spec") or {}
+    return [
+        *(_change_causes(spec, before) if old is not None else ()),
+        *_hint_causes(new["metadata"].get("annotations") or {}),
+        *_type_causes(spec),
+        *_port_list_causes(spec.get("ports") or []),
+        *label_causes(spec.get("selector") or {}, "spec.selector"),
+        *_affinity_causes(spec),
+        *(address_field_causes(spec, before.get("clusterIPs") or ()) if spec.get("type") != "ExternalName" else ()),
+        *_external_address_causes(spec, before.get("externalIPs") or ()),
+        *(() if spec.get("type") in _TYPES else [unsupported("spec.type", spec.get("type"), _TYPES)]),
+        *_repeated_ports(spec.get("ports") or [], spec),
+        *_balancer_causes(spec, before),
+        *_traffic_causes(spec),
+    ]
 
 
-def _node_port_causes(before: list[Any], port: Object, field: str) -> Iterator[Cause]:
-    """Ports of one number and of two protocols may share a node port."""
-    number = port.get("nodePort")
-    taken = [each for each in before if number and each.get("nodePort") == number]
-    if any(each["port"] != port["port"] or each.get("protocol") == port.get("protocol") for each in taken):
-        message = f"Invalid value: {number}: provided port is already allocated"
-        yield Cause("FieldValueInvalid", message, f"{field}.nodePort")
+def _is_headless(spec: Object) -> bool:
+    return spec.get("clusterIPs") == [HEADLESS]
 
 
-def _port_causes(spec: Object) -> Iterator[Cause]:
-    ports = spec.get("ports") or []
-    if not ports and spec.get("clusterIP") != HEADLESS and spec.get("type") != "ExternalName":
-        yield Cause("FieldValueRequired", "Required value", "spec.ports")
-    seen: set[tuple[Any, Any]] = set()
-    names: set[str] = set()
-    for index, each in enumerate(ports):
-        field = f"spec.ports[{index}]"
-        name = each.get("name")
-        if not name and len(ports) > 1:
-            yield Cause("FieldValueRequired", "Required value", f"{field}.name")
-        elif name and name in names:
-            yield Cause("FieldValueDuplicate", f'Duplicate value: "{name}"', f"{field}.name")
-        names.add(name or "")
-        yield from _node_port_causes(ports[:index], each, field)
-        yield from _one_port_causes(each, field, spec.get("type", "ClusterIP"))
-        key = (each.get("protocol"), each.get("port"))
-        if key in seen:
-            shown = {
-                "Name": "",
-                "Protocol": each.get("protocol"),
-                "AppProtocol": None,
-                "Port": each.get("port"),
-                "TargetPort": 0,
-                "NodePort": 0,
-            }
-            yield Cause("FieldValueDuplicate", f"Duplicate value: {orjson.dumps(shown).decode()}", field)
-        seen.add(key)
+def _change_causes(spec: Object, before: Object) -> Iterator[Cause]:
+    addresses, known = spec.get("clusterIPs") or [], before.get("clusterIPs") or []
+    headless = _is_headless(spec)
+    if "ExternalName" not in (spec.get("type"), before.get("type")) and not (headless and _is_headless(before)):
+        for index, (one, other) in enumerate(zip(known, addresses, strict=False)):
+            if one != other:
+                yield invalid_value(f"spec.clusterIPs[{index}]", addresses, "may not change once set")
+        if not headless and not _is_headless(before):
+            yield from _family_changes(spec.get("ipFamilies") or [], before.get("ipFamilies") or [])
+    if spec.get("type") == before.get("type") == _BALANCER:
+        name = spec.get("loadBalancerClass")
+        if name != before.get("loadBalancerClass"):
+            yield invalid_value("spec.loadBalancerClass", name, "may not change once set")
+    yield from _class_causes(spec)
+    ports = [each.get("healthCheckNodePort") for each in (spec, before)]
+    if needs_health_check(spec) and needs_health_check(before) and ports[0] != ports[1]:
+        yield forbidden_value("spec.healthCheckNodePort", "field is immutable")
 
 
-def _one_port_causes(port: Object, field: str, kind: str) -> Iterator[Cause]:
-    yield from port_causes(port.get("port", 0), f"{field}.port")
-    target, name = port.get("targetPort", 0), port.get("name")
-    yield from port_causes(target, f"{field}.targetPort")
-    if isinstance(target, str):
-        yield from (invalid_value(f"{field}.targetPort", target, each) for each in port_name_problems(target))
-    if name:
-        yield from (invalid_value(f"{field}.name", name, each) for each in label_problems(name))
-    if port.get("protocol") not in _PROTOCOLS:
-        yield unsupported(f"{field}.protocol", port.get("protocol"), _PROTOCOLS)
-    if port.get("nodePort") and kind == "ClusterIP":
-        yield forbidden_value(f"{field}.nodePort", "may not be used when `type` is 'ClusterIP'")
+def _family_changes(families: list[Any], known: list[Any]) -> Iterator[Cause]:
+    for one, other in zip(known, families, strict=False):
+        if one != other:
+            yield invalid_value("spec.ipFamilies[0]", families, "may not change once set")
 
 
-def _spec_causes(spec: Object) -> Iterator[Cause]:
-    kind = spec.get("type", "ClusterIP")
-    for name, known in _ENUMS.items():
-        if name in spec and spec[name] not in known:
-            yield unsupported(f"spec.{name}", spec[name], known)
-    yield from label_causes(spec.get("selector") or {}, "spec.selector")
-    for index, each in enumerate(spec.get("externalIPs") or ()):
-        if not is_address(each):
-            yield invalid_value(f"spec.externalIPs[{index}]", each, NOT_ADDRESS)
-    if kind == "ExternalName":
-        yield from _external_name_causes(spec.get("externalName") or "")
+def _class_causes(spec: Object) -> Iterator[Cause]:
+    name = spec.get("loadBalancerClass")
+    if name is None:
+        return
+    if spec.get("type") == _BALANCER:
+        yield from invalid_values("spec.loadBalancerClass", name, key_problems(name))
     else:
-        yield from _address_causes(spec, kind)
-    if kind == "ClusterIP" and "externalTrafficPolicy" in spec and not spec.get("externalIPs"):
-        problem = "may only be set for externally-accessible services"
-        yield invalid_value("spec.externalTrafficPolicy", spec["externalTrafficPolicy"], problem)
-    if spec.get("loadBalancerSourceRanges") and kind != "LoadBalancer":
-        yield forbidden_value("spec.LoadBalancerSourceRanges", "may only be used when `type` is 'LoadBalancer'")
+        yield forbidden_value("spec.loadBalancerClass", _NOT_BALANCER)
 
 
-def _external_name_causes(name: str) -> Iterator[Cause]:
-    if not name:
+def _hint_causes(annotations: Object) -> Iterator[Cause]:
+    if _HINTS in annotations and annotations.get(_MODE, annotations[_HINTS]) != annotations[_HINTS]:
+        problem = f"must match annotations[{_HINTS}] when both are specified"
+        yield invalid_value(f"metadata.annotations[{_MODE}]", annotations[_MODE], problem)
+
+
+def _type_causes(spec: Object) -> Iterator[Cause]:
+    type_, headless = spec.get("type"), _is_headless(spec)
+    if not spec.get("ports") and not headless and type_ != "ExternalName":
+        yield required("spec.ports")
+    if type_ in (_BALANCER, "NodePort") and headless:
+        yield invalid_value("spec.clusterIPs[0]", HEADLESS, f"may not be set to 'None' for {type_} services")
+    if type_ != "ExternalName":
+        return
+    for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+        if spec.get(name):
+            yield forbidden_value(f"spec.{name}", "may not be set for ExternalName services")
+    if host := spec.get("externalName", "").removesuffix("."):
+        yield from invalid_values("spec.externalName", host, subdomain_problems(host))
+    else:
         yield required("spec.externalName")
-    else:
-        problems = subdomain_problems(name.removesuffix("."))
-        yield from (invalid_value("spec.externalName", name, each) for each in problems)
 
 
-def _address_causes(spec: Object, kind: str) -> Iterator[Cause]:
-    address = spec.get("clusterIP")
-    if address == HEADLESS:
-        if kind in ("NodePort", "LoadBalancer"):
-            problem = f"may not be set to 'None' for {kind} services"
-            yield invalid_value("spec.clusterIPs[0]", address, problem)
-    elif address and not is_address(address):
-        yield invalid_value("spec.clusterIPs[0]", address, NOT_ADDRESS)
-    for index, each in enumerate(spec.get("ipFamilies") or ()):
+def _port_list_causes(ports: Sequence[Object]) -> Iterator[Cause]:
+    names = set[str]()
+    for index, port in enumerate(ports):
+        field, name = f"spec.ports[{index}]", port.get("name")
+        if name:
+            yield from invalid_values(f"{field}.name", name, label_problems(name))
+            if name in names:
+                yield duplicate(f"{field}.name", name)
+            names.add(name)
+        elif len(ports) > 1:
+            yield required(f"{field}.name")
+        yield from _port_causes(field, port)
+
+
+def _port_causes(field: str, port: Object) -> Iterator[Cause]:
+    number, protocol = port.get("port", 0), port.get("protocol", "")
+    yield from port_or_name_causes(number, f"{field}.port")
+    if protocol not in _PROTOCOLS:
+        yield unsupported(f"{field}.protocol", protocol, _PROTOCOLS)
+    target = port.get("targetPort", 0)
+    yield from port_or_name_causes(target, f"{field}.targetPort")
+    if (name := port.get("appProtocol")) is not None:
+        yield from invalid_values(f"{field}.appProtocol", name, key_problems(name))
+
+
+def _affinity_causes(spec: Object) -> Iterator[Cause]:
+    affinity = spec.get("sessionAffinity", "")
+    if affinity not in _AFFINITIES:
+        yield unsupported("spec.sessionAffinity", affinity, _AFFINITIES)
+    elif affinity == "ClientIP":
+        seconds = spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"]
+        if not 0 < seconds <= _LONGEST_AFFINITY:
+            problem = f"must be greater than 0 and less than {_LONGEST_AFFINITY}"
+            yield invalid_value("spec.sessionAffinityConfig.clientIP.timeoutSeconds", seconds, problem)
+
+
+def address_field_causes(spec: Object, known: Container[str]) -> Iterator[Cause]:
+    """Of the cluster IPs and their families. `known`: addresses of the previous version."""
+    addresses, field = spec.get("clusterIPs") or [], "spec.clusterIPs"
+    if address := spec.get("clusterIP"):
+        if not addresses:
+            yield required(field)
+        elif addresses[0] != address:
+            yield invalid_value(field, addresses, "first value must match `clusterIP`")
+    elif addresses:
+        yield invalid_value(field, addresses, "must be empty when `clusterIP` is not specified")
+    families = spec.get("ipFamilies") or []
+    for index, each in enumerate(families):
         if each not in _FAMILIES:
             yield unsupported(f"spec.ipFamilies[{index}]", each, _FAMILIES)
+        if each in families[:index]:
+            yield duplicate(f"spec.ipFamilies[{index}]", each)
+    policy = spec.get("ipFamilyPolicy")
+    if policy is not None and policy not in _FAMILY_POLICIES:
+        yield unsupported("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES)
+    malformed = list(_malformed_addresses(addresses, known))
+    yield from malformed
+    if len(addresses) > 2:
+        yield invalid_value(field, addresses, "may only hold up to 2 values")
+    if not malformed and addresses[:1] != [HEADLESS]:
+        yield from _unlike_families(addresses, families)
 
 
-def is_address(text: Any) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
+def _malformed_addresses(addresses: Sequence[str], known: Container[str]) -> Iterator[Cause]:
+    for index, each in enumerate(addresses):
+        if index or each != HEADLESS:
+            yield from address_causes(f"spec.clusterIPs[{index}]", each, known)
+        elif len(addresses) > 1:
+            yield invalid_value("spec.clusterIPs", list(addresses), "'None' must be the first and only value")
+
+
+def _unlike_families(addresses: Sequence[str], families: Sequence[str]) -> Iterator[Cause]:
+    versions = [ip_address(each).version for each in addresses]
+    if len(versions) > 1 and (len(versions) > 2 or versions[0] == versions[1]):
+        problem = "may specify no more than one IP for each IP family"
+        yield invalid_value("spec.clusterIPs", list(addresses), problem)
+    for index, (address, version, family) in enumerate(zip(addresses, versions, families, strict=False)):
+        if family in _FAMILIES and family != f"IPv{version}":
+            problem = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
+            yield invalid_value(f"spec.clusterIPs[{index}]", address, problem)
+
+
+def _external_address_causes(spec: Object, known: Container[str]) -> Iterator[Cause]:
+    for index, each in enumerate(spec.get("externalIPs") or ()):
+        field = f"spec.externalIPs[{index}]"
+        if causes := list(address_causes(field, each, known)):
+            yield from causes
+        else:
+            yield from special_address_causes(field, each)
+
+
+def _repeated_ports(ports: Sequence[Object], spec: Object) -> Iterator[Cause]:
+    """Node ports and ports are one port's, of each protocol."""
+    if spec.get("type") == "ClusterIP":
+        for index, each in enumerate(ports):
+            if each.get("nodePort"):
+                detail = "may not be used when `type` is 'ClusterIP'"
+                yield forbidden_value(f"spec.ports[{index}].nodePort", detail)
+    for name in ("nodePort", "port"):
+        seen = set[Any]()
+        for index, each in enumerate(ports):
+            number, protocol = each.get(name, 0), each.get("protocol")
+            if (protocol, number) in seen and name == "nodePort" and number:
+                yield duplicate(f"spec.ports[{index}].nodePort", number)
+            elif (protocol, number) in seen and name == "port":
+                shown = {"Name": "", "Protocol": protocol, "AppProtocol": None, "Port": number}
+                yield duplicate(f"spec.ports[{index}]", {**shown, "TargetPort": 0, "NodePort": 0})
+            seen.add((protocol, number))
+
+
+def _balancer_causes(spec: Object, before: Object) -> Iterator[Cause]:
+    if ranges := spec.get("loadBalancerSourceRanges"):
+        field = "spec.LoadBalancerSourceRanges"
+        if spec.get("type") != _BALANCER:
+            yield forbidden_value(field, _NOT_BALANCER)
+        known = {each.strip() for each in before.get("loadBalancerSourceRanges") or ()}
+        for index, each in enumerate(ranges):
+            yield from cidr_causes(f"{field}[{index}]", each.strip(), known)
+    if spec.get("allocateLoadBalancerNodePorts") is not None and spec.get("type") != _BALANCER:
+        yield forbidden_value("spec.allocateLoadBalancerNodePorts", _NOT_BALANCER)
+    yield from _class_causes(spec)
+
+
+def _traffic_causes(spec: Object) -> Iterator[Cause]:
+    external, health = spec.get("externalTrafficPolicy"), spec.get("healthCheckNodePort")
+    if is_exposed(spec):
+        if external not in INTERNAL_POLICIES:
+            yield unsupported("spec.externalTrafficPolicy", external, INTERNAL_POLICIES)
+    elif external:
+        problem = "may only be set for externally-accessible services"
+        yield invalid_value("spec.externalTrafficPolicy", external, problem)
+    if needs_health_check(spec):
+        yield from port_causes(health or 0, "spec.healthCheckNodePort")
+    elif health:
+        problem = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        yield invalid_value("spec.healthCheckNodePort", health, problem)
+    internal, distribution = spec.get("internalTrafficPolicy"), spec.get("trafficDistribution")
+    if internal is not None and internal not in INTERNAL_POLICIES:
+        yield unsupported("spec.internalTrafficPolicy", internal, INTERNAL_POLICIES)
+    if distribution is not None and distribution not in _DISTRIBUTIONS:
+        yield unsupported("spec.trafficDistribution", distribution, _DISTRIBUTIONS)
+
+
+def service_status_causes(new: Object, old: Object | None) -> list[Cause]:
+    points = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress")
+    if points and (new.get("spec") or {}).get("type") != _BALANCER:
+        detail = "may only be used when `spec.type` is 'LoadBalancer'"
+        return [forbidden_value("status.loadBalancer.ingress", detail)]
+    return list(balancer_causes(new, old))
+
+
+def service_warnings(new: Object, _old: Object | None) -> list[str]:
+    spec, annotations = new["spec"], new["metadata"].get("annotations") or {}
+    found = []
+    if _HINTS in annotations:
+        found.append(f"annotation {_HINTS} is deprecated, please use {_MODE} instead")
+    headless = spec.get("type") == "ClusterIP" and spec.get("clusterIP") == HEADLESS
+    if headless:
+        ignored = {"loadBalancerIP": spec.get("loadBalancerIP"), "externalIPs": spec.get("externalIPs")}
+        ignored["SessionAffinity"] = spec.get("sessionAffinity") != "None"
+        found += [f"spec.{name} is ignored for headless services" for name, given in ignored.items() if given]
+    found += _address_warnings(spec)
+    external, type_ = spec.get("externalIPs"), spec.get("type")
+    if external and not headless and type_ != "ExternalName":
+        found.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
+    if external and type_ == "ExternalName":
+        found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+    if type_ != "ExternalName" and spec.get("externalName"):
+        found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+    if spec.get("trafficDistribution") == "PreferClose":
+        found.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
+    return found
+
+
+def _address_warnings(spec: Object) -> Iterator[str]:
+    for name in ("clusterIPs", "externalIPs"):
+        for index, each in enumerate(spec.get(name) or ()):
+            yield from address_warnings(f"spec.{name}[{index}]", each)
+    if address := spec.get("loadBalancerIP"):
+        yield from address_warnings("spec.loadBalancerIP", address)
+    for index, each in enumerate(spec.get("loadBalancerSourceRanges") or ()):
+        yield from cidr_warnings(f"spec.loadBalancerSourceRanges[{index}]", each)

@@ -87,6 +87,12 @@ NOT_FILLED: Final[Mapping[str, tuple[str, ...]]] = {
     "io.k8s.api.rbac.v1.Subject": ("apiGroup",),
 }
 
+KEPT_EMPTY: Final[Mapping[str, tuple[str, ...]]] = {
+    # Empty, they are refused; missing, they have a default, or are shown otherwise in messages.
+    f"{_SCALING}.HPAScalingRules": ("policies",),
+    f"{_CORE}.PersistentVolumeClaimSpec": ("accessModes", "volumeMode"),
+}
+
 ALWAYS_WRITTEN: Final[Mapping[str, Mapping[str, Any]]] = {
     "io.k8s.api.rbac.v1.Role": {"rules": None},
     "io.k8s.api.rbac.v1.ClusterRole": {"rules": None},
@@ -105,6 +111,8 @@ ALWAYS_WRITTEN: Final[Mapping[str, Mapping[str, Any]]] = {
         "deprecatedFirstTimestamp": None,
         "deprecatedLastTimestamp": None,
     },
+    f"{_CORE}.TypedLocalObjectReference": {"apiGroup": None},
+    f"{_CORE}.TypedObjectReference": {"apiGroup": None},
     f"{_APPS}.StatefulSetSpec": {"serviceName": ""},
     f"{_APPS}.ReplicaSetStatus": {"replicas": 0},
     f"{_APPS}.StatefulSetStatus": {"replicas": 0, "availableReplicas": 0},
@@ -177,12 +185,22 @@ def _fill_port(port: dict[str, Any]) -> None:
         port["targetPort"] = port.get("port", 0)
 
 
-def _fill_affinity(spec: dict[str, Any]) -> None:
+def _fill_role(binding: dict[str, Any]) -> None:
+    reference = binding.get("roleRef") or {"kind": "", "name": ""}
+    binding["roleRef"] = {"apiGroup": "rbac.authorization.k8s.io", **reference}
+
+
+def _fill_service(spec: dict[str, Any]) -> None:
+    for name in ("clusterIP", "externalTrafficPolicy", "healthCheckNodePort"):
+        if name in spec and not spec[name]:
+            del spec[name]
     spec.setdefault("sessionAffinity", "None")
     if spec["sessionAffinity"] == "None":
         spec.pop("sessionAffinityConfig", None)
-    elif spec["sessionAffinity"] == "ClientIP" and not spec.get("sessionAffinityConfig"):
-        spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": 10800}}
+    elif spec["sessionAffinity"] == "ClientIP":
+        config = (spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}
+        if config.get("timeoutSeconds") is None:
+            spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": 10800}}
     spec.setdefault("type", "ClusterIP")
 
 
@@ -220,11 +238,13 @@ def _fill_autoscaler(spec: dict[str, Any]) -> None:
 FILLED: Final[Mapping[str, Callable[[dict[str, Any]], None]]] = {
     f"{_CORE}.Volume": _fill_volume,
     f"{_CORE}.ServicePort": _fill_port,
-    f"{_CORE}.ServiceSpec": _fill_affinity,
+    f"{_CORE}.ServiceSpec": _fill_service,
     f"{_CORE}.LimitRangeItem": _fill_limit,
     f"{_APPS}.DeploymentStrategy": _fill_strategy,
     f"{_APPS}.StatefulSetUpdateStrategy": _fill_stateful_strategy,
     f"{_APPS}.DaemonSetUpdateStrategy": _fill_daemon_strategy,
+    "io.k8s.api.rbac.v1.RoleBinding": _fill_role,
+    "io.k8s.api.rbac.v1.ClusterRoleBinding": _fill_role,
     "io.k8s.api.rbac.v1.Subject": _fill_subject,
     f"{_SCALING}.HorizontalPodAutoscalerSpec": _fill_autoscaler,
 }

@@ -13,10 +13,10 @@ from ruleop.localcluster.errors import (
     required,
     unsupported,
 )
+from ruleop.localcluster.kinds.claims import claim_spec_causes
 from ruleop.localcluster.kinds.label_selectors import label_selector_causes
 from ruleop.localcluster.kinds.numbers import above_all_causes, below_zero, share_causes
 from ruleop.localcluster.kinds.pod_templates import template_causes, template_metadata_causes
-from ruleop.localcluster.kinds.storage import claim_spec_causes
 from ruleop.localcluster.objects.names import label_problems
 
 if TYPE_CHECKING:

@@ -6,10 +6,12 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from ruleop.localcluster.errors import Cause, invalid_value, invalid_values
+from ruleop.localcluster.errors import invalid_value, invalid_values, required, too_long
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from ruleop.localcluster.errors import Cause
 
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -66,7 +68,7 @@ def subdomain_problems(name: str) -> Iterator[str]:
 
 def wildcard_problems(name: str) -> Iterator[str]:
     """Why a text is neither a subdomain nor one behind `*.`."""
-    if not name.startswith("*"):
+    if "*" not in name:
         yield from subdomain_problems(name)
     elif not name.startswith("*.") or not _SUBDOMAIN.fullmatch(name[2:]):
         yield _NOT_WILDCARD
@@ -105,6 +107,13 @@ def path_segment_problems(name: str) -> Iterator[str]:
             yield f"may not contain '{letter}'"
 
 
+def path_segment_causes(field: str, name: str) -> Iterator[Cause]:
+    """Of a name that is required and becomes a part of a path."""
+    if not name:
+        yield required(field)
+    yield from invalid_values(field, name, path_segment_problems(name))
+
+
 def label_causes(labels: Mapping[str, str], field: str = "metadata.labels") -> Iterator[Cause]:
     for key, value in labels.items():
         for problem in key_problems(key):
@@ -123,7 +132,7 @@ def annotation_causes(annotations: Mapping[str, str], field: str = "metadata.ann
     for key in annotations:
         yield from invalid_values(field, key, key_problems(key.lower(), "a valid label key"))
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > LARGEST_ANNOTATIONS:
-        yield Cause("FieldValueTooLong", f"Too long: may not be more than {LARGEST_ANNOTATIONS} bytes", field)
+        yield too_long(field, LARGEST_ANNOTATIONS)
 
 
 def config_key_problems(key: str) -> Iterator[str]:

@@ -1,0 +1,226 @@
+"""HorizontalPodAutoscalers: why one, or its status, is invalid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.localcluster.errors import (
+    forbidden_value,
+    invalid_value,
+    invalid_values,
+    required,
+    unsupported,
+)
+from ruleop.localcluster.kinds.numbers import below_zero
+from ruleop.localcluster.objects.names import key_problems, label_problems, path_segment_causes, path_segment_problems
+from ruleop.schema.quantity import parse_quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.kinds import Object
+    from ruleop.localcluster.errors import Cause
+
+_LONGEST_PERIOD: Final = 1800
+_LONGEST_WINDOW: Final = 3600
+_SELECT_POLICIES: Final = ("Disabled", "Max", "Min")
+_POLICY_TYPES: Final = ("Percent", "Pods")
+_SOURCES: Final = {
+    "Object": "object",
+    "External": "external",
+    "Pods": "pods",
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+}
+"""The types of metrics in the order in which they are checked, and the field of each."""
+_EITHER: Final = "must set either a target raw value or a target utilization"
+_BOTH: Final = "may not set both a target raw value and a target utilization"
+
+
+def autoscaler_causes(new: Object, old: Object | None) -> list[Cause]:
+    spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
+    return list(_spec_causes(spec, before))
+
+
+def autoscaler_status_causes(new: Object, _old: Object | None) -> list[Cause]:
+    return list(below_zero(new.get("status") or {}, "currentReplicas", "desiredReplicas", field="status"))
+
+
+def _spec_causes(spec: Object, old: Object) -> Iterator[Cause]:
+    least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
+    lowest = 0 if old.get("minReplicas") == 0 else 1
+    if least < lowest:
+        yield invalid_value("spec.minReplicas", least, f"must be greater than or equal to {lowest}")
+    if not most:
+        yield required("spec.maxReplicas", "must be set and greater than 0")
+    elif most < 0:
+        yield invalid_value("spec.maxReplicas", most, "must be greater than or equal to 1")
+    if most < least:
+        yield invalid_value("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+    yield from _target_causes(spec.get("scaleTargetRef") or {}, old.get("scaleTargetRef") or {})
+    metrics = spec.get("metrics") or []
+    for index, each in enumerate(metrics):
+        yield from _metric_causes(f"spec.metrics[{index}]", each)
+    if least == 0 and not any(each.get("type") in ("Object", "External") for each in metrics):
+        detail = "must specify at least one Object or External metric to support scaling to zero replicas"
+        yield forbidden_value("spec.metrics", detail)
+    for direction in ("scaleUp", "scaleDown"):
+        if (rules := (spec.get("behavior") or {}).get(direction)) is not None:
+            yield from _rules_causes(f"spec.behavior.{direction}", rules)
+
+
+def _target_causes(target: Object, old: Object) -> Iterator[Cause]:
+    """A target of an earlier version may stay what it is."""
+    known = bool(old) and all(target.get(name) == old.get(name) for name in ("apiVersion", "kind"))
+    grouped = target.get("kind") != "ReplicationController" or (bool(old) and known)
+    yield from _reference_causes("spec.scaleTargetRef", target, checked=not known, grouped=grouped)
+
+
+def _reference_causes(field: str, reference: Object, *, checked: bool = True, grouped: bool = False) -> Iterator[Cause]:
+    """`checked`: the apiVersion is, and `grouped`: it names a group."""
+    for name in ("kind", "name"):
+        yield from path_segment_causes(f"{field}.{name}", reference.get(name, ""))
+    version = reference.get("apiVersion", "")
+    if not checked:
+        return
+    if version.count("/") > 1:
+        yield invalid_value(f"{field}.apiVersion", version, f"unexpected GroupVersion string: {version}")
+    elif grouped and "/" not in version:
+        yield invalid_value(f"{field}.apiVersion", version, "apiVersion must specify API group")
+
+
+def _metric_causes(field: str, metric: Object) -> Iterator[Cause]:
+    type_ = metric.get("type", "")
+    if not type_:
+        yield required(f"{field}.type", "must specify a metric source type")
+    if type_ not in _SOURCES:
+        yield unsupported(f"{field}.type", type_, sorted(_SOURCES))
+    given = [name for name in _SOURCES.values() if metric.get(name) is not None]
+    if given:
+        yield from _SOURCE_CAUSES[given[0]](f"{field}.{given[0]}", metric[given[0]])
+    expected = _SOURCES.get(type_)
+    if expected is None:
+        yield unsupported(f"{field}.type", type_, sorted(_SOURCES))
+    elif expected not in given:
+        yield required(f"{field}.{expected}", "must populate information for the given metric source")
+    if len(given) != 1:
+        for name in given:
+            if name != expected:
+                yield forbidden_value(f"{field}.{name}", "must populate the given metric source only")
+
+
+def _object_causes(field: str, source: Object) -> Iterator[Cause]:
+    yield from _reference_causes(f"{field}.describedObject", source.get("describedObject") or {})
+    target = source.get("target") or {}
+    yield from _identified_causes(field, source)
+    if target.get("value") is None and target.get("averageValue") is None:
+        yield required(f"{field}.target.averageValue", "must set either a target value or averageValue")
+
+
+def _external_causes(field: str, source: Object) -> Iterator[Cause]:
+    target = source.get("target") or {}
+    yield from _identified_causes(field, source)
+    given = [target[name] for name in ("value", "averageValue") if target.get(name) is not None]
+    if not given:
+        yield required(f"{field}.target.averageValue", "must set either a target value for metric or a per-pod target")
+    elif len(given) == 2:
+        detail = "may not set both a target value for metric and a per-pod target"
+        yield forbidden_value(f"{field}.target.value", detail)
+
+
+def _pods_causes(field: str, source: Object) -> Iterator[Cause]:
+    yield from _identified_causes(field, source)
+    if (source.get("target") or {}).get("averageValue") is None:
+        yield required(f"{field}.target.averageValue", "must specify a positive target averageValue")
+
+
+def _resource_causes(field: str, source: Object) -> Iterator[Cause]:
+    if not source.get("name"):
+        yield required(f"{field}.name", "must specify a resource name")
+    yield from _utilization_causes(f"{field}.target", source.get("target") or {})
+
+
+def _container_causes(field: str, source: Object) -> Iterator[Cause]:
+    if name := source.get("name"):
+        yield from invalid_values(f"{field}.name", name, key_problems(name))
+    else:
+        yield required(f"{field}.name", "must specify a resource name")
+    if container := source.get("container"):
+        yield from invalid_values(f"{field}.container", container, label_problems(container))
+    else:
+        yield required(f"{field}.container", "must specify a container")
+    yield from _utilization_causes(f"{field}.target", source.get("target") or {})
+
+
+_SOURCE_CAUSES: Final = {
+    "object": _object_causes,
+    "external": _external_causes,
+    "pods": _pods_causes,
+    "resource": _resource_causes,
+    "containerResource": _container_causes,
+}
+
+
+def _identified_causes(field: str, source: Object) -> Iterator[Cause]:
+    """Of the metric's name and its target."""
+    if name := (source.get("metric") or {}).get("name"):
+        yield from invalid_values(f"{field}.metric.name", name, path_segment_problems(name))
+    else:
+        yield required(f"{field}.metric.name", "must specify a metric name")
+    yield from _value_causes(f"{field}.target", source.get("target") or {})
+
+
+def _utilization_causes(field: str, target: Object) -> Iterator[Cause]:
+    yield from _value_causes(field, target)
+    given = [name for name in ("averageUtilization", "averageValue") if target.get(name) is not None]
+    if not given:
+        yield required(f"{field}.averageUtilization", _EITHER)
+    elif len(given) == 2:
+        yield forbidden_value(f"{field}.averageValue", _BOTH)
+
+
+def _value_causes(field: str, target: Object) -> Iterator[Cause]:
+    type_ = target.get("type", "")
+    if not type_:
+        yield required(f"{field}.type", "must specify a metric target type")
+    if type_ not in ("Utilization", "Value", "AverageValue"):
+        yield invalid_value(f"{field}.type", type_, "must be either Utilization, Value, or AverageValue")
+    for name in ("value", "averageValue"):
+        amount: Any = parse_quantity(target.get(name))
+        if amount is not None and amount <= 0:
+            yield invalid_value(f"{field}.{name}", target[name], "must be positive")
+    percent = target.get("averageUtilization")
+    if percent is not None and percent < 1:
+        yield invalid_value(f"{field}.averageUtilization", percent, "must be greater than 0")
+
+
+def _rules_causes(field: str, rules: Object) -> Iterator[Cause]:
+    window, select = rules.get("stabilizationWindowSeconds"), rules.get("selectPolicy")
+    if window is not None:
+        yield from _range_causes(f"{field}.stabilizationWindowSeconds", window, _LONGEST_WINDOW, least=0)
+    if select is not None and select not in _SELECT_POLICIES:
+        yield unsupported(f"{field}.selectPolicy", select, _SELECT_POLICIES)
+    policies = rules.get("policies") or []
+    if not policies:
+        yield required(f"{field}.policies", "must specify at least one Policy")
+    for index, each in enumerate(policies):
+        yield from _policy_causes(f"{field}.policies[{index}]", each)
+    tolerance: Any = parse_quantity(rules.get("tolerance"))
+    if tolerance is not None and tolerance < 0:
+        yield invalid_value(f"{field}.tolerance", rules["tolerance"], "must be greater than or equal to 0")
+
+
+def _policy_causes(field: str, policy: Object) -> Iterator[Cause]:
+    type_, value = policy.get("type", ""), policy.get("value", 0)
+    if type_ not in _POLICY_TYPES:
+        yield unsupported(f"{field}.type", type_, _POLICY_TYPES)
+    if value <= 0:
+        yield invalid_value(f"{field}.value", value, "must be greater than zero")
+    yield from _range_causes(f"{field}.periodSeconds", policy.get("periodSeconds", 0), _LONGEST_PERIOD, least=1)
+
+
+def _range_causes(field: str, value: int, most: int, *, least: int) -> Iterator[Cause]:
+    if value < least:
+        yield invalid_value(field, value, f"must be greater than {'' if least else 'or equal to '}zero")
+    if value > most:
+        yield invalid_value(field, value, f"must be less than or equal to {most}")
