@@ -99,13 +99,19 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         unconditional_update=False,
     ),
     ("apps", "Deployment"): Strategy(
-        has_generation=True, validate=workload_causes.deployment_causes, warn=named_after("spec", "template")
+        has_generation=True,
+        validate=workload_causes.deployment_causes,
+        validate_status=workload_causes.deployment_status_causes,
+        warn=named_after("spec", "template"),
     ),
     ("apps", "ReplicaSet"): Strategy(
         has_generation=True, validate=workload_causes.replica_set_causes, warn=of_template("spec", "template")
     ),
     ("apps", "StatefulSet"): Strategy(
-        has_generation=True, validate=workload_causes.stateful_set_causes, warn=of_template("spec", "template")
+        has_generation=True,
+        validate=workload_causes.stateful_set_causes,
+        validate_status=workload_causes.stateful_set_status_causes,
+        warn=of_template("spec", "template"),
     ),
     ("apps", "DaemonSet"): Strategy(
         default=workloads.with_template_number,

@@ -130,6 +130,26 @@ ALWAYS_WRITTEN: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     f"{_SCALING}.HorizontalPodAutoscalerStatus": {"desiredReplicas": 0, "currentMetrics": None},
     f"{_CORE}.DaemonEndpoint": {"Port": 0},
+    **{
+        name: {"lastTransitionTime": None}
+        for name in (
+            f"{_APPS}.StatefulSetCondition",
+            f"{_APPS}.DaemonSetCondition",
+            f"{_APPS}.ReplicaSetCondition",
+            f"{_SCALING}.HorizontalPodAutoscalerCondition",
+            f"{_CORE}.NamespaceCondition",
+            "io.k8s.apimachinery.pkg.apis.meta.v1.Condition",
+        )
+    },
+    f"{_APPS}.DeploymentCondition": {"lastUpdateTime": None, "lastTransitionTime": None},
+    **{
+        name: {"lastProbeTime": None, "lastTransitionTime": None}
+        for name in (
+            f"{_BATCH}.JobCondition",
+            f"{_CORE}.PodCondition",
+            f"{_CORE}.PersistentVolumeClaimCondition",
+        )
+    },
     f"{_CORE}.NodeSystemInfo": dict.fromkeys(
         (
             "machineID",
