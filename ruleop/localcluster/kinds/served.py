@@ -52,6 +52,7 @@ class Strategy:
     has_generation: bool = False
     grace: Callable[[Object], int] | None = None  # seconds from a deletion until the object is gone
     finalizers: tuple[str, ...] = ()  # that the server adds at deletion
+    orphans: bool = False  # a deletion that does not say otherwise leaves the dependents
     unconditional_update: bool = True  # an update need not name the resourceVersion
 
 

@@ -105,6 +105,7 @@ ALWAYS_WRITTEN: Final[Mapping[str, Mapping[str, Any]]] = {
         "deprecatedFirstTimestamp": None,
         "deprecatedLastTimestamp": None,
     },
+    f"{_CORE}.LimitRangeSpec": {"limits": None},
     f"{_APPS}.StatefulSetSpec": {"serviceName": ""},
     f"{_APPS}.ReplicaSetStatus": {"replicas": 0},
     f"{_APPS}.StatefulSetStatus": {"replicas": 0, "availableReplicas": 0},
@@ -137,6 +138,22 @@ ALWAYS_WRITTEN: Final[Mapping[str, Mapping[str, Any]]] = {
         ),
         "",
     ),
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Condition": {"lastTransitionTime": None, "reason": "", "message": ""},
+    **{
+        f"{each}Condition": {"lastTransitionTime": None}
+        for each in (
+            *(f"{_APPS}.{kind}" for kind in ("DaemonSet", "ReplicaSet", "StatefulSet")),
+            f"{_SCALING}.HorizontalPodAutoscaler",
+            f"{_CORE}.Namespace",
+            "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition",
+        )
+    },
+    **{
+        f"{each}Condition": {"lastProbeTime": None, "lastTransitionTime": None}
+        for each in ("io.k8s.api.batch.v1.Job", f"{_CORE}.PersistentVolumeClaim", f"{_CORE}.Pod")
+    },
+    f"{_APPS}.DeploymentCondition": {"lastUpdateTime": None, "lastTransitionTime": None},
+    f"{_CORE}.NodeCondition": {"lastHeartbeatTime": None, "lastTransitionTime": None},
 }
 """Fields that the server writes although they are empty."""
 
