@@ -125,6 +125,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         default=workloads.with_job_defaults,
         create=workloads.job_created,
         validate=job_causes.job_causes,
+        orphans=True,
         warn=named_after("spec", "template"),
         has_generation=True,
     ),

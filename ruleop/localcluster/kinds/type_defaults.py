@@ -113,6 +113,7 @@ ALWAYS_WRITTEN: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     f"{_CORE}.TypedLocalObjectReference": {"apiGroup": None},
     f"{_CORE}.TypedObjectReference": {"apiGroup": None},
+    f"{_CORE}.LimitRangeSpec": {"limits": None},
     f"{_APPS}.StatefulSetSpec": {"serviceName": ""},
     f"{_APPS}.ReplicaSetStatus": {"replicas": 0},
     f"{_APPS}.StatefulSetStatus": {"replicas": 0, "availableReplicas": 0},
@@ -130,26 +131,6 @@ ALWAYS_WRITTEN: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     f"{_SCALING}.HorizontalPodAutoscalerStatus": {"desiredReplicas": 0, "currentMetrics": None},
     f"{_CORE}.DaemonEndpoint": {"Port": 0},
-    **{
-        name: {"lastTransitionTime": None}
-        for name in (
-            f"{_APPS}.StatefulSetCondition",
-            f"{_APPS}.DaemonSetCondition",
-            f"{_APPS}.ReplicaSetCondition",
-            f"{_SCALING}.HorizontalPodAutoscalerCondition",
-            f"{_CORE}.NamespaceCondition",
-            "io.k8s.apimachinery.pkg.apis.meta.v1.Condition",
-        )
-    },
-    f"{_APPS}.DeploymentCondition": {"lastUpdateTime": None, "lastTransitionTime": None},
-    **{
-        name: {"lastProbeTime": None, "lastTransitionTime": None}
-        for name in (
-            f"{_BATCH}.JobCondition",
-            f"{_CORE}.PodCondition",
-            f"{_CORE}.PersistentVolumeClaimCondition",
-        )
-    },
     f"{_CORE}.NodeSystemInfo": dict.fromkeys(
         (
             "machineID",
@@ -165,6 +146,22 @@ ALWAYS_WRITTEN: Final[Mapping[str, Mapping[str, Any]]] = {
         ),
         "",
     ),
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Condition": {"lastTransitionTime": None, "reason": "", "message": ""},
+    **{
+        f"{each}Condition": {"lastTransitionTime": None}
+        for each in (
+            *(f"{_APPS}.{kind}" for kind in ("DaemonSet", "ReplicaSet", "StatefulSet")),
+            f"{_SCALING}.HorizontalPodAutoscaler",
+            f"{_CORE}.Namespace",
+            "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition",
+        )
+    },
+    **{
+        f"{each}Condition": {"lastProbeTime": None, "lastTransitionTime": None}
+        for each in ("io.k8s.api.batch.v1.Job", f"{_CORE}.PersistentVolumeClaim", f"{_CORE}.Pod")
+    },
+    f"{_APPS}.DeploymentCondition": {"lastUpdateTime": None, "lastTransitionTime": None},
+    f"{_CORE}.NodeCondition": {"lastHeartbeatTime": None, "lastTransitionTime": None},
 }
 """Fields that the server writes although they are empty."""
 
