@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["kind"]
 
-COUNT = 60  # so many that the first write is long before the last one
+COUNT = 60  # the last write is long after the first one
 
 
 @pytest.fixture

@@ -69,6 +69,10 @@ if TYPE_CHECKING:
 
 MAX_BODY: Final = 3 * 1024 * 1024
 _OF_PROCESSES: Final = ("log", "exec", "attach", "portforward", "proxy")
+_PRESERVED: Final = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
+)
 _PATCH_TYPES: Final = (JSON_PATCH, MERGE, APPLY)
 
 
@@ -198,7 +202,7 @@ class Api:
         return answer_with(request, served, self.writer.create(served, route.namespace, obj, options), 201)
 
     def _delete_collection(self, request: Request, route: Route, served: Served) -> Response:
-        options = DeleteOptions.of(request.query, read_delete_options(request))
+        options = self._delete_options(request, served)
         selection = selection_of(request.query, served)
         found = [
             each
@@ -269,8 +273,15 @@ class Api:
         found, made = self.writer.apply(served, key, config, route.subresource, options)
         return answer_with(request, served, found, 201 if made else 200)
 
-    def _delete(self, request: Request, route: Route, served: Served) -> Response:
+    def _delete_options(self, request: Request, served: Served) -> DeleteOptions:
         options = DeleteOptions.of(request.query, read_delete_options(request))
+        if served.strategy.orphans and not options.propagation:
+            self.writer.warnings.append(_PRESERVED)
+            return replace(options, propagation="Orphan")
+        return options
+
+    def _delete(self, request: Request, route: Route, served: Served) -> Response:
+        options = self._delete_options(request, served)
         found, gone = self.writer.delete(served, self._find(route, served), options)
         if not gone or served.returns_deleted:
             return answer_with(request, served, found, 200)

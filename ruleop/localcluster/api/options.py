@@ -86,7 +86,7 @@ class DeleteOptions:
             grace = _integer(query, "gracePeriodSeconds")
         return cls(
             dry_run is not None,
-            propagation or {"true": "Orphan", "True": "Orphan"}.get(str(orphan), ""),
+            propagation or {"true": "Orphan", "false": "Background"}.get(str(orphan).lower(), ""),
             grace,
             preconditions.get("uid") or "",
             preconditions.get("resourceVersion") or "",

@@ -28,8 +28,7 @@ from ruleop.localcluster.errors import (
     invalid,
     not_found,
 )
-from ruleop.localcluster.kinds.builtin import CREATED_BY_UPDATE
-from ruleop.localcluster.kinds.completion import complete, zero_of
+from ruleop.localcluster.kinds.completion import as_stored, complete, zero_of
 from ruleop.localcluster.kinds.resources import NAMESPACES
 from ruleop.localcluster.objects.apply import apply, keep_unchanged, track_update
 from ruleop.localcluster.objects.config_checks import check_config, not_converted
@@ -112,7 +111,7 @@ class Writer:
             new = self._tracked(served, None, new, "", options)
         else:
             new = with_entries(new, managed)
-        new = strategy.create(new)
+        new = strategy.create(as_stored(new, served.shape))
         if strategy.admit is not None:
             new = strategy.admit(new, self.store)
         self._validate(served, new, None, [*causes, *found])
@@ -160,7 +159,7 @@ class Writer:
         check_name(obj, name.name)
         if old is not None:
             return self._replaced(served, old, obj, subresource, options), False
-        if subresource or (served.kind.group, served.kind.kind) not in CREATED_BY_UPDATE:
+        if not served.strategy.creates_on_update:
             raise not_found(served.kind.group, served.plural, name.name)
         return self._created(served, name.namespace, obj, options), True
 
@@ -208,6 +207,7 @@ class Writer:
     ) -> Stored:
         """Stores a new version of an object whose fields are tracked."""
         strategy, before = served.strategy, old.obj
+        new = as_stored(new, served.shape)
         if strategy.update is not None and subresource != "status":
             new = strategy.update(new, before)
         if strategy.admit is not None and strategy.allocates_on_update and subresource != "status":

@@ -42,26 +42,17 @@ def _pod_grace(pod: Object) -> int:
 
 
 _COUNTED: Final = Strategy(has_generation=True)
-_ROLE: Final = Strategy(validate=access_causes.role_causes)
-_BINDING: Final = Strategy(validate=access_causes.binding_causes)
-_EVENT: Final = Strategy(validate=event_causes)
+_ROLE: Final = Strategy(validate=access_causes.role_causes, creates_on_update=True)
+_BINDING: Final = Strategy(validate=access_causes.binding_causes, creates_on_update=True)
+_EVENT: Final = Strategy(validate=event_causes, creates_on_update=True)
 _ADMISSION: Final = "admissionregistration.k8s.io"
-
-CREATED_BY_UPDATE: Final = frozenset(
-    {
-        *(("", kind) for kind in ("Endpoints", "Event", "LimitRange", "Service")),
-        *((access_causes.GROUP, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
-        ("coordination.k8s.io", "Lease"),
-        ("events.k8s.io", "Event"),
-        ("node.k8s.io", "RuntimeClass"),
-    }
-)
-"""Kinds of which a PUT creates what is missing."""
 
 STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ("", "ConfigMap"): Strategy(validate=configuration.config_map_causes),
+    ("", "Endpoints"): Strategy(creates_on_update=True),
     ("", "Event"): _EVENT,
     ("events.k8s.io", "Event"): _EVENT,
+    ("", "LimitRange"): Strategy(creates_on_update=True),
     ("", "Namespace"): Strategy(create=plain.namespace_created, update=plain.namespace_updated),
     ("", "Node"): Strategy(create=plain.node_created),
     ("", "PersistentVolume"): Strategy(create=storage.volume_created),
@@ -92,6 +83,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         update=services.kept_on_update,
         admit=service_allocation.allocate,
         allocates_on_update=True,
+        creates_on_update=True,
         validate=service_causes.service_causes,
         validate_status=service_causes.service_status_causes,
         warn=service_causes.service_warnings,
@@ -107,13 +99,19 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         unconditional_update=False,
     ),
     ("apps", "Deployment"): Strategy(
-        has_generation=True, validate=workload_causes.deployment_causes, warn=named_after("spec", "template")
+        has_generation=True,
+        validate=workload_causes.deployment_causes,
+        validate_status=workload_causes.deployment_status_causes,
+        warn=named_after("spec", "template"),
     ),
     ("apps", "ReplicaSet"): Strategy(
         has_generation=True, validate=workload_causes.replica_set_causes, warn=of_template("spec", "template")
     ),
     ("apps", "StatefulSet"): Strategy(
-        has_generation=True, validate=workload_causes.stateful_set_causes, warn=of_template("spec", "template")
+        has_generation=True,
+        validate=workload_causes.stateful_set_causes,
+        validate_status=workload_causes.stateful_set_status_causes,
+        warn=of_template("spec", "template"),
     ),
     ("apps", "DaemonSet"): Strategy(
         default=workloads.with_template_number,
@@ -127,6 +125,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         default=workloads.with_job_defaults,
         create=workloads.job_created,
         validate=job_causes.job_causes,
+        orphans=True,
         warn=named_after("spec", "template"),
         has_generation=True,
     ),
@@ -135,7 +134,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         validate=job_causes.cron_job_causes,
         warn=named_after("spec", "jobTemplate", "spec", "template"),
     ),
-    ("coordination.k8s.io", "Lease"): Strategy(unconditional_update=False),
+    ("coordination.k8s.io", "Lease"): Strategy(unconditional_update=False, creates_on_update=True),
     ("autoscaling", "HorizontalPodAutoscaler"): Strategy(
         validate=autoscaler_causes.autoscaler_causes, validate_status=autoscaler_causes.autoscaler_status_causes
     ),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
     from ruleop.schema.shape import Shape
 
-# What servers of other versions fill in, or what is filled in with defaults alone, or by strategies.
+# What servers of other versions fill in, or what is filled in only with defaults, or by strategies.
 _NOT_DERIVED: Final = {
     ("io.k8s.api.core.v1.PodTemplateSpec", "hostPort"),
     ("io.k8s.api.apps.v1.StatefulSetUpdateStrategy", "rollingUpdate"),
@@ -49,6 +49,13 @@ def _with_written(zero: Object, shape: Shape) -> dict[str, Any]:
     return {**ALWAYS_WRITTEN.get(shape.name, EMPTY), **found}
 
 
+def as_stored(obj: dict[str, Any], shape: Shape) -> dict[str, Any]:
+    """The object as the server reads it again after it stored it: etcd does not tell an empty list from none. Fields
+    are tracked before."""
+    empty = [name for name in ALWAYS_WRITTEN.get(shape.name, EMPTY) if obj.get(name) == []]
+    return {**obj, **dict.fromkeys(empty)} if empty else obj
+
+
 class _Plan:
     """What to do with the values of one type."""
 
@@ -62,10 +69,11 @@ class _Plan:
         self.dropped = {
             each: value for each, value in defaults.items() if value in _ZEROS and each not in shape.required
         }
+        written = ALWAYS_WRITTEN.get(name, EMPTY)
         self.empties = frozenset(
             each
             for each, child in shape.fields.items()
-            if child.drops_empty and each not in shape.required and each not in kept
+            if child.drops_empty and each not in shape.required and each not in kept and each not in written
         )
         self.texts = frozenset(
             each for each, value in defaults.items() if isinstance(value, str) and value and each not in kept

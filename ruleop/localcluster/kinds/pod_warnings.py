@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
+
+import orjson
 
 from ruleop.localcluster.objects.names import label_problems
 from ruleop.schema.quantity import parse_quantity
@@ -59,6 +62,17 @@ def _name_warnings(obj: Object, used: str) -> Iterator[str]:
 
 
 def _spec_warnings(spec: Object, field: str) -> Iterator[str]:
+    """A spec is looked through once, as most have no warnings: a Deployment's is its ReplicaSet's."""
+    if _has_warnings(orjson.dumps(spec)):
+        yield from _all_warnings(spec, field)
+
+
+@lru_cache(maxsize=256)
+def _has_warnings(spec: bytes) -> bool:
+    return any(_all_warnings(orjson.loads(spec), ""))
+
+
+def _all_warnings(spec: Object, field: str) -> Iterator[str]:
     for index, each in enumerate(spec.get("topologySpreadConstraints") or ()):
         if each.get("labelSelector") is None:
             yield _selects_nothing(f"{field}.topologySpreadConstraints[{index}]")

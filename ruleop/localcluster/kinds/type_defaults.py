@@ -115,6 +115,7 @@ ALWAYS_WRITTEN: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     f"{_CORE}.TypedLocalObjectReference": {"apiGroup": None},
     f"{_CORE}.TypedObjectReference": {"apiGroup": None},
+    f"{_CORE}.LimitRangeSpec": {"limits": None},
     f"{_APPS}.StatefulSetSpec": {"serviceName": ""},
     "io.k8s.apimachinery.pkg.apis.meta.v1.Condition": {"reason": "", "message": ""},
     f"{_APPS}.ReplicaSetStatus": {"replicas": 0},
@@ -149,7 +150,7 @@ ALWAYS_WRITTEN: Final[Mapping[str, Mapping[str, Any]]] = {
         "",
     ),
 }
-"""Fields that the server writes although they are empty."""
+"""Fields that the server writes although they are empty. The times of conditions are written, too."""
 
 
 def _fill_volume(volume: dict[str, Any]) -> None:

@@ -60,8 +60,6 @@ def deployment_causes(new: Object, old: Object | None) -> Iterator[Cause]:
     if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
         yield invalid_value("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
     yield from _fixed_selector_causes(spec, old)
-    limited = ("updatedReplicas", "readyReplicas", "availableReplicas")
-    yield from _status_causes(new, old, limited, "readyReplicas")
 
 
 def replica_set_causes(new: Object, old: Object | None) -> Iterator[Cause]:
@@ -72,18 +70,25 @@ def replica_set_causes(new: Object, old: Object | None) -> Iterator[Cause]:
     yield from _fixed_selector_causes(spec, old)
 
 
-def _status_causes(new: Object, old: Object | None, limited: Iterable[str], ready: str) -> Iterator[Cause]:
+def deployment_status_causes(new: Object, _old: Object | None) -> Iterator[Cause]:
+    return _status_causes(new, ("updatedReplicas", "readyReplicas", "availableReplicas"), "readyReplicas")
+
+
+def stateful_set_status_causes(new: Object, _old: Object | None) -> Iterator[Cause]:
+    limited = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+    return _status_causes(new, limited, "status.readyReplicas")
+
+
+def _status_causes(new: Object, limited: Iterable[str], ready: str) -> Iterator[Cause]:
     """Of numbers of pods in a status."""
     status = new.get("status") or {}
-    if old is None or status == old.get("status"):
-        return
     for name in ("observedGeneration", *_COUNTS):
         yield from below_zero(status, name, field="status")
     for name in limited:
-        if status.get(name, 0) > status.get("replicas", 0):
-            yield invalid_value(f"status.{name}", status[name], "cannot be greater than status.replicas")
-    if status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
-        yield invalid_value("status.availableReplicas", status["availableReplicas"], f"cannot be greater than {ready}")
+        if (number := status.get(name, 0)) > status.get("replicas", 0):
+            yield invalid_value(f"status.{name}", number, "cannot be greater than status.replicas")
+    if (number := status.get("availableReplicas", 0)) > status.get("readyReplicas", 0):
+        yield invalid_value("status.availableReplicas", number, f"cannot be greater than {ready}")
 
 
 def daemon_set_causes(new: Object, old: Object | None) -> Iterator[Cause]:
@@ -126,8 +131,6 @@ def stateful_set_causes(new: Object, old: Object | None) -> Iterator[Cause]:
         yield forbidden_value(
             "spec", f"updates to statefulset spec for fields other than {', '.join(names)} and {last} are forbidden"
         )
-    limited = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
-    yield from _status_causes(new, old, limited, "status.readyReplicas")
 
 
 def _fixed_part(spec: Object) -> dict[str, Any]:

@@ -9,7 +9,7 @@ _SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"  # the letters of generated names
 _RULES: Final = [
     (re.compile(pattern, re.MULTILINE), replacement)
     for pattern, replacement in (
-        # The client ended a watch while it read it, and logs that now and then.
+        # The client ended a watch while it read it, and logs that, but not always.
         (r'^E\d{4} .*"Unexpected error when reading response body" err="context canceled"\n', ""),
         (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "UID"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),

@@ -47,7 +47,7 @@ def _other(chance: Chance, value: Any) -> Any:
 
 
 def partial(chance: Chance, obj: dict[str, Any], *, strategic: bool) -> dict[str, Any]:
-    """A patch with some of the fields of a changed object, now and then with null or a directive."""
+    """A patch with some of the fields of a changed object, sometimes with null or a directive."""
     found = {
         name: value
         for name, value in changed(chance, obj).items()

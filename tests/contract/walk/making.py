@@ -27,7 +27,7 @@ class Chance:
         return self.random.random() < share
 
     def value(self, made: Make | Any) -> Any:
-        """What is made, or now and then something of a wrong type."""
+        """What is made, or sometimes something of a wrong type."""
         if self.happens(self.wrong):
             return copy.deepcopy(self.random.choice(WRONG))
         return made(self) if callable(made) else copy.deepcopy(made)

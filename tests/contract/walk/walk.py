@@ -150,7 +150,7 @@ class Walk:
 
 
 def _at_version(obj: dict[str, Any], live: dict[str, Any]) -> dict[str, Any]:
-    """The object, to be written only if the stored one is still the one that was answered."""
+    """The object, to be written only if the object is still at the version of the last answer."""
     obj = copy.deepcopy(obj)
     version = live["metadata"].get("resourceVersion")
     if version and isinstance(obj.get("metadata"), dict):
