@@ -159,7 +159,7 @@ class Writer:
         check_name(obj, name.name)
         if old is not None:
             return self._replaced(served, old, obj, subresource, options), False
-        if not served.strategy.creates_on_update:
+        if subresource or not served.strategy.creates_on_update:
             raise not_found(served.kind.group, served.plural, name.name)
         return self._created(served, name.namespace, obj, options), True
 
