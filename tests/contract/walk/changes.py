@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.contract.walk.making import Chance
 
 Path = tuple[Any, ...]
-# Where pods get their service account from: the real server looks at it only if its controllers run.
+# Where pods get their service account from: the real server reads it only if its controllers run.
 _PINNED = ("automountServiceAccountToken", "serviceAccountName")
 _OPERATIONS = ("add", "replace", "remove", "test", "copy", "move")
 
