@@ -182,6 +182,14 @@ WARNED = {
         },
     ),
     "a stateful set's template": stateful_set(template=template(container(resources={"limits": {"memory": "0.5"}}))),
+    "a stateful set's claims": stateful_set(
+        volumeClaimTemplates=[
+            {
+                "metadata": {"name": "data"},
+                "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "100m"}}},
+            }
+        ]
+    ),
     "a daemon set's template": daemon_set(template=template(container(resources={"limits": {"memory": "0.5"}}))),
     "a pod": pod(container(resources={"limits": {"memory": "0.5"}}), automountServiceAccountToken=False),
 }

@@ -26,6 +26,7 @@ def pod(server: Server, namespace: str) -> dict[str, Any]:
         "automountServiceAccountToken": False,
         "tolerations": [{"key": "a", "effect": "NoExecute", "tolerationSeconds": 3}],
         "activeDeadlineSeconds": 600,
+        "schedulerName": "nobody",  # the name of a node may not change either
     }
     found = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
     server.create(f"/api/v1/namespaces/{namespace}/pods", found)

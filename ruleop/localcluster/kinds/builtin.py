@@ -26,7 +26,7 @@ from ruleop.localcluster.kinds.custom import CLEANUP, defaulted
 from ruleop.localcluster.kinds.definition_causes import definition_causes
 from ruleop.localcluster.kinds.events import event_causes
 from ruleop.localcluster.kinds.pod_causes import pod_causes
-from ruleop.localcluster.kinds.pod_warnings import named_after, of_template, pod_warnings
+from ruleop.localcluster.kinds.pod_warnings import named_after, of_template, pod_warnings, stateful_set_warnings
 from ruleop.localcluster.kinds.served import Strategy
 from ruleop.localcluster.kinds.validation_rules import rule_warnings
 
@@ -111,7 +111,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         has_generation=True,
         validate=workload_causes.stateful_set_causes,
         validate_status=workload_causes.stateful_set_status_causes,
-        warn=of_template("spec", "template"),
+        warn=stateful_set_warnings,
     ),
     ("apps", "DaemonSet"): Strategy(
         default=workloads.with_template_number,

@@ -88,14 +88,17 @@ def claim_warnings(new: Object, _old: Object | None) -> list[str]:
     found = []
     if _BETA_CLASS in (new["metadata"].get("annotations") or {}):
         found.append(f"metadata.annotations[{_BETA_CLASS}]: {_DEPRECATED}")
-    resources = (new.get("spec") or {}).get("resources") or {}
+    return [*found, *storage_warnings(new.get("spec") or {}, "spec")]
+
+
+def storage_warnings(spec: Object, field: str) -> Iterator[str]:
+    resources = spec.get("resources") or {}
     for name in ("requests", "limits"):
         value = (resources.get(name) or {}).get("storage")
         amount = parse_quantity(value)
         if amount is not None and amount.denominator != 1:
             problem = f'fractional byte value "{value}" is invalid, must be an integer'
-            found.append(f"spec.resources.{name}[storage]: {problem}")
-    return found
+            yield f"{field}.resources.{name}[storage]: {problem}"
 
 
 def claim_spec_causes(spec: Object, field: str) -> Iterator[Cause]:

@@ -37,9 +37,16 @@ _LONGEST_CRON_JOB: Final = 52
 
 
 def job_causes(new: Object, old: Object | None) -> Iterator[Cause]:
-    spec, selector = new["spec"], new["spec"].get("selector")
-    template = spec.get("template") or {}
-    yield from _spec_causes(spec, "spec", old and old["spec"])
+    causes = list(_job_causes(new["spec"], None if old is None else old["spec"]))
+    yield from causes
+    if old is not None:
+        yield from causes  # the server looks for them twice
+        yield from _update_causes(new["spec"], old["spec"])
+
+
+def _job_causes(spec: Object, before: Object | None) -> Iterator[Cause]:
+    selector, template = spec.get("selector"), spec.get("template") or {}
+    yield from _spec_causes(spec, "spec", before)
     if selector is None:
         yield required("spec.selector")
     else:
@@ -48,8 +55,6 @@ def job_causes(new: Object, old: Object | None) -> Iterator[Cause]:
     if selector is None or not meets(labels, requirements_of(selector)):
         shown = dict(sorted(labels.items())) or None
         yield invalid_value("spec.template.metadata.labels", shown, "`selector` does not match template `labels`")
-    if old is not None:
-        yield from _update_causes(spec, old["spec"])
 
 
 def _update_causes(spec: Object, before: Object) -> Iterator[Cause]:

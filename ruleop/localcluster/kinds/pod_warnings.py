@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from ruleop.localcluster.kinds.claims import storage_warnings
 from ruleop.localcluster.objects.names import label_problems
 from ruleop.schema.quantity import parse_quantity
 
@@ -50,6 +51,14 @@ def of_template(*path: str) -> Callable[[Object, Object | None], list[str]]:
             spec = spec.get(each) or {}
         return list(_spec_warnings(spec, field))
 
+    return found
+
+
+def stateful_set_warnings(new: Object, old: Object | None) -> list[str]:
+    found = of_template("spec", "template")(new, old)
+    if old is None:
+        for index, claim in enumerate(new["spec"].get("volumeClaimTemplates") or ()):
+            found += storage_warnings(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}]")
     return found
 
 
