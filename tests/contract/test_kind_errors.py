@@ -91,3 +91,25 @@ def test_a_condition_without_times_is_answered_with_empty_ones(
     server.create(root, with_fields(kind, {}))
     found = server.merge(f"{root}/a/status", {"status": {"conditions": [condition]}})
     assert found["status"]["conditions"] == [{**condition, **more}]
+
+
+def test_of_a_budget_without_a_name_only_the_spec_is_refused(server: Server, namespace: str) -> None:
+    budget = with_fields("PodDisruptionBudget", {"metadata": {"name": None}, "spec": {"minAvailable": -1}})
+    root = path_of("PodDisruptionBudget", namespace)
+    refused = server.send("POST", root, budget).refused(422, "Invalid")
+    assert [cause["field"] for cause in refused["details"]["causes"]] == ["spec.minAvailable"]
+    refused = server.send("POST", root, {**budget, "spec": {}}).refused(422, "Invalid")
+    assert [cause["field"] for cause in refused["details"]["causes"]] == ["metadata.name"]
+
+
+def test_an_update_that_creates_a_role_ignores_its_version(server: Server, namespace: str) -> None:
+    role = with_fields("Role", {"metadata": {"resourceVersion": "1"}})
+    reply = server.send("PUT", f"{path_of('Role', namespace)}/a", role)
+    assert (reply.status, reply.body["rules"]) == (201, role["rules"])
+
+
+def test_a_service_that_is_created_at_its_status_gets_no_node_ports(server: Server, namespace: str) -> None:
+    spec = {"type": "LoadBalancer", "externalTrafficPolicy": "Local"}
+    reply = server.send("PUT", f"{path_of('Service', namespace)}/a/status", with_fields("Service", {"spec": spec}))
+    causes = reply.refused(422, "Invalid")["details"]["causes"]
+    assert [cause["field"] for cause in causes] == ["spec.healthCheckNodePort"]

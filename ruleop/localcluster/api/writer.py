@@ -32,7 +32,7 @@ from ruleop.localcluster.kinds.completion import as_stored, complete, zero_of
 from ruleop.localcluster.kinds.resources import NAMESPACES
 from ruleop.localcluster.objects.apply import apply, keep_unchanged, track_update
 from ruleop.localcluster.objects.config_checks import check_config, not_converted
-from ruleop.localcluster.objects.managed import Tracking, ignored_fields, with_entries, without_managers
+from ruleop.localcluster.objects.managed import Tracking, ignored_fields, separate_entries, with_entries
 from ruleop.localcluster.store.store import Name, Stored, stored, unstored
 from ruleop.schema.shape import EMPTY
 
@@ -76,8 +76,9 @@ class Writer:
         options: WriteOptions,
         *,
         managed: list[Any] | None = None,
+        subresource: str = "",
     ) -> Stored:
-        """`managed`: the managedFields of an object that is applied."""
+        """`managed`: the managedFields of an object that is applied. `subresource`: at which it is created."""
         metadata = dict(obj["metadata"])
         if metadata.get("resourceVersion", "").isdecimal():  # others are ignored
             raise internal("resourceVersion should not be set on objects to be created")
@@ -112,7 +113,7 @@ class Writer:
         else:
             new = with_entries(new, managed)
         new = strategy.create(as_stored(new, served.shape))
-        if strategy.admit is not None:
+        if strategy.admit is not None and not subresource:
             new = strategy.admit(new, self.store)
         self._validate(served, new, None, [*causes, *found])
         key = Name(metadata.get("namespace", ""), metadata["name"])
@@ -161,7 +162,8 @@ class Writer:
             return self._replaced(served, old, obj, subresource, options), False
         if subresource or not served.strategy.creates_on_update:
             raise not_found(served.kind.group, served.plural, name.name)
-        return self._created(served, name.namespace, obj, options), True
+        obj["metadata"] = _without(obj["metadata"], {"resourceVersion"})  # ignored here, refused by a POST
+        return self._created(served, name.namespace, obj, options, subresource=subresource), True
 
     def _replaced(self, served: Served, old: Stored, obj: Object, subresource: str, options: WriteOptions) -> Stored:
         given = dict(obj["metadata"])
@@ -289,7 +291,7 @@ class Writer:
             if not subresource:
                 self.warnings += served.strategy.warn(live, live)
             return old, False
-        body, entries = _without_entries(applied)
+        body, entries = separate_entries(applied)
         body = self._decoded(served, body, live, options)
         check_name(body, name.name)
         check_namespace(body, name.namespace, served)
@@ -306,7 +308,7 @@ class Writer:
         metadata.pop("resourceVersion", None)
         config = {**config, "metadata": metadata}
         applied = apply(None, config, self._tracking(served, ""), manager=options.manager, now=now())
-        body, entries = _without_entries(applied)
+        body, entries = separate_entries(applied)
         body = self._decoded(served, body, None, options)
         if name.name:
             check_name(body, name.name)
@@ -342,7 +344,8 @@ class Writer:
         self, served: Served, new: Object, old: Object | None, causes: list[Cause], subresource: str = ""
     ) -> None:
         strategy, of_status = served.strategy, subresource == "status"
-        causes = [*causes, *(strategy.validate_status if of_status else strategy.validate)(new, old)]
+        found = list((strategy.validate_status if of_status else strategy.validate)(new, old))
+        causes = found if found and old is None and strategy.checks_metadata_last else [*causes, *found]
         if causes:
             raise invalid(served.kind, new["metadata"].get("name", ""), causes)
         if served.is_custom:
@@ -390,11 +393,6 @@ def _completed(served: Served, obj: dict[str, Any], old: Object | None = None) -
     if served.is_custom or served.kind.kind == "CustomResourceDefinition":
         return obj
     return complete(obj, served.shape, old)
-
-
-def _without_entries(applied: Object) -> tuple[Object, list[Any]]:
-    """What was applied, and its managedFields, which need not be decoded: they are the server's own."""
-    return without_managers(applied), applied["metadata"].get("managedFields") or []
 
 
 def _suffix() -> str:

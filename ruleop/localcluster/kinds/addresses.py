@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +27,7 @@ _SPECIAL: Final = (
 _LOCAL_MULTICAST: Final = (ip_network("224.0.0.0/24"), ip_network("ff02::/16"))
 
 
+@lru_cache(maxsize=256)
 def parse_address(text: str) -> Address | None:
     """An address as older versions of the API accepted it: with leading zeros."""
     try:
@@ -90,7 +92,7 @@ def cidr_causes(field: str, text: str, known: Container[str] = ()) -> Iterator[C
 
 def address_warnings(field: str, text: str) -> list[str]:
     """Of an address that is valid, or was valid once."""
-    parsed = parse_address(text)
+    parsed = parse_address(text) if ":" in text or _LEADING_ZEROS.search(text) else None
     if parsed is None:
         return []
     if _LEADING_ZEROS.search(text) or _is_mapped(parsed):

@@ -154,6 +154,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ),
     ("policy", "PodDisruptionBudget"): Strategy(
         has_generation=True,
+        checks_metadata_last=True,
         validate=budget_causes.budget_causes,
         validate_status=budget_causes.budget_status_causes,
         unconditional_update=False,

@@ -77,7 +77,7 @@ def _fill_families(spec: dict[str, Any], before: Object) -> Iterator[Cause]:
         return
     families = list(spec.get("ipFamilies") or ())
     if not headless and addresses and not families:
-        families = ["IPv6" if ip_address(addresses[0]).version == 6 else "IPv4"]
+        families = ["IPv6" if ":" in addresses[0] else "IPv4"]
         if families == ["IPv6"]:
             yield invalid_value("spec.clusterIPs[0]", addresses, "IPv6 is not configured on this cluster")
             return

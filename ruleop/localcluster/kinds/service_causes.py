@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.errors import (
@@ -195,12 +194,12 @@ def _malformed_addresses(addresses: Sequence[str], known: Container[str]) -> Ite
 
 
 def _unlike_families(addresses: Sequence[str], families: Sequence[str]) -> Iterator[Cause]:
-    versions = [ip_address(each).version for each in addresses]
-    if len(versions) > 1 and (len(versions) > 2 or versions[0] == versions[1]):
+    actual = ["IPv6" if ":" in each else "IPv4" for each in addresses]
+    if len(actual) > 1 and (len(actual) > 2 or actual[0] == actual[1]):
         problem = "may specify no more than one IP for each IP family"
         yield invalid_value("spec.clusterIPs", list(addresses), problem)
-    for index, (address, version, family) in enumerate(zip(addresses, versions, families, strict=False)):
-        if family in _FAMILIES and family != f"IPv{version}":
+    for index, (address, one, family) in enumerate(zip(addresses, actual, families, strict=False)):
+        if family in _FAMILIES and family != one:
             problem = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
             yield invalid_value(f"spec.clusterIPs[{index}]", address, problem)
 

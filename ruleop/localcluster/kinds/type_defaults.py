@@ -199,10 +199,18 @@ def _fill_ingress(spec: dict[str, Any]) -> None:
         del spec["rules"]
 
 
+def _drop_zeros(found: dict[str, Any], *names: str) -> None:
+    for name in names:
+        if name in found and not found[name]:
+            del found[name]
+
+
+def _fill_backend_port(port: dict[str, Any]) -> None:
+    _drop_zeros(port, "name", "number")
+
+
 def _fill_service(spec: dict[str, Any]) -> None:
-    for name in ("clusterIP", "externalTrafficPolicy", "healthCheckNodePort"):
-        if name in spec and not spec[name]:
-            del spec[name]
+    _drop_zeros(spec, "clusterIP", "externalTrafficPolicy", "healthCheckNodePort")
     spec.setdefault("sessionAffinity", "None")
     if spec["sessionAffinity"] == "None":
         spec.pop("sessionAffinityConfig", None)
@@ -253,6 +261,7 @@ FILLED: Final[Mapping[str, Callable[[dict[str, Any]], None]]] = {
     f"{_APPS}.StatefulSetUpdateStrategy": _fill_stateful_strategy,
     f"{_APPS}.DaemonSetUpdateStrategy": _fill_daemon_strategy,
     f"{_NETWORKING}.IngressSpec": _fill_ingress,
+    f"{_NETWORKING}.ServiceBackendPort": _fill_backend_port,
     "io.k8s.api.rbac.v1.RoleBinding": _fill_role,
     "io.k8s.api.rbac.v1.ClusterRoleBinding": _fill_role,
     "io.k8s.api.rbac.v1.Subject": _fill_subject,

@@ -247,6 +247,11 @@ def with_entries(obj: Object, entries: list[JSON]) -> dict[str, JSON]:
     return {**obj, "metadata": metadata}
 
 
+def separate_entries(applied: Object) -> tuple[Object, list[JSON]]:
+    """What was applied, and its managedFields, which need not be decoded: they are the server's own."""
+    return without_managers(applied), applied["metadata"].get("managedFields") or []
+
+
 def without_managers(obj: Object) -> Object:
     metadata = obj.get("metadata")
     if not metadata or "managedFields" not in metadata:
