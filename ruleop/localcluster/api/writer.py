@@ -160,7 +160,7 @@ class Writer:
         check_name(obj, name.name)
         if old is not None:
             return self._replaced(served, old, obj, subresource, options), False
-        if subresource or not served.strategy.creates_on_update:
+        if not served.strategy.creates_on_update:
             raise not_found(served.kind.group, served.plural, name.name)
         obj["metadata"] = _without(obj["metadata"], {"resourceVersion"})  # ignored here, refused by a POST
         return self._created(served, name.namespace, obj, options, subresource=subresource), True
