@@ -199,6 +199,11 @@ MISTAKES = {
     "too many items": Mistake("POST", WIDGET, widget(parts=[{"name": each} for each in "abcd"])),
     "the same item twice": Mistake("POST", WIDGET, widget(tags=["x", "x"])),
     "the same key twice": Mistake("POST", WIDGET, widget(parts=[{"name": "x"}, {"name": "x"}])),
+    "an item that is not an object": Mistake("POST", WIDGET, widget(parts=[{"name": "x"}, 1])),
+    "a map for a key, applied": Mistake(
+        "PATCH", f"{WIDGET}/a?fieldManager=m", widget("a", parts=[{"name": {"a": [1]}}]), APPLY
+    ),
+    "the same item three times": Mistake("POST", WIDGET, widget(tags=["x", "x", "x"])),
     "a key is missing": Mistake("POST", WIDGET, widget(parts=[{"count": 1}])),
     "an item that is too long": Mistake("POST", WIDGET, widget(tags=["too long"])),
     "null in the place of a number": Mistake("POST", WIDGET, widget(size=None)),

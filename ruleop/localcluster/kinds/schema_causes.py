@@ -147,6 +147,11 @@ def _list_causes(value: list[Any], schema: Schema, path: str, old: list[Any]) ->
             yield from _causes(each, items, f"{path}[{index}]", before.get(_identity(each, keys), _NEW))
     if kind not in ("set", "map"):
         return
+    for index, each in enumerate(value if kind == "map" else ()):
+        if each is not None and not isinstance(each, Mapping):
+            message = f"Invalid value: {_shown(each)}: must be an object for an array of list-type map"
+            yield Cause(_INVALID, message, f"{path}[{index}]")
+            return
     seen: Counter[bytes] = Counter()
     for index, each in enumerate(value):
         identity = _identity(each, keys)

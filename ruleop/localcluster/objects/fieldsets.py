@@ -215,6 +215,10 @@ def _json_text(value: JSON) -> str:
 
 
 def _value_text(value: JSON) -> str:
+    if isinstance(value, dict):
+        return "".join(f"{name}={_value_text(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return f"[{','.join(map(_value_text, value))}]"
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
