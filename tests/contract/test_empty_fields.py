@@ -80,7 +80,7 @@ def test_the_limits_of_a_limit_range_are_null(server: Server, namespace: str) ->
     assert server.create(address(namespace, LIMITS), LIMITS)["spec"] == {"limits": None}
 
 
-def test_the_addresses_of_a_service_are_owned_by_nobody(server: Server, namespace: str) -> None:
+def test_the_addresses_of_a_service_belong_to_no_manager(server: Server, namespace: str) -> None:
     made = server.create(address(namespace, SERVICE), SERVICE)
     assert made["spec"]["ipFamilyPolicy"] == "SingleStack"
     assert not {"f:ipFamilyPolicy", "f:ipFamilies", "f:clusterIP"} & owned(made)["f:spec"].keys()

@@ -93,7 +93,7 @@ def test_a_condition_without_times_is_answered_with_empty_ones(
     assert found["status"]["conditions"] == [{**condition, **more}]
 
 
-def test_of_a_budget_without_a_name_only_the_spec_is_refused(server: Server, namespace: str) -> None:
+def test_a_budget_without_a_name_is_refused_for_its_spec_alone(server: Server, namespace: str) -> None:
     budget = with_fields("PodDisruptionBudget", {"metadata": {"name": None}, "spec": {"minAvailable": -1}})
     root = path_of("PodDisruptionBudget", namespace)
     refused = server.send("POST", root, budget).refused(422, "Invalid")

@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
 from ruleop.localcluster.api.scale import scale_causes
 from ruleop.localcluster.kinds.schema_causes import schema_causes
 from ruleop.localcluster.objects.decoding import (
@@ -43,9 +45,10 @@ def decoded(served: Served, obj: Object, old: Object | None, options: WriteOptio
     decoded."""
     refuse = options.refuse or partial(in_body, served.kind)
     try:
-        found, unknown = _decoded_custom(served, obj, old) if served.is_custom else _decoded(served, obj, old)
+        found, unknown = _decoded(served, obj, old)
     except DecodingError as error:
-        raise refuse(error) from None
+        is_sorted = options.is_patch or served.is_custom
+        raise refuse(_first_sorted(served, obj, error) if is_sorted else error) from None
     warnings = [*options.problems, *map(unknown_field, unknown)] if options.field_validation != "Ignore" else []
     if warnings and options.field_validation == "Strict":
         raise refuse(DecodingError(strict_problem(warnings)))
@@ -56,6 +59,16 @@ def decoded(served: Served, obj: Object, old: Object | None, options: WriteOptio
         if repeated:
             warnings.append(_REPEATED.format(when=_AFTER_PATCH if options.is_patch else "", uids=", ".join(repeated)))
     return found, warnings
+
+
+def _first_sorted(served: Served, obj: Object, error: DecodingError) -> DecodingError:
+    """The problem that is found first in an object whose fields are sorted, as those of a patched object and those of a
+    custom resource are."""
+    try:
+        _decoded(served, orjson.loads(orjson.dumps(obj, option=orjson.OPT_SORT_KEYS)), None)
+    except DecodingError as first:
+        return first
+    return error
 
 
 def _unique(owners: list[Object]) -> tuple[list[Object], list[str]]:
@@ -89,6 +102,8 @@ def checked(served: Served, obj: dict[str, Any], old: Object | None) -> tuple[di
 
 
 def _decoded(served: Served, obj: Object, old: Object | None) -> tuple[dict[str, Any], list[str]]:
+    if served.is_custom:
+        return _decoded_custom(served, obj, old)
     found = decode(with_parts_of(old, dict(obj)), served.shape, old)
     return found.obj, list(found.unknown)
 

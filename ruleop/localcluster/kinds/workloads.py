@@ -29,7 +29,10 @@ def with_pod_defaults(pod: dict[str, Any]) -> dict[str, Any]:
     for name in ("containers", "initContainers"):
         if name in spec:
             spec[name] = [_container(each, host=bool(spec.get("hostNetwork"))) for each in spec[name]]
-    return {**pod, "spec": spec}
+    found = {**pod, "spec": spec}
+    if "status" in pod:
+        found["status"] = {"qosClass": _service_class(spec), **pod["status"]}
+    return found
 
 
 def pod_created(pod: dict[str, Any]) -> dict[str, Any]:

@@ -64,9 +64,7 @@ class Decoded:
 def decode(obj: Object, shape: Shape, old: Object | None = None) -> Decoded:
     """The object as the server reads it. `shape` is that of `ruleop.schema.builtin_types`. Parts that are those of an
     earlier version, which was decoded, are taken as they are. Raises DecodingError."""
-    decoder = _Decoder(_simple_name(shape) or str(obj.get("kind", "")))
-    found = decoder.struct(obj, shape, None, old or EMPTY)
-    return Decoded(found, tuple(decoder.unknown))
+    return _Decoder(_simple_name(shape) or str(obj.get("kind", ""))).decode(obj, shape, old or EMPTY)
 
 
 def decode_metadata(metadata: JSON, old: Object | None = None) -> Decoded:
@@ -77,9 +75,7 @@ def decode_metadata(metadata: JSON, old: Object | None = None) -> Decoded:
         raise DecodingError(f"json: cannot unmarshal {type_name(metadata)} into Go value of type v1.ObjectMeta")
     shape = typed_shape(Kind("", "v1", "ConfigMap"))
     assert shape is not None
-    decoder = _Decoder("ObjectMeta")
-    found = decoder.struct(with_parts_of(old, metadata), shape.fields["metadata"], None, old or EMPTY)
-    return Decoded(found, tuple(decoder.unknown))
+    return _Decoder("ObjectMeta").decode(with_parts_of(old, metadata), shape.fields["metadata"], old or EMPTY)
 
 
 def in_body(kind: Kind, problem: str | DecodingError) -> Rejected:
@@ -116,6 +112,13 @@ class _Decoder:
     def __init__(self, struct: str) -> None:
         self.whole = struct  # the Go type of the object
         self.unknown: list[str] = []
+        self.problem: DecodingError | None = None
+
+    def decode(self, obj: Object, shape: Shape, known: Object) -> Decoded:
+        found = self.struct(obj, shape, None, known)
+        if self.problem is not None:
+            raise self.problem
+        return Decoded(found, tuple(self.unknown))
 
     def struct(self, value: Object, shape: Shape, place: _Place | None, known: Object) -> dict[str, JSON]:
         found: dict[str, JSON] = {}
@@ -139,13 +142,15 @@ class _Decoder:
         kind = shape.type
         if kind == "object":
             if type(value) is not dict:
-                raise self.mismatch(value, shape, place)
+                self.report(value, shape, place)
+                return value
             if shape.fields:
                 return self.struct(value, shape, place, known if type(known) is dict else EMPTY)
             return self.open_map(value, shape, place)
         if kind == "list":
             if type(value) is not list:
-                raise self.mismatch(value, shape, place)
+                self.report(value, shape, place)
+                return value
             return self.items(value, shape, place, known if type(known) is list else [])
         return self.scalar(value, shape, place) if kind == "scalar" else value
 
@@ -195,23 +200,31 @@ class _Decoder:
             case "byte" if kind is str:
                 if not _BASE64.fullmatch(value):
                     problem = f"illegal base64 data at input byte {_illegal_byte(value)}"
-                    raise DecodingError(problem, f"error decoding from json: {problem}")
+                    self.problem = self.problem or DecodingError(problem, f"error decoding from json: {problem}")
                 return value
         match shape.scalar:
             case "string" if kind is not str:
-                raise self.mismatch(value, shape, place)
+                self.report(value, shape, place)
             case "boolean" if kind is not bool:
-                raise self.mismatch(value, shape, place)
+                self.report(value, shape, place)
             case "integer":
                 self.check_integer(value, shape.format or "int64", shape, place)
             case "number" if kind not in (int, float):
-                raise self.mismatch(value, shape, place)
+                self.report(value, shape, place)
         return value
 
     def check_integer(self, value: JSON, format_: str, shape: Shape, place: _Place) -> None:
         bits = _BITS.get(format_, 63)
         if type(value) is not int or not -(1 << bits) <= value < 1 << bits:
-            raise self.mismatch(value, shape, place)
+            self.report(value, shape, place)
+
+    def report(self, value: JSON, shape: Shape, place: _Place) -> None:
+        """Keeps the first value of a wrong type. The decoders that some types have of their own report theirs at
+        once."""
+        error = self.mismatch(value, shape, place)
+        if shape.format in _OWN_DECODERS:
+            raise error
+        self.problem = self.problem or error
 
     def mismatch(self, value: JSON, shape: Shape, place: _Place) -> DecodingError:
         word = type_name(value)

@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     from tests.contract.walk.making import Chance
 
 Path = tuple[Any, ...]
+# Where pods get their service account from: the real server reads it only if its controllers run.
+_PINNED = ("automountServiceAccountToken", "serviceAccountName")
 _OPERATIONS = ("add", "replace", "remove", "test", "copy", "move")
 
 
 def changed(chance: Chance, obj: dict[str, Any]) -> dict[str, Any]:
     """The object with one random change: a field is gone, has another value, or a list another order."""
     obj = copy.deepcopy(obj)
-    paths = [path for path in _paths(obj) if path[0] not in ("apiVersion", "kind")]
+    paths = [path for path in _paths(obj) if path[0] not in ("apiVersion", "kind") and path[-1] not in _PINNED]
     if not paths:
         return obj
     *outer, last = chance.random.choice(paths)
@@ -85,7 +87,7 @@ def _add_directives(chance: Chance, spec: dict[str, Any]) -> None:
 
 def operations(chance: Chance, obj: dict[str, Any]) -> list[dict[str, Any]]:
     """A JSON patch."""
-    paths = [_pointer(path) for path in _paths(obj) if path[0] not in ("apiVersion", "kind")] or ["/x"]
+    paths = [_pointer(path) for path in _paths(obj) if path[0] not in ("apiVersion", "kind", *_PINNED)] or ["/x"]
     found = []
     for _ in range(chance.random.randint(1, 3)):
         operation = {"op": chance.random.choice(_OPERATIONS), "path": chance.random.choice(paths)}

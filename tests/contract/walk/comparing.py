@@ -21,6 +21,8 @@ _IN_TEXTS = (
     (re.compile(r"kube-api-access-\w{5}"), "kube-api-access-X"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME"),
     (re.compile(r"\n@@.*", re.DOTALL), ""),  # differences of Go's structs
+    # Whether a template has empty labels or none.
+    (re.compile(r"Invalid value: \{\}: `selector` does not match"), "Invalid value: null: `selector` does not match"),
     # Whole objects, with the names of Go's fields or in another order.
     (re.compile(r'Invalid value: "?\{.{200,}', re.DOTALL), "Invalid value: OBJECT"),
 )

@@ -8,7 +8,7 @@ import re
 import uuid
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tests.contract.client import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, Server
 from tests.contract.walk.changes import changed, operations, partial
@@ -83,7 +83,10 @@ class Walk:
             account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}}
             server.create(f"/api/v1/namespaces/{self.namespace}/serviceaccounts", account)
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         for server in self.servers:
             server.delete(f"/api/v1/namespaces/{self.namespace}")
 
