@@ -142,7 +142,7 @@ def test_a_service_that_is_created_at_its_status_gets_no_node_ports(server: Serv
     ],
     ids=["webhooks", "a priority class"],
 )
-def test_what_a_generation_counts_depends_on_the_kind(
+def test_a_generation_counts_the_changes_of_some_fields_of_its_kind(
     server: Server, namespace: str, path: str, obj: Any, change: Any, generation: int
 ) -> None:
     server.create(path, {**obj, "metadata": {"name": namespace}})
