@@ -112,4 +112,42 @@ def test_a_service_that_is_created_at_its_status_gets_no_node_ports(server: Serv
     spec = {"type": "LoadBalancer", "externalTrafficPolicy": "Local"}
     reply = server.send("PUT", f"{path_of('Service', namespace)}/a/status", with_fields("Service", {"spec": spec}))
     causes = reply.refused(422, "Invalid")["details"]["causes"]
-    assert [cause["field"] for cause in causes] == ["spec.healthCheckNodePort"]
+    missing = {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.healthCheckNodePort"}
+    assert causes == [missing]
+
+
+@pytest.mark.parametrize(
+    ("path", "obj", "change", "generation"),
+    [
+        (
+            "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+            {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"},
+            {
+                "webhooks": [
+                    {
+                        "name": "a.example.com",
+                        "clientConfig": {"url": "https://example.com"},
+                        "sideEffects": "None",
+                        "admissionReviewVersions": ["v1"],
+                    }
+                ]
+            },
+            2,
+        ),
+        (
+            "/apis/scheduling.k8s.io/v1/priorityclasses",
+            {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1},
+            {"description": "a"},
+            1,
+        ),
+    ],
+    ids=["webhooks", "a priority class"],
+)
+def test_a_generation_counts_the_changes_of_some_fields_of_its_kind(
+    server: Server, namespace: str, path: str, obj: Any, change: Any, generation: int
+) -> None:
+    server.create(path, {**obj, "metadata": {"name": namespace}})
+    try:
+        assert server.merge(f"{path}/{namespace}", change)["metadata"]["generation"] == generation
+    finally:
+        server.delete(f"{path}/{namespace}")

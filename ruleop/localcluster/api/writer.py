@@ -256,9 +256,11 @@ class Writer:
             apart = {"metadata", "status"} if served.status else {"metadata"}
             changed = _without(old, apart) != _without(new, apart)
         else:
-            changed = old.get("spec") != new.get("spec")
-            if served.kind.kind == "Deployment" and subresource != "status":
-                changed = changed or old["metadata"].get("annotations") != new["metadata"].get("annotations")
+            strategy = served.strategy
+            changed = any(old.get(name) != new.get(name) for name in strategy.counted)
+            if subresource != "status":
+                pair = old["metadata"], new["metadata"]
+                changed = changed or any(pair[0].get(each) != pair[1].get(each) for each in strategy.counted_metadata)
         if not changed:
             return new
         generation = old["metadata"].get("generation", 0) + 1

@@ -10,6 +10,7 @@ from ruleop.localcluster.kinds import (
     budget_causes,
     claims,
     configuration,
+    endpoint_slice_causes,
     ingress_causes,
     job_causes,
     network_policy_causes,
@@ -42,6 +43,7 @@ def _pod_grace(pod: Object) -> int:
 
 
 _COUNTED: Final = Strategy(has_generation=True)
+_WEBHOOKS: Final = Strategy(has_generation=True, counted=("webhooks",))
 _ROLE: Final = Strategy(validate=access_causes.role_causes, creates_on_update=True)
 _BINDING: Final = Strategy(validate=access_causes.binding_causes, creates_on_update=True)
 _EVENT: Final = Strategy(validate=event_causes, creates_on_update=True)
@@ -100,6 +102,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ),
     ("apps", "Deployment"): Strategy(
         has_generation=True,
+        counted_metadata=("annotations",),
         validate=workload_causes.deployment_causes,
         validate_status=workload_causes.deployment_status_causes,
         warn=named_after("spec", "template"),
@@ -134,11 +137,18 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         validate=job_causes.cron_job_causes,
         warn=named_after("spec", "jobTemplate", "spec", "template"),
     ),
-    ("coordination.k8s.io", "Lease"): Strategy(unconditional_update=False, creates_on_update=True),
+    ("coordination.k8s.io", "Lease"): Strategy(
+        unconditional_update=False, creates_on_update=True, validate=plain.lease_causes
+    ),
     ("autoscaling", "HorizontalPodAutoscaler"): Strategy(
         validate=autoscaler_causes.autoscaler_causes, validate_status=autoscaler_causes.autoscaler_status_causes
     ),
-    ("discovery.k8s.io", "EndpointSlice"): Strategy(has_generation=True, validate=plain.slice_causes),
+    ("discovery.k8s.io", "EndpointSlice"): Strategy(
+        has_generation=True,
+        counted=("addressType", "endpoints", "ports"),
+        counted_metadata=("labels",),
+        validate=endpoint_slice_causes.slice_causes,
+    ),
     ("networking.k8s.io", "Ingress"): Strategy(
         has_generation=True,
         validate=ingress_causes.ingress_causes,
@@ -161,8 +171,10 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ),
     **{(access_causes.GROUP, kind): _ROLE for kind in ("Role", "ClusterRole")},
     **{(access_causes.GROUP, kind): _BINDING for kind in ("RoleBinding", "ClusterRoleBinding")},
-    ("scheduling.k8s.io", "PriorityClass"): Strategy(has_generation=True, validate=plain.priority_class_causes),
+    ("scheduling.k8s.io", "PriorityClass"): Strategy(
+        has_generation=True, counted=(), validate=plain.priority_class_causes
+    ),
     ("storage.k8s.io", "StorageClass"): Strategy(validate=storage.class_causes),
     **{(_ADMISSION, kind): _COUNTED for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")},
-    **{(_ADMISSION, kind): _COUNTED for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")},
+    **{(_ADMISSION, kind): _WEBHOOKS for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")},
 }

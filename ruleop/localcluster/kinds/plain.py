@@ -1,10 +1,11 @@
-"""Kinds with little of their own: namespaces, nodes, priority classes, EndpointSlices."""
+"""Kinds with little of their own: namespaces, nodes, priority classes, Leases."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from ruleop.localcluster.errors import forbidden_value, immutable_value, unsupported
+from ruleop.localcluster.errors import forbidden_value, immutable_value, invalid_value
+from ruleop.localcluster.kinds.numbers import below_zero
 
 if TYPE_CHECKING:
     from ruleop.kinds import Object
@@ -40,17 +41,13 @@ def priority_class_causes(new: Object, old: Object | None) -> list[Cause]:
     return causes
 
 
-_ADDRESS_TYPES: Final = ("FQDN", "IPv4", "IPv6")
-
-
-def slice_causes(new: Object, old: Object | None) -> list[Cause]:
-    """The addresses of an EndpointSlice stay of one type."""
-    kind = new.get("addressType")
-    if kind not in _ADDRESS_TYPES:
-        return [unsupported("addressType", kind, _ADDRESS_TYPES)]
-    if old is None or kind == old.get("addressType"):
-        return []
-    return [immutable_value("addressType", new.get("addressType"))]
+def lease_causes(new: Object, _old: Object | None) -> list[Cause]:
+    spec = new.get("spec") or {}
+    seconds = spec.get("leaseDurationSeconds")
+    below = list(below_zero(spec, "leaseTransitions"))
+    if seconds is None or seconds > 0:
+        return below
+    return [invalid_value("spec.leaseDurationSeconds", seconds, "must be greater than 0"), *below]
 
 
 def node_created(obj: dict[str, Any]) -> dict[str, Any]:

@@ -51,6 +51,8 @@ class Strategy:
     admit: Callable[[dict[str, Any], Store], dict[str, Any]] | None = None  # what follows from other objects
     allocates_on_update: bool = False  # `admit` is called for updates as well
     has_generation: bool = False
+    counted: tuple[str, ...] = ("spec",)  # the fields of which a change gets a new generation
+    counted_metadata: tuple[str, ...] = ()  # and those of the metadata
     grace: Callable[[Object], int] | None = None  # seconds from a deletion until the object is gone
     finalizers: tuple[str, ...] = ()  # that the server adds at deletion
     creates_on_update: bool = False  # an update of an object that does not exist creates it

@@ -254,7 +254,9 @@ def _traffic_causes(spec: Object) -> Iterator[Cause]:
         problem = "may only be set for externally-accessible services"
         yield invalid_value("spec.externalTrafficPolicy", external, problem)
     if needs_health_check(spec):
-        yield from port_causes(health or 0, "spec.healthCheckNodePort")
+        if not health:
+            yield required("spec.healthCheckNodePort")
+        yield from port_causes(health or None, "spec.healthCheckNodePort")
     elif health:
         problem = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         yield invalid_value("spec.healthCheckNodePort", health, problem)

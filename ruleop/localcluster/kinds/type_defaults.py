@@ -116,6 +116,7 @@ ALWAYS_WRITTEN: Final[Mapping[str, Mapping[str, Any]]] = {
     f"{_CORE}.TypedLocalObjectReference": {"apiGroup": None},
     f"{_CORE}.TypedObjectReference": {"apiGroup": None},
     f"{_CORE}.LimitRangeSpec": {"limits": None},
+    "io.k8s.api.discovery.v1.EndpointPort": {"name": ""},
     f"{_APPS}.StatefulSetSpec": {"serviceName": ""},
     "io.k8s.apimachinery.pkg.apis.meta.v1.Condition": {"reason": "", "message": ""},
     f"{_APPS}.ReplicaSetStatus": {"replicas": 0},
