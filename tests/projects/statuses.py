@@ -24,7 +24,7 @@ def settled(obj: dict[str, Any]) -> dict[str, Any] | None:
             done = [{"type": "Complete", "status": "True"}]
             return status or {"startTime": "2026-01-01T00:00:00Z", "succeeded": spec["completions"], "conditions": done}
         case "PersistentVolumeClaim":
-            return {"phase": "Bound"}
+            return {"phase": "Bound", "capacity": spec["resources"]["requests"]}
         case "Service" if spec["type"] == "LoadBalancer":
             address = "198.18.{}.{}".format(*UUID(obj["metadata"]["uid"]).bytes)
             return status if status.get("loadBalancer") else {"loadBalancer": {"ingress": [{"ip": address}]}}

@@ -218,7 +218,7 @@ def test_an_app_is_progressing_while_its_deployment_is_partly_available() -> Non
     assert cluster.fields("App/app-sample") == {"availableReplicas": 0}
     cluster.status(
         "Deployment/app-deployment",
-        {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 1},
+        {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 1, "availableReplicas": 1},
     )
     assert cluster.reconcile() == []
     assert cluster.fields("App/app-sample") == {"availableReplicas": 1}

@@ -530,7 +530,10 @@ def test_environment_variables_of_others_are_kept_when_those_of_the_cr_change() 
         BLOG,
         {
             "spec": {
-                "extraEnv": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]
+                "extraEnv": [
+                    {"name": "A", "value": "1"},
+                    {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
+                ]
             }
         },
     )
