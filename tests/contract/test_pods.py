@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.contract.client import MERGE
+from tests.contract.creation import create
 from tests.contract.workloads import LABELS, container, template
 
 if TYPE_CHECKING:
-    from tests.contract.client import Server
+    from tests.contract.client import Reply, Server
+
+
+@pytest.fixture(autouse=True)
+def _account(server: Server, namespace: str) -> None:
+    server.create(
+        f"/api/v1/namespaces/{namespace}/serviceaccounts",
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}},
+    )
 
 
 @pytest.fixture
 def pod(server: Server, namespace: str) -> dict[str, Any]:
     """The pod as it was given, which exists."""
-    server.create(
-        f"/api/v1/namespaces/{namespace}/serviceaccounts",
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}},
-    )
     spec = {
         "containers": [container(resources={"limits": {"cpu": "0.5"}})],
         "serviceAccountName": "a",
@@ -43,6 +48,25 @@ def test_a_pod_can_be_replaced_by_its_manifest_with_another_image(
     assert after["spec"]["containers"][0].pop("image") == "b"
     assert before["spec"]["containers"][0].pop("image") == "a"
     assert {**after["spec"], "nodeName": ""} == {**before["spec"], "nodeName": ""}
+
+
+@pytest.mark.parametrize("effect", ["NoExecute", ""])
+def test_a_pod_that_tolerates_all_gets_no_other_tolerations(server: Server, namespace: str, effect: str) -> None:
+    toleration = {"operator": "Exists", **({"effect": effect} if effect else {})}
+    spec = {"containers": [container()], "tolerations": [toleration]}
+    reply = answer(server, namespace, spec)
+    assert reply.ok()["spec"]["tolerations"] == [toleration]
+
+
+def test_the_priority_of_a_pod_is_that_of_its_class(server: Server, namespace: str) -> None:
+    refused = answer(server, namespace, {"containers": [container()], "priority": 1}).refused(403, "Forbidden")
+    assert "the integer value of priority (1) must not be provided" in refused["message"]
+    assert answer(server, namespace, {"containers": [container()], "priority": 0}).ok()["spec"]["priority"] == 0
+
+
+def answer(server: Server, namespace: str, spec: dict[str, Any]) -> Reply:
+    spec = {"automountServiceAccountToken": False, "serviceAccountName": "a", **spec}
+    return create(server, namespace, "v1 Pod pods", {"spec": spec})
 
 
 CHANGES = {

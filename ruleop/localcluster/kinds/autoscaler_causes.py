@@ -11,6 +11,7 @@ from ruleop.localcluster.errors import (
     required,
     unsupported,
 )
+from ruleop.localcluster.kinds.container_causes import resource_name_causes
 from ruleop.localcluster.kinds.numbers import below_zero
 from ruleop.localcluster.objects.names import key_problems, label_problems, path_segment_causes, path_segment_problems
 from ruleop.schema.quantity import parse_quantity
@@ -143,6 +144,7 @@ def _resource_causes(field: str, source: Object) -> Iterator[Cause]:
 def _container_causes(field: str, source: Object) -> Iterator[Cause]:
     if name := source.get("name"):
         yield from invalid_values(f"{field}.name", name, key_problems(name))
+        yield from resource_name_causes(name, f"{field}.name")
     else:
         yield required(f"{field}.name", "must specify a resource name")
     if container := source.get("container"):

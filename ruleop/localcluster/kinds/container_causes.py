@@ -250,14 +250,18 @@ def _device_causes(devices: Sequence[Object], field: str) -> Iterator[Cause]:
         names.add(device.get("name", ""))
 
 
+def resource_name_causes(name: str, field: str) -> Iterator[Cause]:
+    if "/" not in name and name not in _RESOURCES and not name.startswith("hugepages-"):
+        yield invalid_value(field, name, "must be a standard resource type or fully qualified")
+        yield invalid_value(field, name, "must be a standard resource for containers")
+
+
 def resource_causes(resources: Object, field: str) -> Iterator[Cause]:
     limits = resources.get("limits") or {}
     for part in ("limits", "requests"):
         for name, value in (resources.get(part) or {}).items():
             at = f"{field}.{part}[{name}]"
-            if "/" not in name and name not in _RESOURCES and not name.startswith("hugepages-"):
-                yield invalid_value(at, name, "must be a standard resource type or fully qualified")
-                yield invalid_value(at, name, "must be a standard resource for containers")
+            yield from resource_name_causes(name, at)
             amount, limit = parse_quantity(value), parse_quantity(limits.get(name)) if part == "requests" else None
             if amount is not None and amount < 0:
                 yield invalid_value(at, value, "must be greater than or equal to 0")

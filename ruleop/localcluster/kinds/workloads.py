@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+_ANY_KEY: Final = ""
 _UNREACHABLE: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 _JOB_NAME, _JOB_UID = "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"
@@ -95,8 +96,15 @@ def _with_account(pod: dict[str, Any], store: Store) -> dict[str, Any]:
 
 def admit_pod_as_it_is(pod: dict[str, Any], store: Store) -> dict[str, Any]:
     """What admission adds where nobody makes service accounts: tolerations, the priority."""
-    spec = _with_tolerations(pod["spec"])
-    return {**pod, "spec": {**spec, **_priority(spec, pod["metadata"]["name"], store)}}
+    spec, name = _with_tolerations(pod["spec"]), pod["metadata"]["name"]
+    found = _priority(spec, name, store)
+    if (given := spec.get("priority", found["priority"])) != found["priority"]:
+        message = (
+            f"the integer value of priority ({given}) must not be provided in pod spec; priority admission controller "
+            f"computed {found['priority']} from the given PriorityClass name"
+        )
+        raise forbidden("", "pods", name, message)
+    return {**pod, "spec": {**spec, **found}}
 
 
 def _mount_token(spec: dict[str, Any]) -> None:
@@ -157,11 +165,15 @@ def pod_updated(new: dict[str, Any], old: Object) -> dict[str, Any]:
 
 def _with_tolerations(spec: dict[str, Any]) -> dict[str, Any]:
     """With those of nodes that fail for a short time."""
-    given = {each.get("key") for each in spec.get("tolerations") or [] if each.get("effect") in ("NoExecute", None)}
+    given = {
+        each.get("key") or _ANY_KEY
+        for each in spec.get("tolerations") or []
+        if each.get("effect") in ("NoExecute", None) and (each.get("key") or each.get("operator") == "Exists")
+    }
     more = [
         {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
         for key in _UNREACHABLE
-        if key not in given
+        if not given & {key, _ANY_KEY}
     ]
     return {**spec, "tolerations": [*(spec.get("tolerations") or []), *more]} if more else spec
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.contract.walk.making import NAME, SELECTOR, STRINGS, TRUTH, fields, items, one_of
+from tests.contract.walk.making import EXPRESSIONS, NAME, STRINGS, TRUTH, fields, items, one_of
+from tests.contract.walk.network import INGRESS, POLICY, SERVICE
 from tests.contract.walk.pods import POD, QUANTITY, TEMPLATE
 
 METADATA = fields(
@@ -19,10 +20,16 @@ METADATA = fields(
 _SELECTS_ITS_PODS = {"selector": {"matchLabels": {"app": "a"}}, "template": TEMPLATE}
 _CLAIM = fields(
     {
-        "accessModes": items(one_of("ReadWriteOnce", "ReadOnlyMany"), least=1),
+        "accessModes": items(one_of("ReadWriteOnce", "ReadOnlyMany", "ReadWriteOncePod"), least=1),
         "resources": fields({"requests": fields({"storage": QUANTITY})}),
     },
-    {"storageClassName": NAME, "volumeMode": "Filesystem"},
+    {
+        "storageClassName": NAME,
+        "volumeMode": one_of("Filesystem", "Block"),
+        "selector": EXPRESSIONS,
+        "volumeName": NAME,
+        "dataSource": fields({"kind": one_of("PersistentVolumeClaim", "A"), "name": NAME}, {"apiGroup": "a.b"}),
+    },
 )
 _JOB = fields(
     {
@@ -40,14 +47,39 @@ _JOB = fields(
         "activeDeadlineSeconds": one_of(5, 9),
     },
 )
-_BACKEND = fields({"service": fields({"name": NAME, "port": one_of({"number": 80}, {"name": "a"})})})
-_SERVICE_PORT = fields(
-    {"port": one_of(80, 81, 443), "name": NAME},
-    {"protocol": one_of("TCP", "UDP"), "targetPort": one_of(80, "a"), "appProtocol": "http"},
-)
-_PEER = one_of(
-    fields({"podSelector": SELECTOR}),
-    fields({"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}}),
+_METRIC = one_of(
+    fields({"type": "Resource", "resource": fields({"name": one_of("cpu", "memory"), "target": one_of(
+        {"type": "Utilization", "averageUtilization": 50},
+        {"type": "Utilization", "averageUtilization": 0},
+        fields({"type": "AverageValue", "averageValue": QUANTITY}),
+    )})}),
+    fields({"type": "Pods", "pods": fields({
+        "metric": fields({"name": NAME}, {"selector": EXPRESSIONS}),
+        "target": fields({"type": "AverageValue", "averageValue": QUANTITY}),
+    })}),
+    fields({"type": "External", "external": fields({
+        "metric": fields({"name": NAME}),
+        "target": one_of(fields({"type": "Value", "value": QUANTITY}), {"type": "Value"}),
+    })}),
+    fields({"type": "ContainerResource", "containerResource": fields({
+        "name": "cpu", "container": NAME, "target": {"type": "Utilization", "averageUtilization": 50},
+    })}),
+)  # fmt: skip
+_SCALING = fields({}, {
+    "stabilizationWindowSeconds": one_of(5, 4000),
+    "selectPolicy": one_of("Max", "Min", "Disabled"),
+    "policies": items(fields({"type": one_of("Pods", "Percent"), "value": one_of(1, 0), "periodSeconds": one_of(5, 2000)})),
+})  # fmt: skip
+AUTOSCALER = fields(
+    {
+        "maxReplicas": one_of(1, 5),
+        "scaleTargetRef": fields({"apiVersion": one_of("apps/v1", "v1"), "kind": "Deployment", "name": NAME}),
+    },
+    {
+        "minReplicas": one_of(0, 1, 2),
+        "metrics": items(_METRIC, least=1),
+        "behavior": fields({}, {"scaleDown": _SCALING, "scaleUp": _SCALING}),
+    },
 )
 _SUBJECT = one_of(
     fields({"kind": "ServiceAccount", "name": NAME, "namespace": NAME}),
@@ -62,14 +94,24 @@ _ACCOUNT = {"automountServiceAccountToken": False, "serviceAccountName": "a"}
 KINDS = {
     "configmaps": (
         "v1", "ConfigMap",
-        fields({}, {"data": STRINGS, "binaryData": fields({"e": "YQ=="}), "immutable": one_of(True, False, False)}),
+        fields({}, {"data": one_of(STRINGS, {"a b": "c"}, {"..": "c"}), "binaryData": fields({"e": "YQ=="}), "immutable": one_of(True, False, False)}),
     ),
     "secrets": (
         "v1", "Secret",
         fields({}, {
-            "data": fields({}, {"a": one_of("YQ==", "YWI="), "b": one_of("YQ==", "?")}),
-            "stringData": STRINGS,
-            "type": one_of("Opaque", "kubernetes.io/tls", "kubernetes.io/basic-auth"),
+            "data": fields({}, {
+                "a": one_of("YQ==", "?"),
+                "username": "YQ==",
+                "tls.crt": "YQ==",
+                "tls.key": "YQ==",
+                ".dockerconfigjson": one_of("YQ==", "e30="),
+            }),
+            "stringData": fields({}, {"a": NAME, "username": NAME, ".dockercfg": one_of("a", "{}")}),
+            "immutable": one_of(True, False, False),
+            "type": one_of(
+                "Opaque", "kubernetes.io/tls", "kubernetes.io/basic-auth", "kubernetes.io/ssh-auth",
+                "kubernetes.io/dockercfg", "kubernetes.io/dockerconfigjson", "a/b",
+            ),
         }),
     ),
     "serviceaccounts": (
@@ -78,21 +120,7 @@ KINDS = {
     ),
     "pods": ("v1", "Pod", fields({"spec": lambda chance: {**POD(chance), **_ACCOUNT}})),
     "persistentvolumeclaims": ("v1", "PersistentVolumeClaim", fields({"spec": _CLAIM})),
-    "services": (
-        "v1", "Service",
-        fields({"spec": fields({"ports": items(_SERVICE_PORT, least=1, most=3, keys=("port", "protocol"))}, {
-            "selector": STRINGS,
-            "type": one_of("ClusterIP", "LoadBalancer", "ExternalName"),
-            "externalIPs": items(one_of("1.2.3.4", "5.6.7.8")),
-            "sessionAffinity": one_of("None", "ClientIP"),
-            "clusterIP": one_of("None", ""),
-            "loadBalancerSourceRanges": ["10.0.0.0/8"],
-            "publishNotReadyAddresses": True,
-            "externalName": "a.example.com",
-            "externalTrafficPolicy": one_of("Local", "Cluster"),
-            "internalTrafficPolicy": "Local",
-        })}),
-    ),
+    "services": ("v1", "Service", fields({"spec": SERVICE})),
     "deployments": (
         "apps/v1", "Deployment",
         fields({"spec": fields(_SELECTS_ITS_PODS, {
@@ -141,71 +169,26 @@ KINDS = {
             },
         )}),
     ),
-    "ingresses": (
-        "networking.k8s.io/v1", "Ingress",
-        fields({"spec": fields({}, {
-            "rules": items(fields({}, {
-                "host": one_of("a.b", "*.c.d"),
-                "http": fields({"paths": items(fields(
-                    {"pathType": one_of("Prefix", "Exact"), "backend": _BACKEND}, {"path": one_of("/", "/a", "x")},
-                ), least=1)}),
-            }), least=1),
-            "tls": items(fields({}, {"hosts": ["a.b"], "secretName": NAME})),
-            "ingressClassName": NAME,
-            "defaultBackend": _BACKEND,
-        })}),
-    ),
-    "networkpolicies": (
-        "networking.k8s.io/v1", "NetworkPolicy",
-        fields({"spec": fields({"podSelector": SELECTOR}, {
-            "policyTypes": items(one_of("Ingress", "Egress"), least=1),
-            "ingress": items(fields({}, {
-                "from": items(_PEER, least=1),
-                "ports": items(fields({}, {"port": one_of(80, "a"), "protocol": "TCP"})),
-            })),
-        })}),
-    ),
+    "ingresses": ("networking.k8s.io/v1", "Ingress", fields({"spec": INGRESS})),
+    "networkpolicies": ("networking.k8s.io/v1", "NetworkPolicy", fields({"spec": POLICY})),
     "poddisruptionbudgets": (
         "policy/v1", "PodDisruptionBudget",
-        fields({"spec": fields({"selector": SELECTOR}, {
-            "minAvailable": one_of(1, "50%"),
-            "maxUnavailable": one_of(1, "10%"),
-            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        fields({"spec": fields({"selector": EXPRESSIONS}, {
+            "minAvailable": one_of(1, "50%", "101%", -1),
+            "maxUnavailable": one_of(1, "10%", "x"),
+            "unhealthyPodEvictionPolicy": one_of("AlwaysAllow", "IfHealthyBudget"),
         })}),
     ),
-    "horizontalpodautoscalers": (
-        "autoscaling/v2", "HorizontalPodAutoscaler",
-        fields({"spec": fields(
-            {
-                "maxReplicas": one_of(1, 5),
-                "scaleTargetRef": fields({"apiVersion": "apps/v1", "kind": "Deployment", "name": NAME}),
-            },
-            {
-                "minReplicas": one_of(1, 2),
-                "metrics": items(fields({"type": "Resource", "resource": fields({
-                    "name": one_of("cpu", "memory"),
-                    "target": one_of(
-                        {"type": "Utilization", "averageUtilization": 50},
-                        fields({"type": "AverageValue", "averageValue": QUANTITY}),
-                    ),
-                })})),
-                "behavior": fields({"scaleDown": fields({}, {
-                    "stabilizationWindowSeconds": 5,
-                    "policies": items({"type": "Pods", "value": 1, "periodSeconds": 5}),
-                })}),
-            },
-        )}),
-    ),
+    "horizontalpodautoscalers": ("autoscaling/v2", "HorizontalPodAutoscaler", fields({"spec": AUTOSCALER})),
     "roles": (
         "rbac.authorization.k8s.io/v1", "Role",
-        fields({}, {"rules": items(fields(
-            {
-                "apiGroups": items(one_of("", "apps"), least=1),
-                "resources": items(one_of("pods", "secrets"), least=1),
-                "verbs": items(one_of("get", "list"), least=1),
-            },
-            {"resourceNames": items(NAME)},
-        ))}),
+        fields({}, {"rules": items(fields({}, {
+            "apiGroups": items(one_of("", "apps"), least=1),
+            "resources": items(one_of("pods", "secrets"), least=1),
+            "verbs": items(one_of("get", "list"), least=1),
+            "resourceNames": items(NAME, least=1),
+            "nonResourceURLs": ["/a"],
+        }), least=1)}),
     ),
     "rolebindings": (
         "rbac.authorization.k8s.io/v1", "RoleBinding",
@@ -215,6 +198,12 @@ KINDS = {
             )},
             {"subjects": items(_SUBJECT)},
         ),
+    ),
+    "leases": (
+        "coordination.k8s.io/v1", "Lease",
+        fields({"spec": fields({}, {
+            "holderIdentity": NAME, "leaseDurationSeconds": one_of(5, 0), "leaseTransitions": one_of(1, -1),
+        })}),
     ),
     "widgets": (
         "contract.example.com/v1", "Widget",

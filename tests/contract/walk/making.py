@@ -75,3 +75,13 @@ NAME = one_of(*NAMES)
 STRINGS = strings(*NAMES)
 TRUTH = one_of(True, False)
 SELECTOR = fields({"matchLabels": STRINGS})
+EXPRESSIONS = fields(
+    {},
+    {
+        "matchLabels": strings("a", "b"),
+        "matchExpressions": items(
+            fields({"key": NAME, "operator": one_of("In", "NotIn", "Exists", "DoesNotExist")}, {"values": items(NAME)}),
+            least=1,
+        ),
+    },
+)

@@ -108,6 +108,8 @@ class Walk:
         live: tuple[dict[str, Any], ...] = (obj, obj)
         for step in range(self.chance.random.randint(2, 6)):
             what = self.chance.random.choice(_REQUESTS if step else ("create", "apply"))
+            if what == "status" and "uid" not in live[0]["metadata"]:
+                what = "get"
             obj = (
                 obj if what in ("status", "get") else fresh() if self.chance.happens(0.1) else changed(self.chance, obj)
             )
