@@ -213,3 +213,10 @@ def test_the_first_wrong_type_is_reported(server: Server, place: str, kind: str,
     """In the order of the request; in that of the alphabet for custom resources and what a patch makes."""
     reply = answer(server, KINDS[kind], place, verb, {"labels": "text", "finalizers": "text"})
     assert f".{first} of type" in reply.body["message"]
+
+
+def test_an_applied_owner_without_uid_is_refused_for_it(server: Server, namespace: str, sample: Sample) -> None:
+    obj = sample.obj(ownerReferences=[{"apiVersion": "v1", "kind": "ConfigMap", "name": "a"}])
+    reply = server.send("PATCH", sample.path(namespace, "a"), obj, media=APPLY, fieldManager="m")
+    (cause,) = reply.refused(422, "Invalid")["details"]["causes"]
+    assert cause["field"] == "metadata.ownerReferences.uid"

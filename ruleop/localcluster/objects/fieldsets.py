@@ -167,10 +167,18 @@ def item_element(item: JSON, shape: Shape) -> str:
     return _key_element(tuple(names), tuple(values))
 
 
+_OF_OWNERS: Final = ("uid",)
+"""The shape of the metadata of custom resources does not say what is required."""
+
+
 def _zero_key(name: str, shape: Shape) -> JSON:
     """The value of a missing key of a built-in type, which has no fields that are missing."""
     items = shape.items
-    if not shape.drops_empty or items is None or name not in items.required:
+    if not shape.drops_empty or items is None:
+        return None
+    if shape.keys == _OF_OWNERS:
+        return ""
+    if name not in items.required:
         return None
     return 0 if items.fields[name].scalar == "integer" else ""
 
