@@ -92,7 +92,19 @@ def make_family(server: Server, namespace: str, kind: Sample, *, blocks: bool = 
     server.create(CONFIG_MAPS.path(namespace), config_map("c", ownerReferences=[reference(child, blocks)]))
     owners = [reference(owner, blocks), reference(other, blocks)]
     server.create(CONFIG_MAPS.path(namespace), config_map("d", ownerReferences=owners))
+    wait_until_collected_so_far(server, namespace)
     return owner
+
+
+def wait_until_collected_so_far(server: Server, namespace: str) -> None:
+    """Waits until the garbage collector knows of all ConfigMaps made before: it sees them in their order.
+
+    A dependent that it does not know of yet is neither waited for nor orphaned when its owner is deleted.
+    """
+    name = f"last-{uuid.uuid4().hex[:8]}"
+    missing = {"apiVersion": "v1", "kind": "ConfigMap", "name": "never", "uid": str(uuid.uuid4())}
+    server.create(CONFIG_MAPS.path(namespace), config_map(name, ownerReferences=[missing]))
+    eventually("the last one is collected", lambda: not server.exists(CONFIG_MAPS.path(namespace, name)))
 
 
 def reference(owner: dict[str, Any], blocks: bool = False) -> dict[str, Any]:
