@@ -16,8 +16,3 @@ def timestamp(seconds: float) -> str:
 
 def seconds_of(timestamp: str) -> float:
     return datetime.fromisoformat(timestamp).timestamp()
-
-
-def micro_now() -> str:
-    seconds = time.time()
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{int(seconds % 1 * 1e6):06d}Z"

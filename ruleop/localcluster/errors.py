@@ -34,8 +34,9 @@ def unsupported(field: str, value: object, supported: Iterable[str]) -> Cause:
     return Cause("FieldValueNotSupported", f"Unsupported value: {shown}: supported values: {listed}", field)
 
 
-def invalid_value(field: str, value: object, problem: str) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {orjson.dumps(value).decode()}: {problem}", field)
+def invalid_value(field: str, value: object, problem: str = "") -> Cause:
+    shown = f"Invalid value: {orjson.dumps(value).decode()}"
+    return Cause("FieldValueInvalid", f"{shown}: {problem}" if problem else shown, field)
 
 
 def invalid_values(field: str, value: object, problems: Iterable[str]) -> Iterator[Cause]:
@@ -57,6 +58,10 @@ def duplicate(field: str, value: object) -> Cause:
 
 def too_long(field: str, limit: int) -> Cause:
     return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", field)
+
+
+def too_many(field: str, number: int, limit: int) -> Cause:
+    return Cause("FieldValueTooMany", f"Too many: {number}: must have at most {limit} items", field)
 
 
 def forbidden_value(field: str, problem: str) -> Cause:

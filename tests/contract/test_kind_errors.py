@@ -47,6 +47,13 @@ def answered(reply: Reply) -> dict[str, Any]:
     return {"code": reply.status, "warnings": warnings, **found, "generation": reply.body["metadata"].get("generation")}
 
 
+def merged(server: Server, namespace: str, kind: str, path: str, patch: Any) -> Reply:
+    """The answer to a patch of a new valid object."""
+    root = path_of(kind, namespace)
+    server.create(root, with_fields(kind, {}))
+    return server.send("PATCH", f"{root}/{path}", patch, media=MERGE)
+
+
 @pytest.mark.parametrize(("kind", "name"), named("created"))
 def test_a_new_object_is_answered_as_by_a_real_server(
     server: Server, namespace: str, kind: str, name: str, recording: Recording
@@ -61,9 +68,7 @@ def test_a_new_object_is_answered_as_by_a_real_server(
 def test_a_changed_object_is_answered_as_by_a_real_server(
     server: Server, namespace: str, kind: str, name: str, recording: Recording
 ) -> None:
-    root = path_of(kind, namespace)
-    server.create(root, with_fields(kind, {}))
-    reply = server.send("PATCH", f"{root}/a", CASES[kind]["changed"][name], media=MERGE)
+    reply = merged(server, namespace, kind, "a", CASES[kind]["changed"][name])
     recording.check(f"{kind} changed: {name}", answered(reply), namespace)
 
 
@@ -71,9 +76,7 @@ def test_a_changed_object_is_answered_as_by_a_real_server(
 def test_a_changed_status_is_answered_as_by_a_real_server(
     server: Server, namespace: str, kind: str, name: str, recording: Recording
 ) -> None:
-    root = path_of(kind, namespace)
-    server.create(root, with_fields(kind, {}))
-    reply = server.send("PATCH", f"{root}/a/status", CASES[kind]["status"][name], media=MERGE)
+    reply = merged(server, namespace, kind, "a/status", CASES[kind]["status"][name])
     recording.check(f"{kind} status: {name}", answered(reply), namespace)
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.contract.client import JSON_PATCH, MERGE
-from tests.contract.creation import answer_to_creation
+from tests.contract.creation import answer_to_creation, create
+from tests.contract.recording import refusal
 from tests.contract.workloads import (
     LABELS,
     container,
     cron_job,
     daemon_set,
+    daemon_set_of,
     deployment,
     expression,
     job,
@@ -97,6 +100,23 @@ MISTAKES = {
         {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": template()}}},
     ),
     "a negative time to live": job(template(restartPolicy="Never"), ttlSecondsAfterFinished=-1),
+    "a job with a selector of its own": job(template(restartPolicy="Never"), manualSelector=True),
+    "a selector of a job that is invalid": job(
+        template(restartPolicy="Never"), manualSelector=True, selector={"matchExpressions": [{"operator": "Exists"}]}
+    ),
+    "a selector of a job with an unknown operator": job(
+        template(restartPolicy="Never"), manualSelector=True, selector={"matchExpressions": [{"key": "app"}]}
+    ),
+    "a selector of a job of no labels of its pods": job(
+        template(restartPolicy="Never"), manualSelector=True, selector={"matchLabels": {"x": "y"}}
+    ),
+    "a selector of a daemon set that is invalid": daemon_set_of(matchExpressions=[{"operator": "Exists"}]),
+    "a selector of a stateful set that is invalid": stateful_set(
+        selector={"matchExpressions": [{"operator": "Exists"}]}
+    ),
+    "an invalid label of a job's pods": job(
+        {"metadata": {"labels": {"x": "-"}}, "spec": template(restartPolicy="Never")["spec"]}
+    ),
     "an unknown mode of completion": job(template(restartPolicy="Never"), completionMode="Some"),
     "an unknown policy of replacement": job(template(restartPolicy="Never"), podReplacementPolicy="Some"),
     "a limit for each index without indexes": job(template(restartPolicy="Never"), backoffLimitPerIndex=1),
@@ -187,6 +207,51 @@ def test_an_invalid_workload_is_answered_with_its_causes(
 ) -> None:
     about, spec = MISTAKES[name]
     recording.check(name, answer_to_creation(server, namespace, about, {"spec": spec}), namespace)
+
+
+NAMES = {
+    "53 characters": "a" * 53,
+    "64 characters": "a" * 64,
+    "254 characters": "a" * 254,
+    "dots": "a.b",
+    "capitals": "A_B",
+    "a digit first": "1a",
+    "a slash": "a/b",
+}
+KINDS = {
+    "CronJob": cron_job("@daily"),
+    "Deployment": deployment(template()),
+    "Job": job(template(restartPolicy="Never")),
+    "Pod": pod(container()),
+    "StatefulSet": stateful_set(),
+    "DaemonSet": daemon_set(),
+    "Service": ("v1 Service services", {"ports": [{"port": 80}]}),
+}
+
+
+@pytest.mark.parametrize("field", ["name", "generateName"])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_name_of_a_workload_is_checked(
+    server: Server, namespace: str, kind: str, name: str, field: str, recording: Recording
+) -> None:
+    about, spec = KINDS[kind]
+    fields = {"metadata": {field: NAMES[name]}, "spec": spec}
+    reply = create(server, namespace, about, fields)
+    answer = refusal(reply) if reply.status >= 400 else {"code": reply.status}
+    if field == "generateName" and reply.status == 422:
+        made = reply.body["details"]["name"]
+        answer = json.loads(json.dumps(answer).replace(made, f"{made[:-5]}-----"))
+    recording.check(f"{kind}, {field} with {name}", answer, namespace)
+
+
+@pytest.mark.parametrize("field", ["name", "generateName"])
+def test_a_job_without_labels_has_those_of_its_pods(server: Server, namespace: str, field: str) -> None:
+    """Where its name is given, these are the labels by which the Job finds its pods as well."""
+    about, spec = job(template(restartPolicy="Never"))
+    labels = create(server, namespace, about, {"metadata": {field: "a"}, "spec": spec}).ok()["metadata"]["labels"]
+    assert labels["app"] == "a"
+    assert ("job-name" in labels) == (field == "name")
 
 
 @pytest.mark.parametrize("suspend", [True, False])

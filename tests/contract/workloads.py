@@ -49,6 +49,10 @@ def daemon_set(**strategy: Any) -> tuple[str, dict[str, Any]]:
     return "apps/v1 DaemonSet daemonsets", given
 
 
+def daemon_set_of(**selector: Any) -> tuple[str, dict[str, Any]]:
+    return "apps/v1 DaemonSet daemonsets", {"selector": selector, "template": template()}
+
+
 def job(pods: Any, **spec: Any) -> tuple[str, dict[str, Any]]:
     return "batch/v1 Job jobs", {"template": pods, **spec}
 

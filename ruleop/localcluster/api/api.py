@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.api.accept import PLAIN, YAML, Form, check_form
-from ruleop.localcluster.api.addresses import check_name
 from ruleop.localcluster.api.answers import (
     TRUE,
     answer_with,
@@ -33,6 +32,7 @@ from ruleop.localcluster.api.general import NO_PAGE, General
 from ruleop.localcluster.api.options import DeleteOptions, ListOptions, WriteOptions, version_of
 from ruleop.localcluster.api.pages import NOW, expired_page, read_token, token_of
 from ruleop.localcluster.api.patching import configuration, patched, refused
+from ruleop.localcluster.api.path_names import check_name
 from ruleop.localcluster.api.request_objects import check_kind, decodable, parsed
 from ruleop.localcluster.api.reviews import review, token_request
 from ruleop.localcluster.api.route import Route, route_of

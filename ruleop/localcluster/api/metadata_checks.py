@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.errors import Cause, forbidden_value, invalid_value
+from ruleop.localcluster.errors import Cause, forbidden_value, invalid_value, invalid_values, required
 from ruleop.localcluster.objects.names import (
     annotation_causes,
     key_problems,
@@ -25,7 +25,6 @@ _INVALID: Final = "FieldValueInvalid"
 _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 # Kinds whose names are single labels. Names of some may have any letters but slashes.
 _LABEL_KINDS: Final = frozenset({("", "Namespace"), ("", "Service"), ("apps", "StatefulSet")})
-_LONGEST_CRON_JOB: Final = 52  # the names of its Jobs have eleven characters more
 _RBAC: Final = "rbac.authorization.k8s.io"
 _BUDGET: Final = ("policy", "PodDisruptionBudget")
 _ANY_PREFIX: Final = frozenset({_BUDGET, ("", "ReplicationController"), (_RBAC, "Role"), (_RBAC, "RoleBinding")})
@@ -114,15 +113,12 @@ def _prefix_causes(kind: Kind, prefix: str) -> Iterator[Cause]:
 def name_causes(kind: Kind, name: str) -> Iterator[Cause]:
     field = "metadata.name"
     if not name:
-        yield Cause("FieldValueRequired", "Required value: name or generateName is required", field)
+        yield required(field, "name or generateName is required")
     elif kind.group == _RBAC or (kind.group, kind.kind) == _BUDGET:
-        for problem in path_segment_problems(name):
-            yield Cause(_INVALID, f'Invalid value: "{name}": {problem}', field)
+        yield from invalid_values(field, name, path_segment_problems(name))
     else:
         problems = label_problems(name) if (kind.group, kind.kind) in _LABEL_KINDS else subdomain_problems(name)
-        yield from (invalid_value(field, name, each) for each in problems)
-    if (kind.group, kind.kind) == ("batch", "CronJob") and len(name) > _LONGEST_CRON_JOB:
-        yield invalid_value(field, name, f"must be no more than {_LONGEST_CRON_JOB} characters")
+        yield from invalid_values(field, name, problems)
 
 
 def _owner_causes(owners: list[Mapping[str, Any]]) -> Iterator[Cause]:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.errors import Cause, bad_request, internal, invalid_options, unsupported
+from ruleop.localcluster.errors import (
+    Cause,
+    bad_request,
+    forbidden_value,
+    internal,
+    invalid_options,
+    invalid_value,
+    required,
+    too_long,
+    unsupported,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -38,15 +48,14 @@ class WriteOptions:
         causes = list(_dry_run_causes(query.get("dryRun")))
         manager, validation = query.get("fieldManager", ""), query.get("fieldValidation", "")
         if is_apply and not manager:
-            causes.append(Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager"))
+            causes.append(required("fieldManager", "is required for apply patch"))
         if len(manager) > _LONGEST_MANAGER:
-            causes.append(Cause("FieldValueTooLong", "Too long: may not be more than 128 bytes", "fieldManager"))
+            causes.append(too_long("fieldManager", _LONGEST_MANAGER))
         causes += _unprintable_causes(manager)
         if validation not in _VALIDATIONS:
             causes.append(unsupported("fieldValidation", validation, _VALIDATIONS))
         if "force" in query and options == "PatchOptions" and not is_apply:
-            message = "Forbidden: may not be specified for non-apply patch"
-            causes.append(Cause("FieldValueForbidden", message, "force"))
+            causes.append(forbidden_value("force", "may not be specified for non-apply patch"))
         if causes:
             raise invalid_options(options, *causes)
         return cls(
@@ -77,8 +86,8 @@ class DeleteOptions:
         if propagation and propagation not in PROPAGATIONS:
             causes.append(unsupported("propagationPolicy", propagation, (*PROPAGATIONS, "nil")))
         elif propagation and orphan is not None:
-            message = f'Invalid value: "{propagation}": orphanDependents and deletionPropagation cannot be both set'
-            causes.append(Cause("FieldValueInvalid", message, "propagationPolicy"))
+            problem = "orphanDependents and deletionPropagation cannot be both set"
+            causes.append(invalid_value("propagationPolicy", propagation, problem))
         if causes:
             raise invalid_options("DeleteOptions", *causes)
         grace = body.get("gracePeriodSeconds")
@@ -155,8 +164,7 @@ def _watch_causes(match: str, initial: str | None) -> Iterator[Cause]:
 
 def _list_causes(version: str, match: str, token: str, *, initial: str | None) -> Iterator[Cause]:
     if initial is not None:
-        message = "Forbidden: sendInitialEvents is forbidden for list"
-        yield Cause("FieldValueForbidden", message, "sendInitialEvents")
+        yield forbidden_value("sendInitialEvents", "sendInitialEvents is forbidden for list")
     if not match:
         return
     if not version:
@@ -170,7 +178,7 @@ def _list_causes(version: str, match: str, token: str, *, initial: str | None) -
 
 
 def _forbidden_match(message: str) -> Cause:
-    return Cause("FieldValueForbidden", f"Forbidden: {message}", "resourceVersionMatch")
+    return forbidden_value("resourceVersionMatch", message)
 
 
 def _unprintable_causes(manager: str) -> Iterator[Cause]:

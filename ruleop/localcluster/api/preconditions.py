@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
-from ruleop.localcluster.errors import MODIFIED, Cause, Rejected, conflict, internal, invalid, invalid_named
+from ruleop.localcluster.errors import (
+    MODIFIED,
+    Rejected,
+    conflict,
+    immutable_value,
+    internal,
+    invalid,
+    invalid_named,
+    invalid_value,
+)
 
 if TYPE_CHECKING:
     from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
@@ -27,8 +34,8 @@ def check_identity(served: Served, old: Stored, given: dict[str, Any], options: 
     group, plural, name = served.kind.group, served.plural, old.name.name
     version = given.get("resourceVersion")
     if not version and (served.is_custom or not served.strategy.unconditional_update):
-        message = "Invalid value: 0: must be specified for an update"
-        raise invalid_named(group, plural, name, [Cause("FieldValueInvalid", message, "metadata.resourceVersion")])
+        cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
+        raise invalid_named(group, plural, name, [cause])
     if version and not version.isdecimal():
         raise internal(f'strconv.ParseUint: parsing "{version}": invalid syntax')
     uid, outdated = given.get("uid"), bool(version) and version != str(old.version)
@@ -73,8 +80,7 @@ def check_preconditions(served: Served, old: Stored, options: DeleteOptions) -> 
 
 def _immutable(served: Served, name: str, field: str, value: Any) -> Rejected:
     """The server checks this twice."""
-    shown = orjson.dumps(value).decode()
-    cause = Cause("FieldValueInvalid", f"Invalid value: {shown}: field is immutable", f"metadata.{field}")
+    cause = immutable_value(f"metadata.{field}", value)
     return invalid(served.kind, name, [cause, cause])
 
 

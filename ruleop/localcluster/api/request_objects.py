@@ -10,7 +10,6 @@ from ruleop.kinds import Kind
 from ruleop.localcluster.api.bodies import STRATEGIC, read_body
 from ruleop.localcluster.api.patching import refused
 from ruleop.localcluster.errors import (
-    Cause,
     Rejected,
     bad_request,
     invalid_named,
@@ -65,7 +64,7 @@ def _check_type(obj: dict[str, Any], served: Served, registry: Registry) -> None
                 f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
             )
         if obj["kind"] != kind.kind:
-            cause = Cause("FieldValueInvalid", f'Invalid value: "{obj["kind"]}": must be {kind.kind}', "kind")
+            cause = invalid_value("kind", obj["kind"], f"must be {kind.kind}")
             metadata = obj.get("metadata")
             name = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
             raise invalid_named(kind.group, obj["kind"], name, [cause])

@@ -95,10 +95,9 @@ def scaled(served: Served, obj: Object, scale: Object) -> dict[str, Any]:
     if replicas < 0:
         name = obj["metadata"]["name"]
         if served.is_custom:
-            message = f"Invalid value: {replicas}: should be a non-negative integer"
-            raise invalid(served.kind, name, [Cause("FieldValueInvalid", message, ".spec.replicas")])
-        message = f"Invalid value: {replicas}: must be greater than or equal to 0"
-        cause = Cause("FieldValueInvalid", message, "spec.replicas")
+            cause = invalid_value(".spec.replicas", replicas, "should be a non-negative integer")
+            raise invalid(served.kind, name, [cause])
+        cause = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid_named("autoscaling", "Scale", name, [cause])
     found = _with(obj, served.scale.replicas.lstrip(".").split("."), replicas)
     version = (scale.get("metadata") or {}).get("resourceVersion")

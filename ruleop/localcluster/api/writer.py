@@ -12,11 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import SERVER_METADATA
-from ruleop.localcluster.api.addresses import check_name, check_namespace
 from ruleop.localcluster.api.deletion import is_finished, marked_as_deleted
 from ruleop.localcluster.api.field_checks import checked, decoded
 from ruleop.localcluster.api.metadata_checks import creation_causes, finalizer_warnings, update_causes
 from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
+from ruleop.localcluster.api.path_names import check_name, check_namespace
 from ruleop.localcluster.api.preconditions import check_identity, check_preconditions
 from ruleop.localcluster.clock import now
 from ruleop.localcluster.errors import (
@@ -79,23 +79,8 @@ class Writer:
         subresource: str = "",
     ) -> Stored:
         """`managed`: the managedFields of an object that is applied. `subresource`: at which it is created."""
-        metadata = dict(obj["metadata"])
-        if metadata.get("resourceVersion", "").isdecimal():  # others are ignored
-            raise internal("resourceVersion should not be set on objects to be created")
-        generated = bool(not metadata.get("name") and metadata.get("generateName"))
-        if generated:
-            metadata["name"] = metadata["generateName"][:58] + _suffix()
-        for name in SERVER_METADATA if managed is not None else SERVER_METADATA - {"managedFields"}:
-            metadata.pop(name, None)
-        if served.namespaced:
-            metadata["namespace"] = namespace
-            self._check_namespace(served, namespace, metadata.get("name", ""))
-        else:
-            metadata.pop("namespace", None)
-        metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": now()}
-        strategy = served.strategy
-        if strategy.has_generation or served.is_custom:
-            metadata["generation"] = 1
+        metadata, strategy = self._new_metadata(served, namespace, obj, is_applied=managed is not None), served.strategy
+        generated = bool(metadata.get("name") and not obj["metadata"].get("name"))
         new: dict[str, Any] = {**obj, "metadata": metadata}
         if served.status:
             new.pop("status", None)
@@ -112,9 +97,14 @@ class Writer:
             new = self._tracked(served, None, new, "", options)
         else:
             new = with_entries(new, managed)
-        new = strategy.create(as_stored(new, served.shape))
+        new = as_stored(new, served.shape)
+        if generated and (labels := new["metadata"].get("labels")):  # Go copies the object: see job_created
+            new = {**new, "metadata": {**new["metadata"], "labels": dict(labels)}}
+        new = strategy.create(new)
         if strategy.admit is not None and not subresource:
             new = strategy.admit(new, self.store)
+        if new["metadata"].get("labels") != metadata.get("labels"):  # those of a Job
+            causes = creation_causes(served, new["metadata"])
         self._validate(served, new, None, [*causes, *found])
         key = Name(metadata.get("namespace", ""), metadata["name"])
         if (existing := self.store.get(served.resource, key)) is not None:
@@ -123,6 +113,24 @@ class Writer:
             ends = "deletionTimestamp" in existing.obj["metadata"]
             raise already_exists(served.kind.group, served.plural, key.name, ends=ends)
         return served.seen(unstored(served.kept(new))) if options.dry_run else self._put(served, new)
+
+    def _new_metadata(self, served: Served, namespace: str, obj: Object, *, is_applied: bool) -> dict[str, Any]:
+        metadata = dict(obj["metadata"])
+        if metadata.get("resourceVersion", "").isdecimal():  # others are ignored
+            raise internal("resourceVersion should not be set on objects to be created")
+        if not metadata.get("name") and metadata.get("generateName"):
+            metadata["name"] = metadata["generateName"][:58] + _suffix()
+        for name in SERVER_METADATA if is_applied else SERVER_METADATA - {"managedFields"}:
+            metadata.pop(name, None)
+        if served.namespaced:
+            metadata["namespace"] = namespace
+            self._check_namespace(served, namespace, metadata.get("name", ""))
+        else:
+            metadata.pop("namespace", None)
+        metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": now()}
+        if served.strategy.has_generation or served.is_custom:
+            metadata["generation"] = 1
+        return metadata
 
     def _put(self, served: Served, new: dict[str, Any]) -> Stored:
         return served.seen(self.store.put(served.resource, served.kept(new)))

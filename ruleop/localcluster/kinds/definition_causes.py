@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
-from ruleop.localcluster.errors import Cause
+from ruleop.localcluster.errors import Cause, immutable_value, invalid_value, required, unsupported
 from ruleop.localcluster.kinds.accepted_names import is_established
 from ruleop.schema.crd_checks import check_crd
 from ruleop.schema.schema_findings import format_path
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     from ruleop.schema.openapi import Schema
 
 _INVALID: Final = "FieldValueInvalid"
-_REQUIRED: Final = "FieldValueRequired"
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 
 
@@ -36,7 +33,7 @@ def definition_causes(new: Object, old: Object | None) -> list[Cause]:
 def _name_causes(document: Object) -> Iterator[Cause]:
     spec, name = document["spec"], document["metadata"]["name"]
     if name != f"{(spec.get('names') or {}).get('plural')}.{spec.get('group')}":
-        yield Cause(_INVALID, f'Invalid value: "{name}": must be spec.names.plural+"."+spec.group', "metadata.name")
+        yield invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
 
 
 def _causes(document: Object) -> Iterator[Cause]:
@@ -49,19 +46,17 @@ def _causes(document: Object) -> Iterator[Cause]:
         ("kind", names, "spec.names.kind"),
     ):
         if not holder.get(field):
-            yield Cause(_REQUIRED, "Required value", path)
+            yield required(path)
     if sum(bool(each.get("storage")) for each in versions) != 1:
-        shown = orjson.dumps([_version(each) for each in versions]).decode()
-        message = f"Invalid value: {shown}: must have exactly one version marked as storage version"
-        yield Cause(_INVALID, message, "spec.versions")
+        shown = [_version(each) for each in versions]
+        yield invalid_value("spec.versions", shown, "must have exactly one version marked as storage version")
         if not (document.get("status") or {}).get("storedVersions"):
-            message = "Invalid value: null: must have at least one stored version"
-            yield Cause(_INVALID, message, "status.storedVersions")
+            yield invalid_value("status.storedVersions", None, "must have at least one stored version")
     for index, each in enumerate(versions):
         schema = (each.get("schema") or {}).get("openAPIV3Schema")
         path = f"spec.versions[{index}].schema.openAPIV3Schema"
         if schema is None:
-            yield Cause(_REQUIRED, "Required value", path)
+            yield required(path)
             continue
         # A single version has its schema in a field of its own once it is converted.
         yield from _type_causes(schema, "spec.validation.openAPIV3Schema" if len(versions) == 1 else path)
@@ -78,8 +73,7 @@ def _immutable_causes(new: Object, old: Object) -> Iterator[Cause]:
         ("names.plural", before["names"]["plural"], names.get("plural"), True),
     ):
         if is_fixed and value != was:
-            shown = orjson.dumps(value or "").decode()
-            yield Cause(_INVALID, f"Invalid value: {shown}: field is immutable", f"spec.{field}")
+            yield immutable_value(f"spec.{field}", value or "")
 
 
 def _stored_causes(document: Object) -> Iterator[Cause]:
@@ -89,12 +83,12 @@ def _stored_causes(document: Object) -> Iterator[Cause]:
     path = "status.storedVersions"
     for index, name in enumerate(stored):
         if name not in versions:
-            message = (
-                f'Invalid value: "{name}": missing from spec.versions; {name} was previously a storage version, and '
-                "must remain in spec.versions until a storage migration ensures no data remains persisted in "
-                f"{name} and removes {name} from {path}"
+            problem = (
+                f"missing from spec.versions; {name} was previously a storage version, and must remain in "
+                f"spec.versions until a storage migration ensures no data remains persisted in {name} and removes "
+                f"{name} from {path}"
             )
-            yield Cause(_INVALID, message, f"{path}[{index}]")
+            yield invalid_value(f"{path}[{index}]", name, problem)
 
 
 def _version(version: Object) -> dict[str, Any]:
@@ -115,9 +109,7 @@ def _version(version: Object) -> dict[str, Any]:
 def _type_causes(schema: Schema, path: str) -> Iterator[Cause]:
     found = schema.get("type")
     if found is not None and found not in _TYPES:
-        listed = ", ".join(f'"{each}"' for each in _TYPES)
-        shown = orjson.dumps(found).decode()
-        yield Cause("FieldValueNotSupported", f"Unsupported value: {shown}: supported values: {listed}", f"{path}.type")
+        yield unsupported(f"{path}.type", found, _TYPES)
     for steps, each in subschemas(schema):
         keyword, *rest = steps
         yield from _type_causes(each, f"{path}.{keyword}" + "".join(f"[{step}]" for step in rest))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.errors import Cause
+from ruleop.localcluster.errors import invalid_value
 
 if TYPE_CHECKING:
     from ruleop.kinds import Object
+    from ruleop.localcluster.errors import Cause
 
 _GROUP_VERSION: Final = "events.k8s.io/v1"
 _NAMES: Final = {
@@ -43,5 +44,4 @@ def event_causes(new: Object, _old: Object | None) -> list[Cause]:
     concerned = (new.get("involvedObject") or new.get("regarding") or {}).get("namespace", "")
     if concerned == namespace or (not concerned and namespace == "default"):
         return []
-    message = f'Invalid value: "{concerned}": does not match event.namespace'
-    return [Cause("FieldValueInvalid", message, "involvedObject.namespace")]
+    return [invalid_value("involvedObject.namespace", concerned, "does not match event.namespace")]

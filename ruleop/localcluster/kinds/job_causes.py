@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import available_timezones
 
-from ruleop.labels import meets, requirements_of
 from ruleop.localcluster.errors import immutable_value, invalid_value, required, unsupported
 from ruleop.localcluster.kinds.cron import schedule_problem
 from ruleop.localcluster.kinds.label_selectors import label_selector_causes
 from ruleop.localcluster.kinds.numbers import below_zero
-from ruleop.localcluster.kinds.pod_templates import template_causes
+from ruleop.localcluster.kinds.pod_templates import fixed_part, match_causes, template_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +32,7 @@ _NUMBERS: Final = (
 _INDEXED_ONLY: Final = ("backoffLimitPerIndex", "maxFailedIndexes")
 _IMMUTABLE: Final = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
 _WHILE_SUSPENDED: Final = ("affinity", "nodeSelector", "tolerations", "schedulingGates", "schedulingGroup")
-_LONGEST_CRON_JOB: Final = 52
+_LONGEST_CRON_JOB: Final = 52  # the names of its Jobs have eleven characters more
 
 
 def job_causes(new: Object, old: Object | None) -> Iterator[Cause]:
@@ -51,10 +50,7 @@ def _job_causes(spec: Object, before: Object | None) -> Iterator[Cause]:
         yield required("spec.selector")
     else:
         yield from label_selector_causes(selector, "spec.selector")
-    labels = (template.get("metadata") or {}).get("labels") or {}
-    if selector is None or not meets(labels, requirements_of(selector)):
-        shown = dict(sorted(labels.items())) or None
-        yield invalid_value("spec.template.metadata.labels", shown, "`selector` does not match template `labels`")
+    yield from match_causes(selector, template, "spec.template")
 
 
 def _update_causes(spec: Object, before: Object) -> Iterator[Cause]:
@@ -74,16 +70,12 @@ def _template_changes(new: Any, old: Any, *, suspended: bool) -> Iterator[Cause]
     if not suspended:
         if new != old:
             yield immutable_value("spec.template", new)
-    elif _fixed_part(new.get("spec") or {}) != _fixed_part(old.get("spec") or {}):
+    elif _fixed_part(new) != _fixed_part(old):
         yield immutable_value("spec.template.spec", new.get("spec"))
 
 
-def _fixed_part(spec: Object) -> Object:
-    found = {name: value for name, value in spec.items() if name not in _WHILE_SUSPENDED}
-    for part in ("containers", "initContainers"):
-        if part in spec:
-            found[part] = [{name: each[name] for name in each if name != "resources"} for each in spec[part]]
-    return found
+def _fixed_part(template: Object) -> Object:
+    return fixed_part(template.get("spec") or {}, _WHILE_SUSPENDED, of_containers="resources")
 
 
 def cron_job_causes(new: Object, old: Object | None) -> Iterator[Cause]:

@@ -13,21 +13,20 @@ if TYPE_CHECKING:
 
 
 def namespace_created(obj: dict[str, Any]) -> dict[str, Any]:
-    metadata = obj["metadata"]
-    labels = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
-    return {
-        **obj,
-        "metadata": {**metadata, "labels": labels},
-        "spec": {**(obj.get("spec") or {}), "finalizers": ["kubernetes"]},
-        "status": {"phase": "Active"},
-    }
+    spec = {**(obj.get("spec") or {}), "finalizers": ["kubernetes"]}
+    return {**_with_its_name(obj), "spec": spec, "status": {"phase": "Active"}}
 
 
 def namespace_updated(new: dict[str, Any], _old: Object) -> dict[str, Any]:
     """Its finalizers are written through a subresource; the label of its name is kept."""
-    metadata = new["metadata"]
+    return {**_with_its_name(new), "spec": {"finalizers": [], **(new.get("spec") or {})}}
+
+
+def _with_its_name(namespace: dict[str, Any]) -> dict[str, Any]:
+    """With the label by which selectors find it."""
+    metadata = namespace["metadata"]
     labels = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
-    return {**new, "metadata": {**metadata, "labels": labels}, "spec": {"finalizers": [], **(new.get("spec") or {})}}
+    return {**namespace, "metadata": {**metadata, "labels": labels}}
 
 
 def priority_class_causes(new: Object, old: Object | None) -> list[Cause]:

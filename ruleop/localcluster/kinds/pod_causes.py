@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.errors import forbidden_value, invalid_value, required
-from ruleop.localcluster.kinds.pod_templates import pod_spec_causes
+from ruleop.localcluster.kinds.pod_templates import fixed_part, pod_spec_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,8 +76,4 @@ def _is_grace_mended(spec: Object, before: Object) -> bool:
 
 
 def _fixed_part(spec: Object) -> dict[str, Any]:
-    found = {name: value for name, value in spec.items() if name not in _MAY_CHANGE}
-    for part in ("containers", "initContainers"):
-        if part in found:
-            found[part] = [{name: each[name] for name in each if name != "image"} for each in found[part]]
-    return found
+    return fixed_part(spec, _MAY_CHANGE, of_containers="image")

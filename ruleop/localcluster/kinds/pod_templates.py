@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from ruleop.labels import meets, requirements_of
 from ruleop.localcluster.errors import duplicate, invalid_value, invalid_values, required, unsupported
 from ruleop.localcluster.kinds.addresses import address_causes
 from ruleop.localcluster.kinds.container_causes import container_causes, id_causes, init_container_causes
@@ -22,7 +23,7 @@ from ruleop.localcluster.objects.names import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     from ruleop.kinds import Object
     from ruleop.localcluster.errors import Cause
@@ -47,6 +48,24 @@ def template_causes(template: Object, field: str, claims: Iterable[str] = ()) ->
     metadata = template.get("metadata") or {}
     yield from template_metadata_causes(metadata, field)
     yield from pod_spec_causes(template.get("spec") or {}, f"{field}.spec", claims)
+
+
+def match_causes(selector: Object | None, template: Object, field: str) -> Iterator[Cause]:
+    """Whether the selector of a workload, if it is valid, finds the pods of its template."""
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    if selector is not None and (any(label_selector_causes(selector, "")) or meets(labels, requirements_of(selector))):
+        return
+    shown = dict(sorted(labels.items())) or None
+    yield invalid_value(f"{field}.metadata.labels", shown, "`selector` does not match template `labels`")
+
+
+def fixed_part(spec: Object, may_change: Container[str], *, of_containers: str) -> dict[str, Any]:
+    """A pod's spec without the fields that may change: some of its own, and one of its containers."""
+    found = {name: value for name, value in spec.items() if name not in may_change}
+    for part in ("containers", "initContainers"):
+        if part in found:
+            found[part] = [{name: each[name] for name in each if name != of_containers} for each in found[part]]
+    return found
 
 
 def template_metadata_causes(metadata: Object, field: str) -> Iterator[Cause]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.localcluster.errors import Cause
+from ruleop.localcluster.errors import Cause, invalid_value, required, too_long, too_many
 from ruleop.merge.equality import same
 from ruleop.schema.validation import validate
 
@@ -97,8 +97,7 @@ def _causes(value: Any, schema: Schema, path: str, old: Any) -> Iterator[Cause]:
             _TYPE, f'Invalid value: "{found}": {path} in body must be of type {",".join(allowed)}: "{found}"', path
         )
         if allowed == ["integer"] and found == "number":
-            message = f'Invalid value: "": Checked value must be of type integer (default format) in {path}'
-            yield Cause(_INVALID, message, "<nil>")
+            yield invalid_value("<nil>", "", f"Checked value must be of type integer (default format) in {path}")
     elif isinstance(value, Mapping):
         yield from _object_causes(value, schema, path, old if isinstance(old, Mapping) else {})
     elif isinstance(value, list):
@@ -117,14 +116,12 @@ def _object_causes(value: Mapping[str, Any], schema: Schema, path: str, old: Map
     properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
     least, most = schema.get("minProperties"), schema.get("maxProperties")
     if least is not None and len(value) < least:
-        yield Cause(
-            _INVALID, f"Invalid value: {len(value)}: {path} in body should have at least {least} properties", path
-        )
+        yield invalid_value(path, len(value), f"{path} in body should have at least {least} properties")
     if most is not None and len(value) > most:
-        yield Cause("FieldValueTooMany", f"Too many: {len(value)}: must have at most {most} items", path)
+        yield too_many(path, len(value), most)
     for name in schema.get("required") or ():
         if name not in value:
-            yield Cause("FieldValueRequired", "Required value", _below(path, name))
+            yield required(_below(path, name))
     for name, each in value.items():
         if name in properties:
             yield from _causes(each, properties[name], _below(path, name), old.get(name, _NEW))
@@ -135,9 +132,9 @@ def _object_causes(value: Mapping[str, Any], schema: Schema, path: str, old: Map
 def _list_causes(value: list[Any], schema: Schema, path: str, old: list[Any]) -> Iterator[Cause]:
     least, most = schema.get("minItems"), schema.get("maxItems")
     if least is not None and len(value) < least:
-        yield Cause(_INVALID, f"Invalid value: {len(value)}: {path} in body should have at least {least} items", path)
+        yield invalid_value(path, len(value), f"{path} in body should have at least {least} items")
     if most is not None and len(value) > most:
-        yield Cause("FieldValueTooMany", f"Too many: {len(value)}: must have at most {most} items", path)
+        yield too_many(path, len(value), most)
     items = schema.get("items")
     kind = schema.get("x-kubernetes-list-type")
     keys = schema.get("x-kubernetes-list-map-keys") or ()
@@ -149,8 +146,7 @@ def _list_causes(value: list[Any], schema: Schema, path: str, old: list[Any]) ->
         return
     for index, each in enumerate(value if kind == "map" else ()):
         if each is not None and not isinstance(each, Mapping):
-            message = f"Invalid value: {_shown(each)}: must be an object for an array of list-type map"
-            yield Cause(_INVALID, message, f"{path}[{index}]")
+            yield invalid_value(f"{path}[{index}]", each, "must be an object for an array of list-type map")
             return
     seen: Counter[bytes] = Counter()
     for index, each in enumerate(value):
@@ -169,31 +165,24 @@ def _identity(item: Any, keys: Sequence[str]) -> bytes:
 def _text_causes(value: str, schema: Schema, path: str) -> Iterator[Cause]:
     least, most, pattern = schema.get("minLength"), schema.get("maxLength"), schema.get("pattern")
     if most is not None and len(value) > most:
-        yield Cause("FieldValueTooLong", f"Too long: may not be more than {most} bytes", path)
+        yield too_long(path, most)
     if least is not None and len(value) < least:
-        yield Cause(
-            _INVALID, f"Invalid value: {_shown(value)}: {path} in body should be at least {least} chars long", path
-        )
+        yield invalid_value(path, value, f"{path} in body should be at least {least} chars long")
     only = {name: schema[name] for name in ("type", "pattern") if name in schema}
     if pattern is not None and validate({"x": value}, {"properties": {"x": only}}):
-        yield Cause(_INVALID, f"Invalid value: {_shown(value)}: {path} in body should match '{pattern}'", path)
+        yield invalid_value(path, value, f"{path} in body should match '{pattern}'")
     only = {name: schema[name] for name in ("type", "format") if name in schema}
     if "format" in only and validate({"x": value}, {"properties": {"x": only}}):
-        yield Cause(
-            _INVALID,
-            f"Invalid value: {_shown(value)}: {path} in body must be of type {only['format']}: {_shown(value)}",
-            path,
-        )
+        yield invalid_value(path, value, f"{path} in body must be of type {only['format']}: {_shown(value)}")
 
 
 def _number_causes(value: float, schema: Schema, path: str) -> Iterator[Cause]:
     least, most, factor = schema.get("minimum"), schema.get("maximum"), schema.get("multipleOf")
-    shown = _shown(value)
     if most is not None and (value > most or (schema.get("exclusiveMaximum") and value >= most)):
         text = "less than" if schema.get("exclusiveMaximum") else "less than or equal to"
-        yield Cause(_INVALID, f"Invalid value: {shown}: {path} in body should be {text} {most}", path)
+        yield invalid_value(path, value, f"{path} in body should be {text} {most}")
     if least is not None and (value < least or (schema.get("exclusiveMinimum") and value <= least)):
         text = "greater than" if schema.get("exclusiveMinimum") else "greater than or equal to"
-        yield Cause(_INVALID, f"Invalid value: {shown}: {path} in body should be {text} {least}", path)
+        yield invalid_value(path, value, f"{path} in body should be {text} {least}")
     if factor and not math.isclose(value / factor, round(value / factor), abs_tol=1e-12):
-        yield Cause(_INVALID, f"Invalid value: {shown}: {path} in body should be a multiple of {factor}", path)
+        yield invalid_value(path, value, f"{path} in body should be a multiple of {factor}")

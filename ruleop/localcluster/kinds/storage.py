@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.clock import now
-from ruleop.localcluster.errors import Cause
+from ruleop.localcluster.errors import forbidden_value
 
 if TYPE_CHECKING:
     from ruleop.kinds import Object
+    from ruleop.localcluster.errors import Cause
 
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 CLAIM_PROTECTION, VOLUME_PROTECTION = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
@@ -31,7 +32,7 @@ def class_causes(new: Object, old: Object | None) -> list[Cause]:
     if old is None:
         return []
     return [
-        Cause("FieldValueForbidden", f"Forbidden: updates to {name} are forbidden.", name)
+        forbidden_value(name, f"updates to {name} are forbidden.")
         for name in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
         if new.get(name) != old.get(name)
     ]

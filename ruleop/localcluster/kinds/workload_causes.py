@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.labels import meets, requirements_of
 from ruleop.localcluster.errors import (
     forbidden_value,
     immutable_value,
@@ -14,9 +13,9 @@ from ruleop.localcluster.errors import (
     unsupported,
 )
 from ruleop.localcluster.kinds.claims import claim_spec_causes
-from ruleop.localcluster.kinds.label_selectors import label_selector_causes
+from ruleop.localcluster.kinds.label_selectors import label_selector_causes, shown_selector
 from ruleop.localcluster.kinds.numbers import above_all_causes, below_zero, share_causes
-from ruleop.localcluster.kinds.pod_templates import template_causes, template_metadata_causes
+from ruleop.localcluster.kinds.pod_templates import match_causes, template_causes, template_metadata_causes
 from ruleop.localcluster.objects.names import label_problems
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def daemon_set_causes(new: Object, old: Object | None) -> Iterator[Cause]:
     yield from _fixed_selector_causes(spec, old)
     selector, template = spec.get("selector"), spec.get("template") or {}
     yield from label_selector_causes(selector, "spec.selector")
-    yield from _match_causes(selector, template)
+    yield from match_causes(selector, template, _TEMPLATE)
     if selector is not None and not _is_selecting(selector):
         yield invalid_value("spec.selector", selector, "empty selector is invalid for daemonset")
     yield from _template_causes(template, old)
@@ -122,9 +121,12 @@ def stateful_set_causes(new: Object, old: Object | None) -> Iterator[Cause]:
     if old is None and (name := spec.get("serviceName")):
         yield from invalid_values("spec.serviceName", name, label_problems(name))
     yield from _given_selector_causes(spec.get("selector"), "statefulset")
-    yield from _match_causes(spec.get("selector"), template)
-    yield from _template_causes(template, old, [(each.get("metadata") or {}).get("name", "") for each in claims])
-    yield from template_metadata_causes(template.get("metadata") or {}, _TEMPLATE)
+    if any(label_selector_causes(spec.get("selector"), "")):
+        yield invalid_value("spec.selector", shown_selector(spec["selector"]))
+    else:
+        yield from match_causes(spec.get("selector"), template, _TEMPLATE)
+        yield from _template_causes(template, old, [(each.get("metadata") or {}).get("name", "") for each in claims])
+        yield from template_metadata_causes(template.get("metadata") or {}, _TEMPLATE)
     yield from _lasting_causes(template, "StatefulSet")
     if old is not None and _fixed_part(new["spec"]) != _fixed_part(old["spec"]):
         *names, last = [f"'{each}'" for each in _STATEFUL_MAY_CHANGE]
@@ -144,7 +146,7 @@ def _selecting_causes(spec: Object, old: Object | None, what: str) -> Iterator[C
     if any(label_selector_causes(selector, "")):
         yield invalid_value("spec.selector", selector, "invalid label selector")
         return
-    yield from _match_causes(selector, template)
+    yield from match_causes(selector, template, _TEMPLATE)
     yield from _template_causes(template, old)
     yield from _lasting_causes(template, "ReplicaSet")
 
@@ -165,14 +167,6 @@ def _given_selector_causes(selector: Object | None, what: str) -> Iterator[Cause
 
 def _is_selecting(selector: Object) -> bool:
     return bool(selector.get("matchLabels") or selector.get("matchExpressions"))
-
-
-def _match_causes(selector: Object | None, template: Object) -> Iterator[Cause]:
-    labels = (template.get("metadata") or {}).get("labels") or {}
-    if selector is not None and (any(label_selector_causes(selector, "")) or meets(labels, requirements_of(selector))):
-        return
-    shown = dict(sorted(labels.items())) or None
-    yield invalid_value(f"{_TEMPLATE}.metadata.labels", shown, "`selector` does not match template `labels`")
 
 
 def _fixed_selector_causes(spec: Object, old: Object | None) -> Iterator[Cause]:

@@ -31,7 +31,7 @@ def with_pod_defaults(pod: dict[str, Any]) -> dict[str, Any]:
         if name in spec:
             spec[name] = [_container(each, host=bool(spec.get("hostNetwork"))) for each in spec[name]]
     found = {**pod, "spec": spec}
-    if "status" in pod:
+    if "status" in pod and "qosClass" not in pod["status"]:
         found["status"] = {"qosClass": _service_class(spec), **pod["status"]}
     return found
 
@@ -232,7 +232,7 @@ def with_job_defaults(job: dict[str, Any]) -> dict[str, Any]:
 
 def job_created(job: dict[str, Any]) -> dict[str, Any]:
     """The labels and the selector by which a Job finds its pods. A Job that has the labels of its pods by default has
-    these as well."""
+    these as well, as it shares them with its template; one whose name is generated has not."""
     spec, metadata = job["spec"], job["metadata"]
     if spec.get("manualSelector"):
         return job
