@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 NODE_PORTS: Final = range(30000, 32768)
 _ADDRESSES: Final = ip_network("10.96.0.0/16")
 _FAMILIES: Final = ("IPv4", "IPv6")
+_TRIES: Final = 20  # of ports at random, before all are looked at
 _POLICY: Final = "spec.ipFamilyPolicy"
 
 
@@ -150,7 +151,7 @@ def _fill_ports(spec: dict[str, Any], before: Object, allocations: Allocations) 
             continue
         number = own or (0 if before else shared.get(port) or requested.get(port))
         if not number:
-            number = _free_port(allocations, {*used, *requested.values()})
+            number = _free_port("a nodePort", allocations, {*used, *requested.values()})
         elif number in known or used.get(number) == port:
             pass  # allocated already
         elif problem := _port_problem(number, allocations, () if before else used):
@@ -170,18 +171,25 @@ def _port_problem(number: int, allocations: Allocations, used: Container[int]) -
     return "provided port is already allocated" if number in used or allocations.node_ports[number] else ""
 
 
-def _free_port(allocations: Allocations, chosen: set[int]) -> int:
+def _free_port(what: str, allocations: Allocations, chosen: set[int]) -> int:
     taken = allocations.node_ports
-    while (found := secrets.choice(NODE_PORTS)) in chosen or taken[found]:
-        pass
-    return found
+    for _ in range(_TRIES):
+        if (found := secrets.choice(NODE_PORTS)) not in chosen and not taken[found]:
+            return found
+    if free := [each for each in NODE_PORTS if each not in chosen and not taken[each]]:
+        return secrets.choice(free)
+    raise _not_allocated(f"{what}: range is full")
 
 
 def _fill_health_port(spec: dict[str, Any], allocations: Allocations) -> None:
     chosen = {each["nodePort"] for each in spec.get("ports") or () if each.get("nodePort")}
     number = spec.get("healthCheckNodePort")
     if not number:
-        spec["healthCheckNodePort"] = _free_port(allocations, chosen)
+        spec["healthCheckNodePort"] = _free_port("a HealthCheck NodePort", allocations, chosen)
     elif problem := _port_problem(number, allocations, chosen):
-        text = f"failed to allocate requested HealthCheck NodePort {number}: {problem}"
-        raise Rejected(500, "InternalError", f"Internal error occurred: {text}", {"causes": [{"message": text}]})
+        raise _not_allocated(f"requested HealthCheck NodePort {number}: {problem}")
+
+
+def _not_allocated(problem: str) -> Rejected:
+    text = f"failed to allocate {problem}"
+    return Rejected(500, "InternalError", f"Internal error occurred: {text}", {"causes": [{"message": text}]})
