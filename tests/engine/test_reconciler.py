@@ -618,7 +618,7 @@ def test_a_status_that_the_server_rejects_is_reported_in_the_condition_and_retri
         condition = harness.condition()
         assert condition["reason"] == "StatusRefused"
         assert "watches.yaml:5:" in condition["message"]
-        assert "patch apps/status.example.com shop/web" in condition["message"]
+        assert "patch apps.example.com/status shop/web" in condition["message"]
         assert harness.condition("Stalled")["status"] == "True"
         assert "said" not in harness.app["status"]
         assert harness.live("a")["data"] == {"v": "1"}, "the children are still reconciled"

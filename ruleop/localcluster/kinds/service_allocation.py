@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 NODE_PORTS: Final = range(30000, 32768)
 _ADDRESSES: Final = ip_network("10.96.0.0/16")
 _FAMILIES: Final = ("IPv4", "IPv6")
-_TRIES: Final = 20  # of ports at random, before all are looked at
+_TRIES: Final = 20  # at random, before a free one is searched for
 _POLICY: Final = "spec.ipFamilyPolicy"
 
 
