@@ -98,15 +98,17 @@ def with_listed_hash(server: Server) -> Reply | None:
 
 
 def test_an_unchanged_openapi_document_is_not_sent_again(server: Server) -> None:
-    first = server.send("GET", DOCUMENT)
+    """That of a built-in group: that of the tests' own group changes while definitions of other tests are deleted."""
+    document = "/openapi/v3/apis/apps/v1"
+    first = server.send("GET", document)
     tag = first.headers["Etag"]
     assert (first.headers["Vary"], first.headers["Cache-Control"]) == ("Accept", "no-cache, private")
     for known in (tag, f"W/{tag}", f'"x", {tag}', "*"):
-        reply = server.send("GET", DOCUMENT, headers={"If-None-Match": known})
+        reply = server.send("GET", document, headers={"If-None-Match": known})
         assert (reply.status, reply.text, reply.headers["Etag"]) == (304, "", tag)
         assert not {"Content-Type", "Content-Length"} & set(reply.headers)
-    assert server.send("GET", DOCUMENT, headers={"If-None-Match": '"x"'}).text == first.text
-    assert server.send("GET", DOCUMENT, hash=tag.strip('"')).headers["Etag"] == tag
+    assert server.send("GET", document, headers={"If-None-Match": '"x"'}).text == first.text
+    assert server.send("GET", document, hash=tag.strip('"')).headers["Etag"] == tag
 
 
 def test_the_index_of_openapi_documents_has_no_version(server: Server) -> None:
