@@ -11,7 +11,7 @@ from tests.contract.definitions import ANYTHING, PATH
 from tests.contract.kinds import GADGETS, WIDGETS, crd, version
 
 if TYPE_CHECKING:
-    from tests.contract.client import Server
+    from tests.contract.client import Reply, Server
     from tests.contract.definitions import Definitions
     from tests.contract.recording import Recording
 
@@ -152,7 +152,12 @@ def test_deleting_a_crd_deletes_its_objects(
     assert deleted["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
     eventually("a is gone", lambda: not server.exists(f"{path}/a"))
     eventually("b ends", lambda: server.get(f"{path}/b")["metadata"].get("deletionTimestamp"))
-    refused = server.send("POST", path, {**obj, "metadata": {"name": "c"}})
+
+    def refused_creation() -> Reply | None:
+        reply = server.send("POST", path, {**obj, "metadata": {"name": "c"}}, dryRun="All")
+        return reply if reply.status >= 400 else None
+
+    refused = eventually("creations are refused", refused_creation)
     recording.check("create while the definition ends", {"code": refused.status, "body": refused.body}, plural)
     server.send("PATCH", f"{path}/b", {"metadata": {"finalizers": None}}, media=MERGE).ok()
     eventually("the definition is gone", lambda: not server.exists(f"{PATH}/{name}"))
