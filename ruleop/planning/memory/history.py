@@ -38,7 +38,7 @@ CONFLICT_FIRST: Final = 1.0
 CONFLICT_CAP: Final = 60.0
 """Seconds between reads of a conflicting object: the first and the longest interval."""
 
-REFUSED_FIRST: Final = 60.0
+REFUSED_FIRST: Final = 5.0
 REFUSED_CAP: Final = 3600.0
 """Seconds between retries of a change of an immutable field: the first and the longest interval."""
 
