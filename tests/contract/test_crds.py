@@ -6,9 +6,12 @@ import json
 import uuid
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.contract.client import MERGE, eventually
 from tests.contract.definitions import ANYTHING, PATH
 from tests.contract.kinds import GADGETS, WIDGETS, crd, version
+from tests.contract.recording import refusal
 
 if TYPE_CHECKING:
     from tests.contract.client import Reply, Server
@@ -40,6 +43,82 @@ def test_an_invalid_crd_is_refused(server: Server, recording: Recording) -> None
     for name, document in wrong.items():
         reply = server.send("POST", PATH, document)
         recording.check(name, {"code": reply.status, "body": reply.body})
+
+
+def with_version(**fields: Any) -> dict[str, Any]:
+    found = crd("things", "Thing", [version("v1", ANYTHING)])
+    (first,) = found["spec"]["versions"]
+    given = {name: value for name, value in {**first, **fields}.items() if value is not None}
+    return {**found, "spec": {**found["spec"], "versions": [given]}}
+
+
+def with_names(**names: Any) -> dict[str, Any]:
+    found = crd("things", "Thing", [version("v1", ANYTHING)])
+    return {**found, "spec": {**found["spec"], "names": {**found["spec"]["names"], **names}}}
+
+
+def with_versions(fields: list[dict[str, Any]]) -> dict[str, Any]:
+    found = crd("things", "Thing", [])
+    versions = [
+        {**version(f"v{number}", ANYTHING, storage=number == 1), **each} for number, each in enumerate(fields, start=1)
+    ]
+    return {**found, "spec": {**found["spec"], "versions": versions}}
+
+
+TEXT = {"openAPIV3Schema": {"type": "object", "properties": {"a": {"type": "text"}}}}
+TWO = [version("v1", ANYTHING), version("v1", ANYTHING, storage=False)]
+INVALID_DEFINITIONS = {
+    "an empty definition": {},
+    "a definition without a name": {**with_version(), "metadata": {}},
+    "a definition without a spec": {"metadata": {"name": "things.contract.example.com"}},
+    "a definition without names": with_names(plural=None, kind=None),
+    "a version without a name": with_version(name=None),
+    "a version with an invalid name": with_version(name="V 1"),
+    "two versions of one name": {**with_version(), "spec": {**with_version()["spec"], "versions": TWO}},
+    "an invalid plural": {**with_names(plural="a b"), "metadata": {"name": "a b.contract.example.com"}},
+    "an invalid kind": with_names(kind="A b"),
+    "an invalid singular": with_names(singular="A b"),
+    "an invalid list kind": with_names(listKind="A b"),
+    "a list kind that is the kind": with_names(listKind="Thing"),
+    "invalid short names": with_names(shortNames=["A b"]),
+    "invalid categories": with_names(categories=["A b"]),
+    "an unknown scope": {**with_version(), "spec": {**with_version()["spec"], "scope": "Some"}},
+    "an invalid group": {
+        **with_version(),
+        "metadata": {"name": "things.A B"},
+        "spec": {**with_version()["spec"], "group": "A B"},
+    },
+    "a group without a dot": {
+        **with_version(),
+        "metadata": {"name": "things.example"},
+        "spec": {**with_version()["spec"], "group": "example"},
+    },
+    "two versions with the same column": with_versions(
+        [{"additionalPrinterColumns": [{"name": "a", "type": "text", "jsonPath": "a"}]}] * 2
+    ),
+    "two versions with a column of one": with_versions(
+        [{}, {"additionalPrinterColumns": [{"name": "a", "type": "text", "jsonPath": ".a"}]}]
+    ),
+    "two versions with the same scale": with_versions([{"subresources": {"scale": {}}}] * 2),
+    "two versions with a scale of one": with_versions([{"subresources": {"scale": {}}}, {}]),
+    "two versions with the same wrong type": with_versions([{"schema": TEXT}] * 2),
+    "two versions with a wrong type in one": with_versions([{"schema": TEXT}, {}]),
+    "a column without a name": with_version(additionalPrinterColumns=[{"type": "string", "jsonPath": ".a"}]),
+    "a column of an unknown type": with_version(
+        additionalPrinterColumns=[{"name": "a", "type": "text", "jsonPath": ".a"}]
+    ),
+    "a column without a path": with_version(additionalPrinterColumns=[{"name": "a", "type": "string"}]),
+    "a scale without paths": with_version(subresources={"scale": {}}),
+    "a scale with a path elsewhere": with_version(
+        subresources={"scale": {"specReplicasPath": ".a", "statusReplicasPath": ".b", "labelSelectorPath": ".c"}}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INVALID_DEFINITIONS)
+def test_an_invalid_definition_is_answered_with_its_causes(server: Server, name: str, recording: Recording) -> None:
+    reply = server.send("POST", PATH, INVALID_DEFINITIONS[name], dryRun="All")
+    recording.check(name, refusal(reply))
 
 
 def test_objects_are_readable_in_each_served_version(server: Server, namespace: str) -> None:

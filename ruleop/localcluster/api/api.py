@@ -23,27 +23,27 @@ from ruleop.localcluster.api.bodies import (
     MERGE,
     STRATEGIC,
     media_of,
-    read_body,
     read_delete_options,
     read_patch,
 )
+from ruleop.localcluster.api.evictions import eviction_options
 from ruleop.localcluster.api.forms import in_form, list_bytes
 from ruleop.localcluster.api.general import NO_PAGE, General
 from ruleop.localcluster.api.options import DeleteOptions, ListOptions, WriteOptions, version_of
 from ruleop.localcluster.api.pages import NOW, expired_page, read_token, token_of
 from ruleop.localcluster.api.patching import configuration, patched, refused
-from ruleop.localcluster.api.path_names import check_name
-from ruleop.localcluster.api.request_objects import check_kind, decodable, parsed
-from ruleop.localcluster.api.reviews import review, token_request
+from ruleop.localcluster.api.path_names import check_name, check_namespace
+from ruleop.localcluster.api.request_objects import check_kind, decodable, parsed, read_unstored
+from ruleop.localcluster.api.reviews import review
 from ruleop.localcluster.api.route import Route, route_of
-from ruleop.localcluster.api.scale import SCALE, decoded_scale, scale_configuration, scale_of, scaled
+from ruleop.localcluster.api.scale import SCALE, decoded_scale, read_scale, scale_configuration, scale_of, scaled
 from ruleop.localcluster.api.selection import selection_of
 from ruleop.localcluster.api.timeouts import timeout_of
+from ruleop.localcluster.api.tokens import TOKEN_REQUEST, token_request
 from ruleop.localcluster.api.verbs import verb_of
 from ruleop.localcluster.api.watching import DEFAULT_TIMEOUT, Watch, WatchOptions
 from ruleop.localcluster.errors import (
     Rejected,
-    bad_request,
     expired,
     method_not_allowed,
     not_found,
@@ -113,10 +113,14 @@ class Api:
             raise unknown_path()
         if served.is_custom and served.namespaced and not route.namespace and _needs_namespace(request, route):
             return NO_PAGE
+        if served.is_custom and request.method == "HEAD":
+            request = replace(request, method="GET")
         if served.deprecation:
             self.writer.warnings.append(served.deprecation)
         if served.kind.kind in REVIEWS:
-            return json_answer(review(served, read_body(request), request.user), 201)
+            asked = read_unstored(request, served.kind, self.registry, self.writer.warnings)
+            check_namespace(asked, route.namespace, served)
+            return json_answer(review(served.kind, asked, request.user, self.users), 201)
         if route.subresource:
             return self._subresource(request, route, served)
         if route.name:
@@ -138,7 +142,7 @@ class Api:
             if served.namespaced and not route.namespace:
                 raise method_not_allowed()
             return self._delete_collection(request, route, served)
-        raise method_not_allowed()
+        raise _no_method(request, route, served)
 
     def _versioned(self, served: Served, route: Route, options: ListOptions) -> tuple[int, list[Stored]]:
         """The objects of a list, and the version of which they are."""
@@ -228,7 +232,7 @@ class Api:
             return self._delete(request, route, served)
         if request.method == "POST" and served.is_custom:
             return self._create(request, route, served)
-        raise method_not_allowed()
+        raise _no_method(request, route, served)
 
     def _find(self, route: Route, served: Served) -> Stored:
         if served.namespaced and not route.namespace:
@@ -309,7 +313,7 @@ class Api:
         if not served.is_custom:
             raise self._not_answered(request, route, served)
         if route.subresource == "status" and served.status:
-            raise not_supported(route.group, route.plural, {"POST": "create", "DELETE": "delete"}[request.method])
+            raise _no_method(request, route, served)
         raise not_found(route.group, route.plural, route.name)
 
     def _not_answered(self, request: Request, route: Route, served: Served) -> Rejected:
@@ -327,21 +331,21 @@ class Api:
         return unknown_path()
 
     def _token(self, request: Request, route: Route, served: Served) -> Response:
-        """A token of a service account: who sends it is that user."""
+        asked = read_unstored(request, TOKEN_REQUEST, self.registry, self.writer.warnings)
+        check_namespace(asked, route.namespace, served)
         account = self._find(route, served).obj
         token = self.users.token_for(f"system:serviceaccount:{route.namespace}:{route.name}")
-        return json_answer(token_request(read_body(request).get("spec") or {}, account, token), 201)
+        return json_answer(token_request(asked, account, token), 201)
 
     def _evict(self, request: Request, route: Route, served: Served) -> Response:
-        body = read_body(request)
-        if (body.get("metadata") or {}).get("name") != route.name:
-            raise bad_request("name in URL does not match name in Eviction object")
-        options = DeleteOptions.of(request.query, body.get("deleteOptions") or {})
+        options = eviction_options(request, route, served, self.registry, self.writer.warnings)
         self.writer.delete(served, self._find(route, served), options)
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
         return json_answer(status, 201)
 
     def _scale(self, request: Request, route: Route, served: Served) -> Response:
+        if not served.is_custom and request.method not in ("GET", "PUT", "PATCH"):
+            raise method_not_allowed()
         old = self._find(route, served)
         current = scale_of(served, old.obj)
         if request.method == "GET":
@@ -349,15 +353,13 @@ class Api:
         if request.method == "PATCH" and media_of(request) == APPLY:
             return self._apply_scale(request, route, served)
         if request.method == "PUT":
-            desired = decoded_scale(served, read_body(request, "Scale"))
+            desired = read_scale(request, served, self.registry)
             check_name(desired, route.name)
         elif request.method == "PATCH":
             patch = read_patch(request, media_of(request))
-            desired = decoded_scale(served, patched(served, current, media_of(request), patch))
-        elif served.is_custom:
-            raise not_supported(route.group, route.plural, {"POST": "create", "DELETE": "delete"}[request.method])
+            desired = decoded_scale(served, patched(served, current, media_of(request), patch), self.registry)
         else:
-            raise method_not_allowed()
+            raise _no_method(request, route, served)
         options = _write_options(request, "UpdateOptions" if request.method == "PUT" else "PatchOptions")
         new = self.writer.update(served, old, scaled(served, old.obj, desired), "scale", options)
         return json_answer(scale_of(served, new.obj))
@@ -367,9 +369,20 @@ class Api:
         check_name(config, route.name)
         options = _write_options(request, "PatchOptions", is_apply=True)
         found, _ = self.writer.apply(
-            served, Name(route.namespace, route.name), scale_configuration(served, config), "scale", options
+            served,
+            Name(route.namespace, route.name),
+            scale_configuration(served, config, self.registry),
+            "scale",
+            options,
         )
         return json_answer(scale_of(served, found.obj))
+
+
+def _no_method(request: Request, route: Route, served: Served) -> Rejected:
+    """The answer to a method that a resource, a collection or a subresource does not have."""
+    if not served.is_custom or request.method in ("PUT", "PATCH"):
+        return method_not_allowed()
+    return not_supported(route.group, route.plural, {"POST": "create", "DELETE": "delete"}.get(request.method, ""))
 
 
 def _is_watch(request: Request) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from ruleop.localcluster.clock import now, timestamp
+from ruleop.localcluster.clock import as_duration, now, timestamp
 from ruleop.localcluster.kinds.resources import CRDS, NAMESPACES
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def marked_as_deleted(served: Served, old: Object, options: DeleteOptions) -> di
 
 def _set_times(served: Served, metadata: dict[str, Any], grace: int) -> None:
     if not metadata.get("deletionTimestamp"):
-        metadata["deletionTimestamp"] = timestamp(time.time() + grace)
+        metadata["deletionTimestamp"] = timestamp(time.time() + as_duration(grace))
         if served.resource not in (NAMESPACES, CRDS):
             metadata["deletionGracePeriodSeconds"] = grace
             if "generation" in metadata:
@@ -54,7 +54,8 @@ def _set_times(served: Served, metadata: dict[str, Any], grace: int) -> None:
 def _grace(served: Served, obj: Object, options: DeleteOptions) -> int:
     if served.strategy.grace is None:
         return 0
-    return max(0, options.grace if options.grace is not None else served.strategy.grace(obj))
+    grace = options.grace if options.grace is not None else served.strategy.grace(obj)
+    return 1 if grace < 0 else grace
 
 
 def _terminating(status: Object) -> dict[str, Any]:

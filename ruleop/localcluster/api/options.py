@@ -77,7 +77,9 @@ class DeleteOptions:
 
     @classmethod
     def of(cls, query: Mapping[str, str], body: Mapping[str, Any]) -> DeleteOptions:
-        """`body` is decoded: its fields have their types."""
+        """`body` is decoded: its fields have their types. If there is one, the query says nothing."""
+        if body:
+            query = {}
         preconditions = body.get("preconditions") or {}
         propagation = body.get("propagationPolicy") or query.get("propagationPolicy") or ""
         orphan = body.get("orphanDependents", query.get("orphanDependents"))
@@ -152,7 +154,9 @@ def _integer(query: Mapping[str, str], name: str) -> int:
     value = query.get(name) or "0"
     if not value.removeprefix("-").isdecimal():
         raise bad_request(f'strconv.ParseInt: parsing "{value}": invalid syntax')
-    return int(value)
+    if not -(1 << 63) <= (found := int(value)) < 1 << 63:
+        raise bad_request(f'strconv.ParseInt: parsing "{value}": value out of range')
+    return found
 
 
 def _watch_causes(match: str, initial: str | None) -> Iterator[Cause]:

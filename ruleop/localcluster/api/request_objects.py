@@ -16,15 +16,17 @@ from ruleop.localcluster.errors import (
     invalid_value,
     not_registered,
 )
-from ruleop.localcluster.objects.decoding import DecodingError, in_patch
+from ruleop.localcluster.objects.decoding import DecodingError, decode, in_body, in_patch, strict_problem, unknown_field
 from ruleop.localcluster.objects.go_json import duplicates, may_repeat, unrecognized
+from ruleop.schema.builtin_types import typed_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
     from ruleop.localcluster.http.message import Request
     from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
+    from ruleop.localcluster.objects.decoding import Decoded
 
 
 def parsed(request: Request, *, served: Served, registry: Registry, warnings: list[str]) -> dict[str, Any]:
@@ -39,6 +41,36 @@ def parsed(request: Request, *, served: Served, registry: Registry, warnings: li
     obj["apiVersion"] = obj.get("apiVersion") or kind.api_version
     _check_type(obj, served, registry)
     return obj
+
+
+def read_unstored(
+    request: Request, kind: Kind, registry: Registry, warnings: list[str], *, also: Container[str] = ()
+) -> dict[str, Any]:
+    """The object of a request that is answered and not stored, such as a review. `also`: older versions of the same
+    fields. Raises Rejected."""
+    obj = read_body(request, kind.kind)
+    if obj.get("kind") == kind.kind and obj.get("apiVersion") in also:
+        obj["apiVersion"] = kind.api_version
+    warnings += _repeated_fields(request, obj, kind)
+    found = decode_unstored(obj, kind, registry)
+    validation = request.query.get("fieldValidation") or "Warn"
+    unknown = [] if validation == "Ignore" else list(map(unknown_field, found.unknown))
+    if unknown and validation == "Strict":
+        raise in_body(kind, strict_problem(unknown))
+    warnings += unknown
+    return found.obj
+
+
+def decode_unstored(obj: Mapping[str, Any], kind: Kind, registry: Registry) -> Decoded:
+    """An object that may lack its kind and its version. Raises Rejected."""
+    whole = {**obj, "kind": obj.get("kind") or kind.kind, "apiVersion": obj.get("apiVersion") or kind.api_version}
+    _check_built_in(whole, kind, registry)
+    shape = typed_shape(kind)
+    assert shape is not None
+    try:
+        return decode(whole, shape)
+    except DecodingError as error:
+        raise in_body(kind, error) from None
 
 
 def _repeated_fields(request: Request, obj: dict[str, Any], kind: Kind) -> list[str]:
@@ -69,15 +101,20 @@ def _check_type(obj: dict[str, Any], served: Served, registry: Registry) -> None
             name = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
             raise invalid_named(kind.group, obj["kind"], name, [cause])
         return
-    problem = _conversion_problem(obj, served, registry)
+    _check_built_in(obj, kind, registry)
+
+
+def _check_built_in(obj: Mapping[str, Any], kind: Kind, registry: Registry) -> None:
+    """Raises Rejected if an object is none of a built-in kind."""
+    problem = _conversion_problem(obj, kind, registry)
     if problem is not None:
-        short = str(version).rpartition("/")[2]
+        short = str(obj["apiVersion"]).rpartition("/")[2]
         raise bad_request(f'{obj["kind"]} in version "{short}" cannot be handled as a {kind.kind}: {problem}')
 
 
-def _conversion_problem(obj: Mapping[str, Any], served: Served, registry: Registry) -> str | None:
+def _conversion_problem(obj: Mapping[str, Any], kind: Kind, registry: Registry) -> str | None:
     """Why an object is none of a built-in kind, in the words of the server's decoder."""
-    kind, version, name = served.kind, str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")
+    version, name = str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")
     if (version, name) == (kind.api_version, kind.kind):
         return None
     known = (Kind.parse(version, each) for each in (name, name.removesuffix("List")))
@@ -93,7 +130,7 @@ def decodable(served: Served, new: dict[str, Any], media: str, patch: Any, regis
         new = {**new, "kind": served.kind.kind, "apiVersion": served.kind.api_version}
     elif not new.get("kind") and new.get("apiVersion") == served.kind.api_version:
         new = {**new, "kind": served.kind.kind}
-    elif (problem := _conversion_problem(new, served, registry)) is not None:
+    elif (problem := _conversion_problem(new, served.kind, registry)) is not None:
         raise refused(media, patch, new, DecodingError(problem))
     return new
 

@@ -1,48 +1,95 @@
-"""Access reviews and tokens: every client that has the address of the server may do everything."""
+"""Access reviews and reviews of tokens: every client that has the address of the server may do everything."""
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.clock import now, timestamp
+from ruleop.localcluster.errors import bad_request, invalid_named, invalid_value, required
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
 
-    from ruleop.localcluster.kinds.served import Served
+    from ruleop.kinds import Kind, Object
+    from ruleop.localcluster.errors import Cause
+    from ruleop.localcluster.users import Users
 
-
-def review(served: Served, body: Any, user: str) -> dict[str, Any]:
-    me = {"username": user, "groups": ["system:masters", "system:authenticated"]}
-    spec = body.get("spec") or {} if isinstance(body, dict) else {}
-    everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-    statuses: dict[str, dict[str, Any]] = {
-        "TokenReview": {"authenticated": True, "user": me},
-        "SelfSubjectReview": {"userInfo": me},
-        "SelfSubjectRulesReview": {
-            "resourceRules": [everything],
-            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-            "incomplete": False,
-        },
-    }
-    status = statuses.get(served.kind.kind, {"allowed": True, "reason": "a local cluster allows everything"})
-    found: dict[str, Any] = {"kind": served.kind.kind, "apiVersion": served.kind.api_version, "metadata": {}}
-    if served.kind.kind != "SelfSubjectReview":
-        found["spec"] = spec
-    return {**found, "status": status}
+_OF_OTHERS: Final = ("SubjectAccessReview", "LocalSubjectAccessReview")
+_EVERYTHING: Final = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
 
 
-def token_request(asked: Mapping[str, Any], account: Mapping[str, Any], token: str) -> dict[str, Any]:
-    """The answer to a TokenRequest for a service account. The token does not expire before the cluster ends."""
-    metadata = {each: account["metadata"][each] for each in ("name", "namespace")}
-    spec: dict[str, Any] = {"audiences": ["https://kubernetes.default.svc"], **asked}
-    spec["expirationSeconds"] = spec.get("expirationSeconds") or 3600
-    expires = timestamp(time.time() + spec["expirationSeconds"])
-    return {
-        "kind": "TokenRequest",
-        "apiVersion": "authentication.k8s.io/v1",
-        "metadata": {**metadata, "creationTimestamp": now()},
-        "spec": {"boundObjectRef": None, **spec},
-        "status": {"token": token, "expirationTimestamp": expires},
-    }
+def review(kind: Kind, asked: Object, user: str, users: Users) -> dict[str, Any]:
+    """The answer to a review, which is decoded. Raises Rejected."""
+    spec = asked.get("spec") or {}
+    found: dict[str, Any] = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {}}
+    if kind.kind == "SelfSubjectReview":
+        return {**found, "status": {"userInfo": _user_info(user)}}
+    return {**found, "spec": spec, "status": _status(kind, asked, spec, users)}
+
+
+def _status(kind: Kind, asked: Object, spec: Object, users: Users) -> dict[str, Any]:
+    if kind.kind == "TokenReview":
+        return _token_status(spec.get("token", ""), users)
+    if kind.kind == "SelfSubjectRulesReview":
+        if not spec.get("namespace"):
+            raise bad_request("no namespace on request")
+        anywhere = {"verbs": ["*"], "nonResourceURLs": ["*"]}
+        return {"resourceRules": [_EVERYTHING], "nonResourceRules": [anywhere], "incomplete": False}
+    if causes := list(_access_causes(kind, asked, spec)):
+        raise invalid_named(kind.group, "", "", causes)
+    return {"allowed": True, "reason": "a local cluster allows everything"}
+
+
+def _token_status(token: str, users: Users) -> dict[str, Any]:
+    if not token:
+        raise bad_request("token is required for TokenReview in authentication")
+    if (user := users.name_of(token)) is None:
+        return {"user": {}, "error": "invalid bearer token"}
+    return {"authenticated": True, "user": _user_info(user)}
+
+
+def _user_info(user: str) -> dict[str, Any]:
+    groups = ["system:masters", "system:authenticated"]
+    account = user.removeprefix("system:serviceaccount:")
+    if account != user:
+        namespace = account.partition(":")[0]
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+    return {"username": user, "groups": groups}
+
+
+def _access_causes(kind: Kind, asked: Object, spec: Object) -> Iterator[Cause]:
+    typed, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if typed is not None and other is not None:
+        problem = "cannot be specified in combination with resourceAttributes"
+        yield invalid_value("spec.nonResourceAttributes", _as_printed(other), problem)
+    elif typed is None and other is None:
+        problem = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        yield invalid_value("spec.resourceAttributes", None, problem)
+    elif typed is not None:
+        for name in ("fieldSelector", "labelSelector"):
+            yield from _selector_causes(typed.get(name), f"spec.resourceAttributes.{name}")
+    if kind.kind in _OF_OTHERS and not spec.get("user") and not spec.get("groups"):
+        yield invalid_value("spec.user", "", "at least one of user or group must be specified")
+    if kind.kind != "LocalSubjectAccessReview":
+        return
+    namespace = (typed or {}).get("namespace", "")
+    if typed is not None and namespace != (asked.get("metadata") or {}).get("namespace"):
+        yield invalid_value("spec.resourceAttributes.namespace", namespace, "must match metadata.namespace")
+    if other is not None:
+        problem = "disallowed on this kind of request"
+        yield invalid_value("spec.nonResourceAttributes", _as_printed(other), problem)
+
+
+def _selector_causes(selector: Object | None, field: str) -> Iterator[Cause]:
+    if selector is None:
+        return
+    raw, requirements = selector.get("rawSelector"), selector.get("requirements")
+    if raw and requirements:
+        yield invalid_value(f"{field}.rawSelector", raw, "may not specified at the same time as requirements")
+    elif not raw and not requirements:
+        problem = f"when {field} is specified, requirements or rawSelector is required"
+        yield required(f"{field}.requirements", problem)
+
+
+def _as_printed(attributes: Object) -> dict[str, Any]:
+    """As Go prints the internal type."""
+    return {"Path": attributes.get("path", ""), "Verb": attributes.get("verb", "")}

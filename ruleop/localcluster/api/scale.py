@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import Kind
+from ruleop.localcluster.api.bodies import read_body
+from ruleop.localcluster.api.request_objects import decode_unstored
 from ruleop.localcluster.errors import (
     SCHEME,
     Cause,
+    Rejected,
     bad_request,
     internal,
     invalid,
     invalid_named,
     invalid_value,
-    not_registered,
 )
-from ruleop.localcluster.objects.decoding import DecodingError, decode
 from ruleop.localcluster.objects.go_text import go_text
-from ruleop.schema.builtin_types import typed_shape
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ruleop.kinds import Object
+    from ruleop.localcluster.http.message import Request
+    from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
 
 
@@ -57,24 +62,30 @@ def scale_of(served: Served, obj: Object) -> dict[str, Any]:
     }
 
 
-def decoded_scale(served: Served, scale: Object) -> Object:
-    """A Scale as it is decoded from a request. Raises Rejected."""
-    version, name = str(scale.get("apiVersion") or SCALE.api_version), str(scale.get("kind") or SCALE.kind)
-    shape = typed_shape(SCALE)
-    assert shape is not None
-    problem = not_registered(name, version)
-    if (version, name) == (SCALE.api_version, SCALE.kind):
-        try:
-            return decode(scale, shape).obj
-        except DecodingError as error:
-            problem = str(error)
-    if served.is_custom:
-        raise bad_request(f'no kind is registered for the type v1.Scale in scheme "{SCHEME}"')
-    short = version.rpartition("/")[2]
-    raise bad_request(f'{name} in version "{short}" cannot be handled as a Scale: {problem}')
+def read_scale(request: Request, served: Served, registry: Registry) -> Object:
+    """The Scale in the body of a request. Raises Rejected."""
+    with _as_refused(served):
+        return decode_unstored(read_body(request, SCALE.kind), SCALE, registry).obj
 
 
-def scale_configuration(served: Served, scale: Object) -> dict[str, Any]:
+def decoded_scale(served: Served, scale: Object, registry: Registry) -> Object:
+    """A Scale as it is decoded from what a patch makes. Raises Rejected."""
+    with _as_refused(served):
+        return decode_unstored(scale, SCALE, registry).obj
+
+
+@contextmanager
+def _as_refused(served: Served) -> Iterator[None]:
+    """Of custom resources, the server says of every wrong Scale the same."""
+    try:
+        yield
+    except Rejected:
+        if served.is_custom:
+            raise bad_request(f'no kind is registered for the type v1.Scale in scheme "{SCHEME}"') from None
+        raise
+
+
+def scale_configuration(served: Served, scale: Object, registry: Registry) -> dict[str, Any]:
     """The configuration of an object that applies what a Scale configures."""
     assert served.scale is not None
     if served.is_custom:  # a mistake of Kubernetes
@@ -83,7 +94,7 @@ def scale_configuration(served: Served, scale: Object) -> dict[str, Any]:
             f"failed to convert new object ({name}; autoscaling/v1, Kind=Scale) to proper version: request to convert "
             "CR to an invalid group/version: autoscaling/v1"
         )
-    kind, replicas = served.kind, (decoded_scale(served, scale).get("spec") or {}).get("replicas")
+    kind, replicas = served.kind, (decoded_scale(served, scale, registry).get("spec") or {}).get("replicas")
     config = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": scale["metadata"]["name"]}}
     return config if replicas is None else _with(config, served.scale.replicas.split("."), replicas)
 

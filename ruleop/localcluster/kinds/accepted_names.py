@@ -41,7 +41,9 @@ def admitted(document: dict[str, Any], store: Store) -> dict[str, Any]:
     extra = [each for type_, each in known.items() if type_ not in (NAMES_ACCEPTED, ESTABLISHED)]
     versions = list(status.get("storedVersions") or [])
     versions += [
-        each["name"] for each in spec.get("versions") or [] if each.get("storage") and each["name"] not in versions
+        name
+        for each in spec.get("versions") or []
+        if each.get("storage") and (name := each.get("name")) and name not in versions
     ]
     return {
         **document,

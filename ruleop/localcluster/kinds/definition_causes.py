@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.errors import Cause, immutable_value, invalid_value, required, unsupported
+from ruleop.localcluster.errors import Cause, immutable_value, invalid_value, invalid_values, required, unsupported
 from ruleop.localcluster.kinds.accepted_names import is_established
+from ruleop.localcluster.objects.names import letter_label_problems, subdomain_problems
 from ruleop.schema.crd_checks import check_crd
-from ruleop.schema.schema_findings import format_path
+from ruleop.schema.schema_findings import SchemaError, format_path
 from ruleop.schema.validation import subschemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from ruleop.kinds import Object
     from ruleop.schema.openapi import Schema
 
 _INVALID: Final = "FieldValueInvalid"
+_SCOPES: Final = ("Cluster", "Namespaced")
+_COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
+_SCALE_PATHS: Final = (
+    ("specReplicasPath", (".spec.",), ".spec"),
+    ("statusReplicasPath", (".status.",), ".status"),
+    ("labelSelectorPath", (".spec.", ".status."), "either .spec or .status"),
+)
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 
 
@@ -25,41 +33,124 @@ def definition_causes(new: Object, old: Object | None) -> list[Cause]:
     if causes:
         return causes
     causes = list(_stored_causes(new))
-    if causes:
+    if causes or not new["metadata"].get("name"):
         return causes
-    return [Cause(_INVALID, f"Invalid value: {each.message}", format_path(each.path)) for each in check_crd(new)]
+    try:
+        found = check_crd(new)
+    except SchemaError as error:
+        found = [error.finding]
+    return [Cause(_INVALID, f"Invalid value: {each.message}", format_path(each.path)) for each in found]
 
 
 def _name_causes(document: Object) -> Iterator[Cause]:
-    spec, name = document["spec"], document["metadata"]["name"]
-    if name != f"{(spec.get('names') or {}).get('plural')}.{spec.get('group')}":
+    spec, name = document["spec"], document["metadata"].get("name")
+    if name and name != f"{(spec.get('names') or {}).get('plural')}.{spec.get('group')}":
         yield invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
 
 
 def _causes(document: Object) -> Iterator[Cause]:
     spec = document["spec"]
-    names, versions = spec.get("names") or {}, spec.get("versions") or []
-    for field, holder, path in (
-        ("group", spec, "spec.group"),
-        ("scope", spec, "spec.scope"),
-        ("plural", names, "spec.names.plural"),
-        ("kind", names, "spec.names.kind"),
-    ):
-        if not holder.get(field):
-            yield required(path)
+    if not (group := spec.get("group")):
+        yield required("spec.group")
+    elif problems := list(subdomain_problems(group)):
+        yield invalid_value("spec.group", group, ",".join(problems))
+    elif "." not in group:
+        yield invalid_value("spec.group", group, "should be a domain with at least one dot")
+    if not (scope := spec.get("scope")):
+        yield required("spec.scope")
+    elif scope not in _SCOPES:
+        yield unsupported("spec.scope", scope, _SCOPES)
+    yield from _names_causes(spec.get("names") or {})
+    versions = spec.get("versions") or []
+    shown = None if spec.get("versions") is None else [_version(each) for each in versions]
+    if len({each.get("name") for each in versions}) < len(versions):
+        yield invalid_value("spec.versions", shown, "must contain unique version names")
     if sum(bool(each.get("storage")) for each in versions) != 1:
-        shown = [_version(each) for each in versions]
         yield invalid_value("spec.versions", shown, "must have exactly one version marked as storage version")
         if not (document.get("status") or {}).get("storedVersions"):
             yield invalid_value("status.storedVersions", None, "must have at least one stored version")
+    yield from _versions_causes(versions)
+
+
+def _names_causes(names: Object) -> Iterator[Cause]:
+    kind = names.get("kind") or ""
+    given = {
+        "plural": names.get("plural"),
+        "singular": names.get("singular") or kind.lower(),
+        "kind": kind,
+        "listKind": names.get("listKind") or (f"{kind}List" if kind else ""),
+    }
+    for name, value in given.items():
+        if not value:
+            yield required(f"spec.names.{name}")
+        elif name in ("plural", "singular"):
+            yield from invalid_values(f"spec.names.{name}", value, letter_label_problems(value))
+        else:
+            for problem in letter_label_problems(value.lower()):
+                mixed = f"may have mixed case, but should otherwise match: {problem}"
+                yield invalid_value(f"spec.names.{name}", value, mixed)
+    if kind and kind == given["listKind"]:
+        yield invalid_value("spec.names.listKind", kind, "kind and listKind may not be the same")
+    for name in ("shortNames", "categories"):
+        for index, value in enumerate(names.get(name) or ()):
+            yield from invalid_values(f"spec.names.{name}[{index}]", value, letter_label_problems(value))
+
+
+def _versions_causes(versions: Sequence[Object]) -> Iterator[Cause]:
     for index, each in enumerate(versions):
-        schema = (each.get("schema") or {}).get("openAPIV3Schema")
-        path = f"spec.versions[{index}].schema.openAPIV3Schema"
-        if schema is None:
-            yield required(path)
-            continue
-        # A single version has its schema in a field of its own once it is converted.
-        yield from _type_causes(schema, "spec.validation.openAPIV3Schema" if len(versions) == 1 else path)
+        field, name = f"spec.versions[{index}]", each.get("name") or ""
+        yield from invalid_values(f"{field}.name", name, letter_label_problems(name))
+        if name and len(versions) == 1:
+            yield from invalid_values("spec.version", name, letter_label_problems(name))
+        if (each.get("schema") or {}).get("openAPIV3Schema") is None:
+            yield required(f"{field}.schema.openAPIV3Schema")
+    for name, check in _PARTS.items():
+        values = [each.get(name) for each in versions]
+        if values and all(each == values[0] for each in values):
+            yield from check(values[0], "spec")  # what all versions have alike becomes a field of the definition
+        else:
+            for index, value in enumerate(values):
+                yield from check(value, f"spec.versions[{index}]")
+
+
+def _schema_causes(schema: Any, at: str) -> Iterator[Cause]:
+    if found := (schema or {}).get("openAPIV3Schema"):
+        yield from _type_causes(found, f"{at}.{'validation' if at == 'spec' else 'schema'}.openAPIV3Schema")
+
+
+def _subresource_causes(subresources: Any, at: str) -> Iterator[Cause]:
+    scale = (subresources or {}).get("scale")
+    if scale is None:
+        return
+    for name, prefixes, where in _SCALE_PATHS:
+        field, path = f"{at}.subresources.scale.{name}", scale.get(name)
+        if path and not path.startswith(prefixes):
+            yield invalid_value(field, path, f"should be a json path under {where}")
+        elif not path and name != "labelSelectorPath":
+            yield required(field)
+
+
+def _column_causes(columns: Any, at: str) -> Iterator[Cause]:
+    for index, column in enumerate(columns or ()):
+        field = f"{at}.additionalPrinterColumns[{index}]"
+        if not column.get("name"):
+            yield required(f"{field}.name")
+        if not (type_ := column.get("type")):
+            yield required(f"{field}.type")
+        elif type_ not in _COLUMN_TYPES:
+            yield invalid_value(f"{field}.type", type_, f"must be one of {','.join(_COLUMN_TYPES)}")
+        if not (path := column.get("jsonPath")):
+            yield required(f"{field}.JSONPath")
+        elif not path.startswith("."):
+            yield invalid_value(f"{field}.JSONPath", path, "must be a simple json path starting with .")
+
+
+_PARTS: Final[dict[str, Callable[[Any, str], Iterator[Cause]]]] = {
+    "schema": _schema_causes,
+    "subresources": _subresource_causes,
+    "additionalPrinterColumns": _column_causes,
+}
+"""Of a version."""
 
 
 def _immutable_causes(new: Object, old: Object) -> Iterator[Cause]:

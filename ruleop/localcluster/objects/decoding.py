@@ -229,7 +229,8 @@ class _Decoder:
     def mismatch(self, value: JSON, shape: Shape, place: _Place) -> DecodingError:
         word = type_name(value)
         if word == "number" and (shape.scalar == "integer" or shape.format == "int-or-string"):
-            word = f"number {value}"
+            is_large = type(value) is float and value.is_integer()  # an integer of more than 64 bits
+            word = f"number {int(value) if is_large else value}"
         struct, path = self.whole, tuple[str, ...]()
         for name, holder in _steps(place):
             if holder is not None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LETTER_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _KEY_NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _VALUE: Final = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _PORT_NAME: Final = re.compile(r"[-a-z0-9]*")
@@ -26,6 +27,11 @@ _NOT_LABEL: Final = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
     "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+_NOT_LETTER_LABEL: Final = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
 )
 _NOT_SUBDOMAIN: Final = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
@@ -59,6 +65,11 @@ def label_problems(name: str) -> tuple[str, ...]:
     if "." in name and _SUBDOMAIN.fullmatch(name):
         return ("must not contain dots",)
     return tuple(_problems(name, _LABEL, 63, _NOT_LABEL))
+
+
+def letter_label_problems(name: str) -> Iterator[str]:
+    """Why a text is not a label that begins with a letter: a plural, a version."""
+    return _problems(name, _LETTER_LABEL, 63, _NOT_LETTER_LABEL)
 
 
 def subdomain_problems(name: str) -> Iterator[str]:

@@ -1,0 +1,210 @@
+"""Reviews, tokens and evictions, which are asked for and not stored; and the options of deletions. Word for word."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.contract.kinds import CONFIG_MAPS, WIDGETS, config_map
+from tests.contract.recording import refusal
+from tests.contract.workloads import container, deployment, pod, template
+
+if TYPE_CHECKING:
+    from tests.contract.client import Reply, Server
+    from tests.contract.recording import Recording
+
+AUTHORIZATION, AUTHENTICATION = "/apis/authorization.k8s.io/v1", "/apis/authentication.k8s.io/v1"
+TYPED, ANY = {"resourceAttributes": {"verb": "get", "resource": "pods"}}, {"path": "/a", "verb": "get"}
+OWN_ACCESS = f"{AUTHORIZATION}/selfsubjectaccessreviews"
+ACCESS = f"{AUTHORIZATION}/subjectaccessreviews"
+LOCAL_ACCESS = f"{AUTHORIZATION}/namespaces/NAMESPACE/localsubjectaccessreviews"
+RULES = f"{AUTHORIZATION}/selfsubjectrulesreviews"
+TOKENS = f"{AUTHENTICATION}/tokenreviews"
+SUBJECT = f"{AUTHENTICATION}/selfsubjectreviews"
+TOKEN = "/api/v1/namespaces/NAMESPACE/serviceaccounts/a/token"  # noqa: S105 - a path
+EVICTION = "/api/v1/namespaces/NAMESPACE/pods/a/eviction"
+POD = {"apiVersion": "v1", "kind": "Pod"}
+
+
+def eviction(**fields: Any) -> dict[str, Any]:
+    return {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}, **fields}
+
+
+REQUESTS: dict[str, tuple[str, Any]] = {
+    "access to everything at once": (OWN_ACCESS, {"spec": {**TYPED, "nonResourceAttributes": ANY}}),
+    "access to nothing": (OWN_ACCESS, {"spec": {}}),
+    "access without a spec": (OWN_ACCESS, {}),
+    "access by a list": (OWN_ACCESS, []),
+    "access by no JSON": (OWN_ACCESS, "{"),
+    "access with a number for a spec": (OWN_ACCESS, {"spec": 5}),
+    "access with a number for attributes": (OWN_ACCESS, {"spec": {"resourceAttributes": 5}}),
+    "access by a Pod": (OWN_ACCESS, {**POD, "spec": TYPED}),
+    "access by an unknown kind": (OWN_ACCESS, {"kind": "Foo", "spec": TYPED}),
+    "access with two selectors": (
+        OWN_ACCESS,
+        {"spec": {"resourceAttributes": {"fieldSelector": {"rawSelector": "a=b", "requirements": [{"key": "a"}]}}}},
+    ),
+    "access with an empty selector": (OWN_ACCESS, {"spec": {"resourceAttributes": {"labelSelector": {}}}}),
+    "access of nobody": (ACCESS, {"spec": TYPED}),
+    "access of nobody to nothing": (ACCESS, {}),
+    "access of somebody to everything at once": (
+        ACCESS,
+        {"spec": {"user": "a", **TYPED, "nonResourceAttributes": ANY}},
+    ),
+    "access with a number for groups": (ACCESS, {"spec": {"groups": 5}}),
+    "local access to nothing": (LOCAL_ACCESS, {}),
+    "local access to another namespace": (LOCAL_ACCESS, {"spec": {"user": "a", **TYPED}}),
+    "local access to a path": (LOCAL_ACCESS, {"spec": {"user": "a", "nonResourceAttributes": ANY}}),
+    "local access sent to another namespace": (LOCAL_ACCESS, {"metadata": {"namespace": "x"}, "spec": {"user": "a"}}),
+    "rules of no namespace": (RULES, {}),
+    "rules of a number": (RULES, {"spec": {"namespace": 5}}),
+    "no token": (TOKENS, {}),
+    "an empty token": (TOKENS, {"spec": {"token": ""}}),
+    "a number for a token": (TOKENS, {"spec": {"token": 5}}),
+    "a token in a list": (TOKENS, []),
+    "an unknown token": (TOKENS, {"spec": {"token": "nothing"}}),
+    "an unknown token for somebody": (TOKENS, {"spec": {"token": "nothing", "audiences": ["a"]}}),
+    "who I am, by a list": (SUBJECT, []),
+    "who I am, with wrong metadata": (SUBJECT, {"metadata": 5}),
+    "a token that soon expires": (TOKEN, {"spec": {"expirationSeconds": 599}}),
+    "a token that never expires": (TOKEN, {"spec": {"expirationSeconds": 2**32 + 1}}),
+    "a token that expires at no time": (TOKEN, {"spec": {"expirationSeconds": 2**62}}),
+    "a token for a number": (TOKEN, {"spec": {"audiences": 5}}),
+    "a token with a number for a spec": (TOKEN, {"spec": 5}),
+    "a token by a list": (TOKEN, []),
+    "a token by a Pod": (TOKEN, POD),
+    "a token by another version": (TOKEN, {"apiVersion": "v1"}),
+    "a token of another name": (TOKEN, {"metadata": {"name": "b"}}),
+    "a token of another namespace": (TOKEN, {"metadata": {"namespace": "x"}}),
+    "a token of a Pod without a name": (TOKEN, {"spec": {"boundObjectRef": {"kind": "Pod"}}}),
+    "a token of an unknown kind": (TOKEN, {"spec": {"boundObjectRef": {"kind": "X", "name": "a"}}}),
+    "an eviction": (EVICTION, eviction()),
+    "an eviction of an old version": (EVICTION, eviction(apiVersion="policy/v1beta1")),
+    "an eviction of no version": (EVICTION, eviction(apiVersion="v1")),
+    "an eviction by a Pod": (EVICTION, POD),
+    "an eviction by a kind of its group": (EVICTION, eviction(kind="Pod")),
+    "an eviction by a list": (EVICTION, [{}]),
+    "an eviction of another name": (EVICTION, eviction(metadata={"name": "b"})),
+    "an eviction of another namespace": (EVICTION, eviction(metadata={"name": "a", "namespace": "x"})),
+    "an eviction with text for metadata": (EVICTION, eviction(metadata="x")),
+    "an eviction with a list of options": (EVICTION, eviction(deleteOptions=["a"])),
+    "an eviction with a list of preconditions": (EVICTION, eviction(deleteOptions={"preconditions": ["a"]})),
+    "an eviction with a number that is too large": (EVICTION, eviction(deleteOptions={"gracePeriodSeconds": 2**70})),
+    "an eviction with an unknown propagation": (EVICTION, eviction(deleteOptions={"propagationPolicy": "x"})),
+    "an eviction with another dry run": (EVICTION, eviction(deleteOptions={"dryRun": ["x"]})),
+    "an eviction with a long time": (EVICTION, eviction(deleteOptions={"gracePeriodSeconds": 2**62})),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_request_that_stores_nothing_is_decoded_and_checked(
+    server: Server, namespace: str, name: str, recording: Recording
+) -> None:
+    path, body = REQUESTS[name]
+    dry_run = None
+    if path in (TOKEN, EVICTION):
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}}
+        server.create(f"/api/v1/namespaces/{namespace}/serviceaccounts", account)
+    if path == EVICTION:
+        make_pod(server, namespace)
+        dry_run = "All"
+    reply = server.send("POST", path.replace("NAMESPACE", namespace), body, dryRun=dry_run)
+    recording.check(name, answer(reply), namespace)
+
+
+def make_pod(server: Server, namespace: str) -> str:
+    """A pod on a node that does not exist: nobody writes to it."""
+    spec = {**pod(container())[1], "nodeName": "nowhere", "serviceAccountName": "a"}
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    server.create(path, {**POD, "metadata": {"name": "a"}, "spec": spec})
+    return f"{path}/a"
+
+
+def answer(reply: Reply) -> dict[str, Any]:
+    return refusal(reply) if reply.status >= 400 else {"code": reply.status, "status": reply.body.get("status")}
+
+
+def test_a_token_is_reviewed(server: Server, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    server.create(path, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}})
+    token = server.create(f"{path}/a/token", {})["status"]["token"]
+    status = server.create(TOKENS, {"spec": {"token": token}})["status"]
+    assert status["authenticated"] is True
+    assert status["user"]["username"] == f"system:serviceaccount:{namespace}:a"
+    assert "system:serviceaccounts" in status["user"]["groups"]
+
+
+def test_fields_that_a_review_does_not_have_are_dropped(server: Server) -> None:
+    review = {"spec": {"resourceAttributes": {"verb": "get", "colour": "red"}}, "colour": "red"}
+    reply = server.send("POST", OWN_ACCESS, review)
+    assert sorted(reply.warnings) == [
+        'unknown field \\"colour\\"',
+        'unknown field \\"spec.resourceAttributes.colour\\"',
+    ]
+    assert reply.ok()["spec"] == {"resourceAttributes": {"verb": "get"}}
+
+
+def test_a_deletion_with_a_body_has_no_options_in_its_query(server: Server, namespace: str) -> None:
+    path = CONFIG_MAPS.path(namespace)
+    server.create(path, config_map())
+    server.delete(f"{path}/a?dryRun=All&propagationPolicy=Orphan", {"gracePeriodSeconds": 0})
+    assert not server.exists(f"{path}/a")
+
+
+@pytest.mark.parametrize("grace", [-(2**62), -1, 2**31, 2**40, 2**62])
+def test_a_grace_period_may_be_of_any_length(server: Server, namespace: str, grace: int) -> None:
+    """Go's durations are of 64 bits: what is longer than 292 years becomes something else."""
+    server.create(
+        f"/api/v1/namespaces/{namespace}/serviceaccounts",
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}},
+    )
+    path = make_pod(server, namespace)
+    found = server.delete(f"{path}?dryRun=All&gracePeriodSeconds={grace}")["metadata"]
+    started = found["creationTimestamp"]
+    assert found["deletionGracePeriodSeconds"] == (1 if grace < 0 else grace)
+    assert (found["deletionTimestamp"] >= started) == (grace != 2**40)
+
+
+def test_a_grace_period_that_is_too_large_is_refused(server: Server, namespace: str) -> None:
+    refused = server.send("DELETE", f"{CONFIG_MAPS.path(namespace)}/a?gracePeriodSeconds={2**63}")
+    assert refused.refused(400, "BadRequest")["message"] == f'strconv.ParseInt: parsing "{2**63}": value out of range'
+
+
+@pytest.mark.parametrize("path", ["", "/a", "/a/status", "/a/scale"])
+def test_a_custom_resource_has_heads_and_no_options(server: Server, namespace: str, path: str) -> None:
+    root = WIDGETS.path(namespace)
+    server.create(root, WIDGETS.obj())
+    reply = server.send("HEAD", f"{root}{path}")
+    assert (reply.status, reply.text) == (200, "")
+    refused = server.send("OPTIONS", f"{root}{path}").refused(405, "MethodNotAllowed")
+    assert refused["message"] == ' is not supported on resources of kind "widgets.contract.example.com"'
+
+
+SCALES: dict[str, Any] = {
+    "a Pod": POD,
+    "an unknown kind": {"apiVersion": "autoscaling/v1", "kind": "Foo"},
+    "another version": {"apiVersion": "v1", "kind": "Scale"},
+    "text for replicas": {"spec": {"replicas": "many"}},
+    "a number for a spec": {"spec": 5},
+    "a list": [],
+}
+
+
+@pytest.mark.parametrize("name", SCALES)
+@pytest.mark.parametrize("kind", ["deployments", "widgets"])
+def test_a_scale_is_decoded(server: Server, namespace: str, kind: str, name: str, recording: Recording) -> None:
+    path = WIDGETS.path(namespace)
+    if kind == "widgets":
+        server.create(path, WIDGETS.obj())
+    else:
+        path, spec = f"/apis/apps/v1/namespaces/{namespace}/deployments", deployment(template())[1]
+        server.create(path, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": spec})
+    reply = server.send("PUT", f"{path}/a/scale", SCALES[name], dryRun="All")
+    recording.check(f"the scale of {kind} by {name}", refusal(reply), namespace)
+
+
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "POST", "DELETE"])
+def test_the_scale_of_what_is_missing_has_no_other_methods(server: Server, namespace: str, method: str) -> None:
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments/missing/scale"
+    assert server.send(method, path).status == 405
