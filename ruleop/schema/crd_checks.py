@@ -20,6 +20,7 @@ from ruleop.schema.crds import CrdVersion, CustomResourceDefinition, parse_crd
 from ruleop.schema.nearest import did_you_mean
 from ruleop.schema.pattern import InvalidPatternError, compile_pattern
 from ruleop.schema.schema_findings import FieldPath, SchemaFinding
+from ruleop.schema.schema_form import SchemaForm
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.schema.shape_fields import shape_at, unknown_to_shape
 from ruleop.schema.structural import META_FIELDS, drop_unknown
@@ -63,7 +64,8 @@ def _crd_findings(document: Object, crd: CustomResourceDefinition) -> Iterator[S
     yield from (
         finding for finding in unknown_to_shape(document, _crd_shape()) if "openAPIV3Schema" not in finding.path[:-1]
     )
-    name = (document.get("metadata") or {}).get("name")
+    metadata = document.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
     if name != crd.name:
         yield SchemaFinding(("metadata", "name"), f"must be {crd.name}, the plural and the group, not {name!r}")
     if not ("." in crd.group and is_subdomain(crd.group)):
@@ -74,7 +76,7 @@ def _crd_findings(document: Object, crd: CustomResourceDefinition) -> Iterator[S
             "must be false; x-kubernetes-preserve-unknown-fields in the schema opens parts of it",
         )
     yield from _name_findings(crd)
-    yield from _version_findings(crd)
+    yield from _version_findings(crd, document)
 
 
 def _name_findings(crd: CustomResourceDefinition) -> Iterator[SchemaFinding]:
@@ -92,7 +94,7 @@ def _name_findings(crd: CustomResourceDefinition) -> Iterator[SchemaFinding]:
         yield SchemaFinding(("spec", "names", "listKind"), "must differ from kind")
 
 
-def _version_findings(crd: CustomResourceDefinition) -> Iterator[SchemaFinding]:
+def _version_findings(crd: CustomResourceDefinition, document: Object) -> Iterator[SchemaFinding]:
     stored = [version.name for version in crd.versions if version.storage]
     if len(stored) != 1:
         yield SchemaFinding(("spec", "versions"), f"exactly one version must have storage: true, not {len(stored)}")
@@ -109,7 +111,12 @@ def _version_findings(crd: CustomResourceDefinition) -> Iterator[SchemaFinding]:
         if not version.schema:
             yield SchemaFinding(schema_path, "is required: without a schema the API server drops all fields")
         else:
-            yield from _root_findings(version.schema, schema_path)
+            form = SchemaForm(document["spec"]["versions"][index]["schema"]["openAPIV3Schema"], schema_path)
+            yield from form.findings
+            wrong = {finding.path for finding in form.findings}
+            for finding in _root_findings(version.schema, schema_path):
+                if not any(finding.path[: len(each)] == each for each in wrong):  # else it is reported already
+                    yield finding
 
 
 def _column_findings(version: CrdVersion, path: FieldPath) -> Iterator[SchemaFinding]:
@@ -236,8 +243,6 @@ def _keyword_findings(schema: Schema, path: FieldPath) -> Iterator[SchemaFinding
             (*path, "type"),
             f"must be one of {', '.join(_TYPES)}, not {declared!r}{did_you_mean(str(declared), _TYPES)}",
         )
-    if isinstance(schema.get("items"), list):
-        yield SchemaFinding((*path, "items"), "must be one schema, not a list of them")
     if schema.get("uniqueItems"):
         yield SchemaFinding((*path, "uniqueItems"), "must not be true; use x-kubernetes-list-type: set")
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:

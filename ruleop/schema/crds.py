@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.kinds import Kind, Object
 from ruleop.schema.openapi import OBJECT_META, Schema, ShapeBuilder
 from ruleop.schema.schema_findings import FieldPath, SchemaError
+from ruleop.schema.schema_form import SchemaForm
 from ruleop.schema.table import ResourceInfo, object_meta
 
 if TYPE_CHECKING:
@@ -114,8 +115,8 @@ def parse_crd(document: Object) -> CustomResourceDefinition:
         kind=kind,
         plural=_string(names, ("spec", "names"), "plural"),
         # The server fills in these two.
-        singular=names.get("singular") or kind.lower(),
-        list_kind=names.get("listKind") or f"{kind}List",
+        singular=_optional_string(names, ("spec", "names"), "singular") or kind.lower(),
+        list_kind=_optional_string(names, ("spec", "names"), "listKind") or f"{kind}List",
         short_names=_strings(names, ("spec", "names"), "shortNames"),
         categories=_strings(names, ("spec", "names"), "categories"),
         namespaced=_scope(spec) == "Namespaced",
@@ -139,7 +140,7 @@ def _version(version: Any, path: FieldPath) -> CrdVersion:
         name=_string(version, path, "name"),
         served=version.get("served") is True,
         storage=version.get("storage") is True,
-        schema=schema.get("openAPIV3Schema") or {},
+        schema=SchemaForm(schema.get("openAPIV3Schema") or {}).schema,
         # An empty mapping enables a subresource; null does not.
         status_subresource=subresources.get("status") is not None,
         scale_subresource=subresources.get("scale") is not None,
@@ -178,6 +179,10 @@ def _string(parent: Object, path: FieldPath, key: str) -> str:
     if not isinstance(value, str) or not value:
         raise SchemaError((*path, key), "is required, and must be a string")
     return value
+
+
+def _optional_string(parent: Object, path: FieldPath, key: str) -> str:
+    return _string(parent, path, key) if parent.get(key) else ""
 
 
 def _strings(parent: Object, path: FieldPath, key: str) -> tuple[str, ...]:

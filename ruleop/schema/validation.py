@@ -74,7 +74,7 @@ def _value_findings(value: JSON, schema: Schema, path: FieldPath) -> Iterator[Sc
             yield SchemaFinding(path, f"must be one of {_format_members(schema['enum'])}, not null")
         return
     if allowed and not any(_is_type(value, name) for name in allowed) and not _is_list_with_format(value, schema):
-        yield SchemaFinding(path, f"must be {_format_types(allowed)}, not {_format_value(value)}")
+        yield SchemaFinding(path, f"must be {_format_types(allowed)}, not {format_value(value)}")
         return
     if schema.get("enum") and not any(_equals_member(value, member) for member in schema["enum"]):
         hint = (
@@ -82,7 +82,7 @@ def _value_findings(value: JSON, schema: Schema, path: FieldPath) -> Iterator[Sc
             if isinstance(value, str)
             else ""
         )
-        yield SchemaFinding(path, f"must be one of {_format_members(schema['enum'])}, not {_format_value(value)}{hint}")
+        yield SchemaFinding(path, f"must be one of {_format_members(schema['enum'])}, not {format_value(value)}{hint}")
     if isinstance(value, Mapping):
         yield from _object_findings(value, schema, path)
     elif isinstance(value, list):
@@ -129,7 +129,7 @@ def _map_key_findings(value: list[Any], keys: tuple[str, ...], path: FieldPath) 
     ]
     for index, earlier in _repeated_indexes([_canonical(key) for key in item_keys]):
         named = (
-            ", ".join(f"{name} {_format_value(member)}" for name, member in item_keys[index].items())
+            ", ".join(f"{name} {format_value(member)}" for name, member in item_keys[index].items())
             or f"no {' and no '.join(keys)}"
         )
         yield SchemaFinding((*path, index), f"has the same key as item {earlier}: {named}")
@@ -160,7 +160,7 @@ def _string_findings(value: str, schema: Schema, path: FieldPath) -> Iterator[Sc
                 yield SchemaFinding(path, f"must match {pattern!r}")
     check = _FORMATS.get(str(schema.get("format", "")).replace("-", ""))
     if check is not None and schema.get("type", "string") == "string" and not check(value):
-        yield SchemaFinding(path, f"must be a {schema['format']}, not {_format_value(value)}")
+        yield SchemaFinding(path, f"must be a {schema['format']}, not {format_value(value)}")
 
 
 def _number_findings(value: float, schema: Schema, path: FieldPath) -> Iterator[SchemaFinding]:
@@ -288,7 +288,7 @@ def _format_members(members: list[Any]) -> str:
     return ", ".join(json.dumps(member, ensure_ascii=False) for member in members)
 
 
-def _format_value(value: JSON) -> str:
+def format_value(value: JSON) -> str:
     """A value for a message: a short one as it is, otherwise its type."""
     for name in ("object", "array"):
         if _is_type(value, name):
