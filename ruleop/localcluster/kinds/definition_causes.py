@@ -9,6 +9,7 @@ from ruleop.localcluster.kinds.accepted_names import is_established
 from ruleop.localcluster.objects.names import letter_label_problems, subdomain_problems
 from ruleop.schema.crd_checks import check_crd
 from ruleop.schema.schema_findings import SchemaError, format_path
+from ruleop.schema.schema_form import SchemaForm
 from ruleop.schema.validation import subschemas
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _versions_causes(versions: Sequence[Object]) -> Iterator[Cause]:
 
 def _schema_causes(schema: Any, at: str) -> Iterator[Cause]:
     if found := (schema or {}).get("openAPIV3Schema"):
-        yield from _type_causes(found, f"{at}.{'validation' if at == 'spec' else 'schema'}.openAPIV3Schema")
+        yield from _type_causes(SchemaForm(found).schema, f"{at}.{'validation' if at == 'spec' else 'schema'}.openAPIV3Schema")
 
 
 def _subresource_causes(subresources: Any, at: str) -> Iterator[Cause]:
