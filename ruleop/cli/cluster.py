@@ -56,7 +56,14 @@ def _faults(path: Path) -> list[Fault]:
         raise UsageError(f"{path} cannot be read: {error}") from None
     if not isinstance(found, list):
         raise UsageError(f"{path} must be a list of faults")
-    return [Fault.parse(each) for each in found]
+    return [_fault(path, number, each) for number, each in enumerate(found, start=1)]
+
+
+def _fault(path: Path, number: int, document: object) -> Fault:
+    try:
+        return Fault.parse(document)
+    except RuleopError as error:
+        raise UsageError(f"{path}: fault {number}: {error}") from None
 
 
 async def _run(cluster: LocalCluster, path: Path) -> None:

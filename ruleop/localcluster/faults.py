@@ -33,6 +33,7 @@ class Effect(Enum):
     CLOSE = "close"  # a watch ends in the middle
 
 
+VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 OF_WATCHES: Final = frozenset(
     {Effect.DROP_EVENTS, Effect.DUPLICATE_EVENTS, Effect.DELAY_EVENTS, Effect.FREEZE, Effect.CLOSE}
 )
@@ -41,7 +42,7 @@ OF_WATCHES: Final = frozenset(
 @dataclass(frozen=True, slots=True)
 class Fault:
     effect: Effect
-    verbs: tuple[str, ...] = ()  # get, list, watch, create, update, patch, delete, deletecollection; empty: all
+    verbs: tuple[str, ...] = ()  # of VERBS; empty: all
     resources: tuple[str, ...] = ()  # plurals, with a subresource after a slash; empty: all
     namespace: str = ""
     name: str = ""
@@ -61,11 +62,11 @@ class Fault:
         for key, value in document.items():
             if key not in names:
                 raise RuleopError(f"a fault has no key {key!r}{did_you_mean(str(key), names)}")
-            values[names[key]] = tuple(value) if isinstance(value, list) else value
-        effects = {each.value: each for each in Effect}
-        if values.get("effect") not in effects:
-            raise RuleopError(f"effect must be one of {', '.join(effects)}, not {values.get('effect')!r}")
-        return cls(**{**values, "effect": effects[values["effect"]]})
+            values[names[key]] = _checked(key, value)
+        effects, given = {each.value: each for each in Effect}, values.get("effect")
+        if not isinstance(given, str) or given not in effects:
+            raise RuleopError(f"effect must be one of {', '.join(effects)}, not {given!r}")
+        return cls(**{**values, "effect": effects[given]})
 
     def concerns(self, verb: str, resource: str, namespace: str, name: str) -> bool:
         return (
@@ -74,6 +75,40 @@ class Fault:
             and (not self.namespace or namespace == self.namespace)
             and (not self.name or name == self.name)
         )
+
+
+def _checked(key: str, value: Any) -> Any:
+    """The value of a key in a file of faults. Raises RuleopError."""
+    hint = ""
+    match key:
+        case "effect":
+            return value
+        case "verbs":
+            expected, fits = f"a list of {', '.join(VERBS)}", _is_list(value, VERBS)
+            unknown = next((each for each in value if each not in VERBS), "") if isinstance(value, list) else ""
+            hint = did_you_mean(str(unknown), VERBS) if unknown else ""
+        case "resources":
+            expected, fits = "a list of names", _is_list(value)
+        case "namespace" | "name":
+            expected, fits = "text", isinstance(value, str)
+        case "status":
+            expected, fits = "a status of HTTP from 400 to 599", _is_whole(value) and 400 <= value < 600
+        case "seconds":
+            expected, fits = "a number", _is_whole(value) or (isinstance(value, float) and 0 <= value < float("inf"))
+        case _:
+            expected, fits = "a whole number", _is_whole(value) or (value is None and key != "after")
+    if not fits:
+        raise RuleopError(f"{key} must be {expected}, not {value!r}{hint}")
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _is_list(value: Any, members: Iterable[str] = ()) -> bool:
+    among = frozenset(members)
+    return isinstance(value, list) and all(isinstance(each, str) and (not among or each in among) for each in value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 @dataclass(slots=True)

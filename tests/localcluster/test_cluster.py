@@ -187,6 +187,15 @@ def test_a_stale_read_returns_old_objects(kube_cluster):
         ("error", "must be a mapping"),
         ({"efect": "error"}, "no key 'efect'.*effect"),
         ({"effect": "eror"}, "must be one of error"),
+        ({"effect": ["error"]}, "must be one of error"),
+        ({"effect": "error", "verbs": "get"}, "verbs must be a list of get, list, .*not 'get'"),
+        ({"effect": "error", "verbs": ["gett"]}, "verbs must be a list of get, list, .*did you mean get"),
+        ({"effect": "error", "resources": [1]}, "resources must be a list of names"),
+        ({"effect": "error", "namespace": 5}, "namespace must be text, not 5"),
+        ({"effect": "error", "times": -1}, "times must be a whole number, not -1"),
+        ({"effect": "error", "after": None}, "after must be a whole number, not None"),
+        ({"effect": "error", "status": 42}, "status must be a status of HTTP from 400 to 599, not 42"),
+        ({"effect": "delay", "seconds": "long"}, "seconds must be a number, not 'long'"),
     ],
 )
 def test_an_invalid_fault_in_a_file_is_refused(document, message):

@@ -116,7 +116,9 @@ def _versions_causes(versions: Sequence[Object]) -> Iterator[Cause]:
 
 def _schema_causes(schema: Any, at: str) -> Iterator[Cause]:
     if found := (schema or {}).get("openAPIV3Schema"):
-        yield from _type_causes(SchemaForm(found).schema, f"{at}.{'validation' if at == 'spec' else 'schema'}.openAPIV3Schema")
+        yield from _type_causes(
+            SchemaForm(found).schema, f"{at}.{'validation' if at == 'spec' else 'schema'}.openAPIV3Schema"
+        )
 
 
 def _subresource_causes(subresources: Any, at: str) -> Iterator[Cause]:
