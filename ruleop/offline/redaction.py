@@ -38,7 +38,7 @@ class Redaction:
         found = list(objects)
         self._key = secrets.token_bytes(16)
         self._words: dict[str, str] = {}
-        self._public = _TRUTHS | {str(each) for obj in found for each in _names(obj)}
+        self._public = _TRUTHS | {each for obj in found for each in _names(obj) if isinstance(each, str)}
         for obj in found:
             if is_secret(obj):
                 self._learn(obj)

@@ -182,6 +182,10 @@ def test_short_secret_values_stay_in_other_texts():
     assert hidden["c"] == b64("web"), "the name of an object is no secret"
 
 
+def test_the_word_for_a_missing_name_is_no_name():
+    assert Redaction([secret(p="None")]).of("None") != "None"
+
+
 def test_binary_secret_values_are_redacted():
     binary = base64.b64encode(bytes(range(256))).decode()
     obj = {
