@@ -182,7 +182,7 @@ def test_short_secret_values_stay_in_other_texts():
     assert hidden["c"] == b64("web"), "the name of an object is no secret"
 
 
-def test_the_word_for_a_missing_name_is_no_name():
+def test_a_value_that_reads_like_a_missing_name_is_redacted():
     assert Redaction([secret(p="None")]).of("None") != "None"
 
 
