@@ -20,7 +20,6 @@ from ruleop.schema.crds import CrdVersion, CustomResourceDefinition, parse_crd
 from ruleop.schema.nearest import did_you_mean
 from ruleop.schema.pattern import InvalidPatternError, compile_pattern
 from ruleop.schema.schema_findings import FieldPath, SchemaFinding
-from ruleop.schema.schema_form import SchemaForm
 from ruleop.schema.shape import UNKNOWN, Shape
 from ruleop.schema.shape_fields import shape_at, unknown_to_shape
 from ruleop.schema.structural import META_FIELDS, drop_unknown
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
 _KIND: Final = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 _SCHEMA_PATH: Final = ("spec", "versions", 0, "schema", "openAPIV3Schema")
 
-_TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
-_COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
+SCHEMA_TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
+COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _UNSUPPORTED: Final = ("$ref", "$schema", "additionalItems", "definitions", "dependencies", "id", "patternProperties")
 _ONLY_OUTSIDE_JUNCTIONS: Final = (
     "additionalProperties",
@@ -76,7 +75,7 @@ def _crd_findings(document: Object, crd: CustomResourceDefinition) -> Iterator[S
             "must be false; x-kubernetes-preserve-unknown-fields in the schema opens parts of it",
         )
     yield from _name_findings(crd)
-    yield from _version_findings(crd, document)
+    yield from _version_findings(crd)
 
 
 def _name_findings(crd: CustomResourceDefinition) -> Iterator[SchemaFinding]:
@@ -94,7 +93,7 @@ def _name_findings(crd: CustomResourceDefinition) -> Iterator[SchemaFinding]:
         yield SchemaFinding(("spec", "names", "listKind"), "must differ from kind")
 
 
-def _version_findings(crd: CustomResourceDefinition, document: Object) -> Iterator[SchemaFinding]:
+def _version_findings(crd: CustomResourceDefinition) -> Iterator[SchemaFinding]:
     stored = [version.name for version in crd.versions if version.storage]
     if len(stored) != 1:
         yield SchemaFinding(("spec", "versions"), f"exactly one version must have storage: true, not {len(stored)}")
@@ -108,12 +107,11 @@ def _version_findings(crd: CustomResourceDefinition, document: Object) -> Iterat
             yield SchemaFinding((*path, "name"), f"must be a version such as v1 or v1alpha1, not {version.name!r}")
         yield from _column_findings(version, (*path, "additionalPrinterColumns"))
         schema_path = (*path, "schema", "openAPIV3Schema")
-        if not version.schema:
+        yield from version.malformed
+        if not version.schema and not version.malformed:
             yield SchemaFinding(schema_path, "is required: without a schema the API server drops all fields")
         else:
-            form = SchemaForm(document["spec"]["versions"][index]["schema"]["openAPIV3Schema"], schema_path)
-            yield from form.findings
-            wrong = {finding.path for finding in form.findings}
+            wrong = {finding.path for finding in version.malformed}
             for finding in _root_findings(version.schema, schema_path):
                 if not any(finding.path[: len(each)] == each for each in wrong):  # else it is reported already
                     yield finding
@@ -123,10 +121,10 @@ def _column_findings(version: CrdVersion, path: FieldPath) -> Iterator[SchemaFin
     for index, column in enumerate(version.printer_columns):
         if not column.name:
             yield SchemaFinding((*path, index, "name"), "is required")
-        if column.type not in _COLUMN_TYPES:
+        if column.type not in COLUMN_TYPES:
             yield SchemaFinding(
                 (*path, index, "type"),
-                f"must be one of {', '.join(_COLUMN_TYPES)}{did_you_mean(column.type, _COLUMN_TYPES)}",
+                f"must be one of {', '.join(COLUMN_TYPES)}{did_you_mean(column.type, COLUMN_TYPES)}",
             )
         if not column.json_path.startswith("."):
             yield SchemaFinding((*path, index, "jsonPath"), "must be a path that starts with a dot, such as .spec.size")
@@ -238,10 +236,10 @@ def _keyword_findings(schema: Schema, path: FieldPath) -> Iterator[SchemaFinding
     declared = schema.get("type")
     if declared == "null":
         yield SchemaFinding((*path, "type"), "must not be null; nullable: true beside the type allows it")
-    elif declared and declared not in _TYPES:
+    elif declared and declared not in SCHEMA_TYPES:
         yield SchemaFinding(
             (*path, "type"),
-            f"must be one of {', '.join(_TYPES)}, not {declared!r}{did_you_mean(str(declared), _TYPES)}",
+            f"must be one of {', '.join(SCHEMA_TYPES)}, not {declared!r}{did_you_mean(str(declared), SCHEMA_TYPES)}",
         )
     if schema.get("uniqueItems"):
         yield SchemaFinding((*path, "uniqueItems"), "must not be true; use x-kubernetes-list-type: set")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.kinds import Kind, Object
 from ruleop.schema.openapi import OBJECT_META, Schema, ShapeBuilder
-from ruleop.schema.schema_findings import FieldPath, SchemaError
+from ruleop.schema.schema_findings import FieldPath, SchemaError, SchemaFinding
 from ruleop.schema.schema_form import SchemaForm
 from ruleop.schema.table import ResourceInfo, object_meta
 
@@ -37,8 +37,8 @@ class PrinterColumn:
 
 @dataclass(frozen=True, slots=True)
 class CrdVersion:
-    """One version of a kind. `schema` is openAPIV3Schema as written, and empty where the version has none: the server
-    then drops all fields."""
+    """One version of a kind. `schema` is openAPIV3Schema without its `malformed` parts, and empty where the version has
+    none: the server then drops all fields."""
 
     name: str
     served: bool
@@ -49,6 +49,7 @@ class CrdVersion:
     printer_columns: tuple[PrinterColumn, ...]
     deprecated: bool = False
     deprecation_warning: str = ""
+    malformed: tuple[SchemaFinding, ...] = ()  # parts of the schema that have the wrong type
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +137,12 @@ def _version(version: Any, path: FieldPath) -> CrdVersion:
     columns = version.get("additionalPrinterColumns") or []
     if not isinstance(columns, list) or not all(isinstance(column, Mapping) for column in columns):
         raise SchemaError((*path, "additionalPrinterColumns"), "must be a list of mappings")
+    form = SchemaForm(schema.get("openAPIV3Schema") or {}, (*path, "schema", "openAPIV3Schema"))
     return CrdVersion(
         name=_string(version, path, "name"),
         served=version.get("served") is True,
         storage=version.get("storage") is True,
-        schema=SchemaForm(schema.get("openAPIV3Schema") or {}).schema,
+        schema=form.schema,
         # An empty mapping enables a subresource; null does not.
         status_subresource=subresources.get("status") is not None,
         scale_subresource=subresources.get("scale") is not None,
@@ -157,6 +159,7 @@ def _version(version: Any, path: FieldPath) -> CrdVersion:
         ),
         deprecated=version.get("deprecated") is True,
         deprecation_warning=str(version.get("deprecationWarning") or ""),
+        malformed=tuple(form.findings),
     )
 
 

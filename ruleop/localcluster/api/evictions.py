@@ -1,4 +1,4 @@
-"""Evictions: deletions of pods that are asked for by name."""
+"""Evictions: deletions of pods through their subresource."""
 
 from __future__ import annotations
 

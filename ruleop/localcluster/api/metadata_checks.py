@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ruleop.kinds import Kind, Object
     from ruleop.localcluster.kinds.served import Served
 
-_INVALID: Final = "FieldValueInvalid"
 _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 # Kinds whose names are single labels. Names of some may have any letters but slashes.
 _LABEL_KINDS: Final = frozenset({("", "Namespace"), ("", "Service"), ("apps", "StatefulSet")})

@@ -76,7 +76,7 @@ def decoded_scale(served: Served, scale: Object, registry: Registry) -> Object:
 
 @contextmanager
 def _as_refused(served: Served) -> Iterator[None]:
-    """Of custom resources, the server says of every wrong Scale the same."""
+    """For a custom resource, the server gives the same answer to every invalid Scale."""
     try:
         yield
     except Rejected:

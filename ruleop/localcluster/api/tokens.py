@@ -1,4 +1,4 @@
-"""Tokens of service accounts: who sends one is that user."""
+"""Tokens of service accounts. A client that sends one acts as that account."""
 
 from __future__ import annotations
 

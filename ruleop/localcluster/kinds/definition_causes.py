@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.localcluster.errors import Cause, immutable_value, invalid_value, invalid_values, required, unsupported
 from ruleop.localcluster.kinds.accepted_names import is_established
 from ruleop.localcluster.objects.names import letter_label_problems, subdomain_problems
-from ruleop.schema.crd_checks import check_crd
+from ruleop.schema.crd_checks import COLUMN_TYPES, SCHEMA_TYPES, check_crd
 from ruleop.schema.schema_findings import SchemaError, format_path
 from ruleop.schema.schema_form import SchemaForm
 from ruleop.schema.validation import subschemas
@@ -20,13 +20,11 @@ if TYPE_CHECKING:
 
 _INVALID: Final = "FieldValueInvalid"
 _SCOPES: Final = ("Cluster", "Namespaced")
-_COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _SCALE_PATHS: Final = (
     ("specReplicasPath", (".spec.",), ".spec"),
     ("statusReplicasPath", (".status.",), ".status"),
     ("labelSelectorPath", (".spec.", ".status."), "either .spec or .status"),
 )
-_TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 
 
 def definition_causes(new: Object, old: Object | None) -> list[Cause]:
@@ -140,8 +138,8 @@ def _column_causes(columns: Any, at: str) -> Iterator[Cause]:
             yield required(f"{field}.name")
         if not (type_ := column.get("type")):
             yield required(f"{field}.type")
-        elif type_ not in _COLUMN_TYPES:
-            yield invalid_value(f"{field}.type", type_, f"must be one of {','.join(_COLUMN_TYPES)}")
+        elif type_ not in COLUMN_TYPES:
+            yield invalid_value(f"{field}.type", type_, f"must be one of {','.join(COLUMN_TYPES)}")
         if not (path := column.get("jsonPath")):
             yield required(f"{field}.JSONPath")
         elif not path.startswith("."):
@@ -202,8 +200,8 @@ def _version(version: Object) -> dict[str, Any]:
 
 def _type_causes(schema: Schema, path: str) -> Iterator[Cause]:
     found = schema.get("type")
-    if found is not None and found not in _TYPES:
-        yield unsupported(f"{path}.type", found, _TYPES)
+    if found is not None and found not in SCHEMA_TYPES:
+        yield unsupported(f"{path}.type", found, SCHEMA_TYPES)
     for steps, each in subschemas(schema):
         keyword, *rest = steps
         yield from _type_causes(each, f"{path}.{keyword}" + "".join(f"[{step}]" for step in rest))
