@@ -22,7 +22,7 @@ from ruleop.planning.child.known_secrets import masks_of
 from ruleop.planning.child.pruning import held_back, prune
 from ruleop.planning.deletion import missing_read_permissions, plan_deletion
 from ruleop.planning.events import HEALTHY, transition_events
-from ruleop.planning.memory.history import History
+from ruleop.planning.memory.history import History, version_of
 from ruleop.planning.memory.work import Work
 from ruleop.planning.model.actions import (
     OWN_FINALIZER,
@@ -163,13 +163,9 @@ class _Planner:
         found = {
             key: each
             for key, each in history.refusals.items()
-            if each.is_active(self._version(key), clock, self.period)
+            if each.is_active(version_of(self.observed.objects.get(key)), clock, self.period)
         }
         return replace(history, refusals=found)
-
-    def _version(self, key: ObjectKey) -> str:
-        live = self.observed.objects.get(key)
-        return (live["metadata"].get("resourceVersion") or "") if live is not None else ""
 
     def steps(self) -> Steps[Plan]:
         """The plan. It yields after each object that it has read, rendered or compared."""
@@ -448,26 +444,15 @@ class _Planner:
         return 0.0 if writes is not None and any(action.key not in writes.done for action in actions) else check_after
 
     def _requeue_after(self, check_after: float | None) -> Requeue | None:
-        clock, history = self.observed.clock, self.history
+        clock = self.observed.clock
+        # A conflict that this plan is the first to find is checked, too.
+        history = self.history.with_field_conflicts(self.children.report.conflicts, clock)
         found = [
-            Requeue(each.due - clock, "a conflicting object is read again") for each in history.conflicting.values()
+            history.next_check(self.observed.objects, clock),
+            Requeue(check_after, "it is checked") if check_after is not None else None,
+            Requeue(self.period, RESYNC) if self.period else None,
         ]
-        held = {each.key for each in self.children.report.conflicts}
-        checks = (each.next_check(clock, held=key in held) for key, each in history.drift.items())
-        found += [Requeue(check - clock, "a field conflict is checked") for check in checks if check is not None]
-        for key, refusal in history.refusals.items():
-            # Once `until` has passed, the event of the next change starts the retry.
-            if clock < refusal.until and self._version(key) != refusal.version:
-                found.append(Requeue(refusal.until - clock, "a rejected write is retried"))
-        if history.refused_status is not None and any(
-            each.reason == "StatusRefused" for each in self.children.report.problems
-        ):
-            found.append(Requeue(history.refused_status.until - clock, "a rejected status is retried"))
-        if check_after is not None:
-            found.append(Requeue(check_after, "it is checked"))
-        if self.period:
-            found.append(Requeue(self.period, RESYNC))
-        return min(found, key=lambda each: each.seconds, default=None)
+        return min((each for each in found if each is not None), key=lambda each: each.seconds, default=None)
 
     def _report_finalizer(self, conditions: Conditions | None) -> Conditions | None:
         """Reports first that ruleop's finalizer could not be added or removed: all other actions depend on it."""

@@ -53,6 +53,12 @@ def test_a_field_conflict_is_reported_backed_off_and_delays_nothing_else(apps: A
     assert ready(apps)["reason"] == "FieldConflict"
 
 
+def test_a_field_conflict_is_checked_after_the_backoff_although_nothing_happens(apps: Apps) -> None:
+    apps.create("web")
+    fight_until_noticed(apps)
+    eventually("the revert after the first backoff", lambda: not is_undone(apps), timeout=30)
+
+
 def test_two_operators_with_different_rules_report_a_field_conflict(
     plane: ControlPlane, apps: Apps, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

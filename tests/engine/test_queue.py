@@ -142,9 +142,18 @@ def test_a_retry_after_of_the_server_is_a_minimum_of_the_backoff():
     for again_after, wait in ((None, 1), (5.0, 5), (1.0, 4)):
         queue.add("a", now=100)
         queue.take(now=100)
-        queue.done("a", now=100, failed=True, requeue_after=again_after)
+        queue.done("a", now=100, failed=True, retry_after=again_after)
         assert queue.next_due() == 100 + wait
     assert queue.failures("a") == 3
+
+
+def test_a_failure_is_retried_at_the_promised_moment_at_the_latest_but_not_before_the_server_permits():
+    queue = WorkQueue[str](backoff=Backoff(first=10, cap=80))
+    for promised, permitted, wait in ((3, None, 3), (30, None, 20), (3, 5, 5)):
+        queue.add("a", now=100)
+        queue.take(now=100)
+        queue.done("a", now=100, failed=True, requeue_after=promised, retry_after=permitted)
+        assert queue.next_due() == 100 + wait
 
 
 def test_a_requeued_key_is_ready_after_its_time():
@@ -301,16 +310,22 @@ class AnyHistory(RuleBasedStateMachine):
         self.active.add(key)
 
     @precondition(lambda self: self.active)
-    @rule(data=st.data(), failed=st.booleans(), again=st.none() | st.floats(0.1, 5))
-    def a_worker_ends(self, data, failed, again):
+    @rule(
+        data=st.data(),
+        failed=st.booleans(),
+        again=st.none() | st.floats(0.1, 5),
+        permitted=st.none() | st.floats(0.1, 5),
+    )
+    def a_worker_ends(self, data, failed, again, permitted):
         key = data.draw(st.sampled_from(sorted(self.active)))
-        self.queue.done(key, now=self.now, failed=failed, requeue_after=again)
+        self.queue.done(key, now=self.now, failed=failed, requeue_after=again, retry_after=permitted)
         self.active.remove(key)
         self.failures[key] = self.failures.get(key, 0) + 1 if failed else 0
         if key in self.due:
             self.make_due(key)
         elif failed or again is not None:
-            delay = max(min(8, 2 ** (self.failures[key] - 1)), again or 0) if failed else again
+            backoff = min(8, 2 ** (self.failures[key] - 1))
+            delay = max(min(backoff, backoff if again is None else again), permitted or 0) if failed else again
             self.later[key] = min(self.later.get(key, float("inf")), self.now + delay)
 
     @invariant()

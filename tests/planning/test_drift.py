@@ -62,7 +62,7 @@ class DriftingChild:
         return self
 
     def next_check(self):
-        return self.drift.next_check(self.now, held=False)
+        return self.drift.next_check(self.now)
 
 
 def test_a_few_changes_by_hand_are_reverted_at_once():

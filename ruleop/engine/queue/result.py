@@ -14,7 +14,8 @@ class Result:
     """Three cases: it failed, and is retried with backoff; it is requeued after a time; it is done."""
 
     failed: bool = False
-    requeue_after: float | None = None  # seconds until it is requeued
+    requeue_after: float | None = None  # seconds until it is requeued; of a failure, at the latest
+    retry_after: float | None = None  # seconds that the server asked to wait after a failure
     reason: str = ""  # for the log; empty: the triggers of this reconcile
 
     @property

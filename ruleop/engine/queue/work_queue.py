@@ -174,13 +174,24 @@ class WorkQueue(Generic[Key]):
         self.report_wait(now - since)
         return key
 
-    def done(self, key: Key, *, now: float, failed: bool = False, requeue_after: float | None = None) -> None:
-        """Three cases: it failed, and is retried with backoff, but not before `requeue_after` (the server's
-        Retry-After); it is requeued after a time; it is done."""
+    def done(
+        self,
+        key: Key,
+        *,
+        now: float,
+        failed: bool = False,
+        requeue_after: float | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        """Three cases: it failed, and is retried with backoff, at the latest after `requeue_after`, but not before
+        `retry_after`, which the server asked for; it is requeued after a time; it is done."""
         dirty_as = self._active.pop(key)
         if failed:
             self._failures[key] = self._failures.get(key, 0) + 1
-            delay = max(self.backoff.delay(self._failures[key]), requeue_after or 0.0)
+            delay = self.backoff.delay(self._failures[key])
+            if requeue_after is not None:
+                delay = min(delay, requeue_after)
+            delay = max(delay, retry_after or 0.0)
             self.add_after(key, delay, now=now, urgency=Urgency.RETRY)
         else:
             self._failures.pop(key, None)

@@ -171,7 +171,13 @@ class Workers:
             self.log.exception("reconcile failed with an internal error; will retry", resource=str(request))
         finally:
             now = time.monotonic()
-            self.queue.done(request, now=now, failed=result.failed, requeue_after=result.requeue_after)
+            self.queue.done(
+                request,
+                now=now,
+                failed=result.failed,
+                requeue_after=result.requeue_after,
+                retry_after=result.retry_after,
+            )
             if result.failed:
                 self.triggers.schedule(request, f"retry {self.queue.failures(request)}")
             elif result.requeue_after is not None:

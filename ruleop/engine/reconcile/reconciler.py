@@ -7,6 +7,7 @@ being written, after them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ruleop.engine.cache.expectations import ControllerExpectations
@@ -103,7 +104,7 @@ class Reconciler:
             return Result(requeue_after=IMMEDIATELY, reason="the pass is continued")
         except RuleopError as error:  # the inventory or the owner key, which come first, could not be read or written
             self.pass_log.not_reconciled(request, str(error))
-            return Result(failed=True, requeue_after=self.environment.executor.classify(error)[1])
+            return Result(failed=True, retry_after=self.environment.executor.classify(error)[1])
         finally:
             self.histories[request] = current.history
             if current.paused:
@@ -207,8 +208,8 @@ class Reconciler:
             if outcome is None and self.debounce.busy and self._may_wait(current, CHANGED):
                 return Result(requeue_after=current.status_in)
             self.debounce.done((self.kind, current.request))
-            if (failed := await self.status.write(current, planned, status, resource)) is not None:
-                return failed
+            if (result := await self.status.write(current, planned, status, resource)) is not None:
+                return self._with_next_check(current, result) if result.failed else result
         return await self._report(current, resource, planned, outcome)
 
     async def _report(self, current: CurrentPass, resource: Object, planned: Plan, outcome: Outcome | None) -> Result:
@@ -225,11 +226,16 @@ class Reconciler:
             current.history.after_in_steps(planned, None, self.cache, self.clock.monotonic())
         )
         if outcome is not None and not outcome.clean:
-            return Result(failed=True, requeue_after=outcome.retry_after)
+            return self._with_next_check(current, Result(failed=True, retry_after=outcome.retry_after))
         requeue = planned.requeue_after
         if requeue is None:
             return Result()
         return Result(requeue_after=max(IMMEDIATELY, requeue.seconds), reason=requeue.reason)
+
+    def _with_next_check(self, current: CurrentPass, failed: Result) -> Result:
+        """One child that fails does not delay what was promised for the others, as its backoff may be long."""
+        check = current.history.next_check(self.cache, self.clock.monotonic())
+        return failed if check is None else replace(failed, requeue_after=max(IMMEDIATELY, check.seconds))
 
     async def _in_turns(self, steps: Steps[T]) -> T:
         return await self.environment.turns.finish_steps(steps)

@@ -59,7 +59,7 @@ class StatusWriter:
             granted = {"grant": self._grant(current, status)} if failure is Failure.FORBIDDEN else {}
             if self.pass_log.status_not_written(current.request, planned, str(error), granted):
                 self.environment.events.record(resource, planned.events)
-        return Result(failed=True, requeue_after=retry_after)
+        return Result(failed=True, retry_after=retry_after)
 
     def _grant(self, current: CurrentPass, status: StatusWrite) -> str:
         title = self.environment.cache.info(current.rule.kind).resource + ("/status" if status.subresource else "")

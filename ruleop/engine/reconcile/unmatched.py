@@ -35,4 +35,4 @@ class Unmatched:
         for message in sorted(failures[failure] for failure in failures.keys() - self._reported):
             self.log.warning("finalizer cannot be removed; will retry", resource=str(request), error=message)
         self._reported = set(failures) if outcome.clean else self._reported | set(failures)
-        return Result(failed=not outcome.clean, requeue_after=outcome.retry_after)
+        return Result(failed=not outcome.clean, retry_after=outcome.retry_after)

@@ -91,11 +91,11 @@ class Reverted:
     def is_over(self, now: float) -> bool:
         return now >= self._ends_at if self.message else now - self.times[-1] > WINDOW
 
-    def next_check(self, now: float, *, held: bool) -> float | None:
-        """When the conflict has to be checked without an event. `held`: the fields differ now."""
+    def next_check(self, now: float) -> float | None:
+        """When the conflict has to be checked without an event."""
         if not self.message:
             return None
-        return self.due if (held or self.drifted) and now < self.due else self._ends_at
+        return self.due if self.drifted and now < self.due else self._ends_at
 
     @property
     def _ends_at(self) -> float:

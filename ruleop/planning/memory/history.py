@@ -18,16 +18,24 @@ from ruleop.merge import Learned
 from ruleop.merge.equality import fingerprint
 from ruleop.planning.changes.drift import Reverted, corrections, is_altered, reverted
 from ruleop.planning.memory.synced import Synced
-from ruleop.planning.model.actions import Create, Delete, FinalizerAction, Patch, Replace, ServerSideApply
+from ruleop.planning.model.actions import (
+    Create,
+    Delete,
+    FinalizerAction,
+    Patch,
+    Replace,
+    Requeue,
+    ServerSideApply,
+)
 from ruleop.planning.model.outcome import Failed, Failure
 from ruleop.steps import Steps, finished
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from ruleop.planning.memory.work import Work
-    from ruleop.planning.model.actions import Plan
+    from ruleop.planning.model.actions import FieldConflict, Plan
     from ruleop.planning.model.observed import Kinds, Objects
     from ruleop.planning.model.outcome import Outcome
 
@@ -178,18 +186,35 @@ class History:
 
     def with_plan(self, plan: Plan, now: float) -> Steps[History]:
         """The history with the plan, before its actions are executed. It yields after each object."""
-        synced, drift = (yield from self.synced.with_plan(plan)), self.drift
-        if plan.field_conflicts:
-            found = {each.key: drift[each.key] for each in plan.field_conflicts}
-            noticed = {
-                each.key: found[each.key].noticed(each.fields, each.message, now)
-                for each in plan.field_conflicts
-                if each.new
-            }
-            drift = {**drift, **{key: each.held() for key, each in found.items()}, **noticed}
-        if synced is self.synced and drift is self.drift:
+        synced, found = (yield from self.synced.with_plan(plan)), self.with_field_conflicts(plan.field_conflicts, now)
+        return found if synced is self.synced else replace(found, synced=synced)
+
+    def with_field_conflicts(self, conflicts: Sequence[FieldConflict], now: float) -> History:
+        """The history with the field conflicts that a plan has found."""
+        if not conflicts:
             return self
-        return replace(self, synced=synced, drift=drift)
+        found = {}
+        for each in conflicts:
+            known = self.drift[each.key]
+            found[each.key] = known.noticed(each.fields, each.message, now) if each.new else known.held()
+        return replace(self, drift={**self.drift, **found})
+
+    # -- when to look without an event ---------------------------------------------------------------------------------
+
+    def next_check(self, objects: Objects, now: float) -> Requeue | None:
+        """The earliest moment that this history has promised: no event leads to the pass that is due then. The one home
+        of such moments; what a plan promises besides follows from the plan alone."""
+        found = [Requeue(each.due - now, "a conflicting object is read again") for each in self.conflicting.values()]
+        checks = (each.next_check(now) for each in self.drift.values())
+        found += [Requeue(check - now, "a field conflict is checked") for check in checks if check is not None]
+        for key, refusal in self.refusals.items():
+            # Once `until` has passed, the event of the next change starts the retry.
+            live = objects.get(key) if now < refusal.until else None
+            if now < refusal.until and refusal.version != version_of(live):
+                found.append(Requeue(refusal.until - now, "a rejected write is retried"))
+        if self.refused_status is not None and now < self.refused_status.until:
+            found.append(Requeue(self.refused_status.until - now, "a rejected status is retried"))
+        return min(found, key=lambda each: each.seconds, default=None)
 
     # -- what the engine learns by itself ------------------------------------------------------------------------------
 
@@ -210,6 +235,10 @@ class History:
 
 
 History.NONE = History()
+
+
+def version_of(live: Object | None) -> str:
+    return (live["metadata"].get("resourceVersion") or "") if live is not None else ""
 
 
 def _concluded(history: History, plan: Plan) -> History:
