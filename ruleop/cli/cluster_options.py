@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from ruleop.live.access import Access
+from ruleop.kube.access import Access
 
 F = TypeVar("F", bound=Callable[..., Any])
 

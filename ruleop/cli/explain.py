@@ -21,7 +21,7 @@ from ruleop.report.explain_text import explain_lines
 from ruleop.rules import ProjectErrors
 
 if TYPE_CHECKING:
-    from ruleop.live.access import Access
+    from ruleop.kube.access import Access
     from ruleop.report.explanation import Explanation
     from ruleop.rules import Project
 

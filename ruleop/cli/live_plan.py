@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ruleop.cli.project import Folder
     from ruleop.kinds import Object
-    from ruleop.live.access import Access
+    from ruleop.kube.access import Access
     from ruleop.live.cluster import LiveCluster
     from ruleop.live.planner import LivePass
     from ruleop.offline.documents import Document

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection
 
     from ruleop.kinds import GroupKind, Object
-    from ruleop.live.access import Access
+    from ruleop.kube.access import Access
     from ruleop.rules import Project
     from ruleop.schema.table import ResourceInfo
 
