@@ -11,6 +11,7 @@ and `matchLabels` are the same name.
 from __future__ import annotations
 
 from itertools import islice
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
 
     Near enough is one edit per three letters, and at least one, so `imag` is `image` but `cpu` is not `ip`. Beyond
     that, a shortened or extended name (`env` for `envVars`, `portNumber` for `port`) matches if at least three letters
-    agree from the start and no other candidate starts with them.
+    agree from the start and no other candidate starts with them, and another ending (`validations` for `validate`) if
+    at least six do.
     """
     folded = _fold(name[: MAX_NAME + 1])
     if not folded or len(name) > MAX_NAME:
@@ -48,8 +50,11 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
     near = [(edits, candidate) for edits, candidate in near if edits <= _allowed_edits(folded, _fold(candidate))]
     if near:
         return min(near)[1]
-    with_same_start = [candidate for candidate in names if _is_prefix_of_other(folded, _fold(candidate))]
-    return with_same_start[0] if len(with_same_start) == 1 else None
+    for is_similar in (_is_prefix_of_other, _has_another_ending):
+        with_same_start = [candidate for candidate in names if is_similar(folded, _fold(candidate))]
+        if with_same_start:
+            return with_same_start[0] if len(with_same_start) == 1 else None
+    return None
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
@@ -95,3 +100,8 @@ def _has_similar_letters(a: str, b: str) -> bool:
 def _is_prefix_of_other(a: str, b: str) -> bool:
     shorter, longer = sorted((a, b), key=len)
     return len(shorter) >= 3 and longer.startswith(shorter)
+
+
+def _has_another_ending(a: str, b: str) -> bool:
+    start = len(commonprefix((a, b)))
+    return start >= 6 and start >= min(len(a), len(b)) - 2

@@ -719,7 +719,7 @@ finalize:
   f: {template: a.yaml, dependsOn: [a]}
 """),
         [
-            'watches.yaml:5:39: no child has the id "bb"',
+            'watches.yaml:5:39: no child has the id "bb" (the ids are "a" and "b")',
             'watches.yaml:5:43: "a" cannot depend on the observed "p": use `waitFor` instead',
             'watches.yaml:5:46: "a" cannot depend on "f": it exists only during deletion',
             'watches.yaml:10:39: "f" cannot depend on "a": children are not rendered during deletion',

@@ -129,6 +129,44 @@ children:
         ],
     ),
     Row(
+        "the child itself",
+        watch("""
+children:
+  sts: {template: a.yaml, readyWhen: sts.status.x == 1 and live.sts.status.y == 1, when: sts.x}
+"""),
+        [
+            "watches.yaml:5:40: `readyWhen` cannot read the child `sts`, only the CR, vars, let and observed objects: write `this` for the child itself",
+            "watches.yaml:5:62: `readyWhen` cannot read `live.`, only the CR, vars, let and observed objects: write `this` for the child itself",
+            "watches.yaml:5:92: `when` cannot read the child `sts`, only the CR, vars, let and observed objects: use `waitFor`, or an {% if %} in the template over `live.`",
+        ],
+    ),
+    Row(
+        "words of YAML 1.1",
+        watch("""
+children:
+  a: {template: a.yaml, when: 'no', waitFor: 'On', readyWhen: this.x == Yes}
+"""),
+        [
+            'watches.yaml:5:34: "no" is not known in `when`: write false',
+            'watches.yaml:5:49: "On" is not known in `waitFor`: write true',
+            'watches.yaml:5:75: "Yes" is not known in `readyWhen`: write true',
+        ],
+    ),
+    Row(
+        "dependencies by their kind",
+        watch("""
+children:
+  a: {template: a.yaml, dependsOn: [service, statefulset, bb]}
+  svc: {object: {apiVersion: v1, kind: Service, metadata: {name: b}}, dependsOn: [a]}
+  sts: {object: {apiVersion: apps/v1, kind: StatefulSet, metadata: {name: b}}}
+"""),
+        [
+            'watches.yaml:5:39: no child has the id "service" (the ids are "a", "sts" and "svc")',
+            'watches.yaml:5:48: no child has the id "statefulset" (did you mean "sts", the StatefulSet?)',
+            'watches.yaml:5:61: no child has the id "bb" (the ids are "a", "sts" and "svc")',
+        ],
+    ),
+    Row(
         "when over children",
         watch("""
 children:
@@ -233,9 +271,9 @@ children:
   bbb: {template: a.yaml}
 """),
         [
-            'watches.yaml:5:37: `live.bb`: no child has the id "bb"',
+            'watches.yaml:5:37: `live.bb`: no child has the id "bb" (the ids are "a" and "bbb")',
             "watches.yaml:5:37: `live` needs an id in plain text, `live.a`, so that ruleop knows what the template reads",
-            'watches.yaml:5:49: `ready.bb`: no child has the id "bb"',
+            'watches.yaml:5:49: `ready.bb`: no child has the id "bb" (the ids are "a" and "bbb")',
             "watches.yaml:5:49: `ready` needs an id in plain text, `ready.a`, so that ruleop knows what the template reads",
         ],
     ),

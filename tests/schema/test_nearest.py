@@ -41,6 +41,8 @@ CHILD_KEYS = ["adopt", "apply", "as", "deletion", "dependsOn", "forEach", "names
         ("volmus", ["volume", "size"], "volume"),
         ("imge", ["image", "size"], "image"),
         ("simage", ["image", "size"], "image"),
+        ("validations", ["validate", "vars", "watches"], "validate"),
+        ("conditioning", ["conditions", "children"], "conditions"),
     ],
 )
 def test_a_misspelled_name_has_a_suggestion(written: str, candidates: list[str], meant: str):
@@ -61,6 +63,9 @@ def test_a_misspelled_name_has_a_suggestion(written: str, candidates: list[str],
         ("anything", []),
         ("service", ["service"]),
         ("template", ["when", "forEach"]),
+        ("validations", ["validate", "validated"]),
+        ("serviceMonitor", POD_FIELDS),
+        ("hostAliases", POD_FIELDS),
     ],
 )
 def test_without_a_similar_name_nothing_is_suggested(written: str, candidates: list[str]):

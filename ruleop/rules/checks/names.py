@@ -9,17 +9,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.rules.checks.scopes import ALWAYS, RESERVED, Part
-from ruleop.rules.findings import Findings, did_you_mean_quoted
+from ruleop.rules.findings import Findings, did_you_mean_quoted, format_list
 from ruleop.templating import FUNCTIONS, JINJA_NAMES, Reference, instead_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from ruleop.errors import Site
-    from ruleop.rules.language.parsed import Draft
+    from ruleop.rules.language.parsed import ChildDraft, Draft
 
 _FUNCTIONS = ("range", "dict", "namespace", "cycler", "joiner", "file", "render", *FUNCTIONS)
 OWN_CONDITIONS = ("Ready", "Reconciling", "Stalled", "Paused")
+_MOST_LISTED = 6  # ids in a message
+_BOOLEANS = {
+    "no": "false",
+    "off": "false",
+    "n": "false",
+    "false": "false",
+    "yes": "true",
+    "on": "true",
+    "y": "true",
+    "true": "true",
+}
+"""What other readers of YAML take for a boolean, in any case."""
 
 
 def check_defined_names(draft: Draft, findings: Findings) -> None:
@@ -108,7 +120,8 @@ def _report_unknown(draft: Draft, part: Part, name: str, findings: Findings) -> 
         instead = f": {hint}" if (hint := instead_of(name)) else did_you_mean_quoted(name, _FUNCTIONS)
         findings.mistake("unknown-name", f'unknown function "{name}"{instead}', site, word=name, start=part.site)
     else:
-        instead = did_you_mean_quoted(name, part.view.names) or (f": {hint}" if (hint := instead_of(name)) else "")
+        hint = f"write {boolean}" if (boolean := _BOOLEANS.get(name.lower())) else instead_of(name)
+        instead = did_you_mean_quoted(name, part.view.names) or (f": {hint}" if hint else "")
         findings.mistake(
             "unknown-name", f'"{name}" is not known in {part.view.title}{instead}', site, word=name, start=part.site
         )
@@ -138,7 +151,11 @@ def _why_no_children(part: Part, name: str) -> str:
     title = part.view.title
     if part.child is not None and part.view.live:
         return f"{title} cannot read the finalize child `{name}`, which exists only during deletion"
-    hint = ": use `waitFor`, or an {% if %} in the template over `live.`" if part.key == "when" else ""
+    hint = ""
+    if part.key == "when":
+        hint = ": use `waitFor`, or an {% if %} in the template over `live.`"
+    elif part.key == "readyWhen" and part.child is not None and name in (part.child.id, "live"):
+        hint = ": write `this` for the child itself"
     what = f"`{name}.`" if name in ("live", "ready") else f"the child `{name}`"
     return f"{title} cannot read {what}, only the CR, vars, let and observed objects{hint}"
 
@@ -171,7 +188,7 @@ def _check_reference(draft: Draft, part: Part, reference: Reference, findings: F
                 start=part.site,
             )
         elif rest[0] not in ids:
-            why = f'no child has the id "{rest[0]}"{did_you_mean_quoted(rest[0], ids)}'
+            why = f'no child has the id "{rest[0]}"{_suggested_id(rest[0], ids)}'
             if rest[0] in draft.final:
                 why = "a finalize child exists only during deletion"
             elif rest[0] in draft.children:
@@ -201,9 +218,21 @@ def check_dependencies(draft: Draft, findings: Findings) -> None:
                     word.site,
                 )
             else:
-                findings.mistake(
-                    "unknown-id", f'no child has the id "{word.text}"{did_you_mean_quoted(word.text, peers)}', word.site
-                )
+                instead = _child_of_kind(word.text, peers) or _suggested_id(word.text, peers)
+                findings.mistake("unknown-id", f'no child has the id "{word.text}"{instead}', word.site)
+
+
+def _child_of_kind(word: str, children: Mapping[str, ChildDraft]) -> str:
+    """The end of a message about a word that is the kind of one child."""
+    found = [(id_, kind.kind) for id_, child in children.items() for kind in child.kinds]
+    found = [(id_, kind) for id_, kind in found if kind.lower() == word.lower()]
+    return f' (did you mean "{found[0][0]}", the {found[0][1]}?)' if len(found) == 1 else ""
+
+
+def _suggested_id(word: str, ids: Collection[str]) -> str:
+    """The end of a message about an unknown id: the similar id, or all if there are few."""
+    listed = f" (the ids are {format_list(sorted(ids))})" if 1 < len(ids) <= _MOST_LISTED else ""
+    return did_you_mean_quoted(word, ids) or listed
 
 
 def check_lets(draft: Draft, parts: Iterable[Part], findings: Findings) -> None:
