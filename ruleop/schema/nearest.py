@@ -11,7 +11,6 @@ and `matchLabels` are the same name.
 from __future__ import annotations
 
 from itertools import islice
-from os.path import commonprefix
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -103,5 +102,5 @@ def _is_prefix_of_other(a: str, b: str) -> bool:
 
 
 def _has_another_ending(a: str, b: str) -> bool:
-    start = len(commonprefix((a, b)))
-    return start >= 6 and start >= min(len(a), len(b)) - 2
+    start = max(6, min(len(a), len(b)) - 2)
+    return a[:start] == b[:start]

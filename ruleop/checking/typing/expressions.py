@@ -14,6 +14,7 @@ from jinja2 import nodes
 
 from ruleop.checking.typing import narrowing, operators
 from ruleop.checking.typing.calls import infer_call, infer_filter, infer_test
+from ruleop.checking.typing.constant_operands import constant_operands, is_membership
 from ruleop.checking.typing.environments import Environment, chain_of, text_of
 from ruleop.checking.typing.filters import members_of
 from ruleop.checking.typing.lookups import Lookup, Problem, field
@@ -36,9 +37,10 @@ from ruleop.checking.typing.types import (
     truth_of,
 )
 from ruleop.errors import Site
+from ruleop.rules.checks.names import FUNCTION_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Container, Iterator
 
     from ruleop.checking.typing.report import Report, Source
     from ruleop.rules.check_ids import Code
@@ -70,6 +72,7 @@ class Inference:
         self.defer_level = 0
         self.missed: Undefined | None = None
         self._lets: dict[tuple[int, int, int], tuple[Type, Environment, Type]] = {}
+        self._constants: dict[int, nodes.Node] = {}  # those that are reported, kept so that their ids stay unique
 
     @contextmanager
     def within(self, source: Source) -> Iterator[None]:
@@ -132,6 +135,9 @@ class Inference:
         if (node.name,) in env.facts:
             return env.facts[(node.name,)]
         found = env.names.get(node.name)
+        if found is None and node.name in FUNCTION_NAMES:
+            instead = "write metadata.namespace" if node.name == "namespace" else f"call it: `{node.name}(...)`"
+            self.problem("type-mismatch", f"`{node.name}` is a function here, not data: {instead}", node, node.name)
         if found is None:
             return missing(Undefined("omit")) if node.name == "omit" else UNKNOWN
         if isinstance(found.code, Let) and found.code.infer is not None and (env.facts or env.truths):
@@ -217,6 +223,7 @@ class Inference:
 
     def condition(self, node: nodes.Node, env: Environment) -> bool | None:
         """Whether a condition holds; None if that depends on the values."""
+        self.report_constants(node)
         value = self.used(node, env)
         truth = truth_of(value)
         if isinstance(node, (nodes.Getattr, nodes.Getitem, nodes.Filter)):
@@ -236,6 +243,8 @@ class Inference:
         return right if truth_of(left) is True else join((narrowing.falsy(left), self.use(right, node.right)))
 
     def of_or(self, node: nodes.Or, env: Environment) -> Type:
+        if is_membership(node):
+            self.report_constants(node)
         left = self.used(node.left, env)
         if truth_of(left) is True:
             return left
@@ -293,6 +302,13 @@ class Inference:
         if problem is not None:
             words = (text_of(node.left), text_of(node.right), node.operator)
             self.problem(problem.code, problem.message, node, *words, warn=warn)
+
+    def report_constants(self, condition: nodes.Node, *, allowed: Container[Any] = ()) -> None:
+        """Reports constants that are tested for truth."""
+        for each in constant_operands(condition) if not self.report.is_silent else ():
+            if each.node.value not in allowed and id(each.node) not in self._constants:
+                self._constants[id(each.node)] = each.node  # the inner `or` of `a == 1 or 2 or 3` has it again
+                self.problem("constant-condition", each.message, each.node, *each.words, warn=True)
 
     def report_always(self, node: nodes.Node, truth: bool, why: str) -> None:
         message = f"this is always {str(truth).lower()}: {why}"

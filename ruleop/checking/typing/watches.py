@@ -53,6 +53,8 @@ def check_types(loaded: Loaded, findings: Findings) -> None:
 _DELETIONS: Final = ("delete", "orphan")
 _CONDITIONS: Final = frozenset({"when", "waitFor", "readyWhen", "validate", "apply.ignore"})
 """The keys whose expressions are tested for truth."""
+_STATUSES: Final = frozenset(form for word in ("True", "False", "Unknown") for form in (word, word.lower()))
+"""Text that is a status of a condition."""
 
 
 class WatchTypes:
@@ -114,6 +116,8 @@ class WatchTypes:
                     self.inference.condition(node, env)
                     with self.inference.report.silence():
                         return self.inference.used(node, env)
+                if part.key == "conditions":
+                    self.inference.report_constants(node, allowed=_STATUSES)
                 return self.inference.used(node, env)
         found = self.value(part.node, env)
         if isinstance(compiled, StringTemplate):

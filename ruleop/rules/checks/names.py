@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.rules.language.parsed import ChildDraft, Draft
 
-_FUNCTIONS = ("range", "dict", "namespace", "cycler", "joiner", "file", "render", *FUNCTIONS)
+FUNCTION_NAMES = ("range", "dict", "namespace", "cycler", "joiner", "file", "render", *FUNCTIONS)
 OWN_CONDITIONS = ("Ready", "Reconciling", "Stalled", "Paused")
 _MOST_LISTED = 6  # ids in a message
 _BOOLEANS = {
@@ -117,7 +117,7 @@ def _report_unknown(draft: Draft, part: Part, name: str, findings: Findings) -> 
     if reason := _why_not_visible(draft, part, name):
         findings.mistake("out-of-place", reason, site, word=name, start=part.site)
     elif any(called == name for called, _ in part.compiled.calls):
-        instead = f": {hint}" if (hint := instead_of(name)) else did_you_mean_quoted(name, _FUNCTIONS)
+        instead = f": {hint}" if (hint := instead_of(name)) else did_you_mean_quoted(name, FUNCTION_NAMES)
         findings.mistake("unknown-name", f'unknown function "{name}"{instead}', site, word=name, start=part.site)
     else:
         hint = f"write {boolean}" if (boolean := _BOOLEANS.get(name.lower())) else instead_of(name)
