@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.checking.allowances import silenced
 from ruleop.checking.examples import check_examples, read_examples
+from ruleop.checking.ignored_paths import check_ignored_paths
 from ruleop.checking.object_names import check_object_names
 from ruleop.checking.permissions import Grants, check_permissions
 from ruleop.checking.sensitive_fields import check_sensitive_fields
@@ -34,6 +35,7 @@ def check_project(loaded: Loaded, *, grants: Grants | None = None) -> tuple[Find
     findings = Findings(loaded.files)
     check_types(loaded, findings)
     check_unused_names(loaded, findings)
+    check_ignored_paths(loaded, findings)
     for watch in loaded.watches:
         sources = Sources(watch, loaded)
         check_object_names(sources, findings)

@@ -1,0 +1,67 @@
+"""Follows the field paths of `apply` through the shape of a kind, to find steps that lead nowhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ruleop.merge import Selector
+from ruleop.schema.nearest import did_you_mean
+from ruleop.schema.table import builtin_shape, object_meta
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ruleop.kinds import Kind
+    from ruleop.merge.path import Segment
+    from ruleop.schema.crds import CustomResourceDefinition
+    from ruleop.schema.shape import Shape
+
+
+def shape_of(kind: Kind, crds: Iterable[CustomResourceDefinition]) -> Shape | None:
+    """The shape of a built-in kind, or of one that a CRD of the project defines."""
+    if (found := builtin_shape(kind)) is not None:
+        return found
+    crd = next((crd for crd in crds if (crd.group, crd.kind) == (kind.group, kind.kind)), None)
+    return crd.shape(kind.version) if crd is not None else None
+
+
+def step(shape: Shape, segment: Segment, kind: Kind) -> tuple[Shape | None, str]:
+    """The shape below one segment of a path, None if it is unknown, and why there can be nothing, "" if there can."""
+    if shape.type == "any":
+        return None, ""
+    if isinstance(segment, Selector):
+        return _selected(shape, segment, kind)
+    if shape.type == "list":
+        key = shape.keys[0] if shape.keys else "name"
+        return None, f'"{segment}" follows a list: select one of its items, like [{key}=...]'
+    found = shape.fields.get(segment) or shape.values
+    if found is None and not shape.preserve_unknown:
+        return None, f'{kind.kind} has no such field: "{segment}"{did_you_mean(segment, shape.fields)}'
+    return found, ""
+
+
+def _selected(shape: Shape, selector: Selector, kind: Kind) -> tuple[Shape | None, str]:
+    items = shape.items
+    if shape.type != "list":
+        return None, f"[...] follows a list, and this is not a list in {kind.kind}"
+    if items is not None and items.type != "any":
+        for name, _ in selector.pairs:
+            _, reason = step(items, name, kind)
+            if reason:
+                return None, reason
+    return items, ""
+
+
+def first_mistake(segments: Iterable[Segment], kind: Kind, shape: Shape | None) -> str:
+    """Why an object of the kind can never have a value at a path; "" if it can, for all that is known."""
+    current = shape
+    for number, segment in enumerate(segments):
+        if current is None:
+            return ""
+        at_top = number == 0
+        spec = current.fields.get("spec")
+        current, reason = (object_meta(), "") if at_top and segment == "metadata" else step(current, segment, kind)
+        if reason:
+            in_spec = at_top and spec is not None and segment in spec.fields
+            return f"{reason} (did you mean spec.{segment}?)" if in_spec else reason
+    return ""
