@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.checking.allowances import silenced
 from ruleop.checking.examples import check_examples, read_examples
+from ruleop.checking.exposed_secrets import check_exposed_secrets
 from ruleop.checking.ignored_paths import check_ignored_paths
 from ruleop.checking.object_names import check_object_names
 from ruleop.checking.permissions import Grants, check_permissions
@@ -40,6 +41,7 @@ def check_project(loaded: Loaded, *, grants: Grants | None = None) -> tuple[Find
         sources = Sources(watch, loaded)
         check_object_names(sources, findings)
         check_sensitive_fields(sources, findings)
+        check_exposed_secrets(sources, findings)
     if grants is not None:
         check_permissions(loaded, grants, findings)
     found = {*loaded.project.warnings, *findings.sorted()}

@@ -12,30 +12,18 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ruleop.checking.pods import CONTAINERS, fields_of_pod
 from ruleop.checking.sources import NUMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.checking.bodies import Field, FieldPath
+    from ruleop.checking.bodies import Body, Field, FieldPath
     from ruleop.checking.sources import IsSource, Path, Sources
-    from ruleop.kinds import Kind
     from ruleop.rules import Findings
     from ruleop.rules.checks.scopes import Part
 
-_POD_SPECS: Final[dict[tuple[str, str], FieldPath]] = {
-    ("", "Pod"): ("spec",),
-    ("", "PodTemplate"): ("template", "spec"),
-    ("", "ReplicationController"): ("spec", "template", "spec"),
-    ("apps", "Deployment"): ("spec", "template", "spec"),
-    ("apps", "StatefulSet"): ("spec", "template", "spec"),
-    ("apps", "DaemonSet"): ("spec", "template", "spec"),
-    ("apps", "ReplicaSet"): ("spec", "template", "spec"),
-    ("batch", "Job"): ("spec", "template", "spec"),
-    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template", "spec"),
-}
 _RBAC: Final = "rbac.authorization.k8s.io"
-_CONTAINERS: Final = frozenset({"containers", "initContainers", "ephemeralContainers"})
 _HOST: Final = frozenset({"hostNetwork", "hostPID", "hostIPC", "hostUsers"})
 _ACCOUNT: Final = frozenset({"serviceAccountName", "serviceAccount"})
 _OWN_VOLUMES: Final = frozenset({"name", "emptyDir", "persistentVolumeClaim", "configMap", "downwardAPI", "ephemeral"})
@@ -57,12 +45,7 @@ _POWERS: Final = {
 
 def check_sensitive_fields(sources: Sources, findings: Findings) -> None:
     for part in sources.body_parts:
-        found = [
-            (field, what)
-            for body in sources.bodies(part)
-            for field, what in _sensitive(body.fields, body.kind)
-            if any(field.slots)
-        ]
+        found = [(field, what) for body in sources.bodies(part) for field, what in _sensitive(body) if any(field.slots)]
         if found:
             _report(found, part, sources, findings)
 
@@ -94,17 +77,14 @@ def _is_no_image(is_free: IsSource, path: Path) -> bool:
     return "image" not in (path[-1] or "").lower() and is_free(path)
 
 
-def _sensitive(fields: tuple[Field, ...], kind: Kind) -> Iterator[tuple[Field, str]]:
-    if kind.group == _RBAC:
-        for field in fields:
+def _sensitive(body: Body) -> Iterator[tuple[Field, str]]:
+    if body.kind.group == _RBAC:
+        for field in body.fields:
             if field.path[:1] in {("rules",), ("subjects",), ("roleRef",), ("aggregationRule",)} or not field.path:
                 yield field, "rules"
         return
-    prefix = _POD_SPECS.get((kind.group, kind.kind))
-    if prefix is None:
-        return
-    for field in fields:
-        if field.path[: len(prefix)] == prefix and (what := _in_pod(field, field.path[len(prefix) :])):
+    for field, path in fields_of_pod(body):
+        if what := _in_pod(field, path):
             yield field, what
 
 
@@ -121,7 +101,7 @@ def _in_pod(field: Field, path: FieldPath) -> str:
         return "securityContext"
     if first == "volumes":
         return "" if len(path) > 2 and path[2] in _OWN_VOLUMES else "volumes"
-    return _in_container(field, path[2:]) if first in _CONTAINERS else ""
+    return _in_container(field, path[2:]) if first in CONTAINERS else ""
 
 
 def _in_container(field: Field, path: FieldPath) -> str:

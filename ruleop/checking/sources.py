@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ruleop.templating import SlotPlace
 
 Path = tuple[str | None, ...]
-"""A field of the CR, such as ("spec", "image"); a computed step is None. ("item",) and ("other",) are an item of
-`forEach`, and another object."""
+"""A field of the CR, such as ("spec", "image"); a computed step is None. ("item",) is an item of
+`forEach`, and ("other", "db", "spec") a field of another object."""
 IsSource = Callable[[Path], bool]
 _Lets = dict[str, tuple[YamlNode, "frozenset[SlotPlace]"]]
 
@@ -62,14 +62,22 @@ class Sources:
         return next((crd for crd in self.loaded.project.crds if (crd.group, crd.kind) == (kind.group, kind.kind)), None)
 
     def places(
-        self, part: Part, is_source: IsSource, *, clean: frozenset[str] = frozenset(), by_item: bool = False
+        self,
+        part: Part,
+        is_source: IsSource,
+        *,
+        clean: frozenset[str] = frozenset(),
+        functions: frozenset[str] = frozenset(),
+        by_item: bool = False,
     ) -> frozenset[SlotPlace]:
-        """The slots whose values come from fields that `is_source` accepts. After the filters of `clean` they do not.
+        """The slots whose values come from fields that `is_source` accepts, or from results of `functions`. After the
+        filters of `clean` they do not.
         `by_item`: an item of `forEach` is a field of its own. What is found of lets is kept for the same function."""
         lets = self._lets(is_source, clean)
         names = self._names(part, by_item=by_item)
         loop = [] if by_item else self._loop(part)
-        return slots_from([*self._of(part), *loop], names, partial(_accepts, is_source, lets), clean=clean)
+        accepts = partial(_accepts, is_source, lets)
+        return slots_from([*self._of(part), *loop], names, accepts, clean=clean, functions=functions)
 
     def random_places(self, part: Part) -> frozenset[SlotPlace]:
         """The slots whose values differ each time they are rendered."""
@@ -126,7 +134,7 @@ class Sources:
     def _plain_names(self) -> dict[str, list[Path]]:
         draft = self.watch.draft
         others = [*draft.children, *draft.final, *draft.observed, "live", "ready", "this"]
-        names: dict[str, list[Path]] = {name: [(_OTHER,)] for name in others}
+        names: dict[str, list[Path]] = {name: [(_OTHER, name)] for name in others}
         return names | {name: [(name,)] for name in ("cr", "metadata", "spec", "status")}
 
     def _names(self, part: Part, *, by_item: bool) -> dict[str, list[Path]]:

@@ -49,6 +49,7 @@ Code = Literal[
     "adopts-any",
     "sensitive-field",
     "missing-permission",
+    "exposed-secret",
     "wrong-allow",
     "unused-allow",
 ]
@@ -100,6 +101,7 @@ CHECKS: Final = (
     Check("RO702", "adopts-any", "A custom resource decides which object is adopted"),
     Check("RO703", "sensitive-field", "A custom resource decides what a Pod may run or reach"),
     Check("RO704", "missing-permission", "The operator's roles do not cover a kind"),
+    Check("RO705", "exposed-secret", "Data of a Secret is copied to where more people can read it"),
     Check("RO801", "wrong-allow", "An allow comment has no reason, or names an unknown check"),
     Check("RO802", "unused-allow", "An allow comment silences nothing"),
 )

@@ -61,7 +61,7 @@ class SecretReads:
 
 def check_secrecy(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
     parts = list(parts)
-    secrets = _Secrets(_secret_ids(draft), frozenset())
+    secrets = _Secrets(secret_ids(draft), frozenset())
     for part in parts:
         if part.let and any(_exposes(part, reference, secrets, templates) for reference in part.compiled.references):
             secrets = _Secrets(secrets.many, secrets.lets | {part.let})
@@ -85,7 +85,7 @@ def secret_holders(draft: Draft, parts: Iterable[Part], templates: Mapping[str, 
 
 def _holders(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str]) -> _Secrets:
     parts = [part for part in parts if part.let or (part.child is not None and part.key in _OBJECT_KEYS)]
-    secrets, before = _Secrets(_secret_ids(draft), frozenset()), None
+    secrets, before = _Secrets(secret_ids(draft), frozenset()), None
     while secrets != before:
         before = secrets
         for part in parts:
@@ -108,7 +108,7 @@ def secret_reads(
 ) -> Mapping[str, SecretReads]:
     """The children that read data of Secrets. `generated`: or generate some."""
     parts = list(parts)
-    secrets, own = _holders(draft, parts, templates), _secret_ids(draft)
+    secrets, own = _holders(draft, parts, templates), secret_ids(draft)
     of_child: dict[str, list[Part]] = {}
     for part in parts:
         if part.child is not None:
@@ -209,7 +209,12 @@ def _is_data(path: Sequence[str | None], secrets: _Secrets, own: Mapping[str, bo
         return True
     if path[0] not in own and inner[0] == "status":
         return False
-    return not _is_public(inner) and not (inner[0] in ("data", "stringData") and inner[1:] == (None, "key"))
+    return is_secret_field(inner)
+
+
+def is_secret_field(path: Sequence[str | None]) -> bool:
+    """Whether a field of a Secret needs protection: its data, but not the keys in a loop over it."""
+    return not _is_public(path) and not (path[0] in ("data", "stringData") and path[1:] == (None, "key"))
 
 
 def check_names(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
@@ -273,7 +278,8 @@ def _is_name(path: Sequence[str | None]) -> bool:
     return path[0] in _PUBLIC_FIELDS - {"metadata"} or (path[0] == "metadata" and len(path) > 1 and path[1] in _NAMES)
 
 
-def _secret_ids(draft: Draft) -> dict[str, bool]:
+def secret_ids(draft: Draft) -> dict[str, bool]:
+    """The ids of children and observed resources that are Secrets, and whether each is a list."""
     many = {child.id: child.many for child in draft.everyone if any(kind.versionless == SECRET for kind in child.kinds)}
     for entry in draft.observed.values():
         table = entry.value
