@@ -16,6 +16,7 @@ from ruleop.checking.exposed_secrets import check_exposed_secrets
 from ruleop.checking.ignored_paths import check_ignored_paths
 from ruleop.checking.object_names import check_object_names
 from ruleop.checking.permissions import Grants, check_permissions
+from ruleop.checking.pod_references import check_pod_references
 from ruleop.checking.sensitive_fields import check_sensitive_fields
 from ruleop.checking.sources import Sources
 from ruleop.checking.typing.watches import check_types
@@ -37,8 +38,9 @@ def check_project(loaded: Loaded, *, grants: Grants | None = None) -> tuple[Find
     check_types(loaded, findings)
     check_unused_names(loaded, findings)
     check_ignored_paths(loaded, findings)
-    for watch in loaded.watches:
-        sources = Sources(watch, loaded)
+    every_source = [Sources(watch, loaded) for watch in loaded.watches]
+    check_pod_references(every_source, findings)
+    for sources in every_source:
         check_object_names(sources, findings)
         check_sensitive_fields(sources, findings)
         check_exposed_secrets(sources, findings)
