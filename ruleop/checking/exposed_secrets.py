@@ -1,8 +1,8 @@
 """Data of Secrets in children where more people can read it than may read Secrets: ConfigMaps, annotations and labels,
 and the environment and the command lines of Pods.
 
-Values are followed as for other checks of slots (`Sources`). A checksum exposes nothing, and certificates and public
-keys are meant to be read.
+Values are followed as for other checks of slots (`Sources`). A checksum exposes nothing, certificates and public keys
+are meant to be read, and names of users and hosts protect nothing.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from ruleop.rules import Findings
 
 _CLEAN: Final = frozenset({"sha256", "length", "count"})
-_PUBLIC_KEY: Final = re.compile(
+_CERTIFICATE: Final = re.compile(
     r"(.*[._-])?(crt|cert|certificate|pub|public)|ca(\.pem)?|.*ca-?bundle(\.pem|\.crt)?", re.IGNORECASE
 )
 """Keys of certificates and public keys: ca.crt, tls.crt, ssh-publickey.pub."""
+_ADDRESS: Final = re.compile(r"(.*[._-])?(user|username|login|host|hostname|port|database|dbname)", re.IGNORECASE)
+"""Keys of what is kept in a Secret beside the password."""
 _CHECKSUM: Final = "use a checksum (`sha256`), or leave it out"
 _CONFIG: Final = "write this part into a Secret, and mount that"
 
@@ -66,7 +68,8 @@ def _is_data(secrets: Mapping[str, bool], path: Path) -> bool:
     if is_list is None:
         return False
     inner = inner[2:] if is_list else inner[1:]
-    return not inner or (is_secret_field(inner) and not _PUBLIC_KEY.fullmatch(inner[1] or "" if len(inner) > 1 else ""))
+    key = (inner[1] or "") if len(inner) > 1 else ""
+    return not inner or (is_secret_field(inner) and not (_CERTIFICATE.fullmatch(key) or _ADDRESS.fullmatch(key)))
 
 
 def _readable(body: Body) -> Iterator[tuple[Field, str, str]]:
@@ -76,7 +79,7 @@ def _readable(body: Body) -> Iterator[tuple[Field, str, str]]:
     is_config = (body.kind.group, body.kind.kind) == ("", "ConfigMap")
     for field in body.fields:
         names = [step for step in field.path if isinstance(step, str)]
-        if is_config and names[:1] in (["data"], ["binaryData"]) and not _PUBLIC_KEY.fullmatch(names[-1]):
+        if is_config and names[:1] in (["data"], ["binaryData"]) and not _CERTIFICATE.fullmatch(names[-1]):
             yield field, "a ConfigMap", _CONFIG
         for what in ("annotations", "labels"):
             if ("metadata", what) in pairwise(names):

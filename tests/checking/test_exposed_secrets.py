@@ -74,6 +74,8 @@ def test_data_of_a_secret_is_reported_with_what_to_do_instead(where: str, place:
         '{% set p = creds.data.password %}\n  b: "{{ p }}"',
         '"url=postgres://u:{{ creds.data.p | b64decode }}@db"',
         '"{{ all[0].data.p }}"',
+        '"{{ creds.data.username_and_password }}"',
+        '"{{ creds.data[spec.key] }}"',
         "|\n    password={{ creds.data.p | b64decode }}",
         '"{{ creds.data | to_json }}"',
         '"{{ creds | to_json }}"',
@@ -99,6 +101,8 @@ def test_values_are_followed(value: str) -> None:
         ("config", '"{{ creds.data.password is defined }}"'),
         ("annotation", '"{{ creds.data.password | sha256 }}"'),
         ("env", '"{{ creds.metadata.name }}"'),
+        ("env", '"postgres://{{ creds.data.username | b64decode }}@db"'),
+        ("config", "\"{{ creds.data['db-host'] | b64decode }}\""),
     ],
 )
 def test_other_values_are_not_reported(where: str, value: str) -> None:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def planned(project: NewProject, root: Path) -> list[Plan]:
-    """Writes the project, checks it, and plans each sample among the objects that users make. Secrets that are not among
-    the manifests of an application are missing in its project, too."""
+    """Writes the project, checks it, and plans each sample among the objects that users make. Secrets that are not
+    among the manifests of an application are missing in its project, too."""
     files = project_files(project, {})
     write_files(root, files)
     loaded = load_with_sources(root, environ={})
