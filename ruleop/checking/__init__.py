@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ruleop.checking.allowances import silenced
+from ruleop.checking.apply_paths import check_apply_paths
 from ruleop.checking.examples import check_examples, read_examples
 from ruleop.checking.exposed_secrets import check_exposed_secrets
-from ruleop.checking.ignored_paths import check_ignored_paths
 from ruleop.checking.object_names import check_object_names
 from ruleop.checking.permissions import Grants, check_permissions
 from ruleop.checking.pod_references import check_pod_references
@@ -37,7 +37,7 @@ def check_project(loaded: Loaded, *, grants: Grants | None = None) -> tuple[Find
     findings = Findings(loaded.files)
     check_types(loaded, findings)
     check_unused_names(loaded, findings)
-    check_ignored_paths(loaded, findings)
+    check_apply_paths(loaded, findings)
     every_source = [Sources(watch, loaded) for watch in loaded.watches]
     check_pod_references(every_source, findings)
     for sources in every_source:

@@ -76,11 +76,6 @@ def test_lists_merged_item_by_item_can_be_owned(kind: str, path: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "path", "reason"),
     [
-        (
-            "Deployment",
-            "spec.template.spec.containers[nam=app].env",
-            'Deployment has no such field: "nam" (did you mean name?)',
-        ),
         ("Service", "spec.prots", 'Service has no such field: "prots" (did you mean ports?)'),
         ("Service", "spec.selector", "this is not a list in Service"),
         ("Service", "spec.clusterIP", "this is not a list in Service"),

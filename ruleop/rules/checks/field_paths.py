@@ -30,7 +30,8 @@ def step(shape: Shape, segment: Segment, kind: Kind) -> tuple[Shape | None, str]
     if shape.type == "any":
         return None, ""
     if isinstance(segment, Selector):
-        return _selected(shape, segment, kind)
+        is_list = shape.type == "list"
+        return shape.items, "" if is_list else f"[...] follows a list, and this is not a list in {kind.kind}"
     if shape.type == "list":
         key = shape.keys[0] if shape.keys else "name"
         return None, f'"{segment}" follows a list: select one of its items, like [{key}=...]'
@@ -40,28 +41,22 @@ def step(shape: Shape, segment: Segment, kind: Kind) -> tuple[Shape | None, str]
     return found, ""
 
 
-def _selected(shape: Shape, selector: Selector, kind: Kind) -> tuple[Shape | None, str]:
-    items = shape.items
-    if shape.type != "list":
-        return None, f"[...] follows a list, and this is not a list in {kind.kind}"
-    if items is not None and items.type != "any":
-        for name, _ in selector.pairs:
-            _, reason = step(items, name, kind)
-            if reason:
-                return None, reason
-    return items, ""
-
-
 def first_mistake(segments: Iterable[Segment], kind: Kind, shape: Shape | None) -> str:
     """Why an object of the kind can never have a value at a path; "" if it can, for all that is known."""
     current = shape
     for number, segment in enumerate(segments):
         if current is None:
             return ""
-        at_top = number == 0
+        if number == 0 and segment == "metadata":
+            current = object_meta()
+            continue
         spec = current.fields.get("spec")
-        current, reason = (object_meta(), "") if at_top and segment == "metadata" else step(current, segment, kind)
+        current, reason = step(current, segment, kind)
         if reason:
-            in_spec = at_top and spec is not None and segment in spec.fields
+            in_spec = number == 0 and spec is not None and segment in spec.fields
             return f"{reason} (did you mean spec.{segment}?)" if in_spec else reason
+        if current is not None and isinstance(segment, Selector):
+            mistakes = [step(current, name, kind)[1] for name, _ in segment.pairs]
+            if any(mistakes):
+                return next(filter(None, mistakes))
     return ""

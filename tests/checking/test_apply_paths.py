@@ -1,4 +1,4 @@
-"""A misspelt path of `apply.ignore` ignores nothing, and its field is reverted for ever."""
+"""A misspelt path of `apply` does nothing: an ignored field is reverted for ever."""
 
 from __future__ import annotations
 
@@ -91,3 +91,17 @@ def test_a_shared_path_needs_one_child_with_the_field() -> None:
     assert shared("spec.replica") == [
         'RO403 watches.yaml:1:18: an ignored path "spec.replica": Deployment has no such field: "replica" (did you mean replicas?)'
     ]
+
+
+def test_an_owned_path_selects_items_by_a_field_that_they_have() -> None:
+    files = {"templates/k.yaml": body("Deployment")}
+
+    def owning(key: str) -> list[str]:
+        own = f"spec.template.spec.containers[{key}=app].env"
+        found = said(watch(f"children: {{a: {{template: k.yaml, apply: {{own: ['{own}']}}}}}}"), files)
+        return [each for each in found if "owned path" in each]
+
+    assert owning("name") == []
+    (found,) = owning("nam")
+    assert found.startswith('RO403 watches.yaml:4:50: an owned path "spec.template.spec.containers[nam=app].env": ')
+    assert found.endswith('Deployment has no such field: "nam" (did you mean name?)')
