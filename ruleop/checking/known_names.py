@@ -19,6 +19,7 @@ from ruleop.templating import TextTemplate
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ruleop.checking.bodies import Body, Field
     from ruleop.checking.body_writer import Printed
     from ruleop.checking.sources import Sources
     from ruleop.kinds import JSON
@@ -30,6 +31,8 @@ KnownName = tuple[str | None, ...]
 
 OF_CR: Final = "{{ metadata.name }}"
 _ANY: Final[KnownName] = (None,)
+_NAME: Final = ("metadata", "name")
+_AROUND_NAME: Final = frozenset({(), ("metadata",)})
 _IDENTITY: Final = frozenset({"name", "namespace", "uid"})
 _MAX_DEPTH: Final = 8  # of names in each other
 
@@ -51,14 +54,25 @@ class KnownNames:
     sources: Sources
     _assigned: dict[int, dict[str, nodes.Node]] = field(default_factory=dict)
 
-    def of_pieces(self, pieces: Iterable[str | Printed], part: Part, depth: int = 0) -> KnownName:
-        """The text that a field of a child will have."""
+    def of_field(self, found: Field, part: Part, depth: int = 0) -> KnownName:
+        """The text that a field of a child will have. Of a line with a condition, a body shows one outcome only."""
+        lines = self.sources.loaded.files.get(found.site.path, "").split("\n")
+        if found.spread or "{%" in lines[max(found.site.line - 1, 0)]:
+            return _ANY
+        return self._of_pieces(found.pieces, part, depth) if found.pieces else (str(found.value),)
+
+    def of_object(self, body: Body, part: Part, depth: int = 0) -> KnownName:
+        """The name of the object in a body."""
+        names = [each for each in body.fields if each.path == _NAME or (each.spread and each.path in _AROUND_NAME)]
+        return self.of_field(names[0], part, depth) if len(names) == 1 else _ANY
+
+    def _of_pieces(self, pieces: Iterable[str | Printed], part: Part, depth: int) -> KnownName:
         found: list[str | None] = []
         for piece in pieces:
             if isinstance(piece, str):
                 found.append(piece)
             elif piece.captured is not None:
-                found += self.of_pieces(piece.captured, part, depth)
+                found += self._of_pieces(piece.captured, part, depth)
             else:
                 found += self._of_node(piece.node, part, depth)
         return tuple(found)
@@ -74,12 +88,6 @@ class KnownNames:
             for each in output.nodes:
                 found += self._of_node(each, part, depth)
         return tuple(found)
-
-    def of_objects(self, part: Part, depth: int = 0) -> list[KnownName]:
-        """The names of the objects of a child, in each of its bodies."""
-        fields = [field for body in self.sources.bodies(part) for field in body.fields]
-        names = [field for field in fields if field.path == ("metadata", "name") and not field.spread]
-        return [self.of_pieces(field.pieces, part, depth) if field.pieces else (str(field.value),) for field in names]
 
     def _of_node(self, node: nodes.Node, part: Part, depth: int) -> KnownName:
         if depth > _MAX_DEPTH:
@@ -111,7 +119,7 @@ class KnownNames:
             return _ANY
         body = next((each for each in self.sources.body_parts if each.child and each.child.id == head), None)
         if body is not None and body.child is not None and not body.child.many:
-            names = set(self.of_objects(body, depth))
+            names = {self.of_object(each, body, depth) for each in self.sources.bodies(body)}
             return names.pop() if len(names) == 1 else _ANY
         observed = watch.draft.observed.get(head)
         table = observed.value if observed is not None else None

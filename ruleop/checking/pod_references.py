@@ -16,6 +16,7 @@ from ruleop.checking.pods import fields_of_pod
 from ruleop.kinds import GroupKind
 from ruleop.schema.nearest import did_you_mean, nearest
 from ruleop.schema.table import builtin_resource
+from ruleop.templating import TextTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,6 +40,8 @@ _OF_CLUSTER: Final = frozenset({"kube-root-ca.crt", "openshift-service-ca.crt"})
 """ConfigMaps that every namespace has."""
 _MAKE_NO_OBJECTS: Final = frozenset({"monitoring.coreos.com", "gateway.networking.k8s.io", "snapshot.storage.k8s.io"})
 """Groups whose controllers make no ConfigMaps and Secrets named after an object. Others may: db-app for db."""
+_DATA: Final = frozenset({"data", "stringData", "binaryData"})
+_KEY: Final = re.compile(r"([-.\w]+)['\"]?\s*:")
 _FILLED: Final = frozenset({"kubernetes.io/service-account-token"})
 """Types of Secrets whose data the cluster writes."""
 
@@ -53,8 +56,9 @@ class _Reference(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class _Provider:
     name: KnownName
-    child: str
-    keys: frozenset[str] | None  # None: not known
+    child: str = ""
+    keys: frozenset[str] | None = None  # None: not known
+    written: frozenset[str] = frozenset()  # all keys in its files: a body that cannot be read is not among the bodies
 
 
 @dataclass(slots=True)
@@ -82,7 +86,7 @@ def check_pod_references(watches: Iterable[Sources], findings: Findings) -> None
         for part in names.sources.body_parts:
             for body in names.sources.bodies(part):
                 for reference in _references(body):
-                    name = text_of(names.of_pieces(reference.name.pieces, part))
+                    name = text_of(names.of_field(reference.name, part))
                     if name and not any(each.may_have(reference.kind, name) for each in provided):
                         _report_missing(reference, name, own, findings)
                     elif name:
@@ -121,31 +125,30 @@ def _provided(names: KnownNames) -> _Provided:
             _add_body(found, body, part, names)
         kinds = part.child.kinds if part.child is not None else frozenset()
         for kind in {each.versionless for each in kinds} - {each.kind.versionless for each in bodies}:
-            found.objects.setdefault(kind, []).append(_Provider((None,), "", None))
+            found.objects.setdefault(kind, []).append(_Provider((None,)))
     for entry in names.sources.watch.draft.observed.values():
         table = entry.value
         if table is not None and table.kind is not None and table.name is not None:
             part = next(each for each in names.sources.watch.parts if each.node is table.name.node)
             name = names.of_text(table.name.node, part)
             kind = GroupKind(table.group.text, table.kind.text)
-            found.objects.setdefault(kind, []).append(_Provider(name, "", None))
+            found.objects.setdefault(kind, []).append(_Provider(name))
     return found
 
 
 def _add_body(found: _Provided, body: Body, part: Part, names: KnownNames) -> None:
-    texts = {
-        each.path: names.of_pieces(each.pieces, part) if each.pieces else (str(each.value),) for each in body.fields
-    }
-    spread = any(each.spread and each.path in {(), ("metadata",)} for each in body.fields)
-    name: KnownName = (None,) if spread else texts.get(("metadata", "name"), (None,))
-    child = part.child.id if part.child is not None else ""
-    found.objects.setdefault(body.kind.versionless, []).append(_Provider(name, child, _keys_of(body)))
+    name, child = names.of_object(body, part), part.child.id if part.child is not None else ""
+    files = part.compiled.files if isinstance(part.compiled, TextTemplate) else ()
+    texts = names.sources.loaded.library.texts
+    written = frozenset(key for file in files for key in _KEY.findall(texts[file]))
+    provider = _Provider(name, child, _keys_of(body, part), written)
+    found.objects.setdefault(body.kind.versionless, []).append(provider)
     is_custom = builtin_resource(body.kind) is None
     if is_custom and body.kind.group not in _MAKE_NO_OBJECTS and (owner := text_of(name)):
         found.owners.append(owner)
-    for path, text in texts.items():
-        if is_custom or _mentions({step for step in path if isinstance(step, str)}):
-            found.mentions.append("".join("\0" if each is None else each for each in text))
+    for each in body.fields:
+        if is_custom or _mentions({step for step in each.path if isinstance(step, str)}):
+            found.mentions.append("".join("\0" if text is None else text for text in names.of_field(each, part)))
 
 
 def _mentions(steps: set[str]) -> bool:
@@ -154,13 +157,16 @@ def _mentions(steps: set[str]) -> bool:
     return bool(steps & {"args", "command", "annotations", "tls", "resourceNames"}) or {"env", "value"} <= steps
 
 
-def _keys_of(body: Body) -> frozenset[str] | None:
+def _keys_of(body: Body, part: Part) -> frozenset[str] | None:
     """The keys of a ConfigMap or a Secret, if all are known."""
+    ignored = (each.path for each in part.child.ignore) if part.child is not None else ()
+    if any(path is not None and path.segments[0] in _DATA for path in ignored):
+        return None  # others write some
     keys: set[str] = set()
     for each in body.fields:
         if each.path == ("type",) and each.value in _FILLED:
             return None
-        if each.path[:1] not in {("data",), ("stringData",), ("binaryData",)}:
+        if not each.path or each.path[0] not in _DATA:
             if each.spread and not each.path:
                 return None
             continue
@@ -196,7 +202,7 @@ def _check_keys(reference: _Reference, name: str, own: _Provided, findings: Find
     keys = {key for each in providers for key in each.keys or ()}
     for found in reference.keys:
         key = "".join(piece for piece in found.pieces if isinstance(piece, str)) if not any(found.slots) else ""
-        if key and key not in keys:
+        if key and key not in keys and not any(key in each.written for each in providers):
             message = f'the {reference.kind.kind} of the child "{children.pop()}" has no key "{key}"'
             hint = did_you_mean(key, keys) or f" (it has {', '.join(sorted(keys))})"
             findings.mistake("missing-reference", f"{message}{hint}", found.site)

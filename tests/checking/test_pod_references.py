@@ -220,12 +220,26 @@ def test_keys_of_volumes_and_secrets_are_read() -> None:
         "data:\n  a: b\n{% for k in spec.keys %}\n  {{ k }}: c\n{% endfor %}",
         "data:\n  a: b\n  {{ spec.more | to_yaml | indent(2) }}",
         "data: {{ spec.data }}",
+        "data:\n  a: b\n  {% if spec.y %}\n  x: c\n{% endif %}{% if spec.z %}\n  v: [\n{% endif %}{% if spec.z %}\n  ]\n{% endif %}",
         "immutable: true",
         "type: kubernetes.io/service-account-token\ndata: {a: b}",
     ],
 )
 def test_keys_that_may_exist_are_not_reported(data: str) -> None:
     assert found(key(f"{NAME}-config", "x"), data=data) == []
+
+
+def test_keys_that_others_write_are_not_reported() -> None:
+    ignoring = "apply: {ignore: [data]}"
+    assert found(key(f"{NAME}-config", "x"), child=ignoring) == []
+
+
+def test_a_name_with_a_condition_may_be_any() -> None:
+    text = POD.replace("SOURCES", key(f"{NAME}-config")).replace("MORE", "")
+    name = f"{NAME}{{% if spec.x %}}-other{{% else %}}-config{{% endif %}}"
+    config = f'{{apiVersion: v1, kind: ConfigMap, metadata: {{name: "{name}"}}, data: {{a: b}}}}'
+    watches = watch(f"children:\n  pod: {{template: pod.yaml}}\n  config:\n    object: {config}")
+    assert [each for each in said(watches, {"templates/pod.yaml": text}) if each.startswith("RO507")] == []
 
 
 def test_a_computed_key_is_not_reported() -> None:
