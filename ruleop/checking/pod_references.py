@@ -50,7 +50,7 @@ class _Reference(NamedTuple):
     kind: GroupKind
     name: Field
     keys: tuple[Field, ...]
-    certain: bool  # only a name that is derived from that of the CR says that the rules should provide the object
+    if_derived: bool  # reported only if the name derives from that of the CR: others may be of the platform
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +97,13 @@ def _references(body: Body) -> Iterator[_Reference]:
     in_pod = {path: found for found, path in fields_of_pod(body)}
     for path, name in in_pod.items():
         if path == ("serviceAccountName",):
-            yield _Reference(_ACCOUNT, name, (), certain=True)
+            yield _Reference(_ACCOUNT, name, (), if_derived=True)
         elif path[:1] == ("imagePullSecrets",) and path[2:] == ("name",):
-            yield _Reference(_SECRET, name, (), certain=True)
+            yield _Reference(_SECRET, name, (), if_derived=True)
         elif (kind := _REFERENCES.get(path[-2:])) is not None:
             optional = in_pod.get((*path[:-1], "optional"))
             if optional is None or optional.value is False:
-                yield _Reference(kind, name, tuple(_keys(in_pod, path[:-1])), certain=False)
+                yield _Reference(kind, name, tuple(_keys(in_pod, path[:-1])), if_derived=False)
 
 
 def _keys(in_pod: dict[FieldPath, Field], source: FieldPath) -> Iterator[Field]:
@@ -181,14 +181,14 @@ def _keys_of(body: Body, part: Part) -> frozenset[str] | None:
 
 
 def _report_missing(reference: _Reference, name: str, own: _Provided, findings: Findings) -> None:
-    if name in _OF_CLUSTER or (reference.certain and OF_CR not in name):
+    if name in _OF_CLUSTER or (reference.if_derived and OF_CR not in name):
         return
     kind = reference.kind.kind
     children = {text: each.child for each in own.objects.get(reference.kind, ()) if (text := text_of(each.name))}
     similar = nearest(name, children) or (next(iter(children)) if len(children) == 1 else None)
     child = children.get(similar or "", "")
     hint = f' (the {kind} of the child "{child}" is named {similar})' if child else ""
-    to_do = "" if reference.certain else ", or set `optional: true`"
+    to_do = "" if reference.if_derived else ", or set `optional: true`"
     message = f"nothing provides the {kind} {name}{hint}: make it a child, observe it{to_do}"
     findings.warning("missing-reference", message, reference.name.site)
 
