@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,6 +23,7 @@ from ruleop.scaffold.writing import ExistsError, write_files
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ruleop.offline.documents import Document
     from ruleop.report.plan_text import Line
 from ruleop.scaffold.project import NewProject
 
@@ -73,10 +74,11 @@ def command(
         raise UsageError("--from-sample has the kind: leave out --group, --version, --kind and --from-manifests")
     try:
         if samples:
-            project = sample_project(_objects(samples))
+            project = sample_project([each.data for each in _documents(samples)])
         elif manifests:
             asked = Asked(group or DEFAULT.group, version or DEFAULT.version, kind, Path(folder).resolve().name, lift)
-            project = application_project(_objects(manifests), asked)
+            documents = _documents(manifests)
+            project = application_project([each.data for each in documents], asked, documents=documents)
         else:
             named = Kind(group or DEFAULT.group, version or DEFAULT.version, kind or DEFAULT.kind)
             check_kind(named)
@@ -91,9 +93,9 @@ def command(
     return DONE
 
 
-def _objects(files: tuple[str, ...]) -> list[dict[str, Any]]:
+def _documents(files: tuple[str, ...]) -> list[Document]:
     """The objects of the files. Their lines are not quoted in errors: some are Secrets."""
-    return [each.data for each in read_documents(files, folder=".", quoting=False)]
+    return read_documents(files, folder=".", quoting=False)
 
 
 def _defaults(group: str, version: str, kind: str) -> tuple[str, ...]:
@@ -107,12 +109,17 @@ def _report(project: NewProject, folder: str, count: int) -> Iterator[Line]:
     for child in project.children:
         kind = child.template["kind"]
         yield (Span(f"  {child.id:<{width}}  "), Span(f"{kind}  templates/{project.folder}/{child.file}", Tone.FAINT))
-    if project.lifted:
-        yield ()
-        yield (Span("In the spec"),)
-        width = max(len(name) for name, _ in project.lifted)
-        for name, place in project.lifted:
-            yield (Span(f"  {name:<{width}}  "), Span(place, Tone.FAINT))
+    for title, rows in (
+        ("In the spec", project.lifted),
+        ("Credentials that were not copied, and what is in their place", project.credentials),
+        ("Names of objects that stay as they are: decide whether they should follow the custom resource", project.left),
+    ):
+        if rows:
+            yield ()
+            yield (Span(title),)
+            width = max(len(name) for name, _ in rows)
+            for name, place in rows:
+                yield (Span(f"  {name:<{width}}  "), Span(place, Tone.FAINT))
     if project.notes:
         yield ()
     for note in project.notes:

@@ -12,8 +12,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ruleop.kinds import SERVER_METADATA, Kind, Object, ObjectKey
+from ruleop.merge.normalise import encode_string_data
 from ruleop.names import SUBDOMAIN_IN_WORDS, is_object_name
 from ruleop.planning.model.observed import KindInfo, Kinds, Served
+from ruleop.rules import SECRET
 from ruleop.schema.nearest import did_you_mean
 from ruleop.schema.schema_findings import SchemaFinding
 from ruleop.schema.shape import UNKNOWN
@@ -148,11 +150,17 @@ def identified(resource: Object, live: Iterable[Object], kinds: Kinds) -> Object
 
 
 def as_live(objects: Iterable[Object], kinds: Kinds) -> list[dict[str, Any]]:
-    """Objects as a cluster stores them: missing uids, versions, times and namespaces are filled in.
+    """Objects as a cluster stores them: missing uids, versions, times and namespaces are filled in, and `stringData` of
+    Secrets is encoded.
 
     A generation is not filled in. With one, a status without observedGeneration, as in most files, would count as old.
     """
-    return [_as_stored(obj, namespaced=kinds.info(Kind.of(obj)).namespaced) for obj in objects]
+    return [_as_stored(stored_secret(obj), namespaced=kinds.info(Kind.of(obj)).namespaced) for obj in objects]
+
+
+def stored_secret(obj: Object) -> Object:
+    """The object as the API server stores it: a Secret has no stringData."""
+    return encode_string_data(obj) if "stringData" in obj and Kind.of(obj).versionless == SECRET else obj
 
 
 def _is_namespaced(project: Project, kind: Kind) -> bool:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.localcluster.objects.patches import merge_patch
-from ruleop.merge.normalise import encode_string_data
-from ruleop.offline.cluster import EPOCH, OfflineKinds, as_live
+from ruleop.offline.cluster import EPOCH, OfflineKinds, as_live, stored_secret
 from ruleop.planning import (
     AddFinalizer,
     Create,
@@ -25,7 +24,6 @@ from ruleop.planning import (
     Replace,
     ServerSideApply,
 )
-from ruleop.rules import SECRET
 from ruleop.ruletests.overlay import overlaid
 from ruleop.schema.shape import UNKNOWN
 
@@ -98,7 +96,7 @@ class CaseCluster:
         metadata = {**obj["metadata"], "resourceVersion": str(self._versions)}
         if before is not None and before["metadata"].get("generation") and before.get("spec") != obj.get("spec"):
             metadata["generation"] = before["metadata"]["generation"] + 1
-        stored = _encoded({**obj, "metadata": metadata})
+        stored = stored_secret({**obj, "metadata": metadata})
         self.objects[key] = stored
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
             self.delete(key)
@@ -182,8 +180,3 @@ def _without_guards(patch: Mapping[str, Any]) -> dict[str, Any]:
 def _server_metadata(obj: Object) -> dict[str, Any]:
     kept = ("uid", "generation", "creationTimestamp", "deletionTimestamp", "finalizers")
     return {name: obj["metadata"][name] for name in kept if name in obj["metadata"]}
-
-
-def _encoded(obj: Object) -> Object:
-    """The object as the API server stores it: a Secret has no stringData."""
-    return encode_string_data(obj) if "stringData" in obj and Kind.of(obj).versionless == SECRET else obj

@@ -12,7 +12,7 @@ from ruleop.scaffold.yaml_layout import Expr, Joined
 _FIELD: Final = re.compile(r"(spec|metadata)(\.[A-Za-z_][A-Za-z0-9_]*)+", re.ASCII)
 _MERGED: Final = frozenset({"containers", "initContainers", "env", "ports"})
 """Lists that the API merges by keys, so that some items are enough."""
-_LEFT_OUT: Final = frozenset({"labels", "matchLabels", "selector"})
+_LEFT_OUT: Final = frozenset({"labels", "matchLabels", "selector", "stringData"})
 
 
 def expected(template: Any, sample: Mapping[str, Any]) -> Any:

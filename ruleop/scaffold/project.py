@@ -59,6 +59,8 @@ class NewProject:
     existing: tuple[Mapping[str, Any], ...] = ()  # objects that users make, as placeholders
     notes: tuple[str, ...] = ()  # for the person who makes the project
     lifted: tuple[tuple[str, str], ...] = ()  # fields of the spec, and what they came from
+    credentials: tuple[tuple[str, str], ...] = ()  # what took the place of each, and where it was
+    left: tuple[tuple[str, str], ...] = ()  # names of objects in text that stayed, and where they are
 
     @property
     def folder(self) -> str:

@@ -238,3 +238,9 @@ def test_a_whole_pass_offline_settles_after_one_plan(project: Project) -> None:
     second = plan(rule, resource, Observed(FixedObjects(made), kinds))
     assert second.actions == ()
     assert [child.state for child in second.children] == [State.READY]
+
+
+def test_a_secret_of_a_file_has_its_text_as_data(project: Project) -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"password": "abc"}}
+    (live,) = as_live([secret], OfflineKinds(project))
+    assert (live["data"], "stringData" in live) == ({"password": "YWJj"}, False)

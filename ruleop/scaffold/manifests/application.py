@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import Kind
 from ruleop.scaffold.from_sample import check_kind
 from ruleop.scaffold.manifests import secrets
-from ruleop.scaffold.manifests.cleaning import Manifest, clean
-from ruleop.scaffold.manifests.lifting import Lifted, kept_passwords, lift, named, usual
+from ruleop.scaffold.manifests.cleaning import Manifest, SecretRole, clean
+from ruleop.scaffold.manifests.extraction import MARK, extract, marks
+from ruleop.scaffold.manifests.hosts import Names, text_changes
+from ruleop.scaffold.manifests.lifting import Lifted, lift, named, usual
 from ruleop.scaffold.manifests.names import ids, longest_name, shared_name
-from ruleop.scaffold.manifests.references import Links, Reference, host_changes, references
+from ruleop.scaffold.manifests.references import Links, Reference, references
 from ruleop.scaffold.manifests.selectors import label_changes
 from ruleop.scaffold.naming import camel, expression, free_id, kebab, pascal
 from ruleop.scaffold.project import NewChild, NewProject, StatusField
 from ruleop.scaffold.trees import TreePath, replaced, value_at, walk, without
-from ruleop.scaffold.yaml_layout import Expr
+from ruleop.scaffold.yaml_layout import Expr, Joined
 from ruleop.schema.table import builtin_resource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ruleop.offline.documents import Document
     from ruleop.scaffold.manifests.names import SharedName
 
 _ORDER: Final = (
@@ -47,14 +50,18 @@ class Asked:
     lift: tuple[str, ...] = ()
 
 
-def application_project(objects: Sequence[Mapping[str, Any]], asked: Asked) -> NewProject:
-    """The project whose one custom resource makes the application's objects."""
-    manifests, notes = clean(objects)
-    own = [each for each in manifests if not _is_observed(each)] or manifests
+def application_project(
+    objects: Sequence[Mapping[str, Any]], asked: Asked, *, documents: Sequence[Document] = ()
+) -> NewProject:
+    """The project whose one custom resource makes the application's objects. `documents` are where these are from."""
+    manifests, notes = clean(objects, documents)
+    own = [each for each in manifests if not secrets.is_observed(each)] or manifests
     shared = shared_name(own, manifests[0].namespace or asked.folder)
     kind = Kind(asked.group, asked.version, asked.kind or pascal(shared.text))
     check_kind(kind)
-    return _Application(manifests, shared, kind, notes).project(asked.lift)
+    extracted = extract(manifests, objects, f"{shared.text}-credentials")
+    project = _Application(extracted.manifests, shared, kind, notes).project(asked.lift)
+    return replace(project, credentials=tuple(extracted.moved))
 
 
 class _Application:
@@ -62,14 +69,14 @@ class _Application:
         self.kind = kind
         self.shared = shared
         self.notes = notes
-        known = [manifest for manifest in manifests if not _is_unused_secret(manifest, manifests)]
+        known = [each for each in manifests if each.role is SecretRole.GIVEN or not _is_unused_secret(each, manifests)]
         notes += [
             f"{each} was left out: no other object refers to it, and its data are not copied."
             for each in manifests
             if each not in known
         ]
         ranked = sorted(known, key=lambda each: _ORDER.index(each.kind.kind) if each.kind.kind in _ORDER else 99)
-        self.observed = [each for each in ranked if _is_observed(each)]
+        self.observed = [each for each in ranked if secrets.is_observed(each)]
         self.children = [each for each in ranked if each not in self.observed]
         self.ids = ids(ranked, shared)
         self.known = {(each.kind.kind, each.name): each for each in ranked}
@@ -80,14 +87,15 @@ class _Application:
     def project(self, lift_paths: tuple[str, ...]) -> NewProject:
         autoscaled = self._leave_replicas_to_autoscalers()
         followed = {str(each): list(references(each.body)) for each in self.children}
-        hosts = {str(each): self._hosts(each) for each in self.children}
+        known = Names.of([*self.children, *self.observed])
+        texts = {str(each): text_changes(each, known, self.shared) for each in self.children}
+        hosts = {name: each.changes for name, each in texts.items()}
         taken = {
             name: [*(each.path for each in found if self._target(each)), *hosts[name]]
             for name, found in followed.items()
         }
         candidates = named(self.children, self.shared, lift_paths) if lift_paths else usual(self.children, self.shared)
         lifted = lift(list(candidates), taken)
-        passwords = [*lifted.notes, *kept_passwords(self.children, lifted)]
         names = self._secret_names(lifted)
         labels = label_changes(self.children, self.shared)
         children = []
@@ -119,8 +127,9 @@ class _Application:
             observe={self.ids[str(each)]: _observe(names[str(each)]) for each in self.observed},
             status=self._status(),
             existing=tuple(secrets.placeholder(each) for each in self.observed),
-            notes=tuple(dict.fromkeys([*self.notes, *autoscaled, *passwords, *self._secret_notes(names)])),
+            notes=tuple(dict.fromkeys([*self.notes, *autoscaled, *self._secret_notes(names)])),
             lifted=tuple(lifted.shown),
+            left=tuple(row for each in texts.values() for row in each.left),
         )
 
     def _leave_replicas_to_autoscalers(self) -> list[str]:
@@ -131,7 +140,7 @@ class _Application:
                 same = (kind, name) == (manifest.kind.kind, manifest.name)
                 if same and value_at(manifest.body, ("spec", "replicas")) is not None:
                     body = without(manifest.body, ("spec", "replicas"))
-                    self.children[number] = Manifest(manifest.kind, manifest.name, manifest.namespace, body)
+                    self.children[number] = replace(manifest, body=body)
                     notes.append(f"{manifest} has no replicas: {scaler} decides them.")
         return notes
 
@@ -165,10 +174,6 @@ class _Application:
         elif (reference.kind, reference.name) != ("ServiceAccount", "default"):
             self.notes.append(f"{what}: it has to exist under this name.")
 
-    def _hosts(self, manifest: Manifest) -> dict[TreePath, Any]:
-        services = [name for kind, name in self.known if kind in ("Service", "StatefulSet")]
-        return dict(host_changes(manifest.body, services, self.shared, manifest.namespace))
-
     def _namespaces(self, manifest: Manifest, found: list[Reference]) -> dict[TreePath, Any]:
         """Fields that name the namespace of the application, such as those of a RoleBinding's subjects."""
         own = {(*each.path[:-1], "namespace") for each in found if self._target(each)}
@@ -181,11 +186,28 @@ class _Application:
     # -- the parts of the project ------------------------------------------------------------------------------------
 
     def _child(self, manifest: Manifest, changes: dict[TreePath, Any]) -> NewChild:
-        is_secret = manifest.kind.kind == "Secret"
+        is_secret = manifest.kind.kind == "Secret" and manifest.role is SecretRole.DATA
         body = secrets.generated(manifest) if is_secret else manifest.body
         metadata = value_at(body, ("metadata",))
         template = replaced({**body, "metadata": {"name": manifest.name, **metadata}}, changes)
+        if manifest.role is SecretRole.FILE:
+            template = self._with_data(template)
         return NewChild(self.ids[str(manifest)], template, create_only=is_secret, optional=_is_optional(manifest))
+
+    def _with_data(self, value: Any) -> Any:
+        """The template with an expression in place of each mark."""
+        if isinstance(value, dict):
+            return {key: self._with_data(each) for key, each in value.items()}
+        parts = value.parts if isinstance(value, Joined) else (value,)
+        if not any(isinstance(each, str) and MARK.search(each) for each in parts):
+            return value
+        found: list[str | Expr] = []
+        for part in parts:
+            for text, secret, key in marks(part) if isinstance(part, str) else ():
+                data = expression(self.ids[f"Secret/{secret}"], "data", key) if secret else ""
+                found += [text, *([Expr(f"{data} | b64decode")] if data else [])]
+            found += [] if isinstance(part, str) else [part]
+        return Joined(tuple(each for each in found if each))
 
     def _secret_names(self, lifted: Lifted) -> dict[str, str]:
         """The expressions for the names of Secrets that users make."""
@@ -203,13 +225,18 @@ class _Application:
         notes = [
             f"{each} was not copied: each {self.kind.kind} gets new random passwords, once."
             for each in self.children
-            if each.kind.kind == "Secret"
+            if each.kind.kind == "Secret" and each.role is SecretRole.DATA
         ]
         notes += [
-            f"{each} was not copied: users make such a Secret, and {names[str(each)]} has its name. "
-            f"existing/{each.name}.yaml is a placeholder."
-            for each in self.observed
+            f"{each} was a ConfigMap: it has credentials, and pods use the Secret in its place."
+            for each in self.children
+            if each.role is SecretRole.FILE
         ]
+        for each in self.observed:
+            what = "was not copied: users make such a Secret, and"
+            if each.role is SecretRole.GIVEN and each.document is None:
+                what = "has the credentials of the manifests: users make it, and"
+            notes.append(f"{each} {what} {names[str(each)]} has its name. existing/{each.name}.yaml is a placeholder.")
         return notes
 
     def _status(self) -> dict[str, StatusField]:
@@ -229,14 +256,9 @@ def _is_optional(manifest: Manifest) -> bool:
     return builtin_resource(manifest.kind) is None
 
 
-def _is_observed(manifest: Manifest) -> bool:
-    """Whether it is a Secret that users make."""
-    return manifest.kind.kind == "Secret" and not secrets.is_generated(manifest)
-
-
 def _is_unused_secret(manifest: Manifest, manifests: Sequence[Manifest]) -> bool:
     """Whether a Secret of the application is one that users make, for which nothing of the application asks."""
-    return _is_observed(manifest) and not any(
+    return secrets.is_observed(manifest) and not any(
         (each.kind, each.name) == ("Secret", manifest.name)
         for other in manifests
         if other is not manifest

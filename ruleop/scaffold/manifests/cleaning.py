@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import SERVER_METADATA, Kind
@@ -19,6 +21,7 @@ from ruleop.schema.builtin_types import typed_shape
 from ruleop.schema.table import builtin_resource
 
 if TYPE_CHECKING:
+    from ruleop.offline.documents import Document
     from ruleop.schema.shape import Shape
 
 _DROPPED_METADATA: Final = SERVER_METADATA | {"ownerReferences", "finalizers", "generateName", "namespace"}
@@ -68,6 +71,14 @@ _FILLED_IN: Final[Mapping[str, Mapping[TreePath, Any]]] = {
 """Defaults that depend on more than the type of the field."""
 
 
+class SecretRole(Enum):
+    """What becomes of a Secret."""
+
+    DATA = "its keys decide: passwords are generated, for other data users make a Secret"
+    GIVEN = "users make it"
+    FILE = "a ConfigMap with credentials: a template that reads them from the Secrets that users make"
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """An object of the application. The body has no namespace."""
@@ -76,16 +87,57 @@ class Manifest:
     name: str
     namespace: str
     body: dict[str, Any]
+    role: SecretRole = SecretRole.DATA
+    document: Document | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.kind.kind}/{self.name}"
 
+    def describe(self, path: TreePath) -> str:
+        """The field, as a path: items of lists by their names."""
+        text, value = "", self.body
+        for part in path:
+            value = value[part]  # type: ignore[index]
+            if isinstance(part, int):
+                name = value.get("name") if isinstance(value, dict) else None
+                text += f"[name={name}]" if isinstance(name, str) else f"[{part}]"
+            else:
+                text += f".{part}" if re.fullmatch(r"[\w-]+", part) else f"[{part!r}]"
+        return f"{self}:{text.lstrip('.')}"
 
-def clean(objects: Sequence[Mapping[str, Any]]) -> tuple[list[Manifest], list[str]]:
+    def place(self, path: TreePath, before: str = "") -> str:
+        """The field, with its file and line if they are known. `before` is the text of the field before the place."""
+        if self.document is None:
+            return self.describe(path)
+        site = self.document.site(_path_in(self.document.data, self.body, path))
+        header = self.document.text.splitlines()[site.line - 1 : site.line]
+        in_block = header and re.search(r"[|>][+-]?\d?\s*(#.*)?$", header[0])
+        line = site.line + (1 + before.count("\n") if in_block else 0)
+        return f"{site.path}:{line}: {self.describe(path)}"
+
+
+def _path_in(document: Any, body: Any, path: TreePath) -> TreePath:
+    """The path that a field has in the document, whose lists may have other items."""
+    found: list[str | int] = []
+    for part in path:
+        body = body[part]
+        key = part
+        if isinstance(part, int) and isinstance(document, list):
+            name = body.get("name") if isinstance(body, dict) else None
+            named = [index for index, item in enumerate(document) if name and value_at(item, ("name",)) == name]
+            key = named[0] if named else part
+        elif part == "stringData" and isinstance(document, dict) and part not in document:
+            key = "data"
+        found.append(key)
+        document = value_at(document, (key,))
+    return tuple(found)
+
+
+def clean(objects: Sequence[Mapping[str, Any]], documents: Sequence[Document] = ()) -> tuple[list[Manifest], list[str]]:
     """The objects of the application, and a note for each object that is not one."""
     kept, notes = [], []
-    for obj in objects:
-        manifest = _manifest(obj)
+    for obj, document in zip_longest(objects, documents):
+        manifest = replace(_manifest(obj), document=document)
         if reason := _reason_to_leave_out(manifest.kind, obj):
             notes.append(f"{manifest} was left out: {reason}.")
         else:

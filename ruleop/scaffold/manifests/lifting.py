@@ -1,12 +1,11 @@
 """Fields of manifests that move into the spec of the custom resource: named by the user, or what usually varies.
 
 A lifted field keeps its value as the default of the new field, except host names, which two custom resources cannot
-share, and passwords in plain text, which are not copied.
+share.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +13,7 @@ from ruleop.merge.path import PathError, Selector, parse_path, scalar_text
 from ruleop.scaffold.errors import ScaffoldError
 from ruleop.scaffold.inference import INT_OR_STRING, infer
 from ruleop.scaffold.manifests.names import group as group_of
-from ruleop.scaffold.naming import camel, expression, free, words
+from ruleop.scaffold.naming import camel, expression, free
 from ruleop.scaffold.trees import items_at, value_at, walk
 from ruleop.scaffold.yaml_layout import Expr
 
@@ -27,18 +26,9 @@ if TYPE_CHECKING:
     from ruleop.scaffold.trees import TreePath
     from ruleop.schema.openapi import Schema
 
-_PASSWORD_IN_URL: Final = re.compile(r"://[^:/@\s]+:[^@/\s$]+@")
-_PASSWORDS: Final = ("password", "passwd", "passphrase", "pass", "pwd")
-PLACEHOLDER: Final = "change-me"
 _REPLICATED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"})
 _SHARED: Final = frozenset({"image", "host"})
 """Fields of which equal values are one field: two containers of one image, the rule and the certificate of a host."""
-
-
-def is_password(name: str) -> bool:
-    """Whether a value of this name is a password: `MYSQL_PASSWORD`, `root-password`, but not `PASSWORD_FILE`."""
-    last = next(reversed(words(name)), "")
-    return last in _PASSWORDS or last.endswith("password")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +54,6 @@ class Lifted:
     required: set[tuple[str, ...]] = field(default_factory=set)
     changes: dict[str, dict[TreePath, Any]] = field(default_factory=dict)
     shown: list[tuple[str, str]] = field(default_factory=list)  # the field, and what it came from
-    notes: list[str] = field(default_factory=list)
 
     def add(self, name: tuple[str, ...], value: Any, schema: Schema, *, required: bool) -> tuple[str, ...]:
         """Adds a field to the spec, under a name that is free."""
@@ -120,49 +109,16 @@ def lift(candidates: Sequence[Candidate], taken: Mapping[str, Collection[TreePat
             if key[0] in _SHARED and key[1] is not None:
                 shared[key] = name
         else:
-            lifted.shown.append((expression("spec", *name), _place(manifest, path)))
+            lifted.shown.append((expression("spec", *name), manifest.describe(path)))
         lifted.changes.setdefault(str(manifest), {})[path] = Expr(expression("spec", *name))
     return lifted
 
 
 def _added(lifted: Lifted, candidate: Candidate, value: Any) -> tuple[str, ...]:
-    place, required = _place(candidate.manifest, candidate.path), candidate.required
-    if isinstance(value, str) and _is_secret_text(candidate.field[-1], value):
-        lifted.notes.append(f"A password in plain text was not copied: {place}. Better refer to a Secret.")
-        value, required = PLACEHOLDER, True
     schema = INT_OR_STRING if candidate.field[-1] == "storage" else infer([value], candidate.field[-1], defaults=False)
-    name = lifted.add(candidate.field, value, schema, required=required)
-    lifted.shown.append((expression("spec", *name), place))
+    name = lifted.add(candidate.field, value, schema, required=candidate.required)
+    lifted.shown.append((expression("spec", *name), candidate.manifest.describe(candidate.path)))
     return name
-
-
-def _place(manifest: Manifest, path: TreePath) -> str:
-    """The field of the manifest, as a path: items of lists by their names."""
-    text, value = "", manifest.body
-    for part in path:
-        value = value[part]  # type: ignore[index]
-        if isinstance(part, int):
-            name = value.get("name") if isinstance(value, dict) else None
-            text += f"[name={name}]" if isinstance(name, str) else f"[{part}]"
-        else:
-            text += f".{part}" if re.fullmatch(r"[\w-]+", part) else f"[{part!r}]"
-    return f"{manifest}:{text.lstrip('.')}"
-
-
-def kept_passwords(manifests: Sequence[Manifest], lifted: Lifted) -> Iterator[str]:
-    """A note for each environment variable whose template has a password in plain text."""
-    for manifest in manifests:
-        changed = lifted.changes.get(str(manifest), {})
-        for path, value in walk(manifest.body):
-            if path[-2:-1] == ("env",) and isinstance(value, dict) and (*path, "value") not in changed:
-                name, text = str(value.get("name")), value.get("value")
-                if isinstance(text, str) and text and _is_secret_text(name, text):
-                    place = _place(manifest, (*path, "value"))
-                    yield f"A password in plain text is in a template: {place}. Better refer to a Secret."
-
-
-def _is_secret_text(name: str, text: str) -> bool:
-    return is_password(name) or _PASSWORD_IN_URL.search(text) is not None
 
 
 # -- what usually varies ---------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """References from one object to another, by name: they follow the names of the new objects.
 
-Where a field refers to a kind is known by the names of fields, which the API and custom kinds use alike. In other text,
-such as a URL in an environment variable, only the host names of Services are followed.
+Where a field refers to a kind is known by the names of fields, which the API and custom kinds use alike.
 """
 
 from __future__ import annotations
@@ -10,13 +9,11 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.scaffold.trees import walk
-from ruleop.scaffold.yaml_layout import Expr, Joined
+from ruleop.scaffold.trees import items_at, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from ruleop.scaffold.manifests.names import SharedName
     from ruleop.scaffold.trees import TreePath
 
 _NAMES: Final = {
@@ -25,17 +22,30 @@ _NAMES: Final = {
     "claimName": "PersistentVolumeClaim",
     "configMapName": "ConfigMap",
     "serviceAccountName": "ServiceAccount",
+    "subdomain": "Service",
 }
 """Fields whose value is a name."""
 _HOLDERS: Final = {
     **dict.fromkeys(("configMap", "configMapRef", "configMapKeyRef"), "ConfigMap"),
     **dict.fromkeys(("secret", "secretRef", "secretKeyRef"), "Secret"),
     "service": "Service",
+    "scaleTargetRef": "Deployment",
+    "issuerRef": "Issuer",
 }
 """Mappings with the field `name`."""
-_LISTS: Final = {"imagePullSecrets": "Secret", "backendRefs": "Service"}
+_LISTS: Final = {"imagePullSecrets": "Secret", "backendRefs": "Service", "services": "Service", "parentRefs": "Gateway"}
 """Lists of mappings with the field `name`."""
-_HOST_VARIABLE: Final = re.compile(r"(?i).*(HOST|HOSTNAME|SERVER|ADDR|ADDRESS|URL|URI|ENDPOINT)")
+_ANNOTATIONS: Final = re.compile(r"nginx\.ingress\.kubernetes\.io/(auth-secret|auth-tls-secret|proxy-ssl-secret)")
+_RESOURCES: Final = {
+    "services": "Service",
+    "secrets": "Secret",
+    "configmaps": "ConfigMap",
+    "persistentvolumeclaims": "PersistentVolumeClaim",
+    "serviceaccounts": "ServiceAccount",
+    "deployments": "Deployment",
+    "statefulsets": "StatefulSet",
+}
+"""Resources of a Role whose objects `resourceNames` names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,9 @@ def references(body: Mapping[str, Any]) -> Iterator[Reference]:
         for key, member in value.items():
             if key in _NAMES and isinstance(member, str) and member:
                 yield Reference((*path, key), _NAMES[key], member)
+            elif path[-1] == "annotations" and _ANNOTATIONS.fullmatch(str(key)) and isinstance(member, str):
+                yield Reference((*path, key), "Secret", member)
+        yield from _of_rule(path, value)
         name, kind = value.get("name"), value.get("kind")
         if not isinstance(name, str):
             continue
@@ -62,6 +75,15 @@ def references(body: Mapping[str, Any]) -> Iterator[Reference]:
             yield Reference((*path, "name"), _HOLDERS[str(path[-1])], name)
         elif len(path) > 1 and path[-2] in _LISTS:
             yield Reference((*path, "name"), _LISTS[str(path[-2])], name)
+
+
+def _of_rule(path: TreePath, rule: Mapping[str, Any]) -> Iterator[Reference]:
+    """The objects that a rule of a Role names, where all its resources are of one kind that is known."""
+    kinds = {_RESOURCES.get(str(each).partition("/")[0], "") for each in items_at(rule, ("resources",))}
+    if len(kinds) == 1 and "" not in kinds:
+        for index, name in enumerate(items_at(rule, ("resourceNames",))):
+            if isinstance(name, str):
+                yield Reference((*path, "resourceNames", index), next(iter(kinds)), name)
 
 
 @dataclass(slots=True)
@@ -87,81 +109,3 @@ class Links:
                 seen.add(current)
                 open_ids += self._reads.get(current, ())
         return False
-
-
-def host_changes(
-    body: Mapping[str, Any], services: Iterable[str], shared: SharedName, namespace: str
-) -> dict[TreePath, Joined | Expr]:
-    """The texts with host names of Services in them, with expressions in their place."""
-    names = sorted(services, key=len, reverse=True)
-    if not names:
-        return {}
-    pattern = _host_pattern(names, namespace)
-    found: dict[TreePath, Joined | Expr] = {}
-    for path, value in walk(body):
-        if not isinstance(value, str) or path[0] in ("apiVersion", "kind", "metadata") or "metadata" in path:
-            continue
-        always = _is_host_variable(body, path)
-        changed = _replace(value, pattern, shared, always=always)
-        if changed is not None:
-            found[path] = changed
-    return found
-
-
-def _host_pattern(names: list[str], namespace: str) -> re.Pattern[str]:
-    inside = rf"\.{re.escape(namespace)}(?=\.svc|[:/]|$)" if namespace else "(?!)"
-    words = "|".join(map(re.escape, names))
-    pod = rf"(?P<pod>-\d+)\.(?P<domain>{words})"
-    return re.compile(rf"(?<![\w.-])(?P<name>{words})(?:{pod})?(?P<namespace>{inside})?(?![\w-])")
-
-
-def _replace(text: str, pattern: re.Pattern[str], shared: SharedName, *, always: bool) -> Joined | Expr | None:
-    parts: list[str | Expr] = []
-    end = 0
-    for match in pattern.finditer(text):
-        if not (always or _is_host(match)):
-            continue
-        parts += [text[end : match.start()], *_parts(shared.template(match["name"]))]
-        if match["pod"]:
-            parts += [f"{match['pod']}.", *_parts(shared.template(match["domain"]))]
-        if match["namespace"]:
-            parts += [".", Expr("metadata.namespace")]
-        end = match.end()
-    if not end:
-        return None
-    merged = _merged([*parts, text[end:]])
-    return merged[0] if len(merged) == 1 and isinstance(merged[0], Expr) else Joined(tuple(merged))
-
-
-def _parts(name: Expr | Joined) -> tuple[str | Expr, ...]:
-    return name.parts if isinstance(name, Joined) else (name,)
-
-
-def _merged(parts: list[str | Expr]) -> list[str | Expr]:
-    found: list[str | Expr] = []
-    for part in parts:
-        if isinstance(part, str) and found and isinstance(found[-1], str):
-            found[-1] += part
-        elif part:
-            found.append(part)
-    return found
-
-
-def _is_host(match: re.Match[str]) -> bool:
-    """Whether a word is a host name by what is around it: `://NAME`, `user@NAME`, `NAME:5432`, `NAME.shop.svc`."""
-    before, after = match.string[: match.start()], match.string[match.end() :]
-    return (
-        before.endswith(("://", "@"))
-        or bool(match["namespace"] or match["pod"])
-        or re.match(r":\d|\.[a-z0-9-]+\.svc\b", after) is not None
-    )
-
-
-def _is_host_variable(body: Mapping[str, Any], path: TreePath) -> bool:
-    """Whether the text is the value of an environment variable for hosts."""
-    if path[-1] != "value" or len(path) < 3 or path[-3] != "env":
-        return False
-    holder: Any = body
-    for part in path[:-1]:
-        holder = holder[part]
-    return _HOST_VARIABLE.fullmatch(str(holder.get("name"))) is not None

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.scaffold.manifests.lifting import PLACEHOLDER, is_password
+from ruleop.scaffold.manifests.cleaning import SecretRole
+from ruleop.scaffold.manifests.credentials import is_password
+from ruleop.scaffold.manifests.extraction import PLACEHOLDER
 from ruleop.scaffold.yaml_layout import Expr
 
 if TYPE_CHECKING:
@@ -24,7 +26,13 @@ def keys(manifest: Manifest) -> list[str]:
     return list(dict.fromkeys(key for each in data if isinstance(each, dict) for key in each))
 
 
-def is_generated(manifest: Manifest) -> bool:
+def is_observed(manifest: Manifest) -> bool:
+    """Whether it is a Secret that users make."""
+    is_data = manifest.role is SecretRole.DATA and not _is_generated(manifest)
+    return manifest.kind.kind == "Secret" and (is_data or manifest.role is SecretRole.GIVEN)
+
+
+def _is_generated(manifest: Manifest) -> bool:
     """Whether new passwords are as good as those of the application."""
     found = keys(manifest)
     return manifest.body.get("type") in _OPAQUE and bool(found) and all(map(is_password, found))
