@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,9 +14,10 @@ from ruleop.cli.terminal import print_lines
 from ruleop.kinds import Kind
 from ruleop.report.plan_text import Span, Tone
 from ruleop.scaffold.errors import ScaffoldError
+from ruleop.scaffold.from_crd import crd_projects
 from ruleop.scaffold.from_sample import DEFAULT, check_kind, empty_project, sample_project
 from ruleop.scaffold.manifests.application import Asked, application_project
-from ruleop.scaffold.project import EXISTING, project_files
+from ruleop.scaffold.project import EXISTING, IGNORED, README, project_files
 from ruleop.scaffold.writing import ExistsError, write_files
 
 if TYPE_CHECKING:
@@ -41,6 +41,13 @@ from ruleop.scaffold.project import NewProject
     help="Infer the kind and its schema from custom resources. Repeatable.",
 )
 @click.option(
+    "--from-crd",
+    "crds",
+    multiple=True,
+    metavar="FILE",
+    help="Start from CustomResourceDefinitions that exist. Repeatable.",
+)
+@click.option(
     "--from-manifests",
     "manifests",
     multiple=True,
@@ -60,6 +67,7 @@ def command(
     version: str,
     kind: str,
     samples: tuple[str, ...],
+    crds: tuple[str, ...],
     manifests: tuple[str, ...],
     lift: tuple[str, ...],
 ) -> int:
@@ -70,27 +78,35 @@ def command(
     """
     if lift and not manifests:
         raise UsageError("--lift names fields of manifests: use it with --from-manifests")
-    if samples and (manifests or group or version or kind):
-        raise UsageError("--from-sample has the kind: leave out --group, --version, --kind and --from-manifests")
+    if samples and (crds or manifests or group or version or kind):
+        raise UsageError("--from-sample has the kind: leave out --group, --version, --kind and other --from options")
+    if crds and (manifests or group or version or kind):
+        raise UsageError("--from-crd has the kind: leave out --group, --version, --kind and other --from options")
     try:
         if samples:
-            project = sample_project([each.data for each in _documents(samples)])
+            projects = [sample_project(_objects(samples))]
+        elif crds:
+            projects = crd_projects(_objects(crds))
         elif manifests:
             asked = Asked(group or DEFAULT.group, version or DEFAULT.version, kind, Path(folder).resolve().name, lift)
             documents = _documents(manifests)
-            project = application_project([each.data for each in documents], asked, documents=documents)
+            projects = [application_project([each.data for each in documents], asked, documents=documents)]
         else:
             named = Kind(group or DEFAULT.group, version or DEFAULT.version, kind or DEFAULT.kind)
             check_kind(named)
-            project = empty_project(named)
-        if not samples:
-            project = replace(project, notes=(*_defaults(group, version, kind or "".join(manifests)), *project.notes))
-        files = project_files(project, schema_files())
-        write_files(Path(folder), files)
+            projects = [empty_project(named)]
+        defaults = () if samples or crds else _defaults(group, version, kind or "".join(manifests))
+        files = project_files(projects[0], schema_files(), projects[1:])
+        kept = write_files(Path(folder), files, (README, IGNORED))
     except (ScaffoldError, ExistsError) as error:
         raise UsageError(str(error)) from None
-    print_lines(_report(project, folder, len(files)))
+    notes = [*defaults, *(f"{name} exists, and was left as it is." for name in kept)]
+    print_lines(_report(projects, folder, len(files) - len(kept), notes))
     return DONE
+
+
+def _objects(files: tuple[str, ...]) -> list[dict[str, Any]]:
+    return [each.data for each in _documents(files)]
 
 
 def _documents(files: tuple[str, ...]) -> list[Document]:
@@ -103,7 +119,24 @@ def _defaults(group: str, version: str, kind: str) -> tuple[str, ...]:
     return (f"By default, because not named: {', '.join(flags)}.",) if flags else ()
 
 
-def _report(project: NewProject, folder: str, count: int) -> Iterator[Line]:
+def _report(projects: list[NewProject], folder: str, count: int, notes: list[str]) -> Iterator[Line]:
+    for project in projects:
+        yield from _contents(project)
+    notes += [note for project in projects for note in project.notes]
+    if notes:
+        yield ()
+    for note in notes:
+        yield (Span(f"- {note}"),)
+    yield ()
+    here = Path(folder) == Path()
+    yield (Span(f"{count} files{'' if here else f' in {folder}'}. Try:", Tone.GOOD),)
+    has_existing = any(project.existing for project in projects)
+    apply = f"--apply {EXISTING}/ --apply examples/" if has_existing else "--apply examples/"
+    for line in (*(() if here else (f"cd {folder}",)), "ruleop check", "ruleop test", f"ruleop dev {apply}"):
+        yield (Span(f"  {line}"),)
+
+
+def _contents(project: NewProject) -> Iterator[Line]:
     yield (Span(f"{project.kind.kind}", Tone.TITLE), Span(f" in {project.kind.api_version}"))
     width = max(len(child.id) for child in project.children)
     for child in project.children:
@@ -120,13 +153,3 @@ def _report(project: NewProject, folder: str, count: int) -> Iterator[Line]:
             width = max(len(name) for name, _ in rows)
             for name, place in rows:
                 yield (Span(f"  {name:<{width}}  "), Span(place, Tone.FAINT))
-    if project.notes:
-        yield ()
-    for note in project.notes:
-        yield (Span(f"- {note}"),)
-    yield ()
-    here = Path(folder) == Path()
-    yield (Span(f"{count} files{'' if here else f' in {folder}'}. Try:", Tone.GOOD),)
-    apply = f"--apply {EXISTING}/ --apply examples/" if project.existing else "--apply examples/"
-    for line in (*(() if here else (f"cd {folder}",)), "ruleop check", "ruleop test", f"ruleop dev {apply}"):
-        yield (Span(f"  {line}"),)

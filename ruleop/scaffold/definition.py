@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _PROTECTED: Final = (".k8s.io", ".kubernetes.io")
 _TEXT: Final[Schema] = {"type": "string"}
-_GENERATION: Final[Schema] = {"type": "integer", "format": "int64"}
+GENERATION: Final[Schema] = {"type": "integer", "format": "int64"}
 
 CONDITIONS: Final[Schema] = {
     "type": "array",
@@ -30,7 +30,7 @@ CONDITIONS: Final[Schema] = {
             "reason": _TEXT,
             "message": _TEXT,
             "lastTransitionTime": {"type": "string", "format": "date-time"},
-            "observedGeneration": _GENERATION,
+            "observedGeneration": GENERATION,
         },
     },
 }
@@ -56,7 +56,7 @@ def definition(
         **fields,
         "status": {
             "type": "object",
-            "properties": {**status, "observedGeneration": _GENERATION, "conditions": CONDITIONS},
+            "properties": {**status, "observedGeneration": GENERATION, "conditions": CONDITIONS},
         },
     }
     metadata: dict[str, Any] = {"name": f"{plural(kind.kind)}.{kind.group}"}

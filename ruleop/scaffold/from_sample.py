@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ruleop.schema.openapi import Schema
 
 DEFAULT: Final = Kind("example.com", "v1alpha1", "App")
+DEFINITION: Final = "CustomResourceDefinition"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 NAME: Final = Expr("metadata.name")
@@ -58,6 +59,9 @@ def empty_project(kind: Kind) -> NewProject:
 
 def sample_project(objects: Sequence[Mapping[str, Any]]) -> NewProject:
     """A project for the kind of these custom resources."""
+    for obj in objects:
+        if obj.get("kind") == DEFINITION:
+            raise ScaffoldError(f"{(obj.get('metadata') or {}).get('name')} is a {DEFINITION}: use --from-crd")
     kinds = dict.fromkeys(Kind.of(obj) for obj in objects)
     if len(kinds) > 1:
         raise ScaffoldError(f"the samples are of several kinds ({', '.join(map(str, kinds))}): use those of one kind")
@@ -69,8 +73,8 @@ def sample_project(objects: Sequence[Mapping[str, Any]]) -> NewProject:
     schema = fields([_contents(sample) for sample in samples])
     spec = schema["properties"].get("spec") or {}
     let = {"labels": {"app.kubernetes.io/name": kebab(kind.kind), "app.kubernetes.io/instance": NAME}}
-    workload = _workload(spec)
-    children = workload or (_settings(spec),)
+    found = workload(spec)
+    children = found or (settings(spec, name=Joined((NAME, _CONFIG)), most=0),)
     return NewProject(
         kind=kind,
         samples=tuple(samples),
@@ -79,8 +83,8 @@ def sample_project(objects: Sequence[Mapping[str, Any]]) -> NewProject:
         children=children,
         longest_name=MAX_LABEL,
         let=let,
-        status=_status() if workload else {},
-        notes=_notes(objects, workload=bool(workload)),
+        status=_status() if found else {},
+        notes=_notes(objects, workload=bool(found)),
     )
 
 
@@ -124,7 +128,7 @@ def _sample(obj: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
 # -- children -------------------------------------------------------------------------------------------------------
 
 
-def _workload(spec: Schema) -> tuple[NewChild, ...]:
+def workload(spec: Schema) -> tuple[NewChild, ...]:
     """A Deployment for the first image of the spec, and a Service for the port beside it."""
     path = _image(spec)
     if path is None:
@@ -170,23 +174,22 @@ def _is_given(schema: Schema, name: str, declared: str) -> bool:
     return inner.get("type") == declared and ("default" in inner or name in (schema.get("required") or ()))
 
 
-def _settings(spec: Schema) -> NewChild:
-    """A ConfigMap with the fields of the spec."""
+def settings(spec: Schema, *, name: Expr | Joined, most: int) -> NewChild:
+    """A ConfigMap with fields of the spec: all that each custom resource has, and others up to this number."""
+    properties = spec.get("properties") or {}
+    given = [each for each, inner in properties.items() if _is_given(spec, each, str(inner.get("type")))]
+    others = [each for each in properties if each not in given][: max(0, most - len(given))]
     data: dict[str, Any] = {}
-    for name, inner in (spec.get("properties") or {}).items():
-        if not _KEY.fullmatch(name) or not _is_given(spec, name, str(inner.get("type"))):
+    for field in (*given, *others):
+        read, inner = expression("spec", field), properties[field]
+        declared = inner.get("type") if "nullable" not in inner else None
+        if not _KEY.fullmatch(field) or (declared is None and field in given):
             continue
-        read = Expr(expression("spec", name))
-        match inner["type"]:
-            case "string":
-                data[name] = read
-            case "object" | "array":
-                data[name] = Expr(f"{read.code} | to_json")
-            case _:
-                data[name] = Expr(f"{read.code} | string")
-    rest = {"data": data} if data else {}
-    config = _object("v1", "ConfigMap", Joined((NAME, _CONFIG)), rest)
-    return NewChild("config", config)
+        empty = {"array": "[]", "object": "{}"}.get(str(declared), "''")
+        code = read if field in given else f"{read} | default({empty})"
+        data[field] = Expr(code if declared == "string" else f"{code} | to_json" if empty != "''" or declared is None
+                           else f"{code} | string")  # fmt: skip
+    return NewChild("config", _object("v1", "ConfigMap", name, {"data": data} if data else {}))
 
 
 def _object(api_version: str, kind: str, name: Any, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+import base64
+import subprocess
 
+import pytest
+import yaml
+
+from tests.cli.test_dev import call, exported, stop, until
+from tests.docs.messages import ROOT
+
+GUESTBOOK = ROOT / "tests" / "scaffold" / "guestbook.yaml"
 SAMPLE = """\
 apiVersion: cms.example.com/v1
 kind: Blog
@@ -57,13 +65,67 @@ def test_an_existing_file_is_a_refusal_with_its_name_and_nothing_is_written(here
 
 def test_a_second_init_names_one_of_the_files(here, ruleop):
     ruleop("init", "app")
-    assert "app/watches.yaml exists and 9 more: nothing was written" in ruleop("init", "app").err
+    assert "app/watches.yaml exists and 7 more: nothing was written" in ruleop("init", "app").err
 
 
 def test_other_files_of_the_folder_stay(here, ruleop):
     (here / "notes.txt").write_text("mine")
     assert ruleop("init", ".").status == 0
     assert (here / "notes.txt").read_text() == "mine"
+
+
+def test_a_readme_and_a_list_of_ignored_files_stay_as_they_are(here, ruleop):
+    (here / "README.md").write_text("mine")
+    (here / ".gitignore").write_text("mine")
+    ran = ruleop("init", ".")
+    assert ran.status == 0
+    assert "- README.md exists, and was left as it is.\n- .gitignore exists, and was left as it is.\n" in ran.out
+    assert "\n8 files. Try:\n" in ran.out
+    assert [(here / name).read_text() for name in ("README.md", ".gitignore")] == ["mine", "mine"]
+    assert ruleop("check").status == 0
+
+
+def test_the_test_says_what_to_do_when_a_child_is_replaced(here, ruleop):
+    ruleop("init", ".")
+    assert "If you replace such a child" in (here / "tests/app.test.yaml").read_text()
+
+
+DEFINITION = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: zones.example.com}
+spec:
+  group: example.com
+  names: {kind: Zone, plural: zones}
+  scope: Namespaced
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      subresources: {status: {}}
+      schema:
+        openAPIV3Schema:
+          type: object
+          required: [spec]
+          properties: {spec: {type: object, required: [size], properties: {size: {type: integer, minimum: 3}}}}
+"""
+
+
+def test_a_project_starts_from_a_definition_that_exists(here, ruleop):
+    (here / "crd.yaml").write_text(DEFINITION)
+    ran = ruleop("init", "op", "--from-crd", "crd.yaml")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.splitlines()[:5] == [
+        "Zone in example.com/v1",
+        "  config  ConfigMap  templates/zone/config.yaml.j2",
+        "",
+        "- Children are only a start: a ConfigMap with fields of the spec. Replace them.",
+        "- New in the copy in crds/, because ruleop writes the status: status.conditions, status.observedGeneration.",
+    ]
+    assert ruleop("check", "-C", "op").out == "No errors in 1 rule, 1 child, 1 template, 1 CRD.\n"
+    assert ruleop("test", "-C", "op").out.startswith("1 passed")
+    refused = ruleop("init", "other", "--from-sample", "crd.yaml").err
+    assert refused == "ruleop: zones.example.com is a CustomResourceDefinition: use --from-crd\n"
 
 
 @pytest.mark.parametrize(
@@ -77,6 +139,8 @@ def test_other_files_of_the_folder_stay(here, ruleop):
         (("init", "x", "--from-sample", "none.yaml"), "none.yaml: no such file"),
         (("init", "x", "--from-sample", "blog.yaml", "--kind", "Y"), "--from-sample has the kind: leave out --group"),
         (("init", "x", "--from-sample", "blog.yaml", "--from-manifests", "blog.yaml"), "--from-sample has the kind"),
+        (("init", "x", "--from-crd", "blog.yaml", "--kind", "Y"), "--from-crd has the kind: leave out --group"),
+        (("init", "x", "--from-crd", "blog.yaml"), "no CustomResourceDefinition among the objects (Blog)"),
         (("init", "x", "--lift", "spec.replicas"), "--lift names fields of manifests: use it with --from-manifests"),
     ],
 )
@@ -175,3 +239,50 @@ def test_a_project_from_manifests_becomes_ready_under_dev(here, process, ruleop)
     out, err = dev.communicate(timeout=60)
     assert dev.returncode == 0, err
     assert "Deployment news  ready: 2 of 2 pods" in out
+
+
+def test_two_custom_resources_of_an_application_live_side_by_side(here, ruleop, process):
+    """Each one's pods find the Services and the configuration of their own."""
+    assert ruleop("init", "op", "--from-manifests", GUESTBOOK.as_posix(), "--group", "example.com").status == 0
+    sample = yaml.safe_load((here / "op/examples/redis.yaml").read_text())
+    for name in ("red", "blue"):
+        (here / f"op/examples/{name}.yaml").write_text(yaml.safe_dump({**sample, "metadata": {"name": name}}))
+    (here / "op/examples/redis.yaml").unlink()
+    started = process("dev", "-C", "op", "--apply", "op/existing/", "--apply", "op/examples/", stderr=subprocess.STDOUT)
+    try:
+        _, server = exported(started)
+        kinds = {"deployments": "/apis/apps/v1", "services": "/api/v1", "secrets": "/api/v1"}
+
+        def made():
+            found = {
+                (plural, each["metadata"]["name"]): each
+                for plural, root in kinds.items()
+                for each in call(server, "GET", f"{root}/namespaces/default/{plural}")["items"]
+            }
+            return found if {("deployments", f"{name}-frontend") for name in ("red", "blue")} <= set(found) else None
+
+        objects = until(made)
+    finally:
+        stop(started)
+    for name in ("red", "blue"):
+        assert ("services", f"{name}-leader") in objects
+        frontend = objects["deployments", f"{name}-frontend"]["spec"]["template"]["spec"]
+        [container] = frontend["containers"]
+        env = {each["name"]: each.get("value") for each in container["env"]}
+        assert env["LEADER"] == f"{name}-leader"
+        assert env["FOLLOWERS"] == f"{name}-follower:6379,{name}-follower"
+        assert env["REDIS_URL"] == f"redis://:$(CREDENTIAL_REQUIREPASS)@{name}-leader:6379/0"
+        assert (container["image"], env["THEME"]) == ("acme/frontend:1.2", "frontend")
+        config = container["envFrom"][0]["secretRef"]["name"]
+        assert config == frontend["volumes"][0]["secret"]["secretName"] == f"{name}-frontend-config"
+        text = base64.b64decode(objects["secrets", config]["data"]["app.ini"]).decode()
+        assert f"host = {name}-leader\npassword = change-me\n" in text
+        follower = objects["deployments", f"{name}-follower"]["spec"]["template"]["spec"]["containers"][0]
+        assert follower["args"] == [
+            "redis-server",
+            "--slaveof",
+            f"{name}-leader",
+            "6379",
+            "--masterauth",
+            "$(REQUIREPASS)",
+        ]

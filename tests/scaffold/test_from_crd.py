@@ -1,0 +1,218 @@
+"""A project from a definition that exists: its children read the fields of the schema, and its example satisfies it."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ruleop.scaffold.errors import ScaffoldError
+from ruleop.scaffold.from_crd import crd_projects
+from ruleop.scaffold.from_sample import sample_project
+from ruleop.scaffold.instance import instance, validate_value
+from ruleop.scaffold.project import project_files
+from tests.docs.messages import ROOT
+from tests.scaffold.projects import planned, rendered
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DEFINITIONS = sorted([*ROOT.glob("examples/*/crds/*.yaml"), *ROOT.glob("tests/projects/*/crds/*.yaml")])
+
+
+def definition(spec: Any = None, *, required: bool = True, **more: Any) -> dict[str, Any]:
+    schema = {"type": "object", "properties": {"spec": {"type": "object", **(spec or {})}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    if required:
+        schema["required"] = ["spec"]
+    names = {"kind": "Zone", "plural": "zones"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "zones.example.com"},
+        "spec": {"group": "example.com", "names": names, "scope": "Namespaced", "versions": [version], **more},
+    }
+
+
+def of(fields: dict[str, Any], *required: str, **more: Any) -> dict[str, Any]:
+    return definition({"properties": fields, "required": list(required)}, **more)
+
+
+TEXT = {"type": "string"}
+
+
+@pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.stem)
+def test_a_definition_becomes_a_project_without_mistakes(path: Path, tmp_path):
+    projects = crd_projects([each for each in yaml.safe_load_all(path.read_text()) if each])
+    for project in projects:
+        planned(project, tmp_path / project.folder)
+
+
+def test_a_child_reads_the_fields_of_the_spec(tmp_path):
+    fields = {"title": TEXT, "size": {"type": "integer"}, "tags": {"type": "array", "items": TEXT}, "more": TEXT}
+    [project] = crd_projects([of(fields, "title", "size", "tags")])
+    data = rendered(planned(project, tmp_path))["ConfigMap/zone-sample"]["data"]
+    assert data == {"title": "example", "size": "1", "tags": "[]", "more": ""}
+
+
+def test_an_image_becomes_a_deployment_and_its_ready_replicas_a_field_that_the_status_has(tmp_path):
+    obj = of({"image": TEXT, "replicas": {"type": "integer", "default": 2}}, "image")
+    schema = obj["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    [without] = crd_projects([copy.deepcopy(obj)])
+    schema["properties"]["status"] = {"type": "object", "properties": {"readyReplicas": {"type": "integer"}}}
+    [project] = crd_projects([obj])
+    assert rendered(planned(project, tmp_path))["Deployment/zone-sample"]["spec"]["replicas"] == 2
+    assert ([*without.status], [*project.status]) == ([], ["readyReplicas"])
+
+
+@pytest.mark.parametrize("required", [True, False])
+def test_a_cluster_scoped_kind_has_a_child_in_a_namespace(required, tmp_path):
+    obj = definition({"properties": {"size": {"type": "integer", "default": 3}}}, scope="Cluster", required=required)
+    [project] = crd_projects([obj])
+    config = rendered(planned(project, tmp_path))["ConfigMap/zone-sample"]
+    assert config["data"] == {"size": "3"}
+    assert yaml.safe_load(project_files(project, {})["watches.yaml"])[0]["reach"] == "cluster"
+
+
+def test_the_definition_is_copied_with_the_fields_of_the_status_that_ruleop_writes():
+    obj = of({"title": TEXT}, "title", conversion={"strategy": "None"})
+    server = {
+        "uid": "u",
+        "managedFields": [],
+        "annotations": {"a": "b", "kubectl.kubernetes.io/last-applied-configuration": "{}"},
+    }
+    [project] = crd_projects([{**obj, "metadata": {**obj["metadata"], **server}, "status": {"x": 1}}])
+    copied = yaml.safe_load(project_files(project, {})["crds/zones.example.com.yaml"])
+    version = copied["spec"]["versions"][0]
+    assert [*version["schema"]["openAPIV3Schema"]["properties"].pop("status")["properties"]] == [
+        "conditions",
+        "observedGeneration",
+    ]
+    assert version.pop("subresources") == {"status": {}}
+    assert copied == {**obj, "metadata": {"name": "zones.example.com", "annotations": {"a": "b"}}}
+    assert any("New in the copy" in note and "status.conditions" in note for note in project.notes)
+
+
+def test_conditions_that_the_status_has_stay_as_they_are():
+    obj = of({"title": TEXT}, "title")
+    conditions = {"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    status = {"type": "object", "properties": {"conditions": conditions, "observedGeneration": {"type": "integer"}}}
+    version = obj["spec"]["versions"][0]
+    version["schema"]["openAPIV3Schema"]["properties"]["status"] = status
+    version["subresources"] = {"status": {}}
+    [project] = crd_projects([copy.deepcopy(obj)])
+    assert project.definition == obj
+    assert not any("New in the copy" in note for note in project.notes)
+
+
+def test_the_stored_version_is_watched(tmp_path):
+    obj = of({"title": TEXT}, "title")
+    versions = obj["spec"]["versions"]
+    versions.insert(0, {**versions[0], "name": "v1beta1", "storage": False})
+    [project] = crd_projects([obj])
+    assert project.kind.version == "v1"
+    assert any("custom resources of other versions (v1beta1)" in note for note in project.notes)
+    planned(project, tmp_path)
+
+
+def test_several_definitions_are_several_rules(tmp_path):
+    second = of({"name": TEXT}, "name")
+    second["spec"]["names"] = {"kind": "Area", "plural": "areas"}
+    second["metadata"]["name"] = "areas.example.com"
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "x"}}
+    first, *more = crd_projects([of({"title": TEXT}), second, role])
+    files = project_files(first, {}, more)
+    assert [each["kind"] for each in yaml.safe_load(files["watches.yaml"])] == ["Zone", "Area"]
+    assert {"tests/zone.test.yaml", "tests/area.test.yaml", "examples/area-sample.yaml"} <= set(files)
+    assert any("ClusterRole/x was left out" in note for note in first.notes)
+
+
+def test_what_the_example_does_not_satisfy_is_said():
+    unsatisfiable = {"type": "string", "pattern": "^a$", "minLength": 2}
+    rule = {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 100"}]}
+    [project] = crd_projects([of({"x": unsatisfiable, "n": rule}, "x", "n")])
+    assert any("examples/zone-sample.yaml has to be completed: spec.x must" in note for note in project.notes)
+    assert any("rules in CEL" in note and "spec.n: self > 100" in note for note in project.notes)
+
+
+@pytest.mark.parametrize(
+    ("objects", "message"),
+    [
+        ([{"kind": "Zone", "metadata": {"name": "a"}}], "no CustomResourceDefinition among the objects \\(Zone\\): use --from-sample"),
+        ([{**definition(), "apiVersion": "apiextensions.k8s.io/v1beta1"}], "v1beta1 was removed"),
+        ([definition(), definition()], "appears twice"),
+        ([definition(versions=[{"name": "v1", "served": False, "storage": True}])], "serves no version"),
+        ([definition(versions=[])], "at least one version"),
+    ],
+)  # fmt: skip
+def test_definitions_that_cannot_be_used_are_refused(objects, message):
+    with pytest.raises(ScaffoldError, match=message):
+        crd_projects(objects)
+
+
+def test_a_definition_is_no_sample():
+    with pytest.raises(ScaffoldError, match=r"zones.example.com is a CustomResourceDefinition: use --from-crd"):
+        sample_project([definition()])
+
+
+# -- instances -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 3},
+        {"type": "string", "pattern": "^(gold|silver)-[A-Z]{3}\\d+$"},
+        {"type": "string", "pattern": "^([0-9]+(s|m|h))+$"},
+        {"type": "string", "pattern": "^arn:aws:iam::\\d{12}:role/.+"},
+        {"type": "string", "pattern": "^[^a-z]{4,}$"},
+        {"type": "string", "pattern": "^a+$", "minLength": 30},
+        {"type": "string", "pattern": "^\\w[\\s]x.$"},
+        {"type": "string", "minLength": 100},
+        {"type": "string", "maxLength": 2},
+        *({"type": "string", "format": name} for name in ("date", "date-time", "ipv4", "ipv6", "cidr", "uuid", "byte", "email", "hostname", "uri", "duration", "mac")),
+        {"type": "integer", "minimum": 2, "exclusiveMinimum": True, "multipleOf": 5},
+        {"type": "integer", "maximum": -3},
+        {"type": "number", "minimum": 0.5},
+        {"type": "string", "nullable": True, "enum": [None, "b"]},
+        {"type": "array", "minItems": 3, "x-kubernetes-list-type": "set", "items": {"type": "string", "enum": ["a", "b", "c"]}},
+        {"type": "array", "minItems": 2, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": {"type": "object", "required": ["name"], "properties": {"name": TEXT}}},
+        {"type": "object", "minProperties": 2, "additionalProperties": {"type": "integer"}},
+        {"type": "object", "minProperties": 1, "properties": {"a": TEXT}},
+        {"type": "object", "properties": {"a": TEXT, "b": TEXT}, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        {"type": "object", "properties": {"a": {"type": "integer"}}, "allOf": [{"required": ["a"], "properties": {"a": {"minimum": 7}}}]},
+        {"x-kubernetes-int-or-string": True, "pattern": "^[0-9]+%$"},
+        {"x-kubernetes-preserve-unknown-fields": True},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_instance_satisfies_its_schema(schema):
+    assert not validate_value(instance(schema), schema)
+
+
+_PATTERNS = st.sampled_from(["^[a-z]+$", "^[0-9]{2,4}$", "^(a|b)c?$", "x", ".", "^[A-Z][a-z]*-[0-9a-f]+$"])
+_LEAVES = st.one_of(
+    st.fixed_dictionaries({"type": st.just("string"), "pattern": _PATTERNS}),
+    st.fixed_dictionaries({"type": st.just("string"), "minLength": st.integers(0, 20)}),
+    st.fixed_dictionaries({"type": st.just("integer"), "minimum": st.integers(-5, 5), "multipleOf": st.integers(1, 4)}),
+    st.just({"type": "boolean"}),
+)
+_SCHEMAS = st.recursive(
+    _LEAVES,
+    lambda inner: st.one_of(
+        st.dictionaries(st.sampled_from("abc"), inner).map(
+            lambda each: {"type": "object", "properties": each, "required": [*each]}
+        ),
+        inner.map(lambda each: {"type": "array", "items": each, "minItems": 1}),
+    ),
+    max_leaves=6,
+)
+
+
+@given(_SCHEMAS)
+def test_an_instance_satisfies_a_random_schema(schema):
+    assert not validate_value(instance(schema), schema)
