@@ -53,7 +53,7 @@ def crd_projects(objects: Sequence[Mapping[str, Any]]) -> list[NewProject]:
             raise ScaffoldError(f"the definition of {project.kind.kind} appears twice")
         found[str(project.kind)] = project
     notes = tuple(
-        f"{each.get('kind')}/{(each.get('metadata') or {}).get('name')} was left out: it is no {DEFINITION}."
+        f"{each.get('kind')}/{(each.get('metadata') or {}).get('name')} was left out: it is not a {DEFINITION}."
         for each in others
     )
     first, *more = found.values()
@@ -65,7 +65,7 @@ def _project(obj: Mapping[str, Any], *, several: bool) -> NewProject:
     try:
         crd = parse_crd(obj)
     except SchemaError as error:
-        raise ScaffoldError(f"{name} is no {DEFINITION} that ruleop knows: {error}") from None
+        raise ScaffoldError(f"{name} is not a valid {DEFINITION}: {error}") from None
     version = _version(crd.versions)
     if version is None:
         raise ScaffoldError(f"{name} serves no version: a version needs `served: true`")
@@ -117,7 +117,7 @@ def _config(spec: Schema, namespaced: bool, *, is_given: bool) -> NewChild:
 
 
 def _version(versions: Sequence[CrdVersion]) -> CrdVersion | None:
-    """The version to watch: the one that is stored, if it is served."""
+    """The version to watch: the stored version, if it is served."""
     served = [each for each in versions if each.served]
     return next((each for each in served if each.storage), next(iter(served), None))
 

@@ -1,7 +1,7 @@
 """A small custom resource that satisfies a schema: its required fields, with defaults, first members of enums, and the
 least that limits and patterns allow.
 
-It is a proposal: whoever asks validates it, because a schema may say what no such value satisfies.
+It is a proposal that callers validate: no such value satisfies some schemas.
 """
 
 from __future__ import annotations

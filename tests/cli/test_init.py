@@ -85,7 +85,7 @@ def test_a_readme_and_a_list_of_ignored_files_stay_as_they_are(here, ruleop):
     assert ruleop("check").status == 0
 
 
-def test_the_test_says_what_to_do_when_a_child_is_replaced(here, ruleop):
+def test_the_generated_test_names_what_to_change_when_a_child_is_replaced(here, ruleop):
     ruleop("init", ".")
     assert "If you replace such a child" in (here / "tests/app.test.yaml").read_text()
 

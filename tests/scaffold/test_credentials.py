@@ -36,7 +36,7 @@ def hidden(text: str, **how: Any) -> list[str]:
     ("name", "expected"),
     [*((each, True) for each in CREDENTIAL_NAMES.split()), *((each, False) for each in PLAIN_NAMES.split())],
 )
-def test_a_name_says_whether_its_value_is_a_credential(name, expected):
+def test_names_of_credentials_are_known(name, expected):
     assert is_secret_name(name) is expected
 
 
@@ -153,7 +153,7 @@ def test_equal_credentials_are_one_key_and_different_ones_two(tmp_path):
     assert keys == ["DB_PASSWORD", "DB_PASSWORD", "API_KEY"]
 
 
-def test_of_a_url_only_the_password_is_moved_so_that_its_host_follows_the_service(tmp_path):
+def test_the_password_of_a_url_is_moved_alone_so_that_the_host_follows_the_service(tmp_path):
     env = [{"name": "DATABASE_URL", "value": "postgres://app:s3cret@web-db:5432/app"}]
     service = obj("Service", "web-db", spec={"ports": [{"port": 5432}]})
     assert container_of([service, deployment({"env": env})], tmp_path)["env"] == [

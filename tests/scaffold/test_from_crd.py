@@ -131,7 +131,7 @@ def test_several_definitions_are_several_rules(tmp_path):
     assert any("ClusterRole/x was left out" in note for note in first.notes)
 
 
-def test_what_the_example_does_not_satisfy_is_said():
+def test_notes_list_the_parts_of_the_schema_that_the_example_does_not_satisfy():
     unsatisfiable = {"type": "string", "pattern": "^a$", "minLength": 2}
     rule = {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 100"}]}
     [project] = crd_projects([of({"x": unsatisfiable, "n": rule}, "x", "n")])
@@ -154,7 +154,7 @@ def test_definitions_that_cannot_be_used_are_refused(objects, message):
         crd_projects(objects)
 
 
-def test_a_definition_is_no_sample():
+def test_a_definition_as_a_sample_is_refused():
     with pytest.raises(ScaffoldError, match=r"zones.example.com is a CustomResourceDefinition: use --from-crd"):
         sample_project([definition()])
 

@@ -97,7 +97,7 @@ def test_a_name_inside_of_another_is_not_listed(text):
         (["dump", "web-db"], ["dump", "web-db"]),
     ],
 )
-def test_an_option_tells_whether_its_argument_is_a_host(arguments, expected, tmp_path):
+def test_the_argument_of_an_option_for_hosts_follows_the_service(arguments, expected, tmp_path):
     found = other([DB, deployment({"args": arguments})], tmp_path)["Deployment/other"]
     assert found["spec"]["template"]["spec"]["containers"][0]["args"] == expected
 

@@ -1,7 +1,7 @@
 """Credentials in plain text: by the name that a text has, by its form, and by its origin in a Secret.
 
-Whoever reads a CRD, an example or a template must never find one. So a doubt counts as a yes: a value that is taken for
-a credential by mistake costs its user one line of a Secret, and the output lists it.
+No reader of a CRD, an example or a template may find one. When in doubt, a value is a credential: a mistake costs its
+user one line of a Secret, and the output lists it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _PLAIN_KEYS: Final = frozenset(
     {"public", "primary", "foreign", "sort", "partition", "routing", "cache", "group", "map"}
 )
 _BEFORE_PASS: Final = frozenset({"proxy", "fastcgi", "uwsgi", "scgi", "grpc", "memcached", "by", "com"})
-"""What stands before `pass` where it is no password: directives of nginx."""
+"""What stands before `pass` where it is not a password: directives of nginx."""
 
 _PLAIN: Final = re.compile(r"(?i)|true|false|yes|no|on|off|null|none|nil|0|1|change-?me|\**|x{3,}|<[^<>]*>")
 _REFERENCE: Final = re.compile(r"\$\(\w+\)|\$\{[^{}:]+\}|\$[A-Za-z_]\w*|\$\(.*|`.*|\{\{.*|%\(?\w+[%)]s?", re.DOTALL)
@@ -92,7 +92,7 @@ _OPTIONS: Final = (
     re.compile(r"\b(?:redis|valkey)-[a-z]+\b.*?\s-a[\s=]*[\"']?(?P<value>[^\s\"']+)"),
     re.compile(r"\b(?:mysql\w*|mariadb[\w-]*|sshpass)\b.*?\s-p\s?[\"']?(?P<value>[^\s\"'-][^\s\"']*)"),
 )
-"""Options of programs that take a password, and do not say so in their name."""
+"""Options of programs that take a password, which their names do not show."""
 _KEY: Final = re.compile(
     r"(?<![\w$.])(?<!\$\{)(?P<flag>-{0,2})(?P<key>[A-Za-z_][\w.-]*)[\"']?(?P<sign>[ \t]*(?:=>|:=|[=:])[ \t]*|[ \t]+)"
 )
@@ -150,7 +150,7 @@ class Origins:
 
     A value that goes by the name of a credential, or looks like one, is found inside of any other text. Another, like
     the name of a user or a password of letters, is found as a word of its own. What is public anyway, like the name of
-    an object or an image, is no credential, although a Secret may have it.
+    an object or an image, does not count, although a Secret may have it.
     """
 
     places: dict[str, tuple[str, str]]  # the name of the Secret and the key; no name for a credential of no Secret

@@ -52,7 +52,7 @@ _FIXED: Final = frozenset(
         *("storageClassName", "volumeName", "nodeName", "schedule", "type", "operator", "protocol", "effect"),
     }
 )
-"""Fields whose value names something, and is no text of the author's."""
+"""Fields whose value names something, or is a choice: not text of the author's."""
 _CHECKSUM: Final = re.compile(r"checksum/.*|.*/(checksum|config-hash)")
 _TEXT_FILE: Final = re.compile(r".*\.(conf|cfg|cnf|ini|json|ya?ml|toml|properties|xml|sh|sql|env|txt|html?|js|py)")
 _SHELLS: Final = re.compile(r"(?:.*/)?(?:ba|da|k|z)?sh")
