@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import string
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,6 +61,7 @@ def test_names_of_credentials_are_known(name, expected):
         ("password: |\n  one\n  two\nuser: joe", "one\n  two"),
         ('{"user": "joe", "password": "a\\"b", "host": "x"}', 'a\\"b'),
         ("requirepass foobared\nmaxmemory 2mb", "foobared"),
+        ("basic_auth: {username: joe, password: 'a,b'}", "a,b"),
         ("<user>joe</user><password>abc</password>", "abc"),
         ("X-Auth: Bearer abc123def", "Bearer abc123def"),
         ("${DB_PASSWORD:-hunter2}", "hunter2"),
@@ -337,6 +340,14 @@ def applications(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[str]]:
     ]
     objects.append(obj("Secret", "web-secret", stringData=data or {"password": "Zq123456"}))
     return objects, planted
+
+
+@pytest.mark.slow
+@settings(max_examples=examples(20), deadline=None)
+@given(applications())
+def test_a_project_without_the_planted_credentials_is_one_without_mistakes(application):
+    with tempfile.TemporaryDirectory() as folder:
+        planned(made(application[0]), Path(folder))
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -43,6 +43,7 @@ HOSTS = [
     ("BROKERS", "web-db:98,web-db", "other-db:98,other-db"),
     ("DATA", "host=web-db port=1", "host=other-db port=1"),
     ("DATA", "pg_dump -h web-db", "pg_dump -h other-db"),
+    ("DATA", "until nc -z web-db 5432; do sleep 1; done", "until nc -z other-db 5432; do sleep 1; done"),
     ("DATA", '{"server": "web-db"}', '{"server": "other-db"}'),
 ]
 LEFT = [
@@ -55,7 +56,7 @@ LEFT = [
     ("PORT", "$(WEB_DB_SERVICE_PORT)"),
     ("IMAGE", "web-db:5432"),
 ]
-NO_NAMES = ["web-dbs", "my-web-db", "web-db.example.com", "/etc/web-db/x", "acme/web-db:5432"]
+NO_NAMES = ["web-db://example.com", "web-dbs", "my-web-db", "web-db.example.com", "/etc/web-db/x", "acme/web-db:5432"]
 
 
 @pytest.mark.parametrize(("name", "text", "expected"), HOSTS)

@@ -98,6 +98,7 @@ _KEY: Final = re.compile(
 )
 _LINE_START: Final = re.compile(r"[\s{,\"'-]*(?:(?:export|set|ENV|const|let|var)\s+)?")
 _QUOTED: Final = re.compile(r"\"((?:[^\"\\\n]|\\.)*)\"?|'([^'\n]*)'?")
+_MAPPING: Final = re.compile(r"\{\s*[\"']?[\w.-]+[\"']?\s*[:=]|\{\s*\}")
 _BLOCK: Final = re.compile(r"[|>][+-]?[ \t]*\n((?:[ \t]+[^\n]*(?:\n|\Z)|\n)+)")
 _LINE: Final = re.compile(r"[^\n]*?(?=[ \t]*[,;]?[ \t]*(?:[ \t]#[^\n]*)?(?:\n|\Z))")
 _TOKEN: Final = re.compile(r"[^\s\"'&,;)}\]]+")
@@ -296,6 +297,8 @@ def _value(text: str, key: re.Match[str], *, lines: bool) -> tuple[int, int] | N
     quoted = _QUOTED.match(text, key.end())
     if quoted is not None:
         return quoted.span(1 if quoted[1] is not None else 2)
+    if _MAPPING.match(text, key.end()):
+        return None  # its own keys are looked at
     block = _BLOCK.match(text, key.end())
     if block is not None:
         return block.span(1)

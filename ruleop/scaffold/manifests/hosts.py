@@ -44,6 +44,7 @@ _LABELS: Final = frozenset({"labels", "matchLabels", "selector"})
 _LIST: Final = re.compile(r"[\s\"'\[]*(?:[\w.:-]+\s*[,;]\s*)*")
 _URL: Final = re.compile(r"[A-Za-z][\w+.-]*://(?:[^\s/@]*@)?$|[\w)}\ue002]@$")
 _PORT: Final = re.compile(r":(\d{1,5})(?![\w.-])")
+_PORT_AFTER_BLANK: Final = re.compile(r"\s+(\d{1,5})(?![\w.-])")
 _LONE: Final = re.compile(r"(?:^|[\s\"'=,:;(\[{]|\b(?:deployment|deploy|statefulset|sts|service|svc|pod|job)s?/)$")
 _VALUE: Final = re.compile(r"(?:^|[=:,\[\"'])[ \t]*$")
 
@@ -157,6 +158,8 @@ class _Host:
         if found := _PORT.match(self.after):
             port = int(found[1])
             return bool(asks) or port in (self.ports or ()) or port in (80, 443) or port >= 1024
+        if (found := _PORT_AFTER_BLANK.match(self.after)) and int(found[1]) in (self.ports or ()):
+            return True
         return bool(asks) and re.match(r"[\s,;\"')\]}]|$", self.after) is not None
 
     def _asks_for_host(self) -> bool | None:
@@ -181,7 +184,7 @@ class _Host:
         """Whether it looks like the name of an object: a word of its own, and in long text more than that."""
         if self.match["variable"]:
             return True
-        if not _LONE.search(self.before) or re.match(r"\.\w|/", self.after):
+        if not _LONE.search(self.before) or re.match(r"\.\w|/|://", self.after):
             return bool(self.domain)
         plain = self.match["name"].isalpha() and "\n" in self.match.string
         return not plain or _VALUE.search(self.before) is not None
