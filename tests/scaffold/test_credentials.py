@@ -54,6 +54,13 @@ def test_names_of_credentials_are_known(name, expected):
         ("550e8400-e29b-41d4-a716-446655440000", "550e8400-e29b-41d4-a716-446655440000"),
         ("joe:$apr1$Mx1$abcdef", "$apr1$Mx1$abcdef"),
         ("postgres://app:s3c@ret@web-db:5432/app", "s3c@ret"),
+        ("postgres://app:s3/c@ret@web-db:5432/app", "s3/c@ret"),
+        ("amqp://a:one@h1,amqp://guest@h2", "one"),
+        ("--user admin:hunter2 x", "hunter2"),
+        ("Server=db;Password=a,b;User=sa", "a,b"),
+        ("--password=a)b&c", "a)b&c"),
+        ("password: $ecret", "$ecret"),
+        ("api_key=/hunter2", "/hunter2"),
         ("https://abcdef@sentry.io/1", "abcdef"),
         ("https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX", "T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"),
         ("http://web/?size=2&token=abc&x=1", "abc"),
@@ -91,6 +98,9 @@ def test_a_credential_is_found_by_its_form(text, found):
         "proxy_pass http://web-db:80;",
         "the token expires soon",
         "password = ${DB_PASSWORD}",
+        "PASSWORD=$(cat /run/secrets/db)",
+        "http://web:8080/@scope/x",
+        "--user 1000:1000",
         "password_file: /run/secrets/db",
         "auth: true",
         "tls.key: /etc/tls/tls.key",
@@ -231,6 +241,21 @@ def test_a_config_map_that_others_use_too_gets_placeholders(tmp_path):
     found = rendered(planned(project, tmp_path))
     assert found["ConfigMap/web-config"]["data"] == {"app.ini": "password = change-me\n"}
     assert project.credentials == (("change-me", "ConfigMap/web-config:data['app.ini']"),)
+
+
+def test_numbers_are_credentials_only_as_passwords(tmp_path):
+    custom = obj(
+        "Grafana", "web", "acme.io/v1", spec={"adminPassword": 123456, "maxTokens": 512, "token": {"value": "abc"}}
+    )
+    found = rendered(planned(made([custom]), tmp_path))["Grafana/web"]
+    assert found["spec"] == {"adminPassword": "change-me", "maxTokens": 512, "token": {"value": "change-me"}}
+
+
+def test_a_file_in_a_variable_is_read_line_by_line(tmp_path):
+    env = [{"name": "CONFIG", "value": "user: joe\npassword: correct horse\n"}, {"name": "PGPASSWORD", "value": 123456}]
+    found = container_of([deployment({"env": env})], tmp_path)["env"]
+    assert [each["name"] for each in found] == ["CONFIG_PASSWORD", "CONFIG", "PGPASSWORD"]
+    assert found[1]["value"] == "user: joe\npassword: $(CONFIG_PASSWORD)\n"
 
 
 def test_fields_of_custom_kinds_and_annotations_get_placeholders(tmp_path):

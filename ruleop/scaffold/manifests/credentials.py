@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SECRET: Final = frozenset(
     {
         *("password", "passwd", "pwd", "pass", "passphrase", "secret", "secrets", "token", "credential", "credentials"),
-        *("requirepass", "masterauth", "masterpass", "passwords", "tokens"),
+        *("requirepass", "masterauth", "masterpass", "pgpass", "passwords", "tokens"),
         *(
             "dsn",
             "auth",
@@ -58,8 +58,11 @@ _BEFORE_PASS: Final = frozenset({"proxy", "fastcgi", "uwsgi", "scgi", "grpc", "m
 """What stands before `pass` where it is not a password: directives of nginx."""
 
 _PLAIN: Final = re.compile(r"(?i)|true|false|yes|no|on|off|null|none|nil|0|1|change-?me|\**|x{3,}|<[^<>]*>")
-_REFERENCE: Final = re.compile(r"\$\(\w+\)|\$\{[^{}:]+\}|\$[A-Za-z_]\w*|\$\(.*|`.*|\{\{.*|%\(?\w+[%)]s?", re.DOTALL)
-_FILE: Final = re.compile(r"(?:file:/|\.{0,2})/[\w./-]+")
+_REFERENCE: Final = re.compile(
+    r"\$\(\w+\)|\$\{[^{}:]+\}|\$[A-Z_][A-Z0-9_]*|\$\(\w+ .*|\$\(\w+|`.*`|\{\{.*\}\}|%\([A-Za-z_]+\)s|%[A-Z_]+%",
+    re.DOTALL,
+)
+_FILE: Final = re.compile(r"(?:file:/|\.{0,2})/[\w.-]+(?:/[\w.-]+)+|/[\w-]+\.[a-z]{2,5}")
 
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9]+")
 _ENCODED: Final = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
@@ -84,11 +87,15 @@ _FORMS: Final = (
     ("PASSWORD_HASH", re.compile(r"\$(?:apr1|2[abxy]|[156y]|argon2\w*)\$\S+|\{S?SHA\w*\}\S+")),
 )
 _USERINFO: Final = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]*)://(?P<user>[^\s/\"'<>:@]*)(?P<password>:?[^\s/\"'<>]*)@")
+_LOOSE_USERINFO: Final = re.compile(
+    r"[A-Za-z][\w+.-]*://[^\s/\"'<>:@]*:(?!\d+(?:[/,\s]|$))(?P<value>[^\s\"'<>]*)@(?=[\w\[$({])"
+)
+"""A password with a slash in it, which most programs accept although URLs do not."""
 _HEADER: Final = re.compile(r"(?i)\b(?:bearer|basic)\s+(?P<value>(?=\S*\d|\S{16})[\w.+/=~-]{6,})")
 _DEFAULT: Final = re.compile(r"\$\{(?P<key>\w+):?[-=](?P<value>[^{}]+)\}")
 _ELEMENT: Final = re.compile(r"<(?P<key>[\w.-]+)>(?P<value>[^<]+)</")
 _OPTIONS: Final = (
-    re.compile(r"\b(?:curl|wget)\b.*?\s(?:-u|--user)[\s=]*[\"']?[^\s:\"']+:(?P<value>[^\s\"']+)"),
+    re.compile(r"(?:^|\s)(?:-u|--user)[\s=]*[\"']?[^\s:\"'/]+:(?P<value>(?!\d+\b)[^\s\"']+)"),
     re.compile(r"\b(?:redis|valkey)-[a-z]+\b.*?\s-a[\s=]*[\"']?(?P<value>[^\s\"']+)"),
     re.compile(r"\b(?:mysql\w*|mariadb[\w-]*|sshpass)\b.*?\s-p\s?[\"']?(?P<value>[^\s\"'-][^\s\"']*)"),
 )
@@ -101,7 +108,8 @@ _QUOTED: Final = re.compile(r"\"((?:[^\"\\\n]|\\.)*)\"?|'([^'\n]*)'?")
 _MAPPING: Final = re.compile(r"\{\s*[\"']?[\w.-]+[\"']?\s*[:=]|\{\s*\}")
 _BLOCK: Final = re.compile(r"[|>][+-]?[ \t]*\n((?:[ \t]+[^\n]*(?:\n|\Z)|\n)+)")
 _LINE: Final = re.compile(r"[^\n]*?(?=[ \t]*[,;]?[ \t]*(?:[ \t]#[^\n]*)?(?:\n|\Z))")
-_TOKEN: Final = re.compile(r"[^\s\"'&,;)}\]]+")
+_TOKEN: Final = re.compile(r"(?:[^\s\"'&,;)}\]]|,(?=\S))+")
+_REST: Final = re.compile(r"\S+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +271,10 @@ def _is_word(segment: str) -> bool:
 
 
 def _of_urls(text: str) -> Iterator[Span]:
+    strict = {found.start() for found in _USERINFO.finditer(text)}
+    for found in _LOOSE_USERINFO.finditer(text):
+        if found.start() not in strict:
+            yield Span(*found.span("value"), "PASSWORD")
     for found in _USERINFO.finditer(text):
         if found["password"]:
             yield Span(found.start("password") + 1, found.end("password"), "PASSWORD")
@@ -302,6 +314,8 @@ def _value(text: str, key: re.Match[str], *, lines: bool) -> tuple[int, int] | N
     block = _BLOCK.match(text, key.end())
     if block is not None:
         return block.span(1)
+    if key["flag"] and not before.strip() and (whole := _REST.match(text, key.end())):
+        return whole.span()
     found = (_LINE if lines and is_first else _TOKEN).match(text, key.end())
     return found.span() if found is not None and found.group() else None
 

@@ -25,6 +25,7 @@ from ruleop.scaffold.manifests.credentials import (
     credentials,
     in_arguments,
     is_address_with_credentials,
+    is_password,
     is_plain,
     is_secret_name,
 )
@@ -53,6 +54,8 @@ _FIXED: Final = frozenset(
     }
 )
 """Fields whose value names something, or is a choice: not text of the author's."""
+_FREE_KEYS: Final = frozenset({"annotations", "volumeAttributes", "options", "parameters"})
+"""Fields of built-in kinds whose keys are the author's."""
 _CHECKSUM: Final = re.compile(r"checksum/.*|.*/(checksum|config-hash)")
 _TEXT_FILE: Final = re.compile(r".*\.(conf|cfg|cnf|ini|json|ya?ml|toml|properties|xml|sh|sql|env|txt|html?|js|py)")
 _SHELLS: Final = re.compile(r"(?:.*/)?(?:ba|da|k|z)?sh")
@@ -242,10 +245,12 @@ class _Extraction:
 
     def _variable(self, path: TreePath, item: Any, variable: Write) -> Any:
         text = item.get("value") if isinstance(item, dict) else None
+        if isinstance(text, (int, float)) and is_password(str(item.get("name"))):
+            text = str(text)
         if not isinstance(text, str):
             return item
         own, name = (*path, "value"), str(item.get("name"))
-        spans = self._spans(text, name, lines=False)
+        spans = self._spans(text, name)
         if [(each.start, each.end) for each in spans] == [(0, len(text))]:
             secret, key = self.vault.put(text, name, self.manifest.place(own))
             rest = {key: each for key, each in item.items() if key != "value"}
@@ -277,25 +282,29 @@ class _Extraction:
             skipped += [("data",), ("stringData",), ("binaryData",)]
         done = set(skipped)
         for path, value in walk(body):
-            if not isinstance(value, str) or any(path[:length] in done for length in range(1, len(path) + 1)):
+            if not path or any(path[:length] in done for length in range(1, len(path) + 1)):
                 continue
             names = [each for each in path if isinstance(each, str)]
             if names[-1] in _FIXED or _CHECKSUM.fullmatch(names[-1]):
                 continue
-            if path[-1] == "value":
-                name = str(value_at(body, (*path[:-1], "name")))
+            if path[-1] == "value" and len(names) > 1:
+                name = str(value_at(body, (*path[:-1], "name")) or names[-2])
             else:
-                name = names[-1] if not is_builtin or "annotations" in names else ""
+                name = "" if is_builtin and _FREE_KEYS.isdisjoint(names) else names[-1]
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and is_password(name):
+                self.changes[path] = self._placeholder(str(value), name, self.manifest.place(path))
+            if not isinstance(value, str):
+                continue
             spans = self._spans(value, name)
             if spans:
                 self.changes[path] = self._text(path, value, spans, self._placeholder)
 
-    def _spans(self, text: str, name: str, *, lines: bool = True) -> list[Span]:
+    def _spans(self, text: str, name: str) -> list[Span]:
         origins = self.vault.origins
         is_named = is_secret_name(name) and not is_address_with_credentials(name, text)
         if is_named and not is_plain(text) and text not in origins.public:
             return [Span(0, len(text), name)]
-        return credentials(text, origins, lines=lines)
+        return credentials(text, origins)
 
     def _text(self, path: TreePath, text: str, spans: Iterable[Span], write: Write) -> str:
         parts, end = [], 0
