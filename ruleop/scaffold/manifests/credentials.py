@@ -310,7 +310,7 @@ def _value(text: str, key: re.Match[str], *, lines: bool) -> tuple[int, int] | N
     if quoted is not None:
         return quoted.span(1 if quoted[1] is not None else 2)
     if _MAPPING.match(text, key.end()):
-        return None  # its own keys are looked at
+        return None  # its own keys are found by themselves
     block = _BLOCK.match(text, key.end())
     if block is not None:
         return block.span(1)
