@@ -10,6 +10,7 @@ from ruleop.localcluster.kinds.cron import schedule_problem
 from ruleop.localcluster.kinds.label_selectors import label_selector_causes
 from ruleop.localcluster.kinds.numbers import below_zero
 from ruleop.localcluster.kinds.pod_templates import fixed_part, match_causes, template_causes
+from ruleop.names import LONGEST_CRON_JOB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +33,6 @@ _NUMBERS: Final = (
 _INDEXED_ONLY: Final = ("backoffLimitPerIndex", "maxFailedIndexes")
 _IMMUTABLE: Final = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
 _WHILE_SUSPENDED: Final = ("affinity", "nodeSelector", "tolerations", "schedulingGates", "schedulingGroup")
-_LONGEST_CRON_JOB: Final = 52  # the names of its Jobs have eleven characters more
 
 
 def job_causes(new: Object, old: Object | None) -> Iterator[Cause]:
@@ -100,8 +100,8 @@ def cron_job_causes(new: Object, old: Object | None) -> Iterator[Cause]:
         yield unsupported("spec.jobTemplate.spec.manualSelector", True, ("nil", "false"))
     for name in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         yield from below_zero(spec, name)
-    if old is None and len(name := new["metadata"].get("name", "")) > _LONGEST_CRON_JOB:
-        yield invalid_value("metadata.name", name, f"must be no more than {_LONGEST_CRON_JOB} characters")
+    if old is None and len(name := new["metadata"].get("name", "")) > LONGEST_CRON_JOB:
+        yield invalid_value("metadata.name", name, f"must be no more than {LONGEST_CRON_JOB} characters")
 
 
 def _zone_causes(zone: str) -> Iterator[Cause]:
