@@ -277,7 +277,7 @@ def resource(**spec) -> str:
         {
             "apiVersion": "example.com/v1",
             "kind": "Site",
-            "metadata": {"name": "blog", "annotations": {LONG: "x"}},
+            "metadata": {"name": "blog", "managedFields": [{"fieldsV1": {LONG: {}}}]},
             "spec": spec,
         }
     )
