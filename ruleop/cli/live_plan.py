@@ -110,7 +110,7 @@ class _LivePlan:
         return prepare_document(passes, self.project, document, known)
 
     async def _planned(self, cluster: LiveCluster, passes: Passes, resources: Sequence[Object]) -> Passes:
-        for each in await cluster.planner(self.project).plan(resources):
+        for each in await cluster.planner(self.project, expects_refusals=True).plan(resources):
             if each.rule is None:
                 passes.unruled.append(each.key)
                 print_diagnostics(found.mistake(str(each.key), NOT_SELECTED, warning=True))
@@ -125,7 +125,9 @@ class _LivePlan:
         for kind in kinds:
             if not cluster.kinds.info(kind).served:
                 print_diagnostics(found.mistake(str(kind), "is not served by the cluster: skipped", warning=True))
-        async for each in all_passes(cluster.planner(self.project), kinds, self.access.namespace):
+        async for each in all_passes(
+            cluster.planner(self.project, expects_refusals=True), kinds, self.access.namespace
+        ):
             _add(summary, each, cluster)
             if summary.resources % PROGRESS == 0 and sys.stderr.isatty():
                 write_to(sys.stderr, f"\r{summary.resources} planned")

@@ -117,7 +117,7 @@ def make_passes(
     for document in watched_documents(project, read_documents(files, folder=folder)):
         prepared = prepare_document(passes, project, document, identified(document.data, live, kinds))
         taken += [prepared] if prepared is not None else []
-    observed = Observed(FixedObjects([*live, *taken]), kinds, now=now, seed=seed)
+    observed = Observed(FixedObjects([*live, *taken]), kinds, now=now, seed=seed, expects_refusals=True)
     for resource in taken:
         rule = choose_rule(project.rules, resource)
         if rule is None:

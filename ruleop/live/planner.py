@@ -76,8 +76,11 @@ class _Pending:
 
 
 class LivePlanner:
-    def __init__(self, reader: Reader, kinds: LiveKinds, operator: Operator, project: Project) -> None:
+    def __init__(
+        self, reader: Reader, kinds: LiveKinds, operator: Operator, project: Project, *, expects_refusals: bool = False
+    ) -> None:
         self.reader, self.kinds, self.operator, self.project = reader, kinds, operator, project
+        self.expects_refusals = expects_refusals
         self.namespace = ""  # that of all custom resources; empty: they may be anywhere
         self.objects = LiveObjects()  # of the last batch
         self._keys: dict[Kind, set[ObjectKey]] = {}
@@ -123,6 +126,7 @@ class LivePlanner:
             retired=self.operator.entry(each.rule.kind.versionless).conditions
             - {condition.type for condition in each.rule.conditions},
             namespace_terminating=terminating,
+            expects_refusals=self.expects_refusals,
             own=self.operator.own,
         )
         try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ruleop.messages import shortened
 from ruleop.planning.changes.differences import NOTHING, Difference, flow
 from ruleop.planning.changes.writes import changes, is_mark, verb_of
-from ruleop.planning.model.actions import FinalizerAction
+from ruleop.planning.model.actions import Delete, FinalizerAction
 from ruleop.report.plan_text import Line, Place, Span, Tone, masks_of, sign_of, site_json, with_masked_texts
 
 if TYPE_CHECKING:
@@ -120,6 +120,8 @@ class ChangeSummary:
 
     def _add_action(self, plan: Plan, action: Action, kinds: Kinds, name: str) -> None:
         verb, sign = verb_of(action).do, sign_of(action)
+        if isinstance(action, Delete) and action.why == "recreate":
+            verb = "delete and recreate"
         if isinstance(action, FinalizerAction):
             self._group(Change(plan.rule, "", sign, verb, action.finalizer)).add(name)
             return

@@ -83,6 +83,11 @@ def _map(obj: Object, name: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
+def _list(obj: Object, name: str) -> list[Any]:
+    found = obj.get(name)
+    return found if isinstance(found, list) else []
+
+
 def _fields(*paths: str) -> Changes:
     return lambda new, old: (path for path in paths if value_at(new, path) != value_at(old, path))
 
@@ -155,7 +160,7 @@ def _claim(new: Object, old: Object) -> Iterator[str]:
 
 def _service(new: Object, old: Object) -> Iterator[str]:
     spec, before = _map(new, "spec"), _map(old, "spec")
-    addresses, known = (list(each.get("clusterIPs") or ()) for each in (spec, before))
+    addresses, known = (list(_list(each, "clusterIPs")) for each in (spec, before))
     if addresses == known and spec.get("clusterIP") != before.get("clusterIP"):
         addresses[:1] = [spec.get("clusterIP")]  # the server takes the first address from the older field
     headless = addresses == ["None"], known == ["None"]
@@ -164,8 +169,9 @@ def _service(new: Object, old: Object) -> Iterator[str]:
             if one != other:
                 yield f"spec.clusterIPs[{index}]"
         if not any(headless):
-            families = zip(before.get("ipFamilies") or (), spec.get("ipFamilies") or (), strict=False)
-            yield from ("spec.ipFamilies[0]" for one, other in families if one != other)
+            families = zip(_list(before, "ipFamilies"), _list(spec, "ipFamilies"), strict=False)
+            if any(one != other for one, other in families):
+                yield "spec.ipFamilies[0]"
     if spec.get("type") == before.get("type") == "LoadBalancer":
         yield from _fields("spec.loadBalancerClass")(new, old)
     if needs_health_check(spec) and needs_health_check(before):
@@ -174,7 +180,7 @@ def _service(new: Object, old: Object) -> Iterator[str]:
 
 def _definition(new: Object, old: Object) -> Iterator[str]:
     """Scope and kind of a CRD once it is served."""
-    conditions = _map(old, "status").get("conditions") or ()
+    conditions = (each for each in _list(_map(old, "status"), "conditions") if isinstance(each, Mapping))
     if any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions):
         yield from _fields("spec.scope", "spec.names.kind")(new, old)
     yield from _fields("spec.group", "spec.names.plural")(new, old)
