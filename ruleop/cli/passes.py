@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
     from ruleop.offline.documents import Document
     from ruleop.planning import Kinds
+    from ruleop.report.server_answers import Answer
     from ruleop.rules import Project
     from ruleop.schema.schema_findings import SchemaFinding
 
@@ -56,6 +57,7 @@ class Planned:
 
     resource: dict[str, Any]
     plan: Plan
+    answers: tuple[Answer, ...] = ()  # of the API server to a dry run
 
 
 @dataclass(frozen=True, slots=True)
