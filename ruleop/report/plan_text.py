@@ -380,7 +380,7 @@ def _text(before: str, after: str, indent: str) -> Iterator[Line]:
 def as_json(plan: Plan, resource: Object, answers: Iterable[Answer] = ()) -> dict[str, Any]:
     """The plan as plain JSON. Changes are RFC 6902 patches of the live objects; values of Secrets are masked."""
     plan = with_masked_texts(plan)
-    said = [{**_asked_json(each.action, masks_of(plan)), **each.as_json()} for each in answers]
+    asked = [{**_asked_json(each.action, masks_of(plan)), **each.as_json()} for each in answers]
     return {
         **_whose_json(plan),
         "quiet": plan.quiet,
@@ -391,7 +391,7 @@ def as_json(plan: Plan, resource: Object, answers: Iterable[Answer] = ()) -> dic
         "conditions": [each.as_json() for each in plan.conditions or ()],
         "events": [{"type": event.type, "reason": event.reason, "message": event.message} for event in plan.events],
         "requeueAfter": _requeue_json(plan.requeue_after),
-        **({"serverAnswers": said} if said else {}),
+        **({"serverAnswers": asked} if asked else {}),
     }
 
 

@@ -42,8 +42,8 @@ class Answer:
         shown = ", ".join(self.added[:MAX_PATHS])
         more = f" and {len(self.added) - MAX_PATHS} more" if len(self.added) > MAX_PATHS else ""
         adds = f"; the server adds {shown}{more}" if shown else ""
-        said = f": {self.message}" if self.message else ""
-        yield f"{_WORDS[self.verdict]}{said}{adds}"
+        message = f": {self.message}" if self.message else ""
+        yield f"{_WORDS[self.verdict]}{message}{adds}"
         yield from (f"the server changes {change_in_words(each)}" for each in self.changed)
         yield from (f"the server warns: {each}" for each in self.warnings)
 

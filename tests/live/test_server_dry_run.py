@@ -1,4 +1,4 @@
-"""`ruleop plan --live --server-dry-run`: what the API server says of each write, without one that happens."""
+"""`ruleop plan --live --server-dry-run`: the answer of the API server to each write, of which none happens."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 from ruleop.kube.client import errors, requests
 from ruleop.kube.http.request import Request
 from ruleop.localcluster.faults import Effect, Fault
+from ruleop.planning.changes.differences import NOTHING, Difference
+from ruleop.report.server_answers import Answer, Verdict
 from tests.live.projects import site
 
 IMAGE = "templates/web.yaml.j2", "nginx:1.28", "nginx:1.29"
@@ -122,7 +124,7 @@ def test_every_strategy_is_asked_by_the_operators_own_requests(ready_sites, stra
     assert "the server changes" not in out
 
 
-def test_a_summary_counts_what_the_server_says(ready_sites):
+def test_a_summary_counts_the_answers_of_the_server(ready_sites):
     with_another_selector(ready_sites)
     ready_sites.edit(CONFIG, "data: {page", "data: {colour: blue, page")
     status, out, _ = asked(ready_sites, "--all")
@@ -153,7 +155,7 @@ def test_the_json_of_a_plan_has_the_answers(ready_sites):
     ]
 
 
-def test_what_the_server_changes_and_warns_of_is_shown(sites):
+def test_warnings_of_the_server_are_shown(sites):
     sites.write(
         CONFIG,
         "apiVersion: v1\nkind: PersistentVolumeClaim\n"
@@ -170,7 +172,7 @@ def test_what_the_server_changes_and_warns_of_is_shown(sites):
     assert "? config: the server warns: metadata.annotations[volume.beta.kubernetes.io/storage-class]: depr" in out
 
 
-def test_what_needs_an_object_that_the_plan_creates_cannot_be_asked(sites):
+def test_a_write_that_needs_an_object_of_the_same_plan_cannot_be_asked(sites):
     for path, text in TEAMS.items():
         sites.write(path, text)
     sites.apply(site("a"))
@@ -237,10 +239,24 @@ def test_the_option_needs_a_cluster(ready_sites):
     assert "--server-dry-run asks the API server of a cluster: add --live" in err
 
 
-def test_a_dry_run_of_a_deletion_says_so_in_its_body():
+def test_a_dry_run_of_a_deletion_has_the_option_in_its_body():
     asked = requests.as_dry_run(Request("DELETE", "/x", "delete", "x", query="a=b", body=b'{"kind": "DeleteOptions"}'))
     assert asked.query == "a=b&dryRun=All"
     assert json.loads(asked.body or b"") == {"kind": "DeleteOptions", "dryRun": ["All"]}
     assert json.loads(requests.as_dry_run(Request("DELETE", "/x", "delete", "x")).body or b"") == {"dryRun": ["All"]}
     read = Request("GET", "/x", "get", "x", query="a=b")
     assert requests.as_dry_run(read) is read
+
+
+def test_an_answer_names_the_fields_that_the_server_changes():
+    changed = (Difference("spec.replicas", 3, 5), Difference("spec.paused", True, NOTHING))
+    answer = Answer(Verdict.ACCEPTED, "web", changed=changed, added=tuple("abcdef"))
+    assert list(answer.lines()) == [
+        "accepted by the server; the server adds a, b, c, d and 2 more",
+        "the server changes spec.replicas: 3 -> 5",
+        "the server changes spec.paused: true -> (removed)",
+    ]
+    assert answer.as_json()["changed"] == [
+        {"field": "spec.replicas", "sent": 3, "stored": 5},
+        {"field": "spec.paused", "sent": True, "stored": None},
+    ]

@@ -181,7 +181,7 @@ def delete(
 
 def as_dry_run(request: Request) -> Request:
     """The request as a dry run: the server answers as if it carried it out, after all checks, and stores nothing. A
-    deletion says so in its body, because the server ignores the query of a request with DeleteOptions."""
+    deletion has the option in its body, because the server ignores the query of a request with DeleteOptions."""
     if request.method == "GET":
         return request
     query = f"{request.query}&dryRun=All" if request.query else "dryRun=All"
