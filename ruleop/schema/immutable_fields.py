@@ -161,8 +161,8 @@ def _claim(new: Object, old: Object) -> Iterator[str]:
 def _service(new: Object, old: Object) -> Iterator[str]:
     spec, before = _map(new, "spec"), _map(old, "spec")
     addresses, known = (list(_list(each, "clusterIPs")) for each in (spec, before))
-    if addresses == known and spec.get("clusterIP") != before.get("clusterIP"):
-        addresses[:1] = [spec.get("clusterIP")]  # the server takes the first address from the older field
+    if addresses in ([], known) and (first := spec.get("clusterIP")) != before.get("clusterIP"):
+        addresses[:1] = [first]  # the server takes the first address from the older field
     headless = addresses == ["None"], known == ["None"]
     if "ExternalName" not in (spec.get("type"), before.get("type")) and not all(headless):
         for index, (one, other) in enumerate(zip(known, addresses, strict=False)):
