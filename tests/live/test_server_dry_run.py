@@ -105,6 +105,18 @@ def test_a_refused_change_of_an_immutable_field_becomes_a_recreation_if_the_chil
     assert [each.method for each in ready_sites.requests if each.method != "GET"] == ["PATCH", "DELETE"]
 
 
+def test_a_recreation_is_shown_beside_a_write_that_is_refused_for_good(ready_sites):
+    with_another_selector(ready_sites)
+    ready_sites.edit(CONFIG, "data: {page", "data: {colour: blue, page")
+    ready_sites.edit("watches.yaml", "web.yaml.j2}", "web.yaml.j2, apply: {onImmutable: recreate}}")
+    ready_sites.cluster.faults.add(Fault(Effect.ERROR, verbs=("patch",), resources=("configmaps",), status=422))
+    status, out, _ = asked(ready_sites, "Site/a")
+    assert status == 1
+    assert "- delete Deployment/a  an immutable field changed; will be recreated\n      accepted by the server\n" in out
+    assert "! patch ConfigMap/a-config\n      refused by the server\n" in out
+    assert "Ready        True -> False  ApplyFailed" in out
+
+
 def test_a_deletion_is_asked_about_and_not_done(ready_sites):
     ready_sites.edit("watches.yaml", "    config: {template: config.yaml.j2}\n", "")
     status, out, _ = asked(ready_sites, "Site/a")
