@@ -6,6 +6,7 @@ The patterns are strings, for use in larger patterns and in JSON Schema. The fun
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -20,6 +21,15 @@ SUBDOMAIN_IN_WORDS: Final = (
     "lowercase letters, digits, `-` and `.`, each part between dots with a letter or digit at both ends, at most 253"
 )
 
+LABEL_IN_WORDS: Final = "up to 63 lowercase letters, digits and `-`"
+VALUE_IN_WORDS: Final = "at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends"
+KEY_IN_WORDS: Final = f"{VALUE_IN_WORDS}, perhaps after a domain and `/`"
+
+LABEL_KINDS: Final = frozenset({("", "Namespace"), ("", "Service"), ("apps", "StatefulSet")})
+"""Kinds (group and kind) whose names are single labels."""
+LONGEST_CRON_JOB: Final = 52
+"""Characters of the name of a CronJob: those of its Jobs have eleven more."""
+
 RESERVED_PREFIX: Final = "ruleop.dev/"
 """The prefix of all labels, annotations and finalizers of ruleop's own. Rules cannot set a key that starts with it."""
 PART_OF_LABEL: Final = f"{RESERVED_PREFIX}part-of"
@@ -30,7 +40,9 @@ MAX_NAME: Final = 253
 
 _LABEL = re.compile(LABEL, re.ASCII)
 _SUBDOMAIN = re.compile(SUBDOMAIN, re.ASCII)
+_QUALIFIED = re.compile(QUALIFIED, re.ASCII)
 _FREE_GROUPS = frozenset({"rbac.authorization.k8s.io"})  # a Role's name may be any segment of a URL's path
+_MOST = {("batch", "CronJob"): LONGEST_CRON_JOB}
 _PATH_SEGMENT = re.compile(r"[^/%]+")
 
 
@@ -47,10 +59,36 @@ def is_subdomain(text: str) -> bool:
     return len(text) <= MAX_NAME and _SUBDOMAIN.fullmatch(text) is not None
 
 
-def is_object_name(group: str, text: str) -> bool:
-    """Whether an object of this API group can have this name. The API server has stricter rules for some kinds."""
-    return _is_path_segment(text) if group in _FREE_GROUPS else is_subdomain(text)
+def is_label_key(text: str) -> bool:
+    """Whether it is the key of a label or, in lower case, of an annotation. Most passes ask for the same few."""
+    return len(text) <= MAX_NAME + 1 + MAX_LABEL and _is_label_key(text)
 
 
-def _is_path_segment(text: str) -> bool:
-    return len(text) <= MAX_NAME and text not in {".", ".."} and _PATH_SEGMENT.fullmatch(text) is not None
+@lru_cache(maxsize=4096)
+def _is_label_key(text: str) -> bool:
+    prefix, slash, name = text.rpartition("/")
+    return (not slash or is_subdomain(prefix)) and len(name) <= MAX_LABEL and _QUALIFIED.fullmatch(name) is not None
+
+
+def is_label_value(text: str) -> bool:
+    return len(text) <= MAX_LABEL and _is_label_value(text)
+
+
+@lru_cache(maxsize=4096)
+def _is_label_value(text: str) -> bool:
+    return not text or _QUALIFIED.fullmatch(text) is not None
+
+
+def is_object_name(kind: tuple[str, str], text: str) -> bool:
+    """Whether an object of this kind (group and name of the kind) can have this name."""
+    if kind in LABEL_KINDS:
+        return is_label(text)
+    if kind[0] in _FREE_GROUPS:
+        return len(text) <= MAX_NAME and text not in {".", ".."} and _PATH_SEGMENT.fullmatch(text) is not None
+    return is_subdomain(text) and len(text) <= _MOST.get(kind, MAX_NAME)
+
+
+def name_in_words(kind: tuple[str, str]) -> str:
+    if kind in LABEL_KINDS:
+        return f"{LABEL_IN_WORDS}, with a letter or digit at both ends"
+    return SUBDOMAIN_IN_WORDS if kind not in _MOST else SUBDOMAIN_IN_WORDS.replace(str(MAX_NAME), str(_MOST[kind]))

@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.kinds import MAX_KEPT_LENGTH, Kind
-from ruleop.names import is_label, is_letter_label, is_object_name, is_subdomain
+from ruleop.localcluster.objects.names import key_problems, label_value_problems
+from ruleop.names import is_label, is_label_key, is_label_value, is_letter_label, is_object_name, is_subdomain
 from ruleop.templating.filters.data_filters import dns_label
 
+ROLE = ("rbac.authorization.k8s.io", "Role")
 NAMES = ["a", "a-b", "a.b", "0", "a--b", "1.2.3", "x" * 253, "a." + "b" * 100]
 BAD = [
     "",
@@ -34,20 +36,26 @@ BAD = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_name_of_an_object(name):
-    assert is_object_name("apps", name)
-    assert is_object_name("rbac.authorization.k8s.io", name)
+    assert is_object_name(("", "ConfigMap"), name)
+    assert is_object_name(ROLE, name)
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_not_the_name_of_an_object(name):
-    assert not is_object_name("", name)
+    assert not is_object_name(("", "ConfigMap"), name)
 
 
 def test_a_role_may_have_any_name_that_fits_into_a_url():
     for name in ("system:node", "A B", "a..b"):
-        assert is_object_name("rbac.authorization.k8s.io", name)
+        assert is_object_name(ROLE, name)
     for name in ("", ".", "..", "a/b", "a%b", "x" * 254):
-        assert not is_object_name("rbac.authorization.k8s.io", name)
+        assert not is_object_name(ROLE, name)
+
+
+@given(st.text(alphabet="aA0._-/ \n", max_size=8) | st.sampled_from(["a" * 63, "a" * 64, "a" * 253 + "/b", "a" * 254]))
+def test_labels_are_those_that_the_server_in_memory_accepts(text):
+    assert is_label_key(text) == (not key_problems(text) and len(text.rpartition("/")[0]) <= 253)
+    assert is_label_value(text) == (not any(label_value_problems(text)))
 
 
 @given(st.text(alphabet="ab.-", max_size=8))

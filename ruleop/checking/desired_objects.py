@@ -11,14 +11,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.checking.bodies import bodies_of_file
+from ruleop.checking.object_names import is_label_field
 from ruleop.kinds import Kind, Object
+from ruleop.names import VALUE_IN_WORDS, is_label_key, is_label_value
 from ruleop.offline.cluster import dropped
 from ruleop.planning import Problem
 from ruleop.rules import SECRET
 from ruleop.schema.builtin_types import typed_schema, typed_shape
+from ruleop.schema.schema_findings import SchemaFinding
 from ruleop.schema.shape_fields import unknown_to_shape
 from ruleop.schema.structural import default, prune
-from ruleop.schema.validation import validate
+from ruleop.schema.validation import format_value, validate
 from ruleop.templating import Library, TextTemplate
 
 if TYPE_CHECKING:
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.planning import Plan
     from ruleop.rules import Child, Project, Rule
-    from ruleop.schema.schema_findings import SchemaFinding
     from ruleop.templating import YamlNode
 
 _BYTES: Final[Mapping[str, Any]] = {"properties": {"x": {"type": "string", "format": "byte"}}}
@@ -59,7 +61,7 @@ def violations(obj: Object, project: Project) -> list[SchemaFinding]:
     schema, shape = typed_schema(kind), typed_shape(kind)
     if schema is not None and shape is not None:
         found = [each for each in validate(obj, schema) if not _is_read_leniently(each, obj)]
-        return [*found, *unknown_to_shape(obj, shape)]
+        return [*found, *unknown_to_shape(obj, shape), *_invalid_labels(obj.get("spec"), ("spec",), kind)]
     crd = next((crd for crd in project.crds if (crd.group, crd.kind) == (kind.group, kind.kind)), None)
     version = crd.version(kind.version) if crd is not None else None
     if version is None:
@@ -68,6 +70,16 @@ def violations(obj: Object, project: Project) -> list[SchemaFinding]:
         *validate(default(prune(obj, version.schema), version.schema), version.schema),
         *dropped(project, obj),
     ]
+
+
+def _invalid_labels(value: Any, path: FieldPath, kind: Kind) -> Iterator[SchemaFinding]:
+    """Of pod templates and selectors of a built-in kind. Planning refuses invalid labels of the object itself."""
+    if isinstance(value, str):
+        if is_label_field(path, kind) and not (is_label_key(str(path[-1])) and is_label_value(value)):
+            yield SchemaFinding(path, f"must be a label, not {format_value(value)}: use {VALUE_IN_WORDS}")
+    elif isinstance(value, Mapping):
+        for name, member in value.items():
+            yield from _invalid_labels(member, (*path, name), kind)
 
 
 def _is_read_leniently(finding: SchemaFinding, obj: Object) -> bool:

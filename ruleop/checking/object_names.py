@@ -10,7 +10,7 @@ from jinja2 import nodes
 
 from ruleop.checking.body_writer import Printed
 from ruleop.checking.sources import NUMBERS
-from ruleop.names import MAX_LABEL, MAX_NAME, QUALIFIED, is_label, is_object_name
+from ruleop.names import LABEL_KINDS, MAX_LABEL, MAX_NAME, is_label, is_label_value, is_object_name
 from ruleop.schema.table import builtin_resource
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _NAME, _NAMESPACE = ("metadata", "name"), ("metadata", "namespace")
 _CLEAN: Final = NUMBERS | {"dns_label", "sha256", "regex_replace"}
-_LABEL_KINDS: Final = frozenset({("", "Service"), ("", "Namespace")})
 _FREE_GROUP: Final = "rbac.authorization.k8s.io"
 _IDENTITIES: Final = frozenset({"metadata.name", "metadata.uid"})
 _DERIVE: Final = "derive the name from the CR"
@@ -88,15 +87,15 @@ def _rule(field: Field, kind: Kind) -> _Rule | None:
     if field.path == _NAME:
         if kind.group == _FREE_GROUP:
             return None
-        if (kind.group, kind.kind) in _LABEL_KINDS:
+        if kind.versionless in LABEL_KINDS:
             return _Rule("name", "-a-z0-9", MAX_LABEL)
         return _Rule("name", "-.a-z0-9", MAX_NAME)
-    if _is_label(field.path, kind):
+    if is_label_field(field.path, kind):
         return _Rule("label value", "-._A-Za-z0-9", MAX_LABEL)
     return None
 
 
-def _is_label(path: FieldPath, kind: Kind) -> bool:
+def is_label_field(path: FieldPath, kind: Kind) -> bool:
     """Whether a field is the value of a label. Custom kinds may have other things called labels."""
     if path[-3:-1] == ("metadata", "labels"):
         return len(path) == 3 or builtin_resource(kind) is not None
@@ -134,10 +133,8 @@ _WORDS: Final = {
 
 def _is_valid(value: str, what: str, kind: Kind) -> bool:
     if what == "label value":
-        return not value or (len(value) <= MAX_LABEL and re.fullmatch(QUALIFIED, value, re.ASCII) is not None)
-    if what == "namespace" or (kind.group, kind.kind) in _LABEL_KINDS:
-        return is_label(value)
-    return is_object_name(kind.group, value)
+        return is_label_value(value)
+    return is_label(value) if what == "namespace" else is_object_name(kind.versionless, value)
 
 
 def _texts(pieces: tuple[str | Printed, ...]) -> Iterator[str]:

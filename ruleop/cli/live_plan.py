@@ -22,18 +22,19 @@ from ruleop.cli.terminal import print_diagnostics
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, ObjectKey
 from ruleop.live.cluster import open_cluster
+from ruleop.live.server_dry_run import ServerDryRun
 from ruleop.live.survey import all_passes
 from ruleop.offline.cluster import identified
 from ruleop.report.change_summary import ChangeSummary
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from ruleop.cli.project import Folder
     from ruleop.kinds import Object
     from ruleop.kube.access import Access
     from ruleop.live.cluster import LiveCluster
-    from ruleop.live.planner import LivePass
+    from ruleop.live.planner import LivePass, LivePlanner
     from ruleop.offline.documents import Document
     from ruleop.rules import Project
     from ruleop.schema.table import ResourceInfo
@@ -50,6 +51,7 @@ class Subjects:
     names: tuple[str, ...] = ()  # KIND, KIND/NAME or KIND NAME
     files: tuple[str, ...] = ()
     all: bool = False
+    server_dry_run: bool = False
 
     def check(self) -> None:
         if sum(map(bool, (self.names, self.files, self.all))) != 1:
@@ -60,12 +62,13 @@ def plan_live(folder: str, env_files: Sequence[str], subjects: Subjects, access:
     """The plans of the named custom resources, or a summary of those of a kind or of all."""
     subjects.check()
     where, project = load_for_planning(folder, env_files)
-    return run_on_cluster(_LivePlan(where, project, access).run(subjects))
+    return run_on_cluster(_LivePlan(where, project, access, server_dry_run=subjects.server_dry_run).run(subjects))
 
 
 class _LivePlan:
-    def __init__(self, folder: Folder, project: Project, access: Access) -> None:
+    def __init__(self, folder: Folder, project: Project, access: Access, *, server_dry_run: bool) -> None:
         self.folder, self.project, self.access = folder, project, access
+        self.server_dry_run = server_dry_run
 
     async def run(self, subjects: Subjects) -> Passes | ChangeSummary:
         async with open_cluster(self.access) as cluster:
@@ -110,28 +113,40 @@ class _LivePlan:
         return prepare_document(passes, self.project, document, known)
 
     async def _planned(self, cluster: LiveCluster, passes: Passes, resources: Sequence[Object]) -> Passes:
-        for each in await cluster.planner(self.project).plan(resources):
+        planner, ask = self._planner(cluster)
+        for planned in await planner.plan(resources):
+            each = await ask(planned)
             if each.rule is None:
                 passes.unruled.append(each.key)
                 print_diagnostics(found.mistake(str(each.key), NOT_SELECTED, warning=True))
             elif each.plan is None:
                 raise RuleopError(f"{each.key}: {each.error}")
             else:
-                passes.planned.append(Planned(dict(each.resource), each.plan))
+                passes.planned.append(Planned(dict(each.resource), each.plan, each.answers))
         return passes
+
+    def _planner(self, cluster: LiveCluster) -> tuple[LivePlanner, Callable[[LivePass], Awaitable[LivePass]]]:
+        """The planner, and what asks the server about a pass that it has planned."""
+        planner = cluster.planner(self.project, expects_refusals=not self.server_dry_run)
+        return planner, ServerDryRun(cluster, planner).ask if self.server_dry_run else _unchanged
 
     async def _summary(self, cluster: LiveCluster, kinds: Collection[Kind]) -> ChangeSummary:
         summary = ChangeSummary()
         for kind in kinds:
             if not cluster.kinds.info(kind).served:
                 print_diagnostics(found.mistake(str(kind), "is not served by the cluster: skipped", warning=True))
-        async for each in all_passes(cluster.planner(self.project), kinds, self.access.namespace):
-            _add(summary, each, cluster)
+        planner, ask = self._planner(cluster)
+        async for each in all_passes(planner, kinds, self.access.namespace):
+            _add(summary, await ask(each), cluster)
             if summary.resources % PROGRESS == 0 and sys.stderr.isatty():
                 write_to(sys.stderr, f"\r{summary.resources} planned")
         if summary.resources >= PROGRESS and sys.stderr.isatty():
             write_to(sys.stderr, "\r\x1b[K")
         return summary
+
+
+async def _unchanged(each: LivePass) -> LivePass:
+    return each
 
 
 def _add(summary: ChangeSummary, each: LivePass, cluster: LiveCluster) -> None:
@@ -140,4 +155,4 @@ def _add(summary: ChangeSummary, each: LivePass, cluster: LiveCluster) -> None:
     elif each.plan is None:
         summary.add_failed(each.key, each.rule.title, each.error)
     else:
-        summary.add(each.plan, cluster.kinds)
+        summary.add(each.plan, cluster.kinds, each.answers)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ruleop.kinds import Object
     from ruleop.offline.documents import Document
     from ruleop.planning import Kinds
+    from ruleop.report.server_answers import Answer
     from ruleop.rules import Project
     from ruleop.schema.schema_findings import SchemaFinding
 
@@ -56,6 +57,7 @@ class Planned:
 
     resource: dict[str, Any]
     plan: Plan
+    answers: tuple[Answer, ...] = ()  # of the API server to a dry run
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def make_passes(
     for document in watched_documents(project, read_documents(files, folder=folder)):
         prepared = prepare_document(passes, project, document, identified(document.data, live, kinds))
         taken += [prepared] if prepared is not None else []
-    observed = Observed(FixedObjects([*live, *taken]), kinds, now=now, seed=seed)
+    observed = Observed(FixedObjects([*live, *taken]), kinds, now=now, seed=seed, expects_refusals=True)
     for resource in taken:
         rule = choose_rule(project.rules, resource)
         if rule is None:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 @project_options
 @click.option("--replay", default="", metavar="FILE", help="Plan a pass of `ruleop run --record`, instead of -f.")
 @click.option("--live", is_flag=True, help="Read the objects from the cluster.")
+@click.option(
+    "--server-dry-run", is_flag=True, help="With --live: ask the API server what it would answer to each write."
+)
 @click.option("--all", "everything", is_flag=True, help="With --live: plan all custom resources, and summarise.")
 @cluster_options
 @output_option("text", "json")
@@ -37,8 +40,10 @@ def command(folder: str, env_files: tuple[str, ...], output: str, **flags: Any) 
     The operator runs the same code. Values of Secrets are masked. Writes nothing.
 
     With --live, the objects are read from the cluster: for KIND/NAME, for the resources of -f as they would be once
-    applied, for all of a KIND, or for --all, which summarises how many would change and what. Exit status 0: the plan
-    has no errors. 1: the plan has errors. 2: wrong usage, the project has mistakes, or the cluster cannot be used.
+    applied, for all of a KIND, or for --all, which summarises how many would change and what. With --server-dry-run,
+    each write is sent as a dry run, which stores nothing: the API server answers with its defaults, webhooks, quotas
+    and immutable fields. Exit status 0: the plan has no errors. 1: the plan has errors; or a write that the server
+    would refuse, or cannot be asked about. 2: wrong usage, the project has mistakes, or the cluster cannot be used.
     """
     found = _planned(folder, env_files, flags)
     return _print_summary(found, folder, output) if isinstance(found, ChangeSummary) else _print_passes(found, output)
@@ -53,7 +58,10 @@ def _planned(folder: str, env_files: tuple[str, ...], flags: Mapping[str, Any]) 
 
         if replay or existing:
             raise UsageError("--live reads the cluster: it cannot be combined with --replay or --with")
-        return plan_live(folder, env_files, Subjects(names, files, everything), access_of(flags))
+        subjects = Subjects(names, files, everything, server_dry_run=flags["server_dry_run"])
+        return plan_live(folder, env_files, subjects, access_of(flags))
+    if flags["server_dry_run"]:
+        raise UsageError("--server-dry-run asks the API server of a cluster: add --live")
     if names or everything:
         raise UsageError("to plan custom resources of a cluster, add --live")
     if bool(files) == bool(replay) or (replay and existing):
@@ -73,11 +81,12 @@ def _print_summary(summary: ChangeSummary, folder: str, output: str) -> int:
 
 def _print_passes(passes: Passes, output: str) -> int:
     if output == "json":
-        plans = [as_json(planned.plan, planned.resource) for planned in passes.planned]
+        plans = [as_json(planned.plan, planned.resource, planned.answers) for planned in passes.planned]
         print_text(json_document({"plans": plans, **passes.unplanned()}))
     else:
         lines: list[Line] = []
-        for planned in passes.planned:
-            lines += [(), *show(planned.plan, planned.resource, passes.kinds, place=passes.folder.place)]
+        place = passes.folder.place
+        for each in passes.planned:
+            lines += [(), *show(each.plan, each.resource, passes.kinds, place=place, answers=each.answers)]
         print_lines(lines[1:])
     return NO if passes.failed else DONE

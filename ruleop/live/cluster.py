@@ -74,8 +74,8 @@ class LiveCluster:
                 found += [each["metadata"]["namespace"] for each in page]
         return sorted(found)
 
-    def planner(self, project: Project) -> LivePlanner:
-        return LivePlanner(self.reader, self.kinds, self.operator, project)
+    def planner(self, project: Project, *, expects_refusals: bool = False) -> LivePlanner:
+        return LivePlanner(self.reader, self.kinds, self.operator, project, expects_refusals=expects_refusals)
 
 
 @contextlib.asynccontextmanager

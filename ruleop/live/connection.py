@@ -1,4 +1,5 @@
-"""The connection to the cluster of a kubeconfig. It reads only: its client rejects every other request."""
+"""The connection to the cluster of a kubeconfig. It changes nothing: one client rejects every request that does not
+only read, and the other makes a dry run of it."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.errors import RuleopError
 from ruleop.kube.auth.credentials import find_credentials
+from ruleop.kube.client import requests
 from ruleop.kube.client.client import Client
 from ruleop.kube.client.discovery import Discovery
 from ruleop.kube.client.errors import ApiError
@@ -35,8 +37,16 @@ class ReadingClient(Client):
         return await super().fetch(request)
 
 
+class DryRunClient(Client):
+    """A client whose writes are all dry runs, whatever is asked of it."""
+
+    async def fetch(self, request: Request) -> tuple[bytes, str]:
+        return await super().fetch(requests.as_dry_run(request))
+
+
 @dataclass(frozen=True, slots=True)
 class Connection:
+    session: Session
     client: ReadingClient
     discovery: Discovery
     namespace: str  # of the context
@@ -62,6 +72,6 @@ async def connected(kubeconfig: str, context: str) -> AsyncIterator[Connection]:
             await discovery.refresh()
         except ApiError as error:
             raise NotConnectedError(f"{session.server}: {error}") from error
-        yield Connection(client, discovery, credentials.namespace or "default")
+        yield Connection(session, client, discovery, credentials.namespace or "default")
     finally:
         await session.close()

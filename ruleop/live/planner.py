@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from ruleop.checking.desired_objects import with_violations
@@ -20,18 +20,21 @@ from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.live.objects import LiveObjects
 from ruleop.names import RESERVED_PREFIX
-from ruleop.planning import Observed, Owner, Plan, choose_rule, plan
+from ruleop.planning import Failure, History, Observed, Owner, Plan, choose_rule, plan
+from ruleop.planning.memory.history import Refusal, Writes
 from ruleop.planning.model.marks import PART_OF
 from ruleop.planning.rendering.scope import labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from ruleop.labels import Requirement
     from ruleop.live.kinds import LiveKinds
     from ruleop.live.operator import Operator
     from ruleop.live.reader import Reader
+    from ruleop.planning import Failed
     from ruleop.planning.model.targets import Target
+    from ruleop.report.server_answers import Answer
     from ruleop.rules import Project, Rule
 
 BATCH: Final = 100
@@ -58,6 +61,7 @@ class LivePass:
     rule: Rule | None  # None: no rule selects it
     plan: Plan | None = None
     error: str = ""  # why there is no plan
+    answers: tuple[Answer, ...] = ()  # of the API server to a dry run
 
     @property
     def key(self) -> ObjectKey:
@@ -76,8 +80,11 @@ class _Pending:
 
 
 class LivePlanner:
-    def __init__(self, reader: Reader, kinds: LiveKinds, operator: Operator, project: Project) -> None:
+    def __init__(
+        self, reader: Reader, kinds: LiveKinds, operator: Operator, project: Project, *, expects_refusals: bool = False
+    ) -> None:
         self.reader, self.kinds, self.operator, self.project = reader, kinds, operator, project
+        self.expects_refusals = expects_refusals
         self.namespace = ""  # that of all custom resources; empty: they may be anywhere
         self.objects = LiveObjects()  # of the last batch
         self._keys: dict[Kind, set[ObjectKey]] = {}
@@ -114,24 +121,38 @@ class LivePlanner:
     def _plan(self, each: _Pending) -> bool:
         """Plans one pass. Returns whether something that it reads is missing, so that it has to be planned again."""
         before, self.objects.unread = self.objects.unread, {}
-        terminating = self._is_namespace_terminating(each.resource)
-        observed = Observed(
-            objects=self.objects,
-            kinds=self.kinds,
-            now=dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            finalizer=self._finalizer(each.resource),
-            retired=self.operator.entry(each.rule.kind.versionless).conditions
-            - {condition.type for condition in each.rule.conditions},
-            namespace_terminating=terminating,
-            own=self.operator.own,
-        )
         try:
-            each.plan = plan(each.rule, each.resource, observed)
+            each.plan = plan(each.rule, each.resource, self._observed(each.rule, each.resource))
         except RuleopError as error:
             each.plan, each.error = None, str(error)
             return False
         asked, self.objects.unread = self.objects.unread, before | self.objects.unread
         return bool(asked or self.kinds.unread or _selectors(each.plan) - each.targets)
+
+    def plan_after(self, rule: Rule, resource: Object, failed: Mapping[ObjectKey, Failed]) -> Plan:
+        """The plan of a resource of the last batch after these writes failed: what the operator would report of them,
+        and what it would do next. Raises RuleopError."""
+        observed = self._observed(rule, resource)
+        immutable = {
+            key: Refusal(each, "", observed.clock) for key, each in failed.items() if each.failure is Failure.IMMUTABLE
+        }
+        following = plan(rule, resource, observed, History(refusals=immutable))
+        if len(immutable) == len(failed):
+            return following
+        return replace(plan(rule, resource, observed, History(writes=Writes(failed))), actions=following.actions)
+
+    def _observed(self, rule: Rule, resource: Object) -> Observed:
+        known = self.operator.entry(rule.kind.versionless).conditions
+        return Observed(
+            objects=self.objects,
+            kinds=self.kinds,
+            now=dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            finalizer=self._finalizer(resource),
+            retired=known - {condition.type for condition in rule.conditions},
+            namespace_terminating=self._is_namespace_terminating(resource),
+            expects_refusals=self.expects_refusals,
+            own=self.operator.own,
+        )
 
     def _finalizer(self, resource: Object) -> str:
         """That of the operator, or the finalizer that an operator of another name has set."""

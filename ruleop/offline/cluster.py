@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.merge.normalise import encode_string_data
-from ruleop.names import SUBDOMAIN_IN_WORDS, is_object_name
+from ruleop.names import (
+    KEY_IN_WORDS,
+    LABEL_IN_WORDS,
+    VALUE_IN_WORDS,
+    is_label,
+    is_label_key,
+    is_label_value,
+    is_object_name,
+    name_in_words,
+)
 from ruleop.planning.model.observed import KindInfo, Kinds, Served
 from ruleop.rules import SECRET
 from ruleop.schema.nearest import did_you_mean
@@ -186,19 +195,25 @@ def _malformed(resource: Object) -> Iterator[SchemaFinding]:
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
         yield SchemaFinding(("metadata", "name"), "is required, and must be a string")
-    elif not is_object_name(Kind.of(resource).group, name):
-        yield SchemaFinding(("metadata", "name"), f"{name!r} is not valid: a name has {SUBDOMAIN_IN_WORDS}")
+    elif not is_object_name(kind := Kind.of(resource).versionless, name):
+        yield SchemaFinding(("metadata", "name"), f"{name!r} is not valid: a name has {name_in_words(kind)}")
     namespace = metadata.get("namespace")
     if namespace is not None and not isinstance(namespace, str):
         yield SchemaFinding(("metadata", "namespace"), "must be a string")
+    elif namespace and not is_label(namespace):
+        yield SchemaFinding(("metadata", "namespace"), f"{namespace!r} is not a valid namespace: {LABEL_IN_WORDS}")
     for field in _TEXTS:
         entries = metadata.get(field)
         if entries is not None and not isinstance(entries, Mapping):
             yield SchemaFinding(("metadata", field), "must be an object")
             continue
         for key, value in (entries or {}).items():
+            if not is_label_key(key if field == "labels" else key.lower()):
+                yield SchemaFinding(("metadata", field, key), f"the key is not valid: use {KEY_IN_WORDS}")
             if not isinstance(value, str):
                 yield SchemaFinding(("metadata", field, key), "must be a string: put it in quotes")
+            elif field == "labels" and not is_label_value(value):
+                yield SchemaFinding(("metadata", field, key), f"{value!r} is not valid: use {VALUE_IN_WORDS}")
     for part in ("spec", "status"):
         if resource.get(part) is not None and not isinstance(resource[part], Mapping):
             yield SchemaFinding((part,), "must be an object")

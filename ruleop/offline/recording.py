@@ -65,6 +65,7 @@ class Recorder:
             "resource": resource,
             "observed": {
                 **{name: getattr(self.observed, name) for name in _PLAIN},
+                "expects_refusals": self.observed.expects_refusals,
                 "retired": sorted(self.observed.retired),
                 "objects": {each.name: encode(getattr(self.objects.answers, each.name)) for each in fields(Answers)},
                 "kinds": encode({kind: _without_shape(info) for kind, info in self.kinds.infos.items()}),
@@ -122,6 +123,7 @@ def read_document(document: Mapping[str, Any]) -> Replay:
             kinds=_ReplayedKinds(kinds, decode(seen["observes"])),
             seed=_HIDDEN_SEED,
             retired=frozenset(seen["retired"]),
+            expects_refusals=bool(seen.get("expects_refusals")),
             own=frozenset(decode(seen.get("own", []))),
             proofs=_ReplayedProofs(seen["proofs"]) if seen.get("proofs") is not None else None,
             **{name: seen[name] for name in _PLAIN},

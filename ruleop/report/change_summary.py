@@ -5,14 +5,16 @@ Each plan is added and dropped: the summary keeps counts and a few names, not pl
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ruleop.messages import shortened
 from ruleop.planning.changes.differences import NOTHING, Difference, flow
 from ruleop.planning.changes.writes import changes, is_mark, verb_of
-from ruleop.planning.model.actions import FinalizerAction
+from ruleop.planning.model.actions import Delete, FinalizerAction
 from ruleop.report.plan_text import Line, Place, Span, Tone, masks_of, sign_of, site_json, with_masked_texts
+from ruleop.report.server_answers import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from ruleop.kinds import ObjectKey
     from ruleop.planning import Action, Plan
     from ruleop.planning.model.observed import Kinds
+    from ruleop.report.server_answers import Answer
 
 MAX_NAMES: Final = 3
 """How many custom resources are named for one change."""
@@ -52,6 +55,14 @@ class Cause(NamedTuple):
     child: str
     reason: str
     site: Site | None = None
+
+
+class Remark(NamedTuple):
+    """Something that the API server says of a write, besides its verdict."""
+
+    rule: str
+    child: str
+    text: str
 
 
 @dataclass(slots=True)
@@ -90,8 +101,10 @@ class ChangeSummary:
     changes: dict[Change, Group] = field(default_factory=dict)
     problems: dict[Cause, Group] = field(default_factory=dict)
     more: int = 0  # changes and problems that are not kept
+    verdicts: Counter[Verdict] = field(default_factory=Counter)  # of the API server on the writes
+    remarks: dict[Remark, Group] = field(default_factory=dict)  # what else it says
 
-    def add(self, plan: Plan, kinds: Kinds) -> None:
+    def add(self, plan: Plan, kinds: Kinds, answers: Iterable[Answer] = ()) -> None:
         plan = with_masked_texts(plan)
         self.resources += 1
         name = _title(plan.resource)
@@ -107,6 +120,21 @@ class ChangeSummary:
                 cause = Cause(plan.rule, problem.child, problem.reason, problem.site)
                 self._add_problem(cause, problem.message, name)
 
+        for answer in answers:
+            self._add_answer(plan.rule, answer, name)
+
+    def _add_answer(self, rule: str, answer: Answer, name: str) -> None:
+        """Counts the verdict. A refusal is among the problems, and fields that are added to all objects of a kind are
+        no news."""
+        if answer.action is not None:
+            self.verdicts[answer.verdict] += 1
+        for text in list(answer.lines())[0 if answer.verdict is Verdict.UNASKED else 1 :]:
+            remark = Remark(rule, answer.child, text)
+            if remark not in self.remarks and len(self.remarks) >= MAX_GROUPS:
+                self.more += 1
+            else:
+                self.remarks.setdefault(remark, Group()).add(name)
+
     def add_failed(self, key: ObjectKey, rule: str, message: str) -> None:
         """Adds a custom resource that cannot be planned."""
         self.resources += 1
@@ -120,6 +148,8 @@ class ChangeSummary:
 
     def _add_action(self, plan: Plan, action: Action, kinds: Kinds, name: str) -> None:
         verb, sign = verb_of(action).do, sign_of(action)
+        if isinstance(action, Delete) and action.why == "recreate":
+            verb = "delete and recreate"
         if isinstance(action, FinalizerAction):
             self._group(Change(plan.rule, "", sign, verb, action.finalizer)).add(name)
             return
@@ -148,15 +178,22 @@ class ChangeSummary:
     # -- as text -------------------------------------------------------------------------------------------------------
 
     def lines(self, place: Place = str) -> Iterator[Line]:
-        for rule in dict.fromkeys([*(each.rule for each in self.changes), *(each.rule for each in self.problems)]):
+        named = (each.rule for found in (self.changes, self.problems, self.remarks) for each in found)
+        for rule in dict.fromkeys(named):
             yield (Span(rule, Tone.TITLE),)
             yield from self._changes_of(rule)
             for cause, group in self.problems.items():
                 if cause.rule == rule:
                     yield from _problem_lines(cause, group, place)
+            for remark, group in self.remarks.items():
+                if remark.rule == rule:
+                    yield from _with_count((Span(f"? {remark.child}: ", Tone.WAIT), Span(remark.text)), group)
             yield ()
         if self.more:
             yield (Span(f"and {self.more} more of other kinds", Tone.FAINT),)
+        if total := self.verdicts.total():
+            counts = ", ".join(f"{count} {verdict.value}" for verdict in Verdict if (count := self.verdicts[verdict]))
+            yield (Span(f"{total} write{'' if total == 1 else 's'} by dry run: {counts}."),)
         yield self._total()
 
     def _changes_of(self, rule: str) -> Iterator[Line]:
@@ -224,7 +261,12 @@ class ChangeSummary:
                 for cause, group in self.problems.items()
             ],
             "more": self.more,
+            **({"server": self._server_json()} if self.verdicts or self.remarks else {}),
         }
+
+    def _server_json(self) -> dict[str, Any]:
+        remarks = [{**remark._asdict(), **_counts(group)} for remark, group in self.remarks.items()]
+        return {**{verdict.name.lower(): self.verdicts[verdict] for verdict in Verdict}, "remarks": remarks}
 
 
 def _problem_lines(cause: Cause, group: Group, place: Place) -> Iterator[Line]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -36,12 +36,14 @@ from ruleop.planning.model.actions import (
     State,
 )
 from ruleop.planning.model.conditions import NEGATIVE, type_of
+from ruleop.report.server_answers import Verdict
 
 if TYPE_CHECKING:
     from ruleop.errors import Site
     from ruleop.kinds import Object, ObjectKey
     from ruleop.planning.model.actions import Requeue
     from ruleop.planning.model.observed import Kinds
+    from ruleop.report.server_answers import Answer
 
 MAX_OBJECTS = 8
 """How many objects of one child are listed."""
@@ -75,7 +77,7 @@ Line: TypeAlias = tuple[Span, ...]
 Place: TypeAlias = "Callable[[Site], str]"
 """Formats a place in the project's files, relative to the reader's folder."""
 
-_SIGNS = {"+": Tone.ADD, "~": Tone.CHANGE, "-": Tone.REMOVE}
+_SIGNS = {"+": Tone.ADD, "~": Tone.CHANGE, "-": Tone.REMOVE, "!": Tone.BAD}
 _TOTALS = {"+": "create", "~": "change", "-": "delete"}
 _TONES = {
     State.READY: Tone.GOOD,
@@ -92,9 +94,11 @@ def text_of(lines: Iterable[Line]) -> str:
     return "".join("".join(span.text for span in line).rstrip() + "\n" for line in lines)
 
 
-def show(plan: Plan, resource: Object, kinds: Kinds, *, place: Place = str) -> list[Line]:
-    """The plan as text. `resource` is the CR that it was made for."""
-    text = _PlanText(with_masked_texts(plan), resource, kinds, place)
+def show(
+    plan: Plan, resource: Object, kinds: Kinds, *, place: Place = str, answers: Sequence[Answer] = ()
+) -> list[Line]:
+    """The plan as text. `resource` is the CR that it was made for, `answers` those of the API server to a dry run."""
+    text = _PlanText(with_masked_texts(plan), resource, kinds, place, answers)
     where = f" in {plan.resource.namespace}" if plan.resource.namespace else ""
     head: Line = (
         Span(f"{plan.resource.kind}/{plan.resource.name}", Tone.TITLE),
@@ -120,8 +124,11 @@ def show_actions(plan: Plan, resource: Object, kinds: Kinds, *, place: Place = s
 
 
 class _PlanText:
-    def __init__(self, plan: Plan, resource: Object, kinds: Kinds, place: Place) -> None:
+    def __init__(
+        self, plan: Plan, resource: Object, kinds: Kinds, place: Place, answers: Sequence[Answer] = ()
+    ) -> None:
         self.plan, self.resource, self.kinds, self.place = plan, resource, kinds, place
+        self.answers = answers
 
     def title(self, key: ObjectKey) -> str:
         """The name of an object; with its namespace if that is not the CR's."""
@@ -189,8 +196,23 @@ class _PlanText:
     # -- actions -----------------------------------------------------------------------------------------------------
 
     def actions(self) -> Iterator[Line]:
+        answers = {id(each.action): self._without_problem(each) for each in self.answers}
         for action in self.plan.actions:
             yield from self._action(action)
+            if (answer := answers.pop(id(action), None)) is not None:
+                yield from _answer_lines(answer)
+        for answer in answers.values():  # the writes that are refused are not in the plan any more
+            if answer.action is not None:
+                yield self._action_line("!", verb_of(answer.action), self.title(answer.action.key))
+                yield from _answer_lines(answer)
+        for answer in self.answers:
+            if answer.action is None:
+                yield (Span(f"? {answer.child}: ", Tone.WAIT), *(Span(text) for text in answer.lines()))
+
+    def _without_problem(self, answer: Answer) -> Answer:
+        """The answer without a message that is shown as a problem."""
+        is_shown = any(answer.message in problem.message for problem in self.plan.problems)
+        return replace(answer, message="") if is_shown else answer
 
     def _action(self, action: Action) -> Iterator[Line]:
         verb, sign = verb_of(action), sign_of(action)
@@ -283,6 +305,13 @@ class _PlanText:
         return (Span(f"Nothing to do{rest}.", Tone.GOOD),)
 
 
+def _answer_lines(answer: Answer) -> Iterator[Line]:
+    tone = {Verdict.ACCEPTED: Tone.GOOD, Verdict.REFUSED: Tone.BAD, Verdict.UNASKED: Tone.WAIT}[answer.verdict]
+    for text in answer.lines():
+        yield (Span(f"      {text}", tone),)
+        tone = Tone.CHANGE
+
+
 def _counted_errors(number: int) -> str:
     return f"{number} error{'' if number == 1 else 's'}"
 
@@ -348,9 +377,10 @@ def _text(before: str, after: str, indent: str) -> Iterator[Line]:
 # -- for programs ----------------------------------------------------------------------------------------------------
 
 
-def as_json(plan: Plan, resource: Object) -> dict[str, Any]:
+def as_json(plan: Plan, resource: Object, answers: Iterable[Answer] = ()) -> dict[str, Any]:
     """The plan as plain JSON. Changes are RFC 6902 patches of the live objects; values of Secrets are masked."""
     plan = with_masked_texts(plan)
+    asked = [{**_asked_json(each.action, masks_of(plan)), **each.as_json()} for each in answers]
     return {
         **_whose_json(plan),
         "quiet": plan.quiet,
@@ -361,6 +391,7 @@ def as_json(plan: Plan, resource: Object) -> dict[str, Any]:
         "conditions": [each.as_json() for each in plan.conditions or ()],
         "events": [{"type": event.type, "reason": event.reason, "message": event.message} for event in plan.events],
         "requeueAfter": _requeue_json(plan.requeue_after),
+        **({"serverAnswers": asked} if asked else {}),
     }
 
 
@@ -465,6 +496,14 @@ def _action_json(action: Action, masks: Masks) -> dict[str, Any]:
             }
         case Delete():
             return {**common, "action": "delete", "why": action.why, "propagation": action.propagation}
+
+
+def _asked_json(action: Action | None, masks: Masks) -> dict[str, Any]:
+    """What was asked: an action of the plan, or one that the API server refuses."""
+    found = _action_json(action, masks) if action is not None else {}
+    return {
+        name: found[name] for name in ("action", "finalizer", "group", "kind", "namespace", "name") if name in found
+    }
 
 
 def _child_json(child: ChildReport) -> dict[str, Any]:

@@ -47,6 +47,18 @@ def test_drift_is_reverted_in_one_patch(project, ruleop):
     assert out.endswith("\n1 to change.\n")
 
 
+def test_a_change_of_an_immutable_field_is_an_error(project, ruleop):
+    def older(obj) -> None:
+        if obj["kind"] == "Deployment":
+            obj["spec"]["selector"]["matchLabels"] = {"app": "old"}
+
+    project.write("live.json", made(ruleop, edit=older))
+    ran = ruleop("plan", "-f", "site.yaml", "--with", "live.json")
+    assert ran.status == 1
+    assert "the API server would reject this change: spec.selector is immutable; rejected change: spec.sel" in ran.out
+    assert "~ patch Deployment" not in ran.out
+
+
 def test_a_plan_without_changes_prints_nothing_to_do(project, ruleop):
     project.edit("watches.yaml", "  status:\n", "  manageStatus: false\n  status:\n")
     project.write("live.json", made(ruleop))
@@ -277,7 +289,7 @@ def resource(**spec) -> str:
         {
             "apiVersion": "example.com/v1",
             "kind": "Site",
-            "metadata": {"name": "blog", "annotations": {LONG: "x"}},
+            "metadata": {"name": "blog", "managedFields": [{"fieldsV1": {LONG: {}}}]},
             "spec": spec,
         }
     )

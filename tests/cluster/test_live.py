@@ -118,6 +118,65 @@ def test_a_changed_rule_is_planned_before_the_operator_has_it(
     )
 
 
+@pytest.mark.real_server("RBAC refuses")
+def test_a_server_dry_run_gets_the_servers_answers_and_writes_nothing(
+    stopped: LiveExample, control_plane: ControlPlane, kubectl: Kubectl
+) -> None:
+    """The writes of the audit log are dry runs, and no object has another version."""
+    project, admin = stopped.operator.project, control_plane.kubeconfig()
+
+    def versions() -> dict[str, str]:
+        objects = [*stopped.list("deployments"), *stopped.list("services"), stopped.resource()]
+        return {each["metadata"]["uid"]: each["metadata"]["resourceVersion"] for each in objects}
+
+    def ask(kubeconfig: Path, *arguments: str) -> tuple[int, str, str]:
+        return ruleop(stopped, kubeconfig, "plan", "--live", "--server-dry-run", *arguments)
+
+    before, mark = versions(), control_plane.audit_log.mark()
+    deployment = project / "templates/app/deployment.yaml.j2"
+    original = deployment.read_text()
+    deployment.write_text(original.replace("image:", "imagePullPolicy: Always\n          image:"))
+    service = next((project / "templates/app").glob("service*"))
+    service.write_text(service.read_text().replace("spec:", "spec:\n  internalTrafficPolicy: Local", 1))
+    status, out, err = ask(admin, "app/web")
+    assert (status, err) == (0, "")
+    assert out.count("      accepted by the server\n") == 2
+
+    deployment.write_text(original.replace("app: myApp", "app: other"))
+    status, out, _ = ask(admin, "--all")
+    assert status == 1
+    assert "spec.selector: Invalid value: " in out
+    assert "field is immutable (422 Invalid); rejected change: spec.selector.matchLabels.app: " in out
+    assert "\n2 writes by dry run: 1 accepted, 1 refused.\n1 of 1 would change, 1 with errors.\n" in out
+    status, foreseen, _ = ruleop(stopped, admin, "plan", "--live", "--all")
+    assert (status, "the API server would reject this change: spec.selector is immutable" in foreseen) == (1, True)
+
+    watches = project / "watches.yaml"
+    rules = watches.read_text()
+    watches.write_text(rules.replace("  children:\n", "  apply: {onImmutable: recreate}\n  children:\n", 1))
+    status, out, _ = ask(admin, "app/web")
+    assert status == 0
+    assert "- delete Deployment/web-app  an immutable field changed; will be recreated\n      accepted by the" in out
+    watches.write_text(rules)
+
+    kubectl("create", "clusterrole", f"{stopped.namespace}-reader", "--verb=get,list,watch", "--resource=*.*")
+    binding = ("create", "clusterrolebinding", f"{stopped.namespace}-reader", "--user=tenant")
+    kubectl(*binding, f"--clusterrole={stopped.namespace}-reader")
+    status, out, _ = ask(control_plane.kubeconfig("tenant"), "app/web")
+    assert status == 1
+    grant = f"grant this user patch on deployments.apps in namespace {stopped.namespace}"
+    assert f"a dry run needs the permissions of the write: {grant}\n" in out
+
+    writes = [
+        each
+        for each in control_plane.audit(mark=mark, namespace=stopped.namespace)
+        if each["verb"] in {"create", "update", "patch", "delete"} and "ruleop" in each.get("userAgent", "")
+    ]
+    assert {each["verb"] for each in writes} == {"patch", "delete"}
+    assert all("dryRun=All" in each["requestURI"] for each in writes)
+    assert versions() == before
+
+
 def test_without_rules_the_children_are_found_by_their_labels(
     stopped: LiveExample, control_plane: ControlPlane, tmp_path: Path
 ) -> None:

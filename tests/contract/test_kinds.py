@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from ruleop.kube.client.errors import answer_error
+from ruleop.schema.immutable_fields import immutable_changes
 from tests.contract.client import MERGE, eventually
+from tests.patching import patched
 
 if TYPE_CHECKING:
     from tests.contract.client import Server
@@ -151,3 +154,19 @@ def test_a_patch_of_a_builtin_object_is_stored_or_refused(
             found["body"]["metadata"].pop(each, None)
         found["body"].get("spec", {}).pop("nodeName", None)
     recording.check(f"changed: {name}", found, namespace)
+
+
+@pytest.mark.parametrize("name", sorted(CHANGES.keys() - {"a pod's image"}))  # its list lacks the server's defaults
+def test_the_table_of_immutable_fields_foresees_refusals(server: Server, namespace: str, name: str) -> None:
+    """With the operator's view of the answers: `plan` foresees what `onImmutable` reacts to."""
+    manifest, patch = CHANGES[name]
+    obj = json.loads(json.dumps(MANIFESTS[manifest]).replace("NAMESPACE", namespace))
+    obj["metadata"]["name"] = own = f"foreseen-{namespace}"
+    path = path_of(obj, namespace)
+    live = server.create(path, obj)
+    reply = server.send("PATCH", f"{path}/{own}?dryRun=All", patch, media=MERGE)
+    server.send("DELETE", f"{path}/{own}")
+    causes = reply.refused(422, "Invalid")["details"]["causes"] if reply.status >= 400 else []
+    single = [json.dumps({**reply.body, "details": {"causes": [each]}}).encode() for each in causes]
+    is_foreseen = bool(immutable_changes(patched(live, patch), live))
+    assert is_foreseen == any(answer_error(422, each, verb="patch", resource=own).immutable for each in single)

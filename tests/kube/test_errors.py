@@ -56,6 +56,7 @@ def test_each_status_and_reason_has_a_problem_and_is_retryable_or_not(
         "spec.selector: Invalid value: {}: field is immutable",
         "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals' are forbidden",
         "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`",
+        "spec.containers: Forbidden: pod updates may not add or remove containers",
         "spec.clusterIPs[0]: Invalid value: []: may not change once set",
         "roleRef: Invalid value: {}: cannot change roleRef",
         "parameters: Forbidden: updates to parameters are forbidden.",

@@ -232,6 +232,37 @@ def test_a_value_that_the_api_server_would_refuse_is_an_error(ready_sites):
     assert out.endswith("3 of 3 would change, 3 with errors.\n")
 
 
+def with_another_selector(live, *, recreate=False):
+    """The rules with another selector, which the API server refuses to change."""
+    live.edit("templates/web.yaml.j2", 'matchLabels: {app: "{{ metadata.name }}"}', "matchLabels: {app: new}")
+    live.edit("templates/web.yaml.j2", 'labels: {app: "{{ metadata.name }}"}', "labels: {app: new}")
+    if recreate:
+        live.edit("watches.yaml", "{template: web.yaml.j2}", "{template: web.yaml.j2, apply: {onImmutable: recreate}}")
+
+
+def test_a_change_of_an_immutable_field_is_an_error(ready_sites):
+    with_another_selector(ready_sites)
+    status, out, _ = ready_sites.run("plan", "--live", "--all")
+    assert status == 1
+    assert out == (
+        "Site.example.com\n"
+        "! web: templates/web.yaml.j2:1: the API server would reject this change: spec.selector is immutable; rejected "
+        "change: spec.selector.matchLabels.app: a → new; `apply.onImmutable: recreate` would recreate it\n"
+        "        in 3: Site default/a, Site default/b, Site other/c\n"
+        "\n"
+        "0 of 3 would change, 3 would only get a new status, 3 with errors.\n"
+    )
+
+
+def test_a_change_of_an_immutable_field_is_shown_as_a_recreation_if_the_child_asks_for_it(ready_sites):
+    with_another_selector(ready_sites, recreate=True)
+    status, out, _ = ready_sites.run("plan", "--live", "Site/a")
+    assert (status, "- delete Deployment/a  an immutable field changed; will be recreated\n" in out) == (0, True)
+    status, out, _ = ready_sites.run("plan", "--live", "--all")
+    assert status == 0
+    assert out.startswith("Site.example.com\n- delete and recreate Deployment  web  in 3: Site default/a, ")
+
+
 def test_the_finalizer_of_an_operator_with_another_name_is_kept(ready_sites):
     ready_sites.apply(site("a").replace("name: a,", "name: a, finalizers: [ruleop.dev/other],"))
     ready_sites.edit("watches.yaml", "  children:", "  reach: cluster\n  children:")

@@ -635,6 +635,36 @@ def test_a_rejected_change_names_the_immutable_field_and_both_values(strategy: s
     assert harness.ready()[2].startswith(f"a: templates/a.yaml:1: {DB_SAYS}; {refused} `apply.onImmutable")
 
 
+@pytest.mark.parametrize("strategy", ["merge", "server-side", "replace"])
+def test_a_change_of_an_immutable_field_is_foreseen_if_nobody_asks_the_server(strategy: str):
+    harness = grown(f"{{strategy: {strategy}}}", replicas=3, image=2)
+    assert harness.plan(expects_refusals=True).problems[0].message.startswith(DB_SAYS)  # the server was asked before
+    (problem,) = harness.plan(History.NONE, expects_refusals=True).problems
+    assert (problem.child, problem.reason) == ("a", "ApplyFailed")
+    assert problem.message == (
+        "the API server would reject this change: spec.volumeClaimTemplates is immutable; rejected change: "
+        "spec.volumeClaimTemplates[data].spec.resources.requests.storage: 1Gi → 2Gi; "
+        "`apply.onImmutable: recreate` would recreate it"
+    )
+
+
+@pytest.mark.parametrize("strategy", ["merge", "server-side", "replace"])
+def test_other_changes_are_not_foreseen_as_refused(strategy: str):
+    harness = grown(f"{{strategy: {strategy}}}")
+    harness.refuse.clear()
+    harness.edit({"v": "1Gi", "replicas": 3, "image": 2})
+    planned = harness.plan(History.NONE, expects_refusals=True)
+    assert planned.problems == ()
+    assert len(planned.actions) == 1
+
+
+def test_a_foreseen_refusal_recreates_a_child_that_asks_for_it():
+    harness = grown("{onImmutable: recreate}")
+    (action,) = harness.plan(History.NONE, expects_refusals=True).actions
+    assert isinstance(action, Delete)
+    assert action.why == "recreate"
+
+
 def test_a_rejected_change_of_a_secret_names_fields_without_values():
     harness = immutable(
         one(text="apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {p: '{{ spec.v | b64encode }}'}\n"),

@@ -808,6 +808,48 @@ def test_objects_in_a_namespace_that_is_a_child_wait_for_the_namespace():
     assert harness.ready()[0] == "True"
 
 
+TEAM = """
+reach: cluster
+children:
+  quota: {forEach: "{{ spec.teams }}", as: team, template: inside.yaml, namespace: "{{ team }}"}
+  own: {template: own.yaml}
+  ns: {forEach: "{{ spec.teams }}", as: team, template: ns.yaml}
+"""
+NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: '{{ team }}', labels: {of: '{{ spec.labels[team] }}'}}\n"
+
+
+def test_objects_in_a_namespace_whose_item_fails_wait_for_it():
+    spec = {"teams": ["a", "b"], "labels": {"a": "x", "b": "not valid"}}
+    harness = Harness.of(TEAM, spec, inside=plain("inside"), own=plain("own"), ns=NAMESPACE)
+    harness.settle()
+    written = ["ConfigMap/a/inside", "ConfigMap/shop/own", "Namespace/a"]
+    assert [str(each) for each in sorted(harness.objects)] == written
+    assert ("quota", "ns to be written") in waits(harness)
+    assert harness.ready()[1] == "RenderFailed"
+    harness.resource["spec"]["labels"]["b"] = "valid"  # type: ignore[index]
+    harness.settle()
+    assert [str(each) for each in sorted(harness.objects)] == [
+        "ConfigMap/a/inside",
+        "ConfigMap/b/inside",
+        *written[1:],
+        "Namespace/b",
+    ]
+
+
+def test_a_namespace_that_exists_is_not_waited_for_while_its_item_fails():
+    spec = {"teams": ["a"], "labels": {"a": "x"}}
+    harness = Harness.of(TEAM, spec, inside=plain("inside"), own=plain("own"), ns=NAMESPACE)
+    harness.settle()
+    harness.objects.pop(next(key for key in harness.objects if key.namespace == "a"))
+    harness.resource["spec"]["labels"]["a"] = "not valid"  # type: ignore[index]
+    harness.settle()
+    assert [str(each) for each in sorted(harness.objects)] == [
+        "ConfigMap/a/inside",
+        "ConfigMap/shop/own",
+        "Namespace/a",
+    ]
+
+
 def test_the_order_in_the_file_does_not_matter_without_dependencies():
     texts = {"a": plain("a"), "b": plain("b"), "c": plain("c")}
     ends = []

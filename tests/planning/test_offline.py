@@ -154,7 +154,11 @@ def test_dropped_fields_are_reported_with_a_suggestion(project: Project) -> None
         ({"name": "Big"}, "metadata.name"),
         ({"name": "a" * 254}, "metadata.name"),
         ({"name": "a", "namespace": 1}, "metadata.namespace"),
+        ({"name": "a", "namespace": "a/b"}, "metadata.namespace"),
         ({"name": "a", "labels": []}, "metadata.labels"),
+        ({"name": "a", "labels": {"a b": "c"}}, "metadata.labels['a b']"),
+        ({"name": "a", "labels": {"a": "b c"}}, "metadata.labels.a"),
+        ({"name": "a", "annotations": {"a b": "c"}}, "metadata.annotations['a b']"),
         ({"name": "a", "annotations": {"x/y": True}}, "metadata.annotations['x/y']"),
     ],
 )

@@ -136,6 +136,17 @@ def test_a_rendered_status_is_rejected():
     ("metadata", "message"),
     [
         ({"name": "a", "labels": {"x": 1}}, "the label x is not a string; put it in quotes"),
+        (
+            {"name": "a", "labels": {"x": "a\nb: c"}},
+            r"the ConfigMap 'a': 'a\nb: c' of the label x is not valid: use at most 63",
+        ),
+        ({"name": "a", "labels": {"x": "v" * 64}}, "of the label x is not valid: use at most 63"),
+        ({"name": "a", "labels": {"x": "-v"}}, "'-v' of the label x is not valid"),
+        ({"name": "a", "labels": {"a b": "v"}}, "the key 'a b' in metadata.labels is not valid"),
+        ({"name": "a", "labels": {"A.b/c": "v"}}, "the key 'A.b/c' in metadata.labels is not valid"),
+        ({"name": "a", "labels": {"a/b/c": "v"}}, "the key 'a/b/c' in metadata.labels is not valid"),
+        ({"name": "a", "labels": {"": "v"}}, "the key '' in metadata.labels is not valid"),
+        ({"name": "a", "annotations": {"x" * 64: "v"}}, "in metadata.annotations is not valid"),
         ({"name": "a", "annotations": []}, "metadata.annotations is not a mapping"),
         ({"name": "a", "namespace": 7}, "metadata.namespace is not a string"),
         ({"name": 7}, "metadata.name of the ConfigMap is missing or not a string"),
@@ -152,6 +163,25 @@ def test_a_rendered_status_is_rejected():
 )
 def test_invalid_metadata_is_rejected(metadata: object, message: str):
     assert message in problem(MAP, metadata=metadata)
+
+
+def test_valid_labels_and_annotations_are_written():
+    metadata = {"name": "a", "labels": {"x": "", "a.b/C_d": "V.1"}, "annotations": {"Example.COM/a": "any\ntext"}}
+    harness = only(MAP, metadata=metadata)
+    harness.settle()
+    assert harness.names() == ["ConfigMap/a"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "longest"),
+    [("v1, kind: Service", 63), ("apps/v1, kind: StatefulSet", 63), ("batch/v1, kind: CronJob", 52)],
+)
+def test_some_kinds_have_shorter_names(kind: str, longest: int):
+    body = f"{{apiVersion: {kind}, metadata: {{name: '{{{{ spec.name }}}}'}}}}\n"
+    harness = only(body, name="a" * longest)
+    harness.settle()
+    assert len(harness.names()) == 1
+    assert "a name has " in problem(body, name="a" * (longest + 1))
 
 
 def test_rbac_kinds_allow_more_names_but_no_slashes():

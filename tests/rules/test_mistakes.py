@@ -688,7 +688,7 @@ children:
   c: {object: {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: "a:b"}}}
 """),
         [
-            'watches.yaml:5:66: "a..b" is not valid: a name has lowercase letters, digits, `-` and `.`, each part between dots with a letter or digit at both ends, at most 253',
+            'watches.yaml:5:66: "a..b" is not valid: a name has up to 63 lowercase letters, digits and `-`, with a letter or digit at both ends',
         ],
     ),
     Row(

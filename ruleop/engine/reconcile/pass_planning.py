@@ -65,6 +65,7 @@ class PassPlanning:
             retired=known - {each.type for each in rule.conditions} if known else (),
             held_until=current.held_until,
             namespace_terminating=current.namespace_terminating,
+            expects_refusals=self.environment.dry_run,
             proofs=self.environment.owner_key.proofs,
             own=self.environment.own,
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,10 @@ CONCURRENCY = 16
 OPEN_TIMEOUT = 60.0
 # Bytes of a line of a watch. It has one object, and etcd takes up to 1.5 MiB.
 LONGEST_LINE = 16 << 20
+
+
+_WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
+_ESCAPED = re.compile(r"\\(.)")
 
 
 class LineTooLongError(Exception):
@@ -96,7 +101,8 @@ class Stream:
 
 
 class Client:
-    """One per API server. `observe` is called for each request: verb, status (0 without an answer) and seconds."""
+    """One per API server. `observe` is called for each request: verb, status (0 without an answer) and seconds.
+    `warned` is called for each warning in an answer."""
 
     def __init__(
         self,
@@ -105,12 +111,14 @@ class Client:
         concurrency: int = CONCURRENCY,
         qps: float | None = None,
         observe: Callable[[str, int, float], None] | None = None,
+        warned: Callable[[str], None] | None = None,
     ) -> None:
         self._session = session
         self._slots = asyncio.Semaphore(concurrency)
         self._pause = 1 / qps if qps else 0.0
         self._next_start = 0.0
         self._observe = observe
+        self._warned = warned
 
     @property
     def server(self) -> str:
@@ -135,6 +143,9 @@ class Client:
             finally:
                 if self._observe is not None:
                     self._observe(request.verb, status, time.perf_counter() - started)
+        if self._warned is not None:
+            for text in warnings_of(answer.header(b"warning") or ""):
+                self._warned(text)
         if status < 300:
             return body, answer.header(b"etag") or ""
         if status == 304:
@@ -184,6 +195,11 @@ def parse_object(body: bytes, request: Request) -> dict[str, Any]:
     raise ApiError(
         Problem.SERVER, verb=request.verb, resource=request.resource, text="the answer is not a JSON object", status=200
     )
+
+
+def warnings_of(header: str) -> list[str]:
+    """The texts of the header `Warning`: `299 - "text"`, separated by commas."""
+    return [_ESCAPED.sub(r"\1", text) for text in _WARNING.findall(header)]
 
 
 def _refusal(request: Request, answer: AnswerParser, body: bytes) -> ApiError:

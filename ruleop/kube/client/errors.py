@@ -74,7 +74,7 @@ _IMMUTABLE = re.compile(
     r"|\bimmutable fields?\b"
     r"|\bupdates to .+ for fields other than"
     r"|\bupdates to .+ are forbidden"
-    r"|\bupdates may not change fields other than"
+    r"|\bupdates may not (?:change fields other than|add or remove)\b"
     r"|\bmay not (?:be changed|change) once set"
     r"|\bcannot change roleRef"
     r"|\b(?:can ?not|may not) be (?:changed|modified|updated)\b"

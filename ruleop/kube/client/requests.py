@@ -13,6 +13,7 @@ Every write requests strict validation: a field that the server would drop silen
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
@@ -176,6 +177,18 @@ def delete(
         body=orjson.dumps(options),
         content_type=JSON_TYPE,
     )
+
+
+def as_dry_run(request: Request) -> Request:
+    """The request as a dry run: the server answers as if it carried it out, after all checks, and stores nothing. A
+    deletion has the option in its body, because the server ignores the query of a request with DeleteOptions."""
+    if request.method == "GET":
+        return request
+    query = f"{request.query}&dryRun=All" if request.query else "dryRun=All"
+    if request.method != "DELETE":
+        return replace_fields(request, query=query)
+    options = {**orjson.loads(request.body or b"{}"), "dryRun": ["All"]}
+    return replace_fields(request, query=query, body=orjson.dumps(options), content_type=JSON_TYPE)
 
 
 def document(path: str, *, accept: str = JSON_TYPE, etag: str = "") -> Request:

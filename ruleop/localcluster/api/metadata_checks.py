@@ -14,6 +14,7 @@ from ruleop.localcluster.objects.names import (
     path_segment_problems,
     subdomain_problems,
 )
+from ruleop.names import LABEL_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from ruleop.localcluster.kinds.served import Served
 
 _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
-# Kinds whose names are single labels. Names of some may have any letters but slashes.
-_LABEL_KINDS: Final = frozenset({("", "Namespace"), ("", "Service"), ("apps", "StatefulSet")})
 _RBAC: Final = "rbac.authorization.k8s.io"
 _BUDGET: Final = ("policy", "PodDisruptionBudget")
 _ANY_PREFIX: Final = frozenset({_BUDGET, ("", "ReplicationController"), (_RBAC, "Role"), (_RBAC, "RoleBinding")})
@@ -116,7 +115,7 @@ def name_causes(kind: Kind, name: str) -> Iterator[Cause]:
     elif kind.group == _RBAC or (kind.group, kind.kind) == _BUDGET:
         yield from invalid_values(field, name, path_segment_problems(name))
     else:
-        problems = label_problems(name) if (kind.group, kind.kind) in _LABEL_KINDS else subdomain_problems(name)
+        problems = label_problems(name) if (kind.group, kind.kind) in LABEL_KINDS else subdomain_problems(name)
         yield from invalid_values(field, name, problems)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.localcluster.errors import invalid_value, invalid_values, required, unsupported
 from ruleop.localcluster.kinds.label_selectors import label_selector_causes
 from ruleop.localcluster.objects.names import path_segment_causes, subdomain_problems
+from ruleop.schema.immutable_fields import immutable_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +66,7 @@ def binding_causes(new: Object, old: Object | None) -> list[Cause]:
     causes = [*_reference_causes(reference, _ROLES[new["kind"]])]
     for index, each in enumerate(new.get("subjects") or ()):
         causes += _subject_causes(f"subjects[{index}]", each, namespaced=new["kind"] == "RoleBinding")
-    if old is not None and reference != old.get("roleRef"):
+    if old is not None and immutable_changes(new, old):
         shown = {
             "APIGroup": reference.get("apiGroup", ""),
             "Kind": reference.get("kind", ""),

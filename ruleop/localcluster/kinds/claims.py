@@ -18,6 +18,7 @@ from ruleop.localcluster.kinds.label_selectors import label_selector_causes, sho
 from ruleop.localcluster.kinds.resources import CLASSES
 from ruleop.localcluster.kinds.storage import CLAIM_PROTECTION, DEFAULT_CLASS, protected
 from ruleop.localcluster.objects.names import label_problems, subdomain_problems
+from ruleop.schema.immutable_fields import claim_parts, immutable_changes
 from ruleop.schema.quantity import parse_quantity
 
 if TYPE_CHECKING:
@@ -150,32 +151,16 @@ def _source_causes(field: str, source: Object) -> Iterator[Cause]:
 
 
 def _change_causes(new: Object, old: Object) -> Iterator[Cause]:
-    before, after = dict(old["spec"]), dict(new["spec"])
-    if not before.get("volumeName") and "volumeName" in after:
-        before["volumeName"] = after["volumeName"]
-    if "storageClassName" not in before and "storageClassName" in after:
-        del after["storageClassName"]
-    requested = _requested(new["spec"]), _requested(old["spec"])
-    status = old.get("status") or {}
-    if status.get("phase") == "Bound":
-        resources = after.get("resources") or {}
-        if resources.get("requests") is not None:
-            after["resources"] = {**resources, "requests": {**resources["requests"], "storage": requested[1]}}
-        _take_over(after, before, "volumeAttributesClassName")
-    if before != after:
+    changes = immutable_changes(new, old)
+    if changes:
+        after, before = claim_parts(new, old)
         yield forbidden_value("spec", f"{_FORBIDDEN}\n{_difference(before, after)}")
-    capacity = (status.get("capacity") or {}).get("storage", 0)
+    requested = _requested(new["spec"]), _requested(old["spec"])
+    capacity = ((old.get("status") or {}).get("capacity") or {}).get("storage", 0)
     if _less(requested[0], requested[1]) and not _less(capacity, requested[0]):
         yield forbidden_value(_REQUESTED, "field can not be less than status.capacity")
-    mode = new["spec"].get("volumeMode")
-    if mode != old["spec"].get("volumeMode"):
-        yield immutable_value("volumeMode", mode)
-
-
-def _take_over(after: dict[str, Any], before: Object, name: str) -> None:
-    after.pop(name, None)
-    if name in before:
-        after[name] = before[name]
+    if "spec.volumeMode" in changes:
+        yield immutable_value("volumeMode", new["spec"].get("volumeMode"))
 
 
 def _less(one: Any, other: Any) -> bool:

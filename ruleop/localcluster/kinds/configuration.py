@@ -19,6 +19,7 @@ from ruleop.localcluster.errors import (
 from ruleop.localcluster.objects.go_json import problem_of
 from ruleop.localcluster.objects.go_text import type_name
 from ruleop.localcluster.objects.names import config_key_problems
+from ruleop.schema.immutable_fields import immutable_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +53,7 @@ def with_encoded_data(secret: dict[str, Any]) -> dict[str, Any]:
 
 def config_map_causes(new: Object, old: Object | None) -> list[Cause]:
     texts, binaries = new.get("data") or {}, new.get("binaryData") or {}
-    causes = list(_immutable_causes(new, old, ("data", "binaryData")))
+    causes = _immutable_causes(new, old)
     for key in texts:
         causes += invalid_values(f"data[{key}]", key, config_key_problems(key))
         if key in binaries:
@@ -65,10 +66,7 @@ def config_map_causes(new: Object, old: Object | None) -> list[Cause]:
 
 def secret_causes(new: Object, old: Object | None) -> list[Cause]:
     data = new.get("data") or {}
-    causes: list[Cause] = []
-    if old is not None and new.get("type", "") != old.get("type", ""):
-        causes.append(immutable_value("type", new.get("type", "")))
-    causes += _immutable_causes(new, old, ("data",))
+    causes = _immutable_causes(new, old)
     for key in data:
         causes += invalid_values(f"data[{key}]", key, config_key_problems(key))
     if sum(map(_decoded_size, data.values())) > _MAX_DATA:
@@ -76,14 +74,10 @@ def secret_causes(new: Object, old: Object | None) -> list[Cause]:
     return [*causes, *_type_causes(new, data)]
 
 
-def _immutable_causes(new: Object, old: Object | None, names: tuple[str, ...]) -> Iterator[Cause]:
-    if old is None or not old.get("immutable"):
-        return
-    if not new.get("immutable"):
-        yield forbidden_value("immutable", _WHEN_SET)
-    for name in names:
-        if (new.get(name) or {}) != (old.get(name) or {}):
-            yield forbidden_value(name, _WHEN_SET)
+def _immutable_causes(new: Object, old: Object | None) -> list[Cause]:
+    changes = immutable_changes(new, old) if old is not None else ()
+    type_ = new.get("type", "")
+    return [immutable_value(name, type_) if name == "type" else forbidden_value(name, _WHEN_SET) for name in changes]
 
 
 def _decoded_size(value: str) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.errors import Cause, immutable_value, invalid_value, invalid_values, required, unsupported
-from ruleop.localcluster.kinds.accepted_names import is_established
 from ruleop.localcluster.objects.names import letter_label_problems, subdomain_problems
 from ruleop.schema.crd_checks import COLUMN_TYPES, SCHEMA_TYPES, check_crd
+from ruleop.schema.immutable_fields import immutable_changes, value_at
 from ruleop.schema.schema_findings import SchemaError, format_path
 from ruleop.schema.schema_form import SchemaForm
 from ruleop.schema.validation import subschemas
@@ -155,17 +155,7 @@ _PARTS: Final[dict[str, Callable[[Any, str], Iterator[Cause]]]] = {
 
 
 def _immutable_causes(new: Object, old: Object) -> Iterator[Cause]:
-    """What cannot change of a definition; the scope and the kind once it is served."""
-    before, after = old["spec"], new["spec"]
-    names, served = after.get("names") or {}, is_established(old)
-    for field, was, value, is_fixed in (
-        ("scope", before["scope"], after.get("scope"), served),
-        ("names.kind", before["names"]["kind"], names.get("kind"), served),
-        ("group", before["group"], after.get("group"), True),
-        ("names.plural", before["names"]["plural"], names.get("plural"), True),
-    ):
-        if is_fixed and value != was:
-            yield immutable_value(f"spec.{field}", value or "")
+    return (immutable_value(path, value_at(new, path) or "") for path in immutable_changes(new, old))
 
 
 def _stored_causes(document: Object) -> Iterator[Cause]:

@@ -14,6 +14,7 @@ from ruleop.localcluster.errors import (
 )
 from ruleop.localcluster.kinds.addresses import address_causes, special_address_causes
 from ruleop.localcluster.objects.names import key_problems, label_problems
+from ruleop.schema.immutable_fields import immutable_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +39,7 @@ def slice_causes(new: Object, old: Object | None) -> Iterator[Cause]:
     if old is None or old.get("endpoints") != new.get("endpoints"):
         for index, endpoint in enumerate(new.get("endpoints") or ()):
             yield from _endpoint_causes(f"endpoints[{index}]", endpoint, kind)
-    if old is not None and kind != old.get("addressType"):
+    if old is not None and immutable_changes(new, old):
         yield immutable_value("addressType", kind)
 
 

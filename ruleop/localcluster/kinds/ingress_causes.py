@@ -8,6 +8,7 @@ from ruleop.localcluster.errors import immutable_value, invalid_value, invalid_v
 from ruleop.localcluster.kinds.addresses import address_causes, parse_address
 from ruleop.localcluster.kinds.numbers import port_or_name_causes
 from ruleop.localcluster.objects.names import label_problems, path_segment_causes, subdomain_problems, wildcard_problems
+from ruleop.schema.immutable_fields import immutable_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +59,7 @@ def _points(obj: Object | None) -> list[Any]:
 def class_causes(new: Object, old: Object | None) -> list[Cause]:
     """Of an IngressClass."""
     controller = (new.get("spec") or {}).get("controller", "")
-    if old is not None and (old.get("spec") or {}).get("controller", "") != controller:
+    if old is not None and immutable_changes(new, old):
         return [immutable_value("spec.controller", controller)]
     return list(_controller_causes("spec.controller", controller))
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from zoneinfo import available_timezones
 
 from ruleop.localcluster.errors import immutable_value, invalid_value, required, unsupported
 from ruleop.localcluster.kinds.cron import schedule_problem
 from ruleop.localcluster.kinds.label_selectors import label_selector_causes
 from ruleop.localcluster.kinds.numbers import below_zero
-from ruleop.localcluster.kinds.pod_templates import fixed_part, match_causes, template_causes
+from ruleop.localcluster.kinds.pod_templates import match_causes, template_causes
+from ruleop.names import LONGEST_CRON_JOB
+from ruleop.schema.immutable_fields import immutable_changes, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,9 +32,6 @@ _NUMBERS: Final = (
     "maxFailedIndexes",
 )
 _INDEXED_ONLY: Final = ("backoffLimitPerIndex", "maxFailedIndexes")
-_IMMUTABLE: Final = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
-_WHILE_SUSPENDED: Final = ("affinity", "nodeSelector", "tolerations", "schedulingGates", "schedulingGroup")
-_LONGEST_CRON_JOB: Final = 52  # the names of its Jobs have eleven characters more
 
 
 def job_causes(new: Object, old: Object | None) -> Iterator[Cause]:
@@ -40,7 +39,7 @@ def job_causes(new: Object, old: Object | None) -> Iterator[Cause]:
     yield from causes
     if old is not None:
         yield from causes  # the server looks for them twice
-        yield from _update_causes(new["spec"], old["spec"])
+        yield from (immutable_value(path, value_at(new, path)) for path in immutable_changes(new, old))
 
 
 def _job_causes(spec: Object, before: Object | None) -> Iterator[Cause]:
@@ -51,31 +50,6 @@ def _job_causes(spec: Object, before: Object | None) -> Iterator[Cause]:
     else:
         yield from label_selector_causes(selector, "spec.selector")
     yield from match_causes(selector, template, "spec.template")
-
-
-def _update_causes(spec: Object, before: Object) -> Iterator[Cause]:
-    if spec.get("completions") != before.get("completions") and spec.get("completionMode") != "Indexed":
-        yield immutable_value("spec.completions", spec.get("completions"))
-    if spec.get("selector") != before.get("selector"):
-        yield immutable_value("spec.selector", spec.get("selector"))
-    template = spec.get("template") or {}
-    yield from _template_changes(template, before.get("template") or {}, suspended=bool(before.get("suspend")))
-    for name in _IMMUTABLE:
-        if spec.get(name) != before.get(name):
-            yield immutable_value(f"spec.{name}", spec.get(name))
-
-
-def _template_changes(new: Any, old: Any, *, suspended: bool) -> Iterator[Cause]:
-    """While a Job is suspended, it may still change where its pods run, and what they need."""
-    if not suspended:
-        if new != old:
-            yield immutable_value("spec.template", new)
-    elif _fixed_part(new) != _fixed_part(old):
-        yield immutable_value("spec.template.spec", new.get("spec"))
-
-
-def _fixed_part(template: Object) -> Object:
-    return fixed_part(template.get("spec") or {}, _WHILE_SUSPENDED, of_containers="resources")
 
 
 def cron_job_causes(new: Object, old: Object | None) -> Iterator[Cause]:
@@ -100,8 +74,8 @@ def cron_job_causes(new: Object, old: Object | None) -> Iterator[Cause]:
         yield unsupported("spec.jobTemplate.spec.manualSelector", True, ("nil", "false"))
     for name in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         yield from below_zero(spec, name)
-    if old is None and len(name := new["metadata"].get("name", "")) > _LONGEST_CRON_JOB:
-        yield invalid_value("metadata.name", name, f"must be no more than {_LONGEST_CRON_JOB} characters")
+    if old is None and len(name := new["metadata"].get("name", "")) > LONGEST_CRON_JOB:
+        yield invalid_value("metadata.name", name, f"must be no more than {LONGEST_CRON_JOB} characters")
 
 
 def _zone_causes(zone: str) -> Iterator[Cause]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.localcluster.errors import forbidden_value, immutable_value, invalid_value
 from ruleop.localcluster.kinds.numbers import below_zero
+from ruleop.schema.immutable_fields import immutable_changes
 
 if TYPE_CHECKING:
     from ruleop.kinds import Object
@@ -32,12 +33,9 @@ def _with_its_name(namespace: dict[str, Any]) -> dict[str, Any]:
 def priority_class_causes(new: Object, old: Object | None) -> list[Cause]:
     if old is None:
         return []
-    causes = []
-    if new.get("value") != old.get("value"):
-        causes.append(forbidden_value("value", "may not be changed in an update."))
-    if new.get("preemptionPolicy") != old.get("preemptionPolicy"):
-        causes.append(immutable_value("preemptionPolicy", new.get("preemptionPolicy")))
-    return causes
+    fixed = forbidden_value("value", "may not be changed in an update.")
+    changes = immutable_changes(new, old)
+    return [fixed if name == "value" else immutable_value(name, new.get(name)) for name in changes]
 
 
 def lease_causes(new: Object, _old: Object | None) -> list[Cause]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.errors import forbidden_value, invalid_value, required
-from ruleop.localcluster.kinds.pod_templates import fixed_part, pod_spec_causes
+from ruleop.localcluster.kinds.pod_templates import pod_spec_causes
+from ruleop.schema.immutable_fields import immutable_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from ruleop.localcluster.errors import Cause
 
 # The scheduler of the local cluster writes `nodeName` with an update.
-_MAY_CHANGE: Final = ("activeDeadlineSeconds", "tolerations", "nodeName", "schedulingGates")
 _FIXED: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
     "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing "
@@ -28,10 +28,11 @@ def pod_causes(new: Object, old: Object | None) -> Iterator[Cause]:
         return
     yield from pod_spec_causes(spec, "spec", is_pod=True)
     if old is not None:
-        yield from _update_causes(spec, old["spec"])
+        yield from _update_causes(new, old)
 
 
-def _update_causes(spec: Object, before: Object) -> Iterator[Cause]:
+def _update_causes(new: Object, old: Object) -> Iterator[Cause]:
+    spec, before = new.get("spec") or {}, old["spec"]
     for part in ("containers", "initContainers"):
         containers = spec.get(part) or []
         if len(containers) != len(before.get(part) or []):
@@ -50,7 +51,7 @@ def _update_causes(spec: Object, before: Object) -> Iterator[Cause]:
     if not all(_without_seconds(each) in tolerations for each in before.get("tolerations") or ()):
         problem = "existing toleration can not be modified except its tolerationSeconds"
         yield forbidden_value("spec.tolerations", problem)
-    if _fixed_part(spec) != _fixed_part(before) and not _is_grace_mended(spec, before):
+    if immutable_changes(new, old):
         yield forbidden_value("spec", _FIXED)
 
 
@@ -63,17 +64,3 @@ def _image_causes(image: str, field: str) -> Iterator[Cause]:
 
 def _without_seconds(toleration: Object) -> dict[str, Any]:
     return {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
-
-
-def _is_grace_mended(spec: Object, before: Object) -> bool:
-    """Whether all that changes is a negative grace period, which may become 1."""
-    name = "terminationGracePeriodSeconds"
-    return (
-        before.get(name, 0) < 0
-        and spec.get(name) == 1
-        and _fixed_part({**spec, name: before[name]}) == _fixed_part(before)
-    )
-
-
-def _fixed_part(spec: Object) -> dict[str, Any]:
-    return fixed_part(spec, _MAY_CHANGE, of_containers="image")

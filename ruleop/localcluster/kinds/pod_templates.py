@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
@@ -23,7 +23,7 @@ from ruleop.localcluster.objects.names import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ruleop.kinds import Object
     from ruleop.localcluster.errors import Cause
@@ -57,15 +57,6 @@ def match_causes(selector: Object | None, template: Object, field: str) -> Itera
         return
     shown = dict(sorted(labels.items())) or None
     yield invalid_value(f"{field}.metadata.labels", shown, "`selector` does not match template `labels`")
-
-
-def fixed_part(spec: Object, may_change: Container[str], *, of_containers: str) -> dict[str, Any]:
-    """A pod's spec without the fields that may change: some of its own, and one of its containers."""
-    found = {name: value for name, value in spec.items() if name not in may_change}
-    for part in ("containers", "initContainers"):
-        if part in found:
-            found[part] = [{name: each[name] for name in each if name != of_containers} for each in found[part]]
-    return found
 
 
 def template_metadata_causes(metadata: Object, field: str) -> Iterator[Cause]:

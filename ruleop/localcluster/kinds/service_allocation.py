@@ -15,9 +15,9 @@ from ruleop.localcluster.kinds.services import (
     INTERNAL_POLICIES,
     WITH_NODE_PORTS,
     gets_node_ports,
-    needs_health_check,
 )
 from ruleop.localcluster.store.store import Name
+from ruleop.schema.immutable_fields import needs_health_check
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator

@@ -21,8 +21,9 @@ from ruleop.localcluster.kinds.addresses import (
 )
 from ruleop.localcluster.kinds.ingress_causes import balancer_causes
 from ruleop.localcluster.kinds.numbers import port_causes, port_or_name_causes
-from ruleop.localcluster.kinds.services import HEADLESS, INTERNAL_POLICIES, is_exposed, needs_health_check
+from ruleop.localcluster.kinds.services import HEADLESS, INTERNAL_POLICIES, is_exposed
 from ruleop.localcluster.objects.names import key_problems, label_causes, label_problems, subdomain_problems
+from ruleop.schema.immutable_fields import immutable_changes, needs_health_check, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
@@ -45,7 +46,7 @@ _HINTS, _MODE = "service.kubernetes.io/topology-aware-hints", "service.kubernete
 def service_causes(new: Object, old: Object | None) -> list[Cause]:
     spec, before = new["spec"], (old or {}).get("spec") or {}
     return [
-        *(_change_causes(spec, before) if old is not None else ()),
+        *(_change_causes(new, old) if old is not None else ()),
         *_hint_causes(new["metadata"].get("annotations") or {}),
         *_type_causes(spec),
         *_port_list_causes(spec.get("ports") or []),
@@ -64,29 +65,14 @@ def _is_headless(spec: Object) -> bool:
     return spec.get("clusterIPs") == [HEADLESS]
 
 
-def _change_causes(spec: Object, before: Object) -> Iterator[Cause]:
-    addresses, known = spec.get("clusterIPs") or [], before.get("clusterIPs") or []
-    headless = _is_headless(spec)
-    if "ExternalName" not in (spec.get("type"), before.get("type")) and not (headless and _is_headless(before)):
-        for index, (one, other) in enumerate(zip(known, addresses, strict=False)):
-            if one != other:
-                yield invalid_value(f"spec.clusterIPs[{index}]", addresses, "may not change once set")
-        if not headless and not _is_headless(before):
-            yield from _family_changes(spec.get("ipFamilies") or [], before.get("ipFamilies") or [])
-    if spec.get("type") == before.get("type") == _BALANCER:
-        name = spec.get("loadBalancerClass")
-        if name != before.get("loadBalancerClass"):
-            yield invalid_value("spec.loadBalancerClass", name, "may not change once set")
-    yield from _class_causes(spec)
-    ports = [each.get("healthCheckNodePort") for each in (spec, before)]
-    if needs_health_check(spec) and needs_health_check(before) and ports[0] != ports[1]:
-        yield forbidden_value("spec.healthCheckNodePort", "field is immutable")
-
-
-def _family_changes(families: list[Any], known: list[Any]) -> Iterator[Cause]:
-    for one, other in zip(known, families, strict=False):
-        if one != other:
-            yield invalid_value("spec.ipFamilies[0]", families, "may not change once set")
+def _change_causes(new: Object, old: Object) -> Iterator[Cause]:
+    for path in immutable_changes(new, old):
+        if path == "spec.healthCheckNodePort":
+            yield forbidden_value(path, "field is immutable")
+        else:
+            value = value_at(new, path.partition("[")[0])
+            yield invalid_value(path, value or [] if "[" in path else value, "may not change once set")
+    yield from _class_causes(new["spec"])
 
 
 def _class_causes(spec: Object) -> Iterator[Cause]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.schema.immutable_fields import needs_health_check
+
 if TYPE_CHECKING:
     from ruleop.kinds import Object
 
@@ -27,10 +29,6 @@ def with_service_defaults(service: dict[str, Any]) -> dict[str, Any]:
 def is_exposed(spec: Object) -> bool:
     """Whether a Service can be reached from outside the cluster."""
     return spec.get("type") in WITH_NODE_PORTS or (spec.get("type") == "ClusterIP" and bool(spec.get("externalIPs")))
-
-
-def needs_health_check(spec: Object) -> bool:
-    return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
 def gets_node_ports(spec: Object) -> bool:

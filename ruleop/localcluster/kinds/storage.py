@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.clock import now
 from ruleop.localcluster.errors import forbidden_value
+from ruleop.schema.immutable_fields import immutable_changes
 
 if TYPE_CHECKING:
     from ruleop.kinds import Object
@@ -31,8 +32,4 @@ def volume_created(obj: dict[str, Any]) -> dict[str, Any]:
 def class_causes(new: Object, old: Object | None) -> list[Cause]:
     if old is None:
         return []
-    return [
-        forbidden_value(name, f"updates to {name} are forbidden.")
-        for name in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
-        if new.get(name) != old.get(name)
-    ]
+    return [forbidden_value(name, f"updates to {name} are forbidden.") for name in immutable_changes(new, old)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ruleop.localcluster.errors import (
     forbidden_value,
@@ -17,6 +17,7 @@ from ruleop.localcluster.kinds.label_selectors import label_selector_causes, sho
 from ruleop.localcluster.kinds.numbers import above_all_causes, below_zero, share_causes
 from ruleop.localcluster.kinds.pod_templates import match_causes, template_causes, template_metadata_causes
 from ruleop.localcluster.objects.names import label_problems
+from ruleop.schema.immutable_fields import STATEFUL_MUTABLE, immutable_changes, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,15 +37,6 @@ _COUNTS: Final = (
 _STRATEGIES: Final = ("Recreate", "RollingUpdate")
 _RETENTIONS: Final = ("Retain", "Delete")
 _DAEMON_STRATEGIES: Final = ("RollingUpdate", "OnDelete")
-_STATEFUL_MAY_CHANGE: Final = (
-    "replicas",
-    "ordinals",
-    "template",
-    "updateStrategy",
-    "revisionHistoryLimit",
-    "persistentVolumeClaimRetentionPolicy",
-    "minReadySeconds",
-)
 
 
 def deployment_causes(new: Object, old: Object | None) -> Iterator[Cause]:
@@ -58,7 +50,7 @@ def deployment_causes(new: Object, old: Object | None) -> Iterator[Cause]:
     yield from below_zero(spec, "progressDeadlineSeconds")
     if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
         yield invalid_value("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
-    yield from _fixed_selector_causes(spec, old)
+    yield from _fixed_selector_causes(new, old)
 
 
 def replica_set_causes(new: Object, old: Object | None) -> Iterator[Cause]:
@@ -66,7 +58,7 @@ def replica_set_causes(new: Object, old: Object | None) -> Iterator[Cause]:
     yield from below_zero(spec, "replicas")
     yield from below_zero(spec, "minReadySeconds")
     yield from _selecting_causes(spec, old, "deployment")
-    yield from _fixed_selector_causes(spec, old)
+    yield from _fixed_selector_causes(new, old)
 
 
 def deployment_status_causes(new: Object, _old: Object | None) -> Iterator[Cause]:
@@ -92,7 +84,7 @@ def _status_causes(new: Object, limited: Iterable[str], ready: str) -> Iterator[
 
 def daemon_set_causes(new: Object, old: Object | None) -> Iterator[Cause]:
     spec = new["spec"]
-    yield from _fixed_selector_causes(spec, old)
+    yield from _fixed_selector_causes(new, old)
     selector, template = spec.get("selector"), spec.get("template") or {}
     yield from label_selector_causes(selector, "spec.selector")
     yield from match_causes(selector, template, _TEMPLATE)
@@ -128,15 +120,11 @@ def stateful_set_causes(new: Object, old: Object | None) -> Iterator[Cause]:
         yield from _template_causes(template, old, [(each.get("metadata") or {}).get("name", "") for each in claims])
         yield from template_metadata_causes(template.get("metadata") or {}, _TEMPLATE)
     yield from _lasting_causes(template, "StatefulSet")
-    if old is not None and _fixed_part(new["spec"]) != _fixed_part(old["spec"]):
-        *names, last = [f"'{each}'" for each in _STATEFUL_MAY_CHANGE]
+    if old is not None and immutable_changes(new, old):
+        *names, last = [f"'{each}'" for each in STATEFUL_MUTABLE]
         yield forbidden_value(
             "spec", f"updates to statefulset spec for fields other than {', '.join(names)} and {last} are forbidden"
         )
-
-
-def _fixed_part(spec: Object) -> dict[str, Any]:
-    return {name: value for name, value in spec.items() if name not in _STATEFUL_MAY_CHANGE}
 
 
 def _selecting_causes(spec: Object, old: Object | None, what: str) -> Iterator[Cause]:
@@ -169,9 +157,9 @@ def _is_selecting(selector: Object) -> bool:
     return bool(selector.get("matchLabels") or selector.get("matchExpressions"))
 
 
-def _fixed_selector_causes(spec: Object, old: Object | None) -> Iterator[Cause]:
-    if old is not None and spec.get("selector") != old["spec"].get("selector"):
-        yield immutable_value("spec.selector", spec.get("selector"))
+def _fixed_selector_causes(new: Object, old: Object | None) -> Iterator[Cause]:
+    for path in immutable_changes(new, old) if old is not None else ():
+        yield immutable_value(path, value_at(new, path))
 
 
 def _lasting_causes(template: Object, kind: str) -> Iterator[Cause]:

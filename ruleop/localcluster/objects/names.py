@@ -7,17 +7,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ruleop.localcluster.errors import invalid_value, invalid_values, required, too_long
+from ruleop.names import LABEL, QUALIFIED, SUBDOMAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ruleop.localcluster.errors import Cause
 
-_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_LETTER_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_KEY_NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_VALUE: Final = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
+_SUBDOMAIN: Final = re.compile(SUBDOMAIN)
+_LABEL: Final = re.compile(LABEL)
+_LETTER_LABEL: Final = re.compile(f"(?=[a-z]){LABEL}")
+_QUALIFIED: Final = re.compile(QUALIFIED)
 _PORT_NAME: Final = re.compile(r"[-a-z0-9]*")
 _CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
 LONGEST_PORT_NAME: Final = 15
@@ -135,7 +135,7 @@ def label_causes(labels: Mapping[str, str], field: str = "metadata.labels") -> I
 def label_value_problems(value: str) -> Iterator[str]:
     if len(value) > 63:
         yield "must be no more than 63 bytes"
-    if not _VALUE.fullmatch(value):
+    if value and not _QUALIFIED.fullmatch(value):
         yield _NOT_VALUE
 
 
@@ -183,5 +183,5 @@ def _key_problems(key: str, what: str) -> Iterator[str]:
         yield "name part must be non-empty"
     elif len(parts[-1]) > 63:
         yield "name part must be no more than 63 bytes"
-    if not _KEY_NAME.fullmatch(parts[-1]):
+    if not _QUALIFIED.fullmatch(parts[-1]):
         yield _NOT_KEY_NAME

@@ -7,16 +7,17 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from ruleop.errors import Cause
 from ruleop.messages import shortened
 from ruleop.planning.changes.differences import NOTHING, Difference, Value, differences, flow
 from ruleop.planning.changes.masking import masked_pair, public_path
 from ruleop.planning.model.marks import APPLIED
 from ruleop.planning.model.outcome import Failed, Failure
+from ruleop.schema.immutable_fields import immutable_changes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ruleop.errors import Cause
     from ruleop.kinds import Object
     from ruleop.rules import Child, Rule
     from ruleop.schema.shape import Shape
@@ -70,6 +71,16 @@ def refused_changes(child: Child, live: Object, merged: Object, shape: Shape, fa
     meant = [each for each in found if any(_concerns(cause, each.path) for cause in named)]
     changes = meant or [each for each in found if not each.path.startswith("metadata")] or found
     return tuple(replace(each, path=shown_path(child, each.path)) for each in changes)
+
+
+def expected_refusal(merged: Object, live: Object, digest: str) -> Failed | None:
+    """The failure of a change that the server is expected to reject, because it changes immutable fields."""
+    if not (paths := immutable_changes(merged, live)):
+        return None
+    verb = "is" if len(paths) == 1 else "are"
+    message = f"the API server would reject this change: {', '.join(paths)} {verb} immutable"
+    causes = tuple(Cause(path, "FieldValueInvalid", "field is immutable") for path in paths)
+    return Failed(Failure.IMMUTABLE, message, digest, message, causes)
 
 
 def shown_path(child: Child, path: str) -> str:

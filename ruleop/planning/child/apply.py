@@ -37,7 +37,7 @@ from ruleop.planning.changes.drift import (
     corrected_fields,
     managers_of,
 )
-from ruleop.planning.changes.failures import refused_changes, shown_path
+from ruleop.planning.changes.failures import expected_refusal, refused_changes, shown_path
 from ruleop.planning.changes.masking import public_path
 from ruleop.planning.changes.writes import changes, desired_object
 from ruleop.planning.model.actions import Action, Create, Delete, FieldConflict, Patch, Read, Replace, ServerSideApply
@@ -167,7 +167,7 @@ def apply(
     reference = kept_reference(live, owner, observed.kinds) if reference_owner else None
     if strategy == "create-only":
         return _update_marks(child, desired, owner, live, reference=reference, adopting=adopting)
-    return _update(child, desired, owner, history, live, reference=reference, adopting=adopting, strategy=strategy)
+    return _update(child, desired, owner, observed, history, live, reference=reference, adopting=adopting)
 
 
 def with_field_conflict(
@@ -328,12 +328,12 @@ def _update(
     child: Child,
     desired: Desired,
     owner: Owner,
+    observed: Observed,
     history: History,
     live: Object,
     *,
     reference: dict[str, Any] | None,
     adopting: bool,
-    strategy: str,
 ) -> Applied:
     record = None if adopting else record_of(live)
     marked = _normalised(
@@ -351,10 +351,12 @@ def _update(
     recorded = record is not None and record.id == child.id and _matches(record.fields, merged.fields)
     if merged.object is live and recorded:
         return Applied(live, in_step=True)
-    result = merged.object
+    result, strategy = merged.object, strategy_of(child, desired.kind)
     if not recorded:
         result = _with_record(result, _record_text(child, desired, merged.fields, strategy))
     failed = history.failure(desired.key)
+    if failed is None and observed.expects_refusals:
+        failed = expected_refusal(result, live, desired.digest)
     if failed is not None and failed.failure is Failure.IMMUTABLE and failed.desired_digest == desired.digest:
         METER.charge(DESCRIBED_UNITS * size_of(live)[1])
         return _recreate_or_fail(

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RenderError
+from ruleop.kinds import GroupKind
 from ruleop.planning.changes.failures import changes_in_words, public_error, public_message, reason_of
 from ruleop.planning.changes.list_conflicts import conflict_in_words
 from ruleop.planning.child.apply import Applied, HeldBack, Immutable, apply, name_conflict_message, with_field_conflict
@@ -65,6 +66,7 @@ others wrote into one that differs."""
 ITEM_UNITS: Final = 20
 """Units of one item of `forEach`, without those of its templates."""
 
+NAMESPACE: Final = GroupKind("", "Namespace")
 NO_KEYS: Final[Mapping[str, ObjectKey]] = MappingProxyType({})
 
 
@@ -427,16 +429,32 @@ class Children:
     # -- all of them ---------------------------------------------------------------------------------------------------
 
     def _wait_for_namespaces(self) -> None:
-        """Delays the creation of objects in a Namespace that is itself a child until that Namespace is ready."""
-        namespaces = {key.name: held for key, held in self._by_key.items() if key.group_kind == ("", "Namespace")}
-        if not namespaces:
+        """Delays the creation of objects in a Namespace that is itself a child until that Namespace is ready. While
+        the names of some of these Namespaces are unknown, because they wait or cannot be rendered, any other namespace
+        than the CR's and those that exist may be one of them."""
+        found = {key.name: held for key, held in self._by_key.items() if key.group_kind == NAMESPACE}
+        unknown = [
+            each.child.id
+            for each in self.plans.values()
+            if each.incomplete and any(kind.versionless == NAMESPACE for kind in each.child.kinds)
+        ]
+        if not found and not unknown:
             return
+        known = {self.owner.namespace, *(each.key.name for each in self.existing if each.key.group_kind == NAMESPACE)}
         for child_plan in self.plans.values():
             for object_plan in child_plan.objects:
-                namespace = namespaces.get(object_plan.desired.key.namespace)
-                if namespace is None or namespace[1].state is State.READY or not isinstance(object_plan.action, Create):
+                name = object_plan.desired.key.namespace
+                if not name or not isinstance(object_plan.action, Create):
                     continue
-                wait = ChildWaits(f"{namespace[0].child.id} to be ready", why="child")
+                if name in found:
+                    holder, namespace = found[name]
+                    if namespace.state is State.READY:
+                        continue
+                    wait = ChildWaits(f"{holder.child.id} to be ready", why="child")
+                elif unknown and name not in known:
+                    wait = ChildWaits(f"{unknown[0]} to be written", why="child")
+                else:
+                    continue
                 object_plan.stop(State.WAITING, wait.for_what)
                 child_plan.message = ""
                 self._add_wait(child_plan, wait)

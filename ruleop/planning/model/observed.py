@@ -129,5 +129,6 @@ class Observed:
     retired: Collection[str] = ()  # condition types that the rules no longer have
     held_until: str = ""  # RFC 3339: after a change of the rules, nothing is deleted or released before; "": no limit
     namespace_terminating: bool = False
+    expects_refusals: bool = False  # nobody asks the server: changes of immutable fields count as refused
     proofs: Proofs | None = None  # of owner annotations; offline there is no key, and they are believed by their text
     own: Collection[ObjectKey] = ()  # the operator's own objects, which no rule may write

@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Any
 from ruleop.errors import RenderError, Site
 from ruleop.kinds import JSON, Kind, Object, ObjectKey
 from ruleop.merge.equality import canonical
-from ruleop.names import SUBDOMAIN_IN_WORDS, is_label, is_object_name
+from ruleop.messages import shortened
+from ruleop.names import (
+    KEY_IN_WORDS,
+    LABEL_IN_WORDS,
+    VALUE_IN_WORDS,
+    is_label,
+    is_label_key,
+    is_label_value,
+    is_object_name,
+    name_in_words,
+)
 from ruleop.planning.changes.hidden_fields import Whole, hidden_fields
 from ruleop.planning.model.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, RULEOP, Owner
 from ruleop.planning.model.observed import KindInfo, Served
@@ -220,8 +230,8 @@ def _desired(
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
         raise ChildFails(f"metadata.name of the {kind.kind} is missing or not a string", site)
-    if not is_object_name(kind.group, name):
-        raise title.error(f": a name has {SUBDOMAIN_IN_WORDS}; make one with dns_label", site)
+    if not is_object_name(kind.versionless, name):
+        raise title.error(f": a name has {name_in_words(kind.versionless)}; make one with dns_label", site)
     place, changed = _namespace_of(child, scope, metadata.get("namespace"), namespace, info, title)
     if changed:
         kept = {key: value for key, value in metadata.items() if key != "namespace"}
@@ -274,6 +284,14 @@ def _refuse_fields(document: dict[str, Any], metadata: dict[str, Any], title: _T
             if value is not None and not isinstance(value, str):
                 text = "is not a string; put it in quotes, or use `| string`"
                 raise title.error(f": the {marks[:-1]} {key} {text}", site, redacted=f": a {marks[:-1]} {text}")
+            if not is_label_key(key if marks == "labels" else key.lower()):
+                text = f"is not valid: use {KEY_IN_WORDS}"
+                found_key = f": the key {shortened(key, 80)!r} in metadata.{marks} {text}"
+                raise title.error(found_key, site, redacted=f": a key in metadata.{marks} {text}")
+            if marks == "labels" and value is not None and not is_label_value(value):
+                text = f"is not valid: use {VALUE_IN_WORDS}; `dns_label` makes such a text"
+                found_value = f": {shortened(value, 80)!r} of the label {key} {text}"
+                raise title.error(found_value, site, redacted=f": a label {text}")
 
 
 def _namespace_of(
@@ -301,7 +319,7 @@ def _namespace_of(
         text = ", not the CR's: set `reach: cluster` in the watch if its CRs may use other namespaces"
         raise title.error(f" is in the namespace {place!r}{text}", site, redacted=f" is in another namespace{text}")
     if place != scope.namespace and not is_label(place):
-        text = "not a valid namespace: up to 63 lowercase letters, digits and `-`"
+        text = f"not a valid namespace: {LABEL_IN_WORDS}"
         raise title.error(f": {place!r} is {text}", site, redacted=f": {text}")
     return place, rendered != place
 

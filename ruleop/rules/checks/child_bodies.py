@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ruleop.kinds import SERVER_METADATA, GroupKind, Kind
-from ruleop.names import RESERVED_PREFIX, SUBDOMAIN_IN_WORDS, is_object_name
+from ruleop.names import RESERVED_PREFIX, is_object_name, name_in_words
 from ruleop.schema.table import builtin_resource
 from ruleop.templating.compile.hints import has_templates
 
@@ -108,17 +108,16 @@ def _check_object(draft: Draft, child: ChildDraft, findings: Findings) -> None:
     name = _member(metadata, "name")
     if name is None and not _has_computed_keys(metadata):
         findings.mistake("missing-key", "metadata.name of the object is missing", metadata.site)
-    elif name is not None and isinstance(name.value, str) and not _is_possible_name(name.value, child.kinds):
-        findings.mistake("wrong-value", f'"{name.value}" is not valid: a name has {SUBDOMAIN_IN_WORDS}', name.site)
+    elif name is not None and isinstance(name.value, str) and not has_templates(name.value):
+        for kind in sorted(child.kinds):
+            if not is_object_name(kind.versionless, name.value):
+                words = name_in_words(kind.versionless)
+                findings.mistake("wrong-value", f'"{name.value}" is not valid: a name has {words}', name.site)
+                break
     namespace = _member(metadata, "namespace")
     if namespace is not None and not _is_allowed_namespace(draft, namespace):
         message = f'the child "{child.id}" may be in another namespace than its CR: {_REACH}'
         findings.mistake("reach", message, namespace.site)
-
-
-def _is_possible_name(text: str, kinds: Iterable[Kind]) -> bool:
-    """Whether an object of these kinds may have this name; a name with templates may."""
-    return has_templates(text) or all(is_object_name(kind.group, text) for kind in kinds)
 
 
 def _has_computed_keys(node: YamlNode) -> bool:
