@@ -1,5 +1,4 @@
-"""The references of all keys at the end of docs/rules.md and docs/testing.md, made from the tables that parse the
-files.
+"""The references of all keys in docs/reference/keys.md and docs/testing.md, made from the tables that parse the files.
 
 `python -m tests.docs.reference` writes the page again: the reference, and the outputs of examples that differ. It also
 copies docs/checks.md into the package, for `ruleop check --explain`.
@@ -22,8 +21,10 @@ from tests.docs.messages import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-PAGE = ROOT / "docs" / "rules.md"
+KEYS = ROOT / "docs" / "reference" / "keys.md"
 TESTING = ROOT / "docs" / "testing.md"
+# Each page with its tables, and the level of their headings
+REFERENCES = ((KEYS, language.TABLES, "##"), (TESTING, rule_tests.TABLES, "###"))
 BEGIN, END = "<!-- reference: begin -->\n", "<!-- reference: end -->\n"
 TITLES = {
     "FileTable": ("watches.yaml as a mapping", "Instead of a list of watches; also an included file."),
@@ -66,13 +67,13 @@ WORDS: dict[str, str] = {
 }
 
 
-def reference(tables: Iterable[type[Table]] = language.TABLES) -> str:
-    return "\n".join("\n".join(_table(table)) + "\n" for table in tables)
+def reference(tables: Iterable[type[Table]], level: str) -> str:
+    return "\n".join("\n".join(_table(table, level)) + "\n" for table in tables)
 
 
-def _table(table: type[Table]) -> Iterator[str]:
+def _table(table: type[Table], level: str) -> Iterator[str]:
     title, where = TITLES[table.__name__]
-    yield f"### {title}\n"
+    yield f"{level} {title}\n"
     notes = [where, *map(_constraint, table.CONSTRAINTS)]
     if said := " ".join(note for note in notes if note):
         yield f"{said}\n"
@@ -118,10 +119,10 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def written(text: str, tables: Iterable[type[Table]] = language.TABLES) -> str:
+def written(text: str, tables: Iterable[type[Table]], level: str) -> str:
     """The page with the reference as it is now."""
     head, rest = text.split(BEGIN)
-    return f"{head}{BEGIN}\n{reference(tables)}\n{END}{rest.split(END)[1]}"
+    return f"{head}{BEGIN}\n{reference(tables, level)}\n{END}{rest.split(END)[1]}"
 
 
 def _with_outputs(page: Path, text: str) -> str:
@@ -150,8 +151,8 @@ def _with_outputs(page: Path, text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    TESTING.write_text(written(TESTING.read_text(encoding="utf-8"), rule_tests.TABLES), encoding="utf-8")
-    for each in (PAGE, ROOT / "docs" / "errors.md", TESTING):
+    for each, tables, level in REFERENCES:
+        each.write_text(written(each.read_text(encoding="utf-8"), tables, level), encoding="utf-8")
+    for each in (ROOT / "docs" / "rules.md", ROOT / "docs" / "reference" / "errors.md", TESTING):
         each.write_text(_with_outputs(each, each.read_text(encoding="utf-8")), encoding="utf-8")
     (ROOT / "ruleop" / "checking" / "checks.md").write_bytes((ROOT / "docs" / "checks.md").read_bytes())

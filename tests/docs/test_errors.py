@@ -1,4 +1,4 @@
-"""docs/errors.md has an entry for every message in the source."""
+"""docs/reference/errors.md has an entry for every message in the source."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.docs.messages import ROOMS, ROOT, Message, complaints, constants, messages
 
-PAGE = ROOT / "docs" / "errors.md"
+PAGE = ROOT / "docs" / "reference" / "errors.md"
 
 
 def plain(text: str) -> str:
@@ -29,7 +29,7 @@ def test_every_message_has_an_entry(room: str) -> None:
 
 def _missing_entries(missing: list[Message]) -> str:
     lines = "\n".join(f"  {message}\n    looked for: {plain(message.telling)}" for message in missing)
-    return f"docs/errors.md has no entry for these messages; add one for each, with its words:\n{lines}"
+    return f"docs/reference/errors.md has no entry for these messages; add one for each, with its words:\n{lines}"
 
 
 def test_messages_are_found_through_names_and_functions_of_their_module() -> None:
@@ -59,7 +59,7 @@ def test_every_entry_belongs_to_a_message() -> None:
             runs = [" ".join(words[number : number + 2]) for number in range(len(words) - 1)]
             if runs and not any(run in source for run in runs):
                 gone.append(span)
-    assert gone == [], "docs/errors.md has entries of messages that the source does not have"
+    assert gone == [], "docs/reference/errors.md has entries of messages that the source does not have"
 
 
 def test_every_warning_and_error_of_the_log_has_an_entry() -> None:

@@ -29,7 +29,7 @@ MODULES = [file.relative_to(ROOT).as_posix() for file in sorted((ROOT / "ruleop"
 PAGES = [
     file.relative_to(ROOT).as_posix()
     for pattern in (
-        *("*.md", "docs/*.md", "requirements/*.md", "tests/controlplane/*.md"),
+        *("*.md", "docs/**/*.md", "requirements/*.md", "tests/controlplane/*.md"),
         *("examples/**/*.md", "examples/**/*.yaml", "examples/**/*.j2"),
         *("Makefile", "Dockerfile", "image/*", ".ci/run"),
     )
