@@ -93,7 +93,6 @@ class LocalCluster:
             self.machinery.create(NAMESPACES, "", namespace)
         status = (document := node()).pop("status")
         made = self.machinery.create(NODES, "", document)
-        assert made is not None
         self.machinery.update_status(NODES, made, status)
         self.machinery.create(CLASSES, "", storage_class())
         self.machinery.settle()
