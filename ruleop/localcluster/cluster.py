@@ -84,6 +84,7 @@ class LocalCluster:
         else:
             self.machinery.queue_all()
         if state is not None:
+            write_state(state, self.store, self.token)  # a place that cannot be written is found now, not at the end
             self.store.listen_to_all(self._save_soon)
 
     def _fill(self) -> None:

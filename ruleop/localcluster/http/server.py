@@ -10,6 +10,7 @@ import asyncio
 import functools
 import ipaddress
 import logging
+import os
 from collections import deque
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +18,7 @@ from urllib.parse import parse_qsl, unquote
 
 import httptools
 
+from ruleop.errors import RuleopError
 from ruleop.localcluster.http.message import Disconnect, Later, Request, Response, Stream
 
 if TYPE_CHECKING:
@@ -43,7 +45,11 @@ class Server:
         """Listens, and returns the port."""
         if not ipaddress.ip_address(host).is_loopback:
             raise ValueError(f"{host} is not a loopback address")
-        self._server = await asyncio.get_running_loop().create_server(lambda: _Connection(self), host, port)
+        try:
+            self._server = await asyncio.get_running_loop().create_server(lambda: _Connection(self), host, port)
+        except OSError as error:  # the message of asyncio has the address twice
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise RuleopError(f"cannot listen on {host}:{port}: {reason}; use another port") from None
         found: int = self._server.sockets[0].getsockname()[1]
         return found
 
