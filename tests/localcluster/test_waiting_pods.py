@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from ruleop.localcluster.store.store import Resource
+from ruleop.localcluster.store.store import Name, Resource
 from tests.localcluster.play import (
     CLAIMS,
     DAEMONS,
@@ -407,3 +407,15 @@ def test_a_component_records_a_limited_number_of_events_about_an_object(play):
     assert len(found) == 10
     assert sum(each["count"] for each in found) == 25
     assert found[-1]["message"].startswith("(combined from similar events): Created pod: web-")
+
+
+def test_a_namespace_with_many_objects_ends(play):
+    play.apply("{apiVersion: v1, kind: Namespace, metadata: {name: full}}")
+    for number in range(100):
+        play.apply(f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a{number}, namespace: full}}}}")
+    namespaces = Resource("", "namespaces")
+    found = play.store.get(namespaces, Name("", "full"))
+    play.machinery.delete(namespaces, found)
+    play.machinery.settle()
+    assert play.store.get(namespaces, found.name) is None
+    assert play.all(Resource("", "configmaps"), "full") == []
