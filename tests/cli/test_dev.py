@@ -109,10 +109,10 @@ def test_dev_once_explains_what_is_not_ready(sample, process, container, problem
     if "FailedMount" in problem:
         volumes = "volumes: [{name: v, configMap: {name: keys}}]\n      containers:"
         sample.edit("templates/web.yaml.j2", "containers:", volumes)
-    started = process("dev", "--apply", "front.yaml", "--once", "--timeout", "2s")
+    started = process("dev", "--apply", "front.yaml", "--once", "--timeout", "6s")
     _, err = started.communicate(timeout=PATIENCE)
     assert started.returncode == 1
-    head, *problems = err.partition("not ready within 2 s:\n")[2].splitlines()
+    head, *problems = err.partition("not ready within 6 s:\n")[2].splitlines()
     assert head == "  Site default/front is Progressing: Deployment/front is not ready"
     assert [re.sub(r"front-\w+-\w+", "front-XXX", each) for each in problems] == [f"    {problem}"]
 

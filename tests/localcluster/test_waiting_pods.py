@@ -90,7 +90,7 @@ def test_a_container_waits_for_a_key(play, kind, reference):
     assert play.get(PODS, "p")["status"]["phase"] == "Running"
 
 
-def test_what_is_optional_may_be_missing(play):
+def test_optional_references_may_be_missing(play):
     optional = {"name": "x", "optional": True}
     fields = {
         "envFrom": [{"configMapRef": optional}, {"secretRef": optional}],
@@ -233,7 +233,7 @@ def test_a_pod_without_a_node_does_not_use_a_claim_that_is_being_deleted(play):
     assert play.get(CLAIMS, "c")["metadata"]["finalizers"] == ["a.b/c"]
 
 
-def test_a_claim_without_any_class_says_so(play):
+def test_a_claim_without_any_class_has_an_event(play):
     play.apply(CLAIM.format("", '""'))
     assert events(play, "FailedBinding") == [
         "no persistent volumes available for this claim and no storage class is set"
@@ -330,7 +330,7 @@ def test_a_replica_set_and_its_deployment_have_the_condition_replica_failure(pla
         assert "ReplicaFailure" not in {each["type"] for each in found["status"].get("conditions") or ()}
 
 
-def test_what_is_refused_for_another_reason_is_retried_later_and_later(play, monkeypatch):
+def test_a_refused_pod_is_retried_with_a_backoff(play, monkeypatch):
     delays = []
 
     def later(seconds, key):

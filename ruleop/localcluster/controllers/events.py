@@ -75,8 +75,8 @@ class Recorder:
                 event = _event(obj, known[key], now, {"reason": reason, "message": message, "type": type_}, component)
                 self._writer.create(served, namespace, event)
 
-    def forget(self, uid: str) -> None:
-        """Forgets an object that is gone."""
+    def remove(self, uid: str) -> None:
+        """Removes what is known of an object that was deleted."""
         self._sources.pop(uid, None)
 
 

@@ -120,7 +120,7 @@ class Machinery:
         if resource == EVENTS:
             return
         if event.deleted:
-            self._recorder.forget(event.new.uid)
+            self._recorder.remove(event.new.uid)
         for key in self._awaited.pop((resource, event.new.name), ()):
             self._queue[key] = None
         for number, controller in enumerate(self.controllers):
@@ -187,7 +187,7 @@ class Machinery:
         return [each for each in found if each is not None and is_controlled_by(each.obj, uid)]
 
     def create(self, resource: Resource, namespace: str, obj: Object) -> Stored:
-        """Raises Rejected: a controller that does not handle it is called again, later and later."""
+        """Raises Rejected: the object of a controller that does not handle it is retried with a backoff."""
         return self.writer.create(self.served(resource), namespace, obj)
 
     def update(self, resource: Resource, old: Stored, new: Object) -> Stored:

@@ -158,7 +158,7 @@ class Pods:
 
     def _waiting(self, pod: Object) -> tuple[bool, dict[str, dict[str, str]]]:
         """Whether the volumes can be mounted, and which containers cannot start, with the reason. Containers that have
-        started go on without what they were started with."""
+        started keep running without it."""
         configuration, spec = Configuration(self.machinery, pod), pod["spec"]
         inits, containers = spec.get("initContainers") or [], spec["containers"]
         later = {"reason": "PodInitializing" if inits else "ContainerCreating"}

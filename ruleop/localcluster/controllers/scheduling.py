@@ -51,7 +51,7 @@ def _claim_problem(machinery: Machinery, claim: Name) -> str:
 
 
 def matches_node(machinery: Machinery, spec: Object) -> bool:
-    """Whether the node is one that a pod selects. If not, whoever asks is reconciled again when the node changes."""
+    """Whether a pod selects the node. If not, the current object is reconciled again when the node changes."""
     selector = spec.get("nodeSelector") or {}
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
