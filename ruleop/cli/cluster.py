@@ -11,6 +11,7 @@ import yaml
 
 from ruleop.cli.local_cluster import new_file, port_option
 from ruleop.cli.program import DONE, Command, UsageError
+from ruleop.cli.run import collect_garbage_seldom
 from ruleop.cli.terminal import print_lines
 from ruleop.errors import RuleopError
 from ruleop.localcluster import Fault, LocalCluster
@@ -40,10 +41,10 @@ def command(port: int, kubeconfig: str, state: str, faults_file: str) -> int:
         cluster = LocalCluster(port=port, state=Path(state) if state else None)
         if faults_file:
             cluster.faults.add(*_faults(Path(faults_file)))
+        collect_garbage_seldom()
+        asyncio.run(_run(cluster, path))
     except RuleopError as error:
         raise UsageError(str(error)) from None
-    try:
-        asyncio.run(_run(cluster, path))
     finally:
         path.unlink(missing_ok=True)
     return DONE

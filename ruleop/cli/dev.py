@@ -25,10 +25,11 @@ from ruleop.dev.session import Session, Settings
 from ruleop.engine.manager.options import Options
 from ruleop.engine.telemetry import logging as logs
 from ruleop.errors import RuleopError
+from ruleop.report.plan_text import Span, Tone
 from ruleop.rules import ProjectErrors, parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from ruleop.report.plan_text import Line
     from ruleop.rules import Finding
@@ -140,4 +141,15 @@ async def _run(session: Session) -> int:
         return UNUSABLE
     finally:
         session.view.ended(session)
-    return DONE if ready or not session.settings.once else NO
+    if ready or not session.settings.once:
+        return DONE
+    print_diagnostics(_unready_lines(session))
+    return NO
+
+
+def _unready_lines(session: Session) -> Iterator[Line]:
+    yield (Span(f"not ready within {session.settings.timeout:g} s:", Tone.BAD),)
+    for node, problems in session.unready():
+        message = f": {node.message}" if node.message else ""
+        yield (Span(f"  {node.title} is {node.state}{message}", Tone.WAIT),)
+        yield from ((Span(f"    {title}: {problem}", Tone.PLAIN),) for problem, title in problems.items())

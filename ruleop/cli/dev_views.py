@@ -133,7 +133,7 @@ def _warning_line(obj: Object, text: str) -> Line:
 
 
 def _rich(line: Line) -> Text:
-    text = Text(no_wrap=True, overflow="ellipsis")
+    text = Text()  # wrapped at the width of the terminal: a message often ends with what to do
     for span in line:
         text.append(printable(span.text), style=_RICH[span.tone])
     return text

@@ -118,6 +118,14 @@ def _help(context: click.Context, _option: click.Parameter, requested: bool) -> 
         context.exit()
 
 
+def _version(context: click.Context, _option: click.Parameter, requested: bool) -> None:
+    if requested and not context.resilient_parsing:
+        command = program.get_command(context, "version")
+        assert command is not None
+        context.invoke(command)
+        context.exit()
+
+
 def output_option(*formats: str) -> Callable[[F], F]:
     """The option `-o`; the first format is the default."""
     return click.option(
@@ -209,6 +217,14 @@ class Program(CommandGroup):
     example="ruleop init blog && cd blog && ruleop dev --apply examples/",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=True,
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="The same as `ruleop version`.",
 )
 def program() -> None:
     """A Kubernetes operator without code: rules and templates turn custom resources into child resources."""

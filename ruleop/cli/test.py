@@ -84,7 +84,7 @@ def command(watch: bool, **flags: Any) -> int:
 
     FILES are test files or folders; by default, all *.test.yaml below the project's folder. Each case plans a custom
     resource as the operator would, without a cluster, and compares the result. Exit status 0: all cases passed. 1: some
-    failed. 2: wrong usage, no tests, or the project has mistakes.
+    failed. 2: wrong usage, no tests, none selected, or the project has mistakes.
     """
     options = Options(**flags)
     if not watch:
@@ -104,6 +104,10 @@ def _run_once(options: Options) -> Run:
     progress = _Progress(quiet=options.output == "json")
     run = _Runs(Runner(projects, snapshots), options.part, first=options.first).run(_parsed(paths), progress.add)
     progress.end()
+    if not run.results and not run.broken and run.deselected:
+        raise UsageError(
+            f"no test selected: {options.part!r} is in no file and no name of a case ({run.deselected} not selected)"
+        )
     if not options.selects and not run.broken:
         run.stale = [file.as_posix() for file in snapshots.stale({path.parent for path in paths})]
     if options.junit_file:

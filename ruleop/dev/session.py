@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ruleop.dev.diagnosis import problems
 from ruleop.engine.manager.manager import Manager
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind
@@ -84,6 +85,8 @@ class Session:
             stack.push_async_callback(self.cluster.close)
             self._write_kubeconfig(stack)
             self._apply([*self.settings.definitions(), *self.settings.samples])
+            if self.settings.once and next(self.resources(), None) is None:
+                raise RuleopError("no custom resources: use --apply FILE")
             options = replace(self.options, kubeconfig=str(self.kubeconfig))
             manager = Manager(self.project, self.root, options, on_reload=self._on_reload)
             operator = asyncio.create_task(manager.run(), name="operator")
@@ -189,6 +192,19 @@ class Session:
     def _resource(self, kind: Kind) -> Resource | None:
         served = self.cluster.registry.of_kind(kind)
         return served.resource if served is not None else None
+
+    def unready(self) -> Iterator[tuple[Node, dict[str, str]]]:
+        """The custom resources that are not ready, each with what is wrong with its children."""
+        for node in self.tree():
+            if not is_ready(node.obj):
+                yield (
+                    node,
+                    {
+                        problem: title
+                        for child in node.children
+                        for problem, title in problems(self.cluster, child.obj).items()
+                    },
+                )
 
     def tree(self) -> list[Node]:
         found: dict[str, list[Object]] = {}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.kinds import GroupKind, Object, ObjectKey
 from ruleop.live.field_managers import last_change, managed_fields
-from ruleop.live.object_problems import object_problems
 from ruleop.planning import Owner, State
 from ruleop.planning.changes.writes import changes
 from ruleop.planning.child.apply import record_of
@@ -15,6 +14,7 @@ from ruleop.planning.model.actions import Delete, FinalizerAction
 from ruleop.planning.model.conditions import condition_of
 from ruleop.planning.model.marks import claim_on, is_paused
 from ruleop.report.explanation import ExplainedObject
+from ruleop.report.object_problems import object_problems
 from ruleop.report.plan_text import masks_of
 from ruleop.report.tree import child_node
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.live.field_managers import last_change
-from ruleop.live.object_problems import object_problems, pod_reason
 from ruleop.planning.child.readiness import readiness
 from ruleop.report.explanation import ExplainedObject
+from ruleop.report.object_problems import object_problems, pod_reason
 
 if TYPE_CHECKING:
     from ruleop.live.reader import Reader

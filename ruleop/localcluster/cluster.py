@@ -84,6 +84,7 @@ class LocalCluster:
         else:
             self.machinery.queue_all()
         if state is not None:
+            write_state(state, self.store, self.token)  # a place that cannot be written is found now, not at the end
             self.store.listen_to_all(self._save_soon)
 
     def _fill(self) -> None:
@@ -93,7 +94,6 @@ class LocalCluster:
             self.machinery.create(NAMESPACES, "", namespace)
         status = (document := node()).pop("status")
         made = self.machinery.create(NODES, "", document)
-        assert made is not None
         self.machinery.update_status(NODES, made, status)
         self.machinery.create(CLASSES, "", storage_class())
         self.machinery.settle()

@@ -80,13 +80,14 @@ class CaseCluster:
                 self.store(key, {**obj, "metadata": {**obj["metadata"], "deletionTimestamp": EPOCH}})
             return
         del self.objects[key]
-        self._collect({obj["metadata"]["uid"]})
+        self._collect(obj["metadata"]["uid"])
 
-    def _collect(self, uids: set[str]) -> None:
-        """The garbage collector: deletes objects whose owner is one of these, which no longer exist."""
+    def _collect(self, uid: str) -> None:
+        """The garbage collector: deletes the objects of an owner that is gone, unless another owner of them exists."""
+        uids = {each["metadata"]["uid"] for each in self.objects.values()}
         for key, obj in list(self.objects.items()):
             owners = {each.get("uid") for each in obj["metadata"].get("ownerReferences") or ()}
-            if owners and owners <= uids and key in self.objects:
+            if uid in owners and uids.isdisjoint(owners) and key in self.objects:
                 self.delete(key)
 
     def store(self, key: ObjectKey, obj: Object) -> Object:

@@ -3,8 +3,10 @@
 import json
 import os
 import pty
+import re
 import select
 import signal
+import socket
 import subprocess
 import time
 import urllib.error
@@ -86,6 +88,50 @@ def test_dev_once_exits_with_1_when_something_is_not_ready_in_time(sample, proce
     out, err = started.communicate(timeout=PATIENCE)
     assert started.returncode == 1, err
     assert "Site missing-so-far/front" in out
+
+
+@pytest.mark.parametrize(
+    ("container", "problem"),
+    [
+        (
+            "- envFrom: [{secretRef: {name: keys}}]\n          name: web\n",
+            'Pod/front-XXX: container web: CreateContainerConfigError: secret "keys" not found',
+        ),
+        (
+            "- volumeMounts: [{name: v, mountPath: /v}]\n          name: web\n",
+            'Pod/front-XXX: FailedMount: MountVolume.SetUp failed for volume "v" : configmap "keys" not found',
+        ),
+    ],
+    ids=["CreateContainerConfigError", "FailedMount"],
+)
+def test_dev_once_explains_what_is_not_ready(sample, process, container, problem):
+    sample.edit("templates/web.yaml.j2", "- name: web\n", container)
+    if "FailedMount" in problem:
+        volumes = "volumes: [{name: v, configMap: {name: keys}}]\n      containers:"
+        sample.edit("templates/web.yaml.j2", "containers:", volumes)
+    started = process("dev", "--apply", "front.yaml", "--once", "--timeout", "6s")
+    _, err = started.communicate(timeout=PATIENCE)
+    assert started.returncode == 1
+    head, *problems = err.partition("not ready within 6 s:\n")[2].splitlines()
+    assert head == "  Site default/front is Progressing: Deployment/front is not ready"
+    assert [re.sub(r"front-\w+-\w+", "front-XXX", each) for each in problems] == [f"    {problem}"]
+
+
+def test_dev_once_without_custom_resources_is_wrong_usage(sample, process):
+    started = process("dev", "--once")
+    out, err = started.communicate(timeout=PATIENCE)
+    assert (started.returncode, out) == (2, "")
+    assert err.endswith("ruleop: no custom resources: use --apply FILE\n")
+
+
+@pytest.mark.parametrize("command", [["cluster"], ["dev", "--apply", "front.yaml"]], ids=["cluster", "dev"])
+def test_a_port_in_use_is_reported(sample, process, command):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        started = process(*command, "--port", port)
+        _, err = started.communicate(timeout=PATIENCE)
+    assert started.returncode == 2
+    assert err == f"ruleop: cannot listen on 127.0.0.1:{port}: Address already in use; use another port\n"
 
 
 def test_dev_prints_an_error_of_the_project_and_does_not_start(sample, ruleop):
@@ -180,12 +226,13 @@ def test_dev_checks_edited_rules_and_shows_the_resources_of_new_ones(sample, pro
     assert any(line.startswith("Note default/n") for line in out.splitlines())
 
 
-def test_dev_draws_a_tree_on_a_terminal(sample, fork_server):
+def test_dev_draws_a_tree_on_a_terminal_and_cuts_no_finding(sample, fork_server):
+    sample.edit("watches.yaml", "  children:", "  let: {unread: a}\n  children:")
     command = fork_server.command("dev", "--apply", "front.yaml")
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(sample.root)
-        os.environ.update(TERM="xterm", COLUMNS="100", LINES="30")
+        os.environ.update(TERM="xterm", COLUMNS="60", LINES="30")
         os.execv(command[0], command)  # noqa: S606
     seen, end, interrupted = b"", time.monotonic() + PATIENCE, False
     while time.monotonic() < end:
@@ -199,6 +246,8 @@ def test_dev_draws_a_tree_on_a_terminal(sample, fork_server):
             interrupted = True
     assert os.waitpid(pid, 0)[1] == 0
     assert b"\x1b[?25h" in seen, "the cursor is shown again"
+    text = " ".join(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode()).split())
+    assert 'warning[RO306]: nothing reads the value of let "unread": remove it' in text
 
 
 # -- ruleop cluster ----------------------------------------------------------------------------------------------------
@@ -235,6 +284,12 @@ def test_an_invalid_file_of_faults_is_refused(tmp_path, ruleop, text, message):
     found = ruleop("cluster", "--faults", str(tmp_path / "faults.yaml"))
     assert found.status == 2
     assert message in found.err
+
+
+def test_a_state_that_cannot_be_written_is_refused_at_the_start(tmp_path, ruleop):
+    found = ruleop("cluster", "--state", str(tmp_path / "nowhere" / "state"))
+    assert found.status == 2
+    assert "state cannot be written: No such file or directory" in found.err
 
 
 @pytest.mark.parametrize("command", ["cluster", "dev"])

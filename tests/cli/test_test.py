@@ -87,6 +87,16 @@ def test_without_tests_nothing_has_passed(
     assert message in ran.err
 
 
+def test_a_selection_without_any_case_is_wrong_usage(project: Project, ruleop: Callable[..., Ran]) -> None:
+    project.write("tests/site.test.yaml", PASSES + FAILS)
+    ran = ruleop("test", "-k", "mispelt", "--junit", "results.xml")
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err == "ruleop: no test selected: 'mispelt' is in no file and no name of a case (2 not selected)\n"
+    assert not (project.root / "results.xml").exists()
+    project.write("tests/broken.test.yaml", PASSES.replace("expect", "expekt"))
+    assert ruleop("test", "-k", "mispelt").status == 1
+
+
 def test_errors_of_the_project_are_listed(project: Project, ruleop: Callable[..., Ran]) -> None:
     project.write("tests/site.test.yaml", PASSES)
     project.edit("watches.yaml", "children", "childs")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from tests.contract.client import JSON_PATCH, MERGE
 from tests.contract.kinds import CONFIG_MAPS, WIDGETS, config_map
 
 if TYPE_CHECKING:
@@ -35,3 +38,23 @@ def test_the_size_of_an_object_has_a_limit(server: Server, namespace: str) -> No
     answer = server.send("PATCH", WIDGETS.path(namespace, "a"), patch, media="application/merge-patch+json")
     assert (answer.status, answer.body["message"]) == (500, "etcdserver: request is too large")
     assert "reason" not in answer.body
+
+
+@pytest.mark.parametrize("media", [MERGE, JSON_PATCH])
+def test_the_depth_of_a_patch_has_a_limit(server: Server, namespace: str, media: str) -> None:
+    server.create(CONFIG_MAPS.path(namespace), config_map("a"))
+    deep = '{"a":' * 10_001 + "1" + "}" * 10_001
+    body = f'[{{"op":"add","path":"/x","value":{deep}}}]' if media == JSON_PATCH else deep
+    answer = server.send("PATCH", CONFIG_MAPS.path(namespace, "a"), body.encode(), media=media)
+    status = answer.refused(400, "BadRequest")
+    assert status["message"] == "error decoding patch: invalid character '{' exceeded max depth"
+
+
+def test_the_copies_of_a_patch_have_a_limit(server: Server, namespace: str) -> None:
+    server.create(CONFIG_MAPS.path(namespace), config_map("a"))
+    operations: list[Any] = [{"op": "add", "path": "/data", "value": {"k": "x" * 64}}]
+    operations += [{"op": "copy", "from": "/data", "path": f"/data/k{number}"} for number in range(24)]
+    status = server.send("PATCH", CONFIG_MAPS.path(namespace, "a"), operations, media=JSON_PATCH).refused(
+        422, "Invalid"
+    )
+    assert status["message"] == "the server rejected our request due to an error in our request"

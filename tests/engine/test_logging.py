@@ -78,6 +78,14 @@ def test_json_starts_with_time_level_and_event(stream):
     ]
 
 
+@pytest.mark.parametrize("value", ["ready", "1 → 2", "\x7f", 2**70, ["a", "é"]])
+def test_all_lines_of_json_have_one_form(stream, value):
+    set_up(form="json")
+    structlog.get_logger().info("changed", value=value, more=1)
+    line = stream.getvalue().removesuffix("\n")
+    assert line == json.dumps(json.loads(line), separators=(",", ":"))
+
+
 def test_text_is_one_readable_line(stream):
     set_up(form="text")
     structlog.get_logger().warning("reconciled", resource="shop/web", kinds=["App", "Job"])

@@ -93,6 +93,31 @@ def test_existing_objects_can_be_those_that_the_rules_render(tmp_path: Path) -> 
     )
 
 
+TWO_OWNERS = """\
+- name: one of two owners is deleted, and then another object
+  resource: site.yaml
+  existing:
+    - {apiVersion: v1, kind: ConfigMap, metadata: {name: a, uid: "1"}}
+    - {apiVersion: v1, kind: ConfigMap, metadata: {name: b, uid: "2"}}
+    - {apiVersion: v1, kind: ConfigMap, metadata: {name: c, uid: "3"}}
+    - apiVersion: v1
+      kind: ConfigMap
+      metadata:
+        name: d
+        ownerReferences:
+          - {apiVersion: v1, kind: ConfigMap, name: a, uid: "1"}
+          - {apiVersion: v1, kind: ConfigMap, name: b, uid: "2"}
+  then:
+    - {name: the first goes, existing: [{delete: [ConfigMap/a]}]}
+    - {name: another object goes, existing: [{delete: [ConfigMap/c]}], expect: {children: {ConfigMap/d: {kind: ConfigMap}}}}
+    - {name: the second goes, existing: [{delete: [ConfigMap/b]}], expect: {absent: [ConfigMap/d]}}
+"""
+
+
+def test_an_object_is_collected_when_the_last_of_its_owners_is_gone(tmp_path: Path) -> None:
+    assert shown(tmp_path, TWO_OWNERS) == ""
+
+
 def test_objects_of_a_loop_are_expected_by_kind_and_name(tmp_path: Path) -> None:
     case = "kinds: [], set: {spec: {jobs: [a, b]}}, "
     assert (

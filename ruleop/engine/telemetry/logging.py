@@ -155,4 +155,4 @@ def _as_json(event: Any, **_: Any) -> str:
             return line.decode()
     except TypeError:  # half of a surrogate pair, or a number of more than 64 bits
         pass
-    return json.dumps(event, default=repr)
+    return json.dumps(event, default=repr, separators=(",", ":"))

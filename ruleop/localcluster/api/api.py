@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
 from ruleop.localcluster.api.accept import PLAIN, YAML, Form, check_form
 from ruleop.localcluster.api.answers import (
     TRUE,
@@ -44,6 +46,7 @@ from ruleop.localcluster.api.verbs import verb_of
 from ruleop.localcluster.api.watching import DEFAULT_TIMEOUT, Watch, WatchOptions
 from ruleop.localcluster.errors import (
     Rejected,
+    bad_request,
     expired,
     method_not_allowed,
     not_found,
@@ -94,6 +97,11 @@ class Api:
             answer = refusal(error)
             if request.headers.get("accept", "").startswith(YAML):
                 answer = in_form(Form(is_yaml=True), answer)
+        except (RecursionError, orjson.JSONEncodeError) as error:
+            if isinstance(error, orjson.JSONEncodeError) and "Recursion" not in str(error):
+                raise
+            # A body is not as deep, but the object that a patch makes can be.
+            answer = refusal(bad_request("exceeded max depth"))
         except TooLargeError as error:
             answer = refusal(Rejected(500, "", str(error)))
         if isinstance(answer, Response) and is_for_people(request):

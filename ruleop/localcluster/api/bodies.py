@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
 import yaml
 
 from ruleop.kinds import Kind
 from ruleop.localcluster.errors import READ_TYPES, Rejected, bad_request, not_registered, unsupported_media_type
 from ruleop.localcluster.http.protobuf import MEDIA_TYPE, ProtobufError, read_protobuf
 from ruleop.localcluster.objects.decoding import DecodingError, decode
-from ruleop.localcluster.objects.go_json import problem_of, unrecognized
+from ruleop.localcluster.objects.go_json import MAX_DEPTH, loads, problem_of, unrecognized
 from ruleop.localcluster.objects.go_text import type_name
 from ruleop.schema.builtin_types import typed_shape
 
@@ -49,7 +48,7 @@ def _read(request: Request, refuse: Callable[[str], Rejected], *, is_object: boo
     if media not in ("application/json", *_YAML):
         raise unsupported_media_type(READ_TYPES)
     try:
-        found = _from_yaml(request.body) if media in _YAML else orjson.loads(request.body)
+        found = _from_yaml(request.body) if media in _YAML else loads(request.body)
     except (ValueError, yaml.YAMLError):
         raise refuse(f"couldn't get version/kind; json parse error: {problem_of(request.body)}") from None
     if is_object and not isinstance(found, dict):
@@ -65,9 +64,10 @@ def _from_yaml(data: bytes) -> Any:
     """Most clients send JSON, which is YAML and is parsed a hundred times faster."""
     if data[:1] == b"{":
         try:
-            return orjson.loads(data)
+            return loads(data)
         except ValueError:
             pass
+    _check_depth(data)
     loader = _LOADER(data)
     try:  # only the first document is read
         return loader.get_data() if loader.check_data() else None
@@ -75,12 +75,25 @@ def _from_yaml(data: bytes) -> Any:
         loader.dispose()
 
 
+def _check_depth(data: bytes) -> None:
+    """The C loader of PyYAML calls itself for each level, until the process dies. Raises YAMLError."""
+    depth = 0
+    for event in yaml.parse(data, _LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                mark: Any = event.start_mark
+                raise yaml.MarkedYAMLError(problem=f"exceeded max depth of {MAX_DEPTH}", problem_mark=mark)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
 def read_patch(request: Request, media: str) -> Any:
     if media == APPLY:
         return _read_configuration(request)
     title = "" if media == STRATEGIC else "error decoding patch: "
     try:
-        found = orjson.loads(request.body)
+        found = loads(request.body)
     except ValueError:
         raise bad_request(f"{title}{problem_of(request.body)}") from None
     if media == JSON_PATCH and not isinstance(found, list):

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.controllers.machinery import OwningController, is_being_deleted
-from ruleop.localcluster.controllers.replica_set import active_pods, is_ready, pod_of
+from ruleop.localcluster.controllers.pod_index import is_over, is_ready
+from ruleop.localcluster.controllers.replica_set import create_pod, pod_of
+from ruleop.localcluster.controllers.scheduling import matches_node
 from ruleop.localcluster.controllers.stateful_set import REVISION, record_revision
+from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.kinds.resources import DAEMON_SETS, PODS
 
 if TYPE_CHECKING:
-    from ruleop.localcluster.store.store import Name
+    from ruleop.localcluster.store.store import Name, Stored
 
 _COMPONENT: Final = "daemonset-controller"
 
@@ -22,34 +25,48 @@ class DaemonSets(OwningController):
         found = self.machinery.store.get(DAEMON_SETS, name)
         if found is None:
             return
-        revision = record_revision(self.machinery, found)
-        pods = active_pods(self.machinery, found.obj)
-        if not is_being_deleted(found.obj):
-            if not pods:
-                pod = pod_of(found.obj, found.obj["spec"]["template"])
-                pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), REVISION: revision}
-                made = self.machinery.create(PODS, name.namespace, pod)
-                if made is not None:
-                    self.machinery.record(found.obj, "SuccessfulCreate", f"Created pod: {made.name.name}", _COMPONENT)
-            on_delete = (found.obj["spec"].get("updateStrategy") or {}).get("type") == "OnDelete"
-            for each in pods:
-                if (each.obj["metadata"].get("labels") or {}).get(REVISION) != revision and not on_delete:
-                    self.machinery.delete(PODS, each)
-                    self.machinery.record(found.obj, "SuccessfulDelete", f"Deleted pod: {each.name.name}", _COMPONENT)
-        pods = active_pods(self.machinery, found.obj)
+        revision, template = record_revision(self.machinery, found), found.obj["spec"]["template"]
+        desired = 1 if matches_node(self.machinery, template["spec"]) else 0
+        refused: Rejected | None = None
+        try:
+            if not is_being_deleted(found.obj):
+                self._scale(found, revision, desired)
+        except Rejected as error:
+            refused = error
+        pods = self._pods(found)
         ready = sum(is_ready(each.obj) for each in pods)
         updated = sum((each.obj["metadata"].get("labels") or {}).get(REVISION) == revision for each in pods)
         status: dict[str, Any] = {
             "currentNumberScheduled": len(pods),
             "numberMisscheduled": 0,
-            "desiredNumberScheduled": 1,
+            "desiredNumberScheduled": desired,
             "numberReady": ready,
             "observedGeneration": found.obj["metadata"]["generation"],
             "updatedNumberScheduled": updated,
             "numberAvailable": ready,
-            "numberUnavailable": 1 - min(1, ready),
+            "numberUnavailable": desired - min(desired, ready),
         }
         kept = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
         self.machinery.update_status(
             DAEMON_SETS, found, {key: value for key, value in status.items() if value or key in kept}
         )
+        if refused is not None:
+            raise refused
+
+    def _pods(self, found: Stored) -> list[Stored]:
+        """The pods that run or will run."""
+        pods = self.machinery.owned(PODS, found.obj)
+        return [each for each in pods if not is_being_deleted(each.obj) and not is_over(each.obj)]
+
+    def _scale(self, found: Stored, revision: str, desired: int) -> None:
+        pods = self._pods(found)
+        if len(pods) < desired:
+            pod = pod_of(found.obj, found.obj["spec"]["template"])
+            pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), REVISION: revision}
+            create_pod(self.machinery, found, pod, _COMPONENT)
+        on_delete = (found.obj["spec"].get("updateStrategy") or {}).get("type") == "OnDelete"
+        for each in pods:
+            outdated = (each.obj["metadata"].get("labels") or {}).get(REVISION) != revision and not on_delete
+            if outdated or not desired:
+                self.machinery.delete(PODS, each)
+                self.machinery.record(found.obj, "SuccessfulDelete", f"Deleted pod: {each.name.name}", _COMPONENT)

@@ -14,6 +14,7 @@ from ruleop.localcluster.controllers.machinery import (
     safe_hash,
     with_condition,
 )
+from ruleop.localcluster.controllers.replica_set import FAILURE
 from ruleop.localcluster.kinds.resources import DEPLOYMENTS, REPLICA_SETS
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Deployments(OwningController):
         if obj["spec"].get("minReadySeconds"):
             replica_set["spec"]["minReadySeconds"] = obj["spec"]["minReadySeconds"]  # type: ignore[index]
         made = self.machinery.create(REPLICA_SETS, deployment.name.namespace, replica_set)
-        if made is not None and replicas:
+        if replicas:
             self._record_scaling(obj, made.name.name, 0, replicas)
 
     def _scale(self, deployment: Stored, current: Stored, others: Sequence[Stored], *, frozen: bool = False) -> None:
@@ -184,7 +185,9 @@ class Deployments(OwningController):
         status["terminatingReplicas"] = terminating
         done = updated == desired and total == desired and available >= desired
         conditions = with_condition((obj.get("status") or {}).get("conditions"), _available(obj, available), now())
-        status["conditions"] = with_condition(conditions, _progressing(obj, current, done=done), now())
+        conditions = with_condition(conditions, _progressing(obj, current, done=done), now())
+        failure = _failure([*([] if current is None else [current]), *sets])
+        status["conditions"] = [*(each for each in conditions if each["type"] != FAILURE), *failure]
         metadata = obj["metadata"]
         if current is not None:
             revision = (current.obj["metadata"].get("annotations") or {}).get(REVISION, "")
@@ -207,6 +210,15 @@ def _available(deployment: Object, available: int) -> dict[str, Any]:
         "message": f"Deployment {verb} minimum availability.",
         "lastUpdateTime": now(),
     }
+
+
+def _failure(sets: Sequence[Stored]) -> list[dict[str, Any]]:
+    """Why a ReplicaSet, the current one first, cannot create its pods."""
+    for each in sets:
+        for condition in (each.obj.get("status") or {}).get("conditions") or []:
+            if condition["type"] == FAILURE:
+                return [{"lastUpdateTime": condition["lastTransitionTime"], **condition}]
+    return []
 
 
 def _progressing(deployment: Object, current: Stored | None, *, done: bool) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.labels import meets, requirements_of
 from ruleop.localcluster.clock import now
 from ruleop.localcluster.controllers.machinery import is_being_deleted, with_condition
-from ruleop.localcluster.controllers.replica_set import is_over, is_ready
+from ruleop.localcluster.controllers.pod_index import is_over, is_ready
 from ruleop.localcluster.kinds.resources import BUDGETS, PODS, REPLICA_SETS, STATEFUL_SETS
 
 if TYPE_CHECKING:

@@ -6,8 +6,10 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.clock import now, seconds_of, timestamp
-from ruleop.localcluster.controllers.machinery import OwningController, is_being_deleted, reference_to
-from ruleop.localcluster.controllers.replica_set import is_over, is_ready, pod_of
+from ruleop.localcluster.controllers.machinery import BATCH, OwningController, is_being_deleted, reference_to
+from ruleop.localcluster.controllers.pod_index import is_over, is_ready
+from ruleop.localcluster.controllers.replica_set import create_pod, pod_of
+from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.kinds.cron import next_time
 from ruleop.localcluster.kinds.resources import CRON_JOBS, JOBS, PODS
 
@@ -34,7 +36,7 @@ class Jobs(OwningController):
         succeeded = [each for each in pods if _phase(each.obj) == "Succeeded"]
         failed = [each for each in pods if _phase(each.obj) == "Failed"]
         active = [each for each in pods if not is_over(each.obj) and not is_being_deleted(each.obj)]
-        desired = spec.get("completions") or 1
+        desired, refused = spec.get("completions") or 1, None
         status: dict[str, Any] = {**old, "startTime": old.get("startTime") or now()}
         restarts = [each for each in active if any(one["restartCount"] for one in _containers(each.obj))]
         if len(succeeded) >= desired:
@@ -49,12 +51,12 @@ class Jobs(OwningController):
             active = []
         elif not spec.get("suspend"):
             missing = min(spec.get("parallelism", 1), desired - len(succeeded)) - len(active)
-            for _ in range(missing):
-                made = self.machinery.create(PODS, name.namespace, pod_of(found.obj, spec["template"]))
-                if made is not None:
-                    active.append(made)
-                    message = f"Created pod: {made.name.name}"
-                    self.machinery.record(found.obj, "SuccessfulCreate", message, "job-controller")
+            try:
+                for _ in range(min(BATCH, missing)):
+                    pod = pod_of(found.obj, spec["template"])
+                    active.append(create_pod(self.machinery, found, pod, "job-controller"))
+            except Rejected as error:
+                refused = error
         counts = {
             "active": len(active),
             "ready": sum(is_ready(each.obj) for each in active),
@@ -68,6 +70,8 @@ class Jobs(OwningController):
         status["terminating"] = sum(is_being_deleted(each.obj) and not is_over(each.obj) for each in pods)
         status["uncountedTerminatedPods"] = {}
         self.machinery.update_status(JOBS, found, status)
+        if refused is not None:
+            raise refused
 
     def _expire(self, found: Stored) -> None:
         seconds = found.obj["spec"].get("ttlSecondsAfterFinished")
@@ -129,8 +133,8 @@ class CronJobs(OwningController):
             "ownerReferences": [reference_to(found.obj)],
         }
         job = {"kind": "Job", "apiVersion": "batch/v1", "metadata": metadata, "spec": template["spec"]}
-        made = self.machinery.create(JOBS, found.name.namespace, job)
-        if made is not None:
+        if self.machinery.get(JOBS, found.name.namespace, metadata["name"]) is None:
+            made = self.machinery.create(JOBS, found.name.namespace, job)
             self.machinery.record(found.obj, "SuccessfulCreate", f"Created job {made.name.name}", "cronjob-controller")
 
     def _clean_up(self, spec: Object, jobs: list[Stored]) -> None:

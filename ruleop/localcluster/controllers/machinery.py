@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import orjson
 
 from ruleop.localcluster.api.writer import CONTROLLERS, SUFFIX_LETTERS
-from ruleop.localcluster.clock import timestamp
+from ruleop.localcluster.controllers.events import Recorder
+from ruleop.localcluster.controllers.pod_index import PodIndex
 from ruleop.localcluster.errors import Rejected
-from ruleop.localcluster.kinds.resources import EVENTS
+from ruleop.localcluster.kinds.resources import EVENTS, NAMESPACES, PODS
 from ruleop.localcluster.store.store import Event, Name, Resource, Stored
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
     from ruleop.localcluster.store.store import Store
 
 TURN: Final = 0.005  # seconds until requests get their turn
-MAX_ATTEMPTS: Final = 5
+BATCH: Final = 20
+"""Objects that a controller creates or deletes in one turn. More follow, as their events queue its object again."""
+FIRST_DELAY: Final = 0.005  # seconds until an object that was refused is reconciled again; doubled each time
+LAST_DELAY: Final = 10.0  # in a real cluster 1,000, for which nobody wants to wait here
 
 _LOG = logging.getLogger(__name__)
 
@@ -53,9 +57,14 @@ class Machinery:
         self.store, self.registry, self.writer = store, registry, writer
         self.controllers: list[Controller] = []
         self.owners = OwnerIndex()
-        self._queue: dict[tuple[int, Name], int] = {}  # (controller, object): attempts
+        self.pods = PodIndex()
+        self._queue: dict[tuple[int, Name], None] = {}  # (controller, object)
         self._planned = False
-        self._events: dict[tuple[str, str, str], str] = {}  # the Event about an object, by its uid, reason and message
+        self._failures: dict[tuple[int, Name], int] = {}  # attempts in a row that were refused
+        self._awaited: dict[tuple[Resource, Name], dict[tuple[int, Name], None]] = {}
+        self._current: tuple[int, Name] | None = None
+        self._recorder = Recorder(store, registry, writer)
+        self.record = self._recorder.record
         self._timers: dict[tuple[int, Name], asyncio.TimerHandle] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         store.listen_to_all(self._event)
@@ -79,30 +88,44 @@ class Machinery:
         self._loop = None
 
     def enqueue(self, controller: Controller, name: Name) -> None:
-        self._queue.setdefault((self.controllers.index(controller), name), 0)
+        self._queue[self.controllers.index(controller), name] = None
         self._plan()
 
     def after(self, seconds: float, controller: Controller, name: Name) -> None:
         """Queues an object after some time; a later call replaces an earlier one."""
+        self._after(seconds, (self.controllers.index(controller), name))
+
+    def wait_for(self, resource: Resource, name: Name) -> None:
+        """Queues the object that is being reconciled when another one is created, changed or deleted."""
+        assert self._current is not None
+        self._awaited.setdefault((resource, name), {})[self._current] = None
+
+    def _after(self, seconds: float, key: tuple[int, Name]) -> None:
         if self._loop is None:
             return
-        key = (self.controllers.index(controller), name)
         if (timer := self._timers.pop(key, None)) is not None:
             timer.cancel()
 
         def due() -> None:
             self._timers.pop(key, None)
-            self.enqueue(controller, name)
+            self._queue[key] = None
+            self._plan()
 
         self._timers[key] = self._loop.call_later(max(0.0, seconds), due)
 
     def _event(self, resource: Resource, event: Event) -> None:
         self.owners.update(resource, event)
+        if resource == PODS:
+            self.pods.update(event)
         if resource == EVENTS:
             return
+        if event.deleted:
+            self._recorder.remove(event.new.uid)
+        for key in self._awaited.pop((resource, event.new.name), ()):
+            self._queue[key] = None
         for number, controller in enumerate(self.controllers):
             for name in controller.concerned(resource, event):
-                self._queue.setdefault((number, name), 0)
+                self._queue[number, name] = None
         self._plan()
 
     def _plan(self) -> None:
@@ -123,18 +146,28 @@ class Machinery:
             self._next()
 
     def _next(self) -> None:
-        key = next(iter(self._queue))
-        attempts = self._queue.pop(key)
+        self._current = key = next(iter(self._queue))
+        del self._queue[key]
         number, name = key
         try:
             self.controllers[number].sync(name)
         except Rejected as error:
-            if attempts < MAX_ATTEMPTS and error.code == 409:
-                self._queue[key] = attempts + 1
-            else:
-                _LOG.debug("%s %s: %s", self.controllers[number].resource.plural, name, error)
+            self._retry(key, error)
         except Exception:  # noqa: BLE001 - one object must not stop the others; the log has the traceback
             _LOG.exception("the controller of %s failed for %s", self.controllers[number].resource.plural, name)
+        else:
+            self._failures.pop(key, None)
+
+    def _retry(self, key: tuple[int, Name], error: Rejected) -> None:
+        """Reconciles an object again later, unless it goes with its namespace."""
+        number, name = key
+        _LOG.debug("%s %s: %s", self.controllers[number].resource.plural, name, error)
+        namespace = self.get(NAMESPACES, "", name.namespace) if name.namespace else None
+        if namespace is not None and is_being_deleted(namespace.obj):
+            self._failures.pop(key, None)
+            return
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        self._after(min(LAST_DELAY, FIRST_DELAY * 2.0 ** (failures - 1)), key)
 
     # -- objects -------------------------------------------------------------------------------------------------------
 
@@ -153,14 +186,9 @@ class Machinery:
         found = (self.store.get(resource, name) for name in names)
         return [each for each in found if each is not None and is_controlled_by(each.obj, uid)]
 
-    def create(self, resource: Resource, namespace: str, obj: Object) -> Stored | None:
-        """None if an object of this name exists, or its namespace is ending."""
-        try:
-            return self.writer.create(self.served(resource), namespace, obj)
-        except Rejected as error:
-            if error.code not in (403, 404, 409):
-                raise
-            return None
+    def create(self, resource: Resource, namespace: str, obj: Object) -> Stored:
+        """Raises Rejected: the object of a controller that does not handle it is retried with a backoff."""
+        return self.writer.create(self.served(resource), namespace, obj)
 
     def update(self, resource: Resource, old: Stored, new: Object) -> Stored:
         return self.writer.update(self.served(resource), old, new, "", CONTROLLERS)
@@ -172,43 +200,6 @@ class Machinery:
 
     def delete(self, resource: Resource, found: Stored, options: DeleteOptions | None = None) -> None:
         self.writer.delete(self.served(resource), found, options)
-
-    def record(self, obj: Object, reason: str, message: str, component: str, *, type_: str = "Normal") -> None:
-        """An Event about an object; an equal one is counted."""
-        metadata = obj["metadata"]
-        namespace = metadata.get("namespace") or "default"
-        now, key = timestamp(time.time()), (metadata["uid"], reason, message)
-        name = self._events.get(key, "")
-        old = self.get(EVENTS, namespace, name)
-        if old is not None:
-            self.update(EVENTS, old, {**old.obj, "count": old.obj.get("count", 1) + 1, "lastTimestamp": now})
-            return
-        name = self._events[key] = f"{metadata['name']}.{time.time_ns():x}"
-        about = {
-            "kind": obj["kind"],
-            "namespace": metadata.get("namespace", ""),
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-            "apiVersion": obj["apiVersion"],
-            "resourceVersion": metadata.get("resourceVersion", ""),
-        }
-        event = {
-            "kind": "Event",
-            "apiVersion": "v1",
-            "metadata": {"name": name, "namespace": namespace},
-            "involvedObject": {key: value for key, value in about.items() if value},
-            "reason": reason,
-            "message": message,
-            "source": {"component": component},
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
-            "type": type_,
-            "eventTime": None,
-            "reportingComponent": component,
-            "reportingInstance": "",
-        }
-        self.create(EVENTS, namespace, event)
 
 
 class OwningController:

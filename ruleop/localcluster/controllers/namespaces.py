@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.clock import now
-from ruleop.localcluster.controllers.machinery import is_being_deleted, with_condition
+from ruleop.localcluster.controllers.machinery import BATCH, is_being_deleted, with_condition
 from ruleop.localcluster.kinds.accepted_names import admitted, is_refused
 from ruleop.localcluster.kinds.custom import CLEANUP, resource_of
 from ruleop.localcluster.kinds.resources import CONFIG_MAPS, CRDS, NAMESPACES, SERVICE_ACCOUNTS
@@ -61,10 +62,18 @@ class Namespaces:
                 self.machinery.create(resource, name.name, obj)
 
     def _end(self, namespace: Stored) -> None:
-        for resource in list(self.machinery.store.resources()):
-            for each in list(self.machinery.store.all(resource, namespace.name.name)):
-                if not is_being_deleted(each.obj):
-                    self.machinery.delete(resource, each)
+        store = self.machinery.store
+        remaining = (
+            (resource, each)
+            for resource in list(store.resources())
+            for each in store.all(resource, namespace.name.name)
+            if not is_being_deleted(each.obj)
+        )
+        if batch := list(islice(remaining, BATCH)):
+            for resource, each in batch:
+                self.machinery.delete(resource, each)
+            self.machinery.enqueue(self, namespace.name)
+            return
         held: dict[str, int] = {}
         left: dict[str, int] = {}
         for resource in list(self.machinery.store.resources()):

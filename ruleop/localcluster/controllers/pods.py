@@ -16,17 +16,19 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.localcluster.api.options import DeleteOptions
 from ruleop.localcluster.clock import now, seconds_of
 from ruleop.localcluster.controllers.machinery import is_being_deleted, with_condition
-from ruleop.localcluster.kinds.resources import CLAIMS, PODS
+from ruleop.localcluster.controllers.pod_configuration import Configuration
+from ruleop.localcluster.controllers.pod_index import is_over
+from ruleop.localcluster.controllers.scheduling import NO_NODE, NODE, unschedulable
+from ruleop.localcluster.kinds.resources import PODS
 from ruleop.schema.table import builtin_release
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ruleop.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event, Name, Resource
+    from ruleop.localcluster.store.store import Event, Name, Resource, Stored
 
-NODE: Final = "local-node"
 _UNKNOWN: Final = (
     "machineID",
     "systemUUID",
@@ -49,10 +51,6 @@ class Pods:
     def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
         if resource == PODS and not event.deleted:
             yield event.new.name
-        elif resource == CLAIMS:
-            for each in self.machinery.store.all(PODS, event.new.name.namespace):
-                if event.new.name.name in claims_of(each.obj):
-                    yield each.name
 
     def sync(self, name: Name) -> None:
         found = self.machinery.store.get(PODS, name)
@@ -64,21 +62,21 @@ class Pods:
                 self.machinery.delete(PODS, found, DeleteOptions(grace=0, uid=found.uid))
             return
         status = pod.get("status") or {}
-        if status.get("phase") in ("Succeeded", "Failed"):
+        if is_over(pod):
             return
         behaviour, delay = _behaviour(pod)
-        if behaviour == "pending" or not self._can_schedule(pod):
-            self._stay_pending(name)
+        is_scheduled = bool(pod["spec"].get("nodeName"))
+        if behaviour == "pending":
+            self._stay_pending(found, NO_NODE)
             return
-        if not pod["spec"].get("nodeName"):
+        if not is_scheduled and (problem := unschedulable(self.machinery, pod)):
+            self._stay_pending(found, problem)
+            return
+        if not is_scheduled:
             found = self.machinery.store.put(PODS, {**pod, "spec": {**pod["spec"], "nodeName": NODE}})
             pod = found.obj
-            self.machinery.record(
-                pod,
-                "Scheduled",
-                f"Successfully assigned {name.namespace}/{name.name} to {NODE}",
-                "default-scheduler",
-            )
+            message = f"Successfully assigned {name.namespace}/{name.name} to {NODE}"
+            self.machinery.record(pod, "Scheduled", message, "default-scheduler")
         started = status.get("startTime")
         begun = time.time() - seconds_of(started) if started else 0.0
         ready = begun >= delay
@@ -87,69 +85,128 @@ class Pods:
             self.machinery.after(delay - begun, self, name)
         self.machinery.update_status(PODS, found, new)
 
-    def _can_schedule(self, pod: Object) -> bool:
-        namespace = pod["metadata"]["namespace"]
-        for claim in claims_of(pod):
-            found = self.machinery.get(CLAIMS, namespace, claim)
-            if found is None or (found.obj.get("status") or {}).get("phase") != "Bound":
-                return False
-        return True
-
-    def _stay_pending(self, name: Name) -> None:
-        found = self.machinery.store.get(PODS, name)
-        assert found is not None
+    def _stay_pending(self, found: Stored, message: str) -> None:
         status = found.obj.get("status") or {}
-        condition = {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": "Unschedulable",
-            "message": "0/1 nodes are available",
-        }
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
         conditions = with_condition(status.get("conditions"), condition, now())
-        self.machinery.update_status(PODS, found, {**status, "phase": "Pending", "conditions": conditions})
+        new = {**status, "phase": "Pending", "conditions": conditions}
+        if new != status:
+            self.machinery.record(found.obj, "FailedScheduling", message, "default-scheduler", type_="Warning")
+            self.machinery.update_status(PODS, found, new)
 
     def _status(self, pod: Object, behaviour: str, *, ready: bool) -> dict[str, Any]:
-        old = pod.get("status") or {}
+        old, spec = pod.get("status") or {}, pod["spec"]
         start = old.get("startTime") or now()
-        finishes = pod["spec"].get("restartPolicy") in ("OnFailure", "Never") and _is_of_job(pod)
-        failed = behaviour == "fail"
-        if failed and pod["spec"].get("restartPolicy") == "Never":
+        has_sandbox, waiting = (True, {}) if old.get("phase") == "Running" else self._waiting(pod)
+        finishes = spec.get("restartPolicy") in ("OnFailure", "Never") and _is_of_job(pod)
+        failed = behaviour == "fail" and not waiting
+        if waiting:
+            phase = "Pending"
+        elif failed and spec.get("restartPolicy") == "Never":
             phase = "Failed"
         elif finishes and ready and not failed:
             phase = "Succeeded"
         else:
             phase = "Running"
         is_ready = phase == "Running" and ready and not failed and behaviour != "not-ready"
-        status = {
+        status: dict[str, Any] = {
             "phase": phase,
             "startTime": start,
             "hostIP": "192.0.2.1",
             "hostIPs": [{"ip": "192.0.2.1"}],
-            "podIP": old.get("podIP") or self._address(),
             "qosClass": old.get("qosClass") or "BestEffort",
         }
-        status["podIPs"] = [{"ip": status["podIP"]}]
+        if has_sandbox:
+            status["podIP"] = old.get("podIP") or self._address()
+            status["podIPs"] = [{"ip": status["podIP"]}]
         status["containerStatuses"] = [
-            _container_status(each, phase, start, ready=is_ready, failed=failed) for each in pod["spec"]["containers"]
+            _waiting_status(each, waiting[each["name"]])
+            if each["name"] in waiting
+            else _container_status(each, phase, start, ready=is_ready, failed=failed)
+            for each in spec["containers"]
         ]
+        if inits := spec.get("initContainers"):
+            status["initContainerStatuses"] = [
+                _waiting_status(each, waiting[each["name"]])
+                if each["name"] in waiting
+                else _init_status(each, phase, start)
+                for each in inits
+            ]
+        uninitialized = [each["name"] for each in spec.get("initContainers") or () if each["name"] in waiting]
+        unready: dict[str, str] = {} if is_ready else {"reason": "PodCompleted"}
+        if not is_ready and phase != "Succeeded":
+            names = [each["name"] for each in status["containerStatuses"] if not each["ready"]]
+            unready = {
+                "reason": "ContainersNotReady",
+                "message": f"containers with unready status: [{' '.join(names)}]",
+            }
+        pending: dict[str, str] = {}
+        if uninitialized:
+            text = f"containers with incomplete status: [{' '.join(uninitialized)}]"
+            pending = {"reason": "ContainersNotInitialized", "message": text}
         conditions = old.get("conditions")
-        reason = {"reason": "PodCompleted"} if phase == "Succeeded" else {}
-        unready = {} if is_ready else reason or {"reason": "ContainersNotReady"}
-        for type_, true in (
-            ("PodReadyToStartContainers", phase == "Running"),
-            ("Initialized", True),
-            ("Ready", is_ready),
-            ("ContainersReady", is_ready),
-            ("PodScheduled", True),
+        for type_, true, extra in (
+            ("PodReadyToStartContainers", has_sandbox and phase in ("Pending", "Running"), {}),
+            ("Initialized", not uninitialized, pending),
+            ("Ready", is_ready, unready),
+            ("ContainersReady", is_ready, unready),
+            ("PodScheduled", True, {}),
         ):
-            extra = unready if type_ in ("Ready", "ContainersReady") else {}
             new = {"type": type_, "status": "True" if true else "False", "lastProbeTime": None, **extra}
             conditions = with_condition(conditions, new, now())
         return {**status, "conditions": conditions}
 
+    def _waiting(self, pod: Object) -> tuple[bool, dict[str, dict[str, str]]]:
+        """Whether the volumes can be mounted, and which containers cannot start, with the reason. Containers that have
+        started keep running without it."""
+        configuration, spec = Configuration(self.machinery, pod), pod["spec"]
+        inits, containers = spec.get("initContainers") or [], spec["containers"]
+        later = {"reason": "PodInitializing" if inits else "ContainerCreating"}
+        if problems := list(configuration.volume_problems()):
+            for each in problems:
+                self.machinery.record(pod, "FailedMount", each, "kubelet", type_="Warning")
+            return False, {each["name"]: later for each in (*inits, *containers)}
+        old = pod.get("status") or {}
+        before = {
+            each["name"]: each["state"]
+            for each in (*(old.get("initContainerStatuses") or ()), *(old.get("containerStatuses") or ()))
+        }
+        waiting: dict[str, dict[str, str]] = {}
+        stopped = False
+        for each in (*inits, *containers):
+            name, state = each["name"], before.get(each["name"]) or {}
+            if stopped:
+                waiting[name] = later
+            elif "running" not in state and (problem := configuration.container_problem(each)):
+                waiting[name] = {"reason": "CreateContainerConfigError", "message": problem}
+                if state.get("waiting") != waiting[name]:
+                    self.machinery.record(pod, "Failed", f"Error: {problem}", "kubelet", type_="Warning")
+                stopped = each in inits
+        return True, waiting
+
     def _address(self) -> str:
         self._addresses += 1
         return f"10.244.{self._addresses >> 8 & 255}.{self._addresses & 255}"
+
+
+def _waiting_status(container: Object, waiting: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "name": container["name"],
+        "image": container.get("image", ""),
+        "imageID": "",
+        "ready": False,
+        "started": False,
+        "restartCount": 0,
+        "state": {"waiting": waiting},
+        "lastState": {},
+    }
+
+
+def _init_status(container: Object, phase: str, start: str) -> dict[str, Any]:
+    """Of an init container that has completed, or of a sidecar that runs."""
+    if container.get("restartPolicy") == "Always":
+        return _container_status(container, phase, start, ready=True, failed=False)
+    return {**_container_status(container, "Succeeded", start, ready=True, failed=False), "started": False}
 
 
 def _container_status(container: Object, phase: str, start: str, *, ready: bool, failed: bool) -> dict[str, Any]:
@@ -189,11 +246,6 @@ def _behaviour(pod: Object) -> tuple[str, float]:
 
 def _is_of_job(pod: Object) -> bool:
     return any(each["kind"] == "Job" for each in pod["metadata"].get("ownerReferences") or [])
-
-
-def claims_of(pod: Object) -> list[str]:
-    volumes = pod["spec"].get("volumes") or []
-    return [each["persistentVolumeClaim"]["claimName"] for each in volumes if "persistentVolumeClaim" in each]
 
 
 def node() -> dict[str, Any]:

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from ruleop.localcluster.controllers.machinery import OwningController, is_being_deleted, reference_to
-from ruleop.localcluster.kinds.resources import PODS, REPLICA_SETS
+from ruleop.localcluster.clock import now
+from ruleop.localcluster.controllers.machinery import (
+    BATCH,
+    OwningController,
+    is_being_deleted,
+    reference_to,
+    with_condition,
+)
+from ruleop.localcluster.errors import Rejected
+from ruleop.localcluster.kinds.resources import PODS, REPLICA_SETS, SERVICE_ACCOUNTS
+from ruleop.localcluster.store.store import Name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ruleop.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Name, Stored
+    from ruleop.localcluster.store.store import Stored
+
+FAILURE = "ReplicaFailure"
+_COMPONENT = "replicaset-controller"
 
 
 class ReplicaSets(OwningController):
@@ -20,49 +35,63 @@ class ReplicaSets(OwningController):
         found = self.machinery.store.get(REPLICA_SETS, name)
         if found is None:
             return
-        if not is_being_deleted(found.obj):
-            scale_pods(self.machinery, found, "replicaset-controller")
-        pods = active_pods(self.machinery, found.obj)
+        refused: Rejected | None = None
+        try:
+            if not is_being_deleted(found.obj):
+                self._scale(found)
+        except Rejected as error:
+            refused = error
+        pods = self.machinery.pods.of(found.uid)
         status: dict[str, Any] = {
-            "replicas": len(pods),
-            "fullyLabeledReplicas": len(pods),
-            "readyReplicas": (ready := sum(is_ready(each.obj) for each in pods)),
-            "availableReplicas": ready,
+            "replicas": pods.active,
+            "fullyLabeledReplicas": pods.active,
+            "readyReplicas": len(pods.ready),
+            "availableReplicas": len(pods.ready),
             "observedGeneration": found.obj["metadata"]["generation"],
+            "conditions": _conditions(found.obj, refused),
         }
         status = {key: value for key, value in status.items() if value or key == "replicas"}
-        status["terminatingReplicas"] = sum(
-            is_being_deleted(each.obj) for each in self.machinery.owned(PODS, found.obj) if not is_over(each.obj)
-        )
+        status["terminatingReplicas"] = len(pods.terminating)
         self.machinery.update_status(REPLICA_SETS, found, status)
+        if refused is not None:
+            raise refused
+
+    def _scale(self, found: Stored) -> None:
+        pods = self.machinery.pods.of(found.uid)
+        missing = found.obj["spec"].get("replicas", 1) - pods.active
+        for _ in range(min(BATCH, missing)):
+            create_pod(self.machinery, found, pod_of(found.obj, found.obj["spec"]["template"]), _COMPONENT)
+        # Those go first that are not ready, and of the others the newest.
+        newest_first = chain(reversed(pods.unready), reversed(pods.ready))
+        for name in list(islice(newest_first, min(BATCH, max(0, -missing)))):
+            if (pod := self.machinery.store.get(PODS, name)) is not None:
+                self.machinery.delete(PODS, pod)
+                self.machinery.record(found.obj, "SuccessfulDelete", f"Deleted pod: {name.name}", _COMPONENT)
 
 
-def scale_pods(machinery: Machinery, owner: Stored, component: str) -> None:
-    desired = owner.obj["spec"].get("replicas", 1)
-    pods = active_pods(machinery, owner.obj)
-    for _ in range(desired - len(pods)):
-        pod = pod_of(owner.obj, owner.obj["spec"]["template"])
+def _conditions(obj: Object, refused: Rejected | None) -> list[Mapping[str, Any]]:
+    conditions = (obj.get("status") or {}).get("conditions") or []
+    if refused is None:
+        return [each for each in conditions if each["type"] != FAILURE]
+    failure = {"type": FAILURE, "status": "True", "reason": "FailedCreate", "message": refused.message}
+    return [*with_condition(conditions, failure, now())]
+
+
+def create_pod(machinery: Machinery, owner: Stored, pod: Object, component: str) -> Stored:
+    """Creates a pod of an owner, whose Events tell what became of it. Raises Rejected."""
+    try:
         made = machinery.create(PODS, owner.name.namespace, pod)
-        if made is not None:
-            machinery.record(owner.obj, "SuccessfulCreate", f"Created pod: {made.name.name}", component)
-    surplus = sorted(pods, key=lambda each: is_ready(each.obj))[: max(0, len(pods) - desired)]
-    for each in surplus:
-        machinery.delete(PODS, each)
-        machinery.record(owner.obj, "SuccessfulDelete", f"Deleted pod: {each.name.name}", component)
+    except Rejected as error:
+        wait_for_account(machinery, owner.name.namespace, pod)
+        machinery.record(owner.obj, "FailedCreate", f"Error creating: {error.message}", component, type_="Warning")
+        raise
+    machinery.record(owner.obj, "SuccessfulCreate", f"Created pod: {made.name.name}", component)
+    return made
 
 
-def active_pods(machinery: Machinery, owner: Object) -> list[Stored]:
-    """The owner's pods that run or will run."""
-    return [each for each in machinery.owned(PODS, owner) if not is_being_deleted(each.obj) and not is_over(each.obj)]
-
-
-def is_over(pod: Object) -> bool:
-    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-
-
-def is_ready(pod: Object) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+def wait_for_account(machinery: Machinery, namespace: str, pod: Object) -> None:
+    """Retries a pod that was refused as soon as its service account exists, not only when its turn comes."""
+    machinery.wait_for(SERVICE_ACCOUNTS, Name(namespace, pod["spec"].get("serviceAccountName", "default")))
 
 
 def pod_of(owner: Object, template: Object, name: str = "") -> dict[str, Any]:

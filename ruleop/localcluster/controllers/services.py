@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.localcluster.controllers.machinery import is_being_deleted, reference_to
-from ruleop.localcluster.controllers.pods import NODE
-from ruleop.localcluster.controllers.replica_set import is_over, is_ready
+from ruleop.localcluster.controllers.pod_index import is_over, is_ready
+from ruleop.localcluster.controllers.scheduling import NODE
 from ruleop.localcluster.kinds.resources import ENDPOINTS, INGRESSES, PODS, SERVICES, SLICES
 
 if TYPE_CHECKING:

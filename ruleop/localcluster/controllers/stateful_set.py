@@ -5,18 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.controllers.machinery import (
+    BATCH,
     OwningController,
     is_being_deleted,
     reference_to,
     safe_hash,
 )
-from ruleop.localcluster.controllers.replica_set import is_over, is_ready, pod_of
+from ruleop.localcluster.controllers.pod_index import is_over, is_ready
+from ruleop.localcluster.controllers.replica_set import pod_of, wait_for_account
+from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.kinds.resources import CLAIMS, PODS, REVISIONS, STATEFUL_SETS
+from ruleop.localcluster.store.store import Name
 
 if TYPE_CHECKING:
     from ruleop.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Name, Stored
+    from ruleop.localcluster.store.store import Stored
 
 REVISION: Final = "controller-revision-hash"
 _COMPONENT: Final = "statefulset-controller"
@@ -30,9 +34,11 @@ class StatefulSets(OwningController):
         if found is None:
             return
         revision = record_revision(self.machinery, found)
-        if not is_being_deleted(found.obj):
-            self._write(found, revision)
-        self._report(found, revision)
+        try:
+            if not is_being_deleted(found.obj):
+                self._write(found, revision)
+        finally:
+            self._report(found, revision)
 
     def _pods(self, found: Stored) -> dict[int, Stored]:
         """The pods by their numbers."""
@@ -49,12 +55,13 @@ class StatefulSets(OwningController):
         desired, pods = spec.get("replicas", 1), self._pods(found)
         parallel = spec.get("podManagementPolicy") == "Parallel"
         first = (spec.get("ordinals") or {}).get("start", 0)
-        numbers = range(first, first + desired)
+        numbers, left = range(first, first + desired), BATCH if parallel else 1
         for number in numbers:
             pod = pods.get(number)
             if pod is None:
                 self._create(found, number, revision)
-                if not parallel:
+                left -= 1
+                if not left:
                     return
             elif is_over(pod.obj):
                 self.machinery.delete(PODS, pod)
@@ -96,22 +103,41 @@ class StatefulSets(OwningController):
             "apps.kubernetes.io/pod-index": str(number),
         }
         pod["metadata"]["labels"] = labels
-        own = []
+        own, claims = [], []
         for claim in spec.get("volumeClaimTemplates") or []:
             title = f"{claim['metadata']['name']}-{name}"
             own.append({"name": claim["metadata"]["name"], "persistentVolumeClaim": {"claimName": title}})
             metadata = {**claim["metadata"], "name": title, "labels": spec["selector"].get("matchLabels") or {}}
             metadata.pop("creationTimestamp", None)
-            made = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "metadata": metadata, "spec": claim["spec"]}
-            if self.machinery.create(CLAIMS, namespace, made) is not None:
-                message = f"Create Claim {title} Pod {name} in StatefulSet {found.name.name} success"
-                self.machinery.record(found.obj, "SuccessfulCreate", message, _COMPONENT)
+            kind = {"kind": "PersistentVolumeClaim", "apiVersion": "v1"}
+            claims.append({**kind, "metadata": metadata, "spec": claim["spec"]})
         given = [each for each in pod["spec"].get("volumes") or [] if each["name"] not in {one["name"] for one in own}]
         volumes = {"volumes": [*own, *given]} if own or given else {}
         pod["spec"] = {**pod["spec"], **volumes, "hostname": name, "subdomain": spec.get("serviceName", "")}
-        if self.machinery.create(PODS, namespace, pod) is not None:
-            message = f"Create Pod {name} in StatefulSet {found.name.name} successful"
+        try:
+            for claim in claims:
+                self._claim(found, claim, name)
+            self.machinery.create(PODS, namespace, pod)
+        except Rejected as error:
+            wait_for_account(self.machinery, namespace, pod)
+            if error.reason != "AlreadyExists":
+                message = f"Create Pod {name} in StatefulSet {found.name.name} failed error: {error.message}"
+                self.machinery.record(found.obj, "FailedCreate", message, _COMPONENT, type_="Warning")
+            raise
+        message = f"Create Pod {name} in StatefulSet {found.name.name} successful"
+        self.machinery.record(found.obj, "SuccessfulCreate", message, _COMPONENT)
+
+    def _claim(self, found: Stored, claim: Object, pod: str) -> None:
+        """Makes a claim of a pod, if there is none yet. Raises Rejected while one of that name is being deleted."""
+        name = Name(found.name.namespace, claim["metadata"]["name"])
+        existing = self.machinery.store.get(CLAIMS, name)
+        if existing is None:
+            self.machinery.create(CLAIMS, name.namespace, claim)
+            message = f"Create Claim {name.name} Pod {pod} in StatefulSet {found.name.name} success"
             self.machinery.record(found.obj, "SuccessfulCreate", message, _COMPONENT)
+        elif is_being_deleted(existing.obj):
+            self.machinery.wait_for(CLAIMS, name)
+            raise Rejected(409, "Conflict", f"pvc {name.name} is being deleted")
 
     def _delete(self, found: Stored, pod: Stored) -> None:
         self.machinery.delete(PODS, pod)

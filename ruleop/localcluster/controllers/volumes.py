@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.controllers.machinery import is_being_deleted
-from ruleop.localcluster.controllers.pods import claims_of
+from ruleop.localcluster.controllers.scheduling import claims_of
 from ruleop.localcluster.kinds.resources import CLAIMS, CLASSES, PODS, VOLUMES
 from ruleop.localcluster.kinds.storage import CLAIM_PROTECTION, DEFAULT_CLASS, VOLUME_PROTECTION
 from ruleop.localcluster.store.store import Name, Resource
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from ruleop.localcluster.controllers.machinery import Machinery
     from ruleop.localcluster.store.store import Event, Stored
+
+
+_COMPONENT: Final = "persistentvolume-controller"
 
 
 class Volumes:
@@ -38,7 +41,8 @@ class Volumes:
             return
         if is_being_deleted(found.obj):
             pods = self.machinery.store.all(PODS, name.namespace)
-            if not any(name.name in claims_of(each.obj) for each in pods):
+            # A pod that has no node yet does not use it, and the scheduler refuses it as long as the claim is there.
+            if not any(name.name in claims_of(each.obj) and each.obj["spec"].get("nodeName") for each in pods):
                 _unprotect(self.machinery, CLAIMS, found, CLAIM_PROTECTION)
             return
         if (found.obj.get("status") or {}).get("phase") == "Bound":
@@ -48,7 +52,7 @@ class Volumes:
         storage_class = spec.get("storageClassName", "")
         volume = spec.get("volumeName") or f"pvc-{found.uid}"
         if not spec.get("volumeName"):
-            if not storage_class or self.machinery.get(CLASSES, "", storage_class) is None:
+            if not self._has_class(found, storage_class):
                 return
             self._provision(found, volume, storage_class)
             found = self.machinery.update(CLAIMS, found, {**found.obj, "spec": {**spec, "volumeName": volume}})
@@ -61,8 +65,22 @@ class Volumes:
         }
         self.machinery.update_status(CLAIMS, found, status)
 
+    def _has_class(self, claim: Stored, storage_class: str) -> bool:
+        """Whether there is the class of a claim; if not, an Event tells."""
+        if not storage_class:
+            message = "no persistent volumes available for this claim and no storage class is set"
+            self.machinery.record(claim.obj, "FailedBinding", message, _COMPONENT)
+        elif self.machinery.get(CLASSES, "", storage_class) is None:
+            message = f'storageclass.storage.k8s.io "{storage_class}" not found'
+            self.machinery.record(claim.obj, "ProvisioningFailed", message, _COMPONENT, type_="Warning")
+        else:
+            return True
+        return False
+
     def _provision(self, claim: Stored, volume: str, storage_class: str) -> None:
         spec = claim.obj["spec"]
+        if self.machinery.get(VOLUMES, "", volume) is not None:
+            return
         made = self.machinery.create(
             VOLUMES,
             "",
@@ -87,11 +105,9 @@ class Volumes:
                 },
             },
         )
-        if made is not None:
-            self.machinery.update_status(VOLUMES, made, {"phase": "Bound"})
-            self.machinery.record(
-                claim.obj, "ProvisioningSucceeded", f"Successfully provisioned volume {volume}", "local-provisioner"
-            )
+        self.machinery.update_status(VOLUMES, made, {"phase": "Bound"})
+        message = f"Successfully provisioned volume {volume}"
+        self.machinery.record(claim.obj, "ProvisioningSucceeded", message, "local-provisioner")
 
     def _resize(self, claim: Stored) -> None:
         status = claim.obj.get("status") or {}

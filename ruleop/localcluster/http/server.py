@@ -10,6 +10,7 @@ import asyncio
 import functools
 import ipaddress
 import logging
+import os
 from collections import deque
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +18,7 @@ from urllib.parse import parse_qsl, unquote
 
 import httptools
 
+from ruleop.errors import RuleopError
 from ruleop.localcluster.http.message import Disconnect, Later, Request, Response, Stream
 
 if TYPE_CHECKING:
@@ -25,8 +27,10 @@ if TYPE_CHECKING:
     from ruleop.localcluster.http.message import Answer, Handler
 
 MAX_BODY: Final = 16 * 1024 * 1024
+MAX_HEAD: Final = 1024 * 1024 + 4096  # bytes of a URL with its headers, as Go's server has it
 MAX_WAITING: Final = 100  # requests of one connection that wait for their turn
 MAX_UNSENT: Final = 8 * 1024 * 1024  # bytes of a stream that a client has not read; then its connection is closed
+LINGERING: Final = 0.5  # seconds in which what a client still sends is dropped after its request was refused
 ACCEPTING: Final = 3  # turns of the loop until a connection that was accepted is known here
 _NOT_KEPT: Final = {"Cache-Control": "no-cache, private"}  # where an answer says nothing else
 
@@ -43,7 +47,11 @@ class Server:
         """Listens, and returns the port."""
         if not ipaddress.ip_address(host).is_loopback:
             raise ValueError(f"{host} is not a loopback address")
-        self._server = await asyncio.get_running_loop().create_server(lambda: _Connection(self), host, port)
+        try:
+            self._server = await asyncio.get_running_loop().create_server(lambda: _Connection(self), host, port)
+        except OSError as error:  # the message of asyncio has the address twice
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise RuleopError(f"cannot listen on {host}:{port}: {reason}; use another port") from None
         found: int = self._server.sockets[0].getsockname()[1]
         return found
 
@@ -73,6 +81,8 @@ class _Connection(asyncio.Protocol):
         self._stop: Callable[[], None] | None = None  # of the stream that is being sent
         self._url, self._headers, self._body = b"", dict[str, str](), list[bytes]()
         self._size = 0
+        self._refused = False
+        self._unparsed = 0  # bytes since the parser has reported anything: of a head, a trailer, the size of a chunk
 
     # -- asyncio -------------------------------------------------------------------------------------------------------
 
@@ -86,8 +96,13 @@ class _Connection(asyncio.Protocol):
         self._stop_stream()
 
     def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        self._unparsed += len(data)
         try:
             self._parser.feed_data(data)
+            if self._unparsed > MAX_HEAD:
+                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "431 Request Header Fields Too Large")
         except httptools.HttpParserUpgrade:
             self._refuse(HTTPStatus.NOT_IMPLEMENTED, "this server does not switch protocols: it has no processes")
         except (httptools.HttpParserError, ValueError, OverflowError) as error:
@@ -111,16 +126,19 @@ class _Connection(asyncio.Protocol):
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
+        self._unparsed = 0
         if "100-continue" in self._headers.get("expect", "").lower():
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, data: bytes) -> None:
         self._size += len(data)
+        self._unparsed = 0
         if self._size > MAX_BODY:
             raise ValueError(f"a body of more than {MAX_BODY:,} bytes")
         self._body.append(data)
 
     def on_message_complete(self) -> None:
+        self._unparsed = 0
         path, _, query = self._url.partition(b"?")
         request = Request(
             self._parser.get_method().decode("ascii"),
@@ -177,8 +195,12 @@ class _Connection(asyncio.Protocol):
             asyncio.get_running_loop().call_soon(self._next)
 
     def _refuse(self, status: HTTPStatus, message: str) -> None:
+        self._refused = True
+        self._waiting.clear()
         self.transport.write(_head(Response(status, message.encode(), "text/plain"), close=True) + message.encode())
-        self.transport.close()
+        self.transport.write_eof()
+        # A connection that is closed while the client sends is reset, and the client may never read the answer.
+        asyncio.get_running_loop().call_later(LINGERING, self.transport.close)
 
     # -- a stream ------------------------------------------------------------------------------------------------------
 

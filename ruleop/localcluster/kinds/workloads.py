@@ -84,7 +84,7 @@ def _with_account(pod: dict[str, Any], store: Store) -> dict[str, Any]:
         message = (
             f'error looking up service account {metadata["namespace"]}/{account}: serviceaccount "{account}" not found'
         )
-        raise forbidden("", "pods", metadata["name"], message)
+        raise forbidden("", "pods", _name_asked(metadata), message)
     spec["serviceAccountName"] = spec["serviceAccount"] = account
     mounts = spec.get("automountServiceAccountToken")
     if mounts is None and found is not None:
@@ -94,9 +94,15 @@ def _with_account(pod: dict[str, Any], store: Store) -> dict[str, Any]:
     return {**pod, "spec": spec}
 
 
+def _name_asked(metadata: Object) -> str:
+    """The name in a refusal. A name is generated after admission, so that its beginning is all there is."""
+    name, beginning = str(metadata["name"]), str(metadata.get("generateName", ""))
+    return beginning if beginning and name[:-5] == beginning[:58] else name
+
+
 def admit_pod_as_it_is(pod: dict[str, Any], store: Store) -> dict[str, Any]:
     """What admission adds where nobody makes service accounts: tolerations, the priority."""
-    spec, name = _with_tolerations(pod["spec"]), pod["metadata"]["name"]
+    spec, name = _with_tolerations(pod["spec"]), _name_asked(pod["metadata"])
     found = _priority(spec, name, store)
     if (given := spec.get("priority", found["priority"])) != found["priority"]:
         message = (

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+import orjson
+
 from ruleop.localcluster.errors import Rejected, bad_request
 from ruleop.localcluster.objects.go_text import go_text, type_name
 from ruleop.merge.equality import same
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from ruleop.schema.shape import Shape
 
 MAX_OPERATIONS: Final = 10_000
+MAX_COPIED: Final = 3 * 1024 * 1024  # bytes that the `copy` operations of a patch may copy in all
 _OPERATION: Final = ("op", "path", "from", "value")
 
 
@@ -46,9 +49,11 @@ def json_patch(obj: Object, operations: JSON) -> Object:
     for operation in operations:
         _check_operation(operation)
     document: JSON = obj
+    copied = 0
     try:
         for operation in operations:
-            document = _operated(document, operation)
+            copied += _copied_size(document, operation)
+            document = _operated(document, operation) if copied <= MAX_COPIED else None
     except _PatchError:
         raise _rejected() from None
     if not isinstance(document, dict):
@@ -117,6 +122,13 @@ def _check_operation(operation: JSON) -> None:
                 f"error decoding patch: json: cannot unmarshal {type_name(value)} "
                 f"into Go struct field jsonPatchOp.{name} of type string"
             )
+
+
+def _copied_size(document: JSON, operation: Mapping[str, JSON]) -> int:
+    source = operation.get("from")
+    if operation.get("op") != "copy" or type(source) is not str:
+        return 0
+    return len(orjson.dumps(_value_at(document, source)))
 
 
 def _operated(document: JSON, operation: Mapping[str, JSON]) -> JSON:
