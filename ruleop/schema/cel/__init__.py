@@ -9,10 +9,11 @@ NotEvaluatedError.
 """
 
 from ruleop.schema.cel.errors import EvaluationError, InvalidRuleError, NotEvaluatedError
-from ruleop.schema.cel.rules import BrokenRule, CelRules, Verdict, cel_rules
+from ruleop.schema.cel.rules import BrokenRule, CelRule, CelRules, Verdict, cel_rules
 
 __all__ = [
     "BrokenRule",
+    "CelRule",
     "CelRules",
     "EvaluationError",
     "InvalidRuleError",

@@ -56,6 +56,7 @@ class CelRule:
     message_program: Program | None
     reason: str
     field: tuple[str, ...]
+    schema_type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,6 @@ class _Node:
     """The rules of a schema and of those inside it."""
 
     type: Type
-    schema_type: str
     rules: tuple[CelRule, ...]
     properties: Mapping[str, _Node]
     values: _Node | None  # of additionalProperties
@@ -159,15 +159,17 @@ def _node(schema: Schema, type_: Type, path: FieldPath) -> _Node:
     given = schema.get("x-kubernetes-validations") or ()
     return _Node(
         type_,
-        schema.get("type") or "",
-        tuple(_rule(each, type_, (*path, "x-kubernetes-validations", index)) for index, each in enumerate(given)),
+        tuple(
+            _rule(each, type_, schema.get("type") or "", (*path, "x-kubernetes-validations", index))
+            for index, each in enumerate(given)
+        ),
         {name: each for name, each in below.items() if not each.is_empty()},
         values if values is not None and not values.is_empty() else None,
         inner if inner is not None and not inner.is_empty() else None,
     )
 
 
-def _rule(given: Mapping[str, Any], type_: Type, path: FieldPath) -> CelRule:
+def _rule(given: Mapping[str, Any], type_: Type, schema_type: str, path: FieldPath) -> CelRule:
     rule = given["rule"].strip()
     program, problem, is_invalid = None, "", False
     try:
@@ -191,6 +193,7 @@ def _rule(given: Mapping[str, Any], type_: Type, path: FieldPath) -> CelRule:
         message,
         given.get("reason") or "FieldValueInvalid",
         tuple(one or other.replace("\\", "") for one, other in _STEP.findall(given.get("fieldPath") or "")),
+        schema_type,
     )
 
 
@@ -340,7 +343,7 @@ class _Visit:
         uses_old = "oldSelf" in rule.program.names
         if uses_old and before.old is None:
             return
-        scalar = value if node.schema_type not in ("object", "array") else None
+        scalar = value if rule.schema_type not in ("object", "array") else None
         try:
             names = {"self": to_value(value, node.type)}
             if before.old is not None:
