@@ -117,6 +117,8 @@ class _Compiler:
             return self._logical(node)
         if node.target is None and (operator := getattr(self, _OPERATORS.get(node.name, ""), None)) is not None:
             found: _Typed = operator(node.name, *(self.compile(each) for each in node.arguments))
+            if node.name == "in" and node.arguments[1] == ListLiteral(()):
+                return BOOL, lambda _: False  # the server does not evaluate what is looked for in an empty list
             return found
         return self._function(node)
 

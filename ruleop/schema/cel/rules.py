@@ -19,6 +19,7 @@ from ruleop.schema.cel.compiler import compile_rule
 from ruleop.schema.cel.errors import EvaluationError, InvalidRuleError, NotEvaluatedError
 from ruleop.schema.cel.types import type_of_schema
 from ruleop.schema.cel.values import Budget, to_value
+from ruleop.schema.schema_findings import SchemaFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,10 +72,14 @@ class BrokenRule:
     value: JSON = None  # of a scalar
 
     @property
-    def message(self) -> str:
-        if self.verdict is Verdict.FAILED:
-            return f"the rule {self.rule.rule} fails: {self.detail}"
-        return self.detail if self.rule.message else f"must satisfy the rule {self.rule.rule}"
+    def finding(self) -> SchemaFinding:
+        """The same in words for authors of rules."""
+        rule = self.rule.rule
+        if self.verdict is Verdict.BROKEN:
+            own = self.detail != f"failed rule: {rule}"
+            return SchemaFinding(self.path, f"{self.detail} (rule: {rule})" if own else f"must satisfy the rule {rule}")
+        what = "cannot be evaluated" if self.verdict is Verdict.FAILED else "is not evaluated"
+        return SchemaFinding(self.path, f"the rule {rule} {what}: {self.detail}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +107,13 @@ class CelRules:
 
     def __init__(self, schema: Schema) -> None:
         self._root = _node(schema, type_of_schema(schema, is_resource=True), ())
-
-    @property
-    def rules(self) -> tuple[CelRule, ...]:
-        return tuple(self._root.all_rules())
-
-    @property
-    def not_evaluated(self) -> tuple[CelRule, ...]:
-        return tuple(each for each in self.rules if each.program is None)
+        self.rules = tuple(self._root.all_rules())
+        self.invalid = tuple(each for each in self.rules if each.is_invalid)
+        self.not_evaluated = tuple(each for each in self.rules if each.program is None and not each.is_invalid)
 
     def broken(self, obj: Object, old: Object | None = None) -> list[BrokenRule]:
         """The rules that a valid object breaks, and those that could not be evaluated for it."""
-        if self._root.is_empty():
+        if not self.rules:
             return []
         visit = _Visit(Budget(_STEPS_OF_AN_OBJECT))
         visit.node(self._root, obj, _Place((), ""), _Before(old, _Correlation(obj, old, self._root.type)))
