@@ -7,7 +7,6 @@ for all of them.
 from __future__ import annotations
 
 import json
-import random
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +17,7 @@ from tests.contract.definitions import GROUP, PATH
 from tests.contract.kinds import crd
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterator
 
     from tests.contract.client import Server
@@ -61,7 +61,25 @@ SCHEMA: Final[dict[str, Any]] = {
     },
 }
 
-_TEXTS: Final = ["", "a", "b", "ab", "aé", "A-1", "web", " a ", "a,b", "10", "-3", "1.5", "true", "1h", "500Mi", "ü", "𝒳y"]
+_TEXTS: Final = [
+    "",
+    "a",
+    "b",
+    "ab",
+    "aé",
+    "A-1",
+    "web",
+    " a ",
+    "a,b",
+    "10",
+    "-3",
+    "1.5",
+    "true",
+    "1h",
+    "500Mi",
+    "ü",
+    "\U0001d4b3y",
+]
 _NUMBERS: Final = [0, 1, -1, 2, 3, 7, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)]
 _DOUBLES: Final = [0.5, 1.5, -2.25, 0, 1, 3, 1e20, 9007199254740993, 0.1]
 _AMOUNTS: Final = ["1", "500m", "1Gi", "1024Mi", "1.5G", "x", "1K", "-2", "0.5", "", "1e3", "1.0"]
@@ -104,7 +122,9 @@ def values(rand: random.Random) -> dict[str, Any]:
         "counts": lambda: {each: number() for each in few("a", "b", "web")},
         "inner": inner,
         "maybe": lambda: rand.choice([None, {}, {"i": number()}]),
-        "keyed": lambda: [{"k": each, **({"v": number()} if rand.random() < 0.7 else {})} for each in few("a", "b", "c")],
+        "keyed": lambda: [
+            {"k": each, **({"v": number()} if rand.random() < 0.7 else {})} for each in few("a", "b", "c")
+        ],
         "time": lambda: rand.choice(_TIMES),
         "free": lambda: rand.choice([{}, {"i": 1}, {"x": 1}, {"x": 2, "i": 1}, {"x": {"y": []}}]),
         "when": lambda: rand.choice(["2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00", "2025-05-05T05:05:05.5Z"]),

@@ -10,7 +10,7 @@ from ruleop.schema.crds import parse_crd
 from ruleop.schema.schema_findings import SchemaError, format_path
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ruleop.kinds import Object
     from ruleop.schema.cel import BrokenRule, CelRule
@@ -56,6 +56,17 @@ def _cause(broken: BrokenRule) -> Cause:
     if is_scalar:
         return invalid_value(field, broken.value, detail)
     return Cause("FieldValueInvalid", f"Invalid value: {detail}", field)
+
+
+def invalid_rule_causes(schema: Schema, path: str) -> Iterator[Cause]:
+    """The rules for which a CRD is rejected. The real server prints its Go structure and the place in the rule."""
+    for each in cel_rules(schema).invalid:
+        field, steps = path, iter(each.path)
+        for keyword in steps:
+            field += f".{keyword}" if keyword in ("items", "additionalProperties") else f".{keyword}[{next(steps)}]"
+        yield Cause(
+            "FieldValueInvalid", f"Invalid value: {each.rule}: compilation failed: {each.problem}", f"{field}.rule"
+        )
 
 
 def rule_warnings(document: Object, old: Object | None) -> list[str]:

@@ -20,6 +20,7 @@ _UNITS: Final = {
     "h": 3600 * 10**9,
 }
 _PART: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_NOT_ONE: Final = "type conversion error from 'string' to 'duration'"
 _WHOLE: Final = re.compile(rf"[+-]?(?:0|(?:{_PART.pattern})+)")
 
 
@@ -33,7 +34,7 @@ def parse_duration(text: str) -> Duration:
     if len(text) > 200:
         raise NotEvaluatedError("a duration has more than 200 characters")
     if not _WHOLE.fullmatch(text):
-        raise EvaluationError(f"{text!r} is not a duration")
+        raise EvaluationError(_NOT_ONE)
     total = Fraction(0)
     for number, unit in _PART.findall(text):
         part = Fraction(number.rstrip(".")) * _UNITS[unit]
@@ -42,5 +43,5 @@ def parse_duration(text: str) -> Duration:
         total += part
     amount = -int(total) if text.startswith("-") else int(total)
     if not -(2**63) <= amount < 2**63:
-        raise EvaluationError(f"{text!r} is too long a duration")
+        raise EvaluationError(_NOT_ONE)
     return Duration(amount)

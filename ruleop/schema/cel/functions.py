@@ -54,7 +54,8 @@ _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 _LOWER: Final = {code: code + 32 for code in range(65, 91)}
 _UPPER: Final = {code: code - 32 for code in range(97, 123)}
-_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
+_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_RARE_DOUBLE: Final = re.compile(r"[+-]?(?:inf|infinity|nan|0x.*)", re.ASCII | re.IGNORECASE)
 _QUANTITY: Final = re.compile(r"([+-]?[0-9]{1,15}(?:\.[0-9]{1,3})?)([A-Za-z]*)", re.ASCII)
 
 
@@ -163,7 +164,7 @@ def _double_of_text(text: str) -> Value:
         raise NotEvaluatedError("it converts a long string to a double")
     if _DECIMAL.fullmatch(text) and math.isfinite(number := float(text)):
         return number
-    if re.search(r"[nNxX_]|inf", text, re.IGNORECASE):  # nan, inf, 0x1p-2 and 1_000
+    if _RARE_DOUBLE.fullmatch(text):
         raise NotEvaluatedError(f"it converts {text!r} to a double")
     raise _failed("string", "double")
 
@@ -183,7 +184,7 @@ def _text_of_double(number: float) -> Value:
 def _quantity(text: str) -> Value:
     match = _QUANTITY.fullmatch(text)
     if match is None:
-        if re.search(r"[0-9]", text):
+        if re.search(r"[0-9]", text) and re.fullmatch(r"[-+.0-9A-Za-z]+", text, re.ASCII):
             raise NotEvaluatedError(f"{text[:50]!r} is a quantity in a rare form")
         raise EvaluationError(
             "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"

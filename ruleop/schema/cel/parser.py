@@ -94,6 +94,8 @@ class _Parser:
 
     def fail(self) -> NoReturn:
         token = self.token
+        if token.text == "{":
+            raise NotEvaluatedError("maps and messages in braces are not implemented")
         raise InvalidRuleError(f"syntax error at character {token.column}: unexpected {token.text or 'end'}")
 
     def expression(self) -> Node:
@@ -172,11 +174,10 @@ class _Parser:
             return node
         if token.kind == "symbol" and token.text == "[":
             return ListLiteral(self._arguments("]"))
-        if token.kind != "symbol" or token.text not in ("{", "."):
+        if token.text != ".":
             self._position -= 1
             self.fail()
-        what = "maps in braces" if token.text == "{" else "qualified names"
-        raise NotEvaluatedError(f"{what} are not implemented")
+        raise NotEvaluatedError("qualified names are not implemented")
 
     def _call(self, name: str, target: Node | None) -> Node:
         arguments = self._arguments(")")

@@ -362,6 +362,8 @@ class _Visit:
             yield BrokenRule(Verdict.FAILED, rule, place.path, place.field, str(error), scalar)
         except NotEvaluatedError as error:
             yield BrokenRule(Verdict.NOT_EVALUATED, rule, place.path, place.field, str(error))
+        except RecursionError:  # JSON may be nested a thousand levels deep
+            yield BrokenRule(Verdict.NOT_EVALUATED, rule, place.path, place.field, "the value is nested too deeply")
 
 
 def _told(program: Program, names: dict[str, Any], whole: Budget) -> str:
