@@ -15,7 +15,7 @@ from ruleop.cli.program import UsageError
 from ruleop.cli.project import Folder, load
 from ruleop.cli.terminal import print_diagnostics
 from ruleop.kinds import Kind, ObjectKey
-from ruleop.offline.cluster import OfflineKinds, as_live, dropped, identified, named_like, prepare
+from ruleop.offline.cluster import OfflineKinds, as_live, dropped, identified, named_like, prepare, undecided
 from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan
 from ruleop.rules import ProjectErrors
 from ruleop.schema.nearest import nearest
@@ -142,15 +142,15 @@ def prepare_document(
     """The custom resource of a document as the API server would store it in place of the one `before`. Prints what is
     wrong with it; if the API server would reject it, it is among the refused ones and None is returned."""
     prepared, findings = prepare(project, resource, before)
-    _print_findings(document, findings, dropped(project, document.data))
+    _print_findings(document, findings, [*dropped(project, document.data), *undecided(project, prepared)])
     if findings:
         passes.refused.append((ObjectKey.of(prepared), findings))
         return None
     return prepared
 
 
-def _print_findings(document: Document, findings: list[SchemaFinding], dropped_fields: list[SchemaFinding]) -> None:
-    for finding in dropped_fields:
+def _print_findings(document: Document, findings: list[SchemaFinding], warnings: list[SchemaFinding]) -> None:
+    for finding in warnings:
         site = document.site(finding.path)
         print_diagnostics([*found.mistake(str(site), str(finding), warning=True), *found.excerpt(document.text, site)])
     for finding in findings:

@@ -130,6 +130,15 @@ def rejections(obj: Object, schema: Schema, before: Object | None = None) -> lis
     return [each.finding for each in broken if each.verdict is not Verdict.NOT_EVALUATED]
 
 
+def undecided(project: Project, resource: Object) -> list[SchemaFinding]:
+    """The CEL rules that cannot be evaluated for the values of a prepared custom resource, though for others."""
+    version = _version(project, Kind.of(resource))
+    if version is None or validate(resource, version.schema):
+        return []
+    found = cel_rules(version.schema).broken(resource)
+    return [each.finding for each in found if each.verdict is Verdict.NOT_EVALUATED and each.rule.program is not None]
+
+
 def unevaluated(crd: CustomResourceDefinition) -> str:
     """Which CEL rules of a CRD are not evaluated offline; "" if all are."""
     found = {

@@ -72,7 +72,7 @@ def in_rounds(entries: Sequence[dict[str, Any]], key: str) -> list[dict[str, Any
 
 
 @pytest.mark.parametrize("start", range(0, len(USUAL), 15))
-def test_usual_rules_hold_and_break_as_the_interpreter_says(
+def test_usual_rules_have_the_verdicts_of_the_interpreter(
     server: Server, definitions: Definitions, namespace: str, start: int
 ) -> None:
     entries = USUAL[start : start + 15]

@@ -162,10 +162,10 @@ class _Compiler:
 
     def _index(self, _: str, target: _Typed, index: _Typed) -> _Typed:
         (type_, operand), (index_type, at) = target, index
-        wanted = {"list": INT, "map": STRING}.get(type_.kind)
-        if wanted is None or type_.items is None:
+        key_type = {"list": INT, "map": STRING}.get(type_.kind)
+        if key_type is None or type_.items is None:
             _refuse(f"{type_} has no items", [type_])
-        _require(index_type, wanted)
+        _require(index_type, key_type)
 
         def run(frame: Frame) -> Value:
             frame.budget.charge()
@@ -230,8 +230,8 @@ class _Compiler:
             _refuse(f"{first} and {second} cannot be compared", [first, second])
         if has_resource(first) or has_resource(second):
             raise NotEvaluatedError("it compares metadata")
-        wanted = symbol == "=="
-        return BOOL, lambda frame: equal(one(frame), other(frame), frame.budget) is wanted
+        expected = symbol == "=="
+        return BOOL, lambda frame: equal(one(frame), other(frame), frame.budget) is expected
 
     def _order(self, symbol: str, left: _Typed, right: _Typed) -> _Typed:
         (first, one), (second, other) = left, right
@@ -250,9 +250,9 @@ class _Compiler:
         (first, one), (second, other) = left, right
         if second.kind not in ("list", "map") or second.items is None:
             _refuse(f"`in` needs a list or a map, not {second}", [second])
-        wanted = second.items if second.kind == "list" else STRING
-        if mismatch(first, wanted) is not False:
-            _refuse(f"{first} cannot be in {second}", [first, wanted])
+        sought = second.items if second.kind == "list" else STRING
+        if mismatch(first, sought) is not False:
+            _refuse(f"{first} cannot be in {second}", [first, sought])
         if has_resource(first):
             raise NotEvaluatedError("it compares metadata")
         return BOOL, lambda frame: _contains(other(frame), one(frame), frame.budget)
@@ -354,9 +354,9 @@ def _refuse(message: str, types: Iterable[Type]) -> NoReturn:
     raise NotEvaluatedError(message)
 
 
-def _require(found: Type, wanted: Type) -> None:
-    if found.kind not in (wanted.kind, "dyn"):
-        _refuse(f"{found} where {wanted} is needed", [found])
+def _require(found: Type, needed: Type) -> None:
+    if found.kind not in (needed.kind, "dyn"):
+        _refuse(f"{found} where {needed} is needed", [found])
 
 
 def _fits(overload: Overload, types: list[Type]) -> bool:
@@ -374,8 +374,8 @@ def _chosen(overloads: list[Overload], arguments: list[Value]) -> Callable[..., 
     names = [type_name(each) for each in arguments]
     for each in overloads:
         if all(
-            wanted == "any" or wanted.partition("(")[0] == name
-            for wanted, name in zip(each.parameters, names, strict=True)
+            sought == "any" or sought.partition("(")[0] == name
+            for sought, name in zip(each.parameters, names, strict=True)
         ):
             return each.call
     raise EvaluationError("no such overload")
@@ -419,12 +419,12 @@ def _member(owner: Value, name: str, field: str) -> Value:
     return value
 
 
-def _contains(collection: Value, wanted: Value, budget: Budget) -> bool:
+def _contains(collection: Value, sought: Value, budget: Budget) -> bool:
     if isinstance(collection, MapValue):
-        return isinstance(wanted, str) and collection.find(wanted)[0]
+        return isinstance(sought, str) and collection.find(sought)[0]
     if not isinstance(collection, ListValue):
         raise NotEvaluatedError("`in` has another collection than a list or a map")
-    return _decide((partial(equal, each, wanted, budget) for each in collection), decisive=True)
+    return _decide((partial(equal, each, sought, budget) for each in collection), decisive=True)
 
 
 _LITERALS: Final[Mapping[type, Type]] = {bool: BOOL, int: INT, float: DOUBLE, str: STRING, type(None): NULL}

@@ -141,8 +141,8 @@ def _join(budget: Budget, parts: ListValue, separator: str = "") -> Value:
 # -- conversions -------------------------------------------------------------------------------------------------------
 
 
-def _failed(found: str, wanted: str) -> EvaluationError:
-    return EvaluationError(f"type conversion error from '{found}' to '{wanted}'")
+def _failed(found: str, target: str) -> EvaluationError:
+    return EvaluationError(f"type conversion error from '{found}' to '{target}'")
 
 
 def _int_of_text(text: str) -> Value:
@@ -240,10 +240,10 @@ def _is_sorted(budget: Budget, items: ListValue) -> Value:
 
 
 def _position(*, last: bool) -> Callable[..., Value]:
-    def call(budget: Budget, items: ListValue, wanted: Value) -> Value:
+    def call(budget: Budget, items: ListValue, sought: Value) -> Value:
         found = -1
         for index, each in enumerate(items):
-            if equal(each, wanted, budget):
+            if equal(each, sought, budget):
                 found = index
                 if not last:
                     break

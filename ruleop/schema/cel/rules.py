@@ -179,8 +179,8 @@ def _rule(given: Mapping[str, Any], type_: Type, schema_type: str, path: FieldPa
     except InvalidRuleError as error:
         problem, is_invalid = str(error), True
     try:
-        told = given.get("messageExpression")
-        message = _program(told, type_, "string") if told and program is not None else None
+        expression = given.get("messageExpression")
+        message = _program(expression, type_, "string") if expression and program is not None else None
     except (NotEvaluatedError, InvalidRuleError):
         message = None
     return CelRule(
@@ -282,9 +282,9 @@ def _with_keys_of(item: JSON, old: Sequence[JSON], type_: Type) -> JSON:
         found = [(type(of.get(key)), of.get(key)) for key in keys]
         return found if all(kind in (str, int, bool, float) for kind, _ in found) else None
 
-    wanted = identity(item)
-    found = (each for each in old if isinstance(each, Mapping) and identity(each) == wanted)
-    return next(found, None) if wanted is not None else None
+    sought = identity(item)
+    found = (each for each in old if isinstance(each, Mapping) and identity(each) == sought)
+    return next(found, None) if sought is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +354,7 @@ class _Visit:
                 return
             detail = rule.message or f"failed rule: {rule.rule}"
             if rule.message_program is not None:
-                detail = _told(rule.message_program, names, self.budget) or detail
+                detail = _message(rule.message_program, names, self.budget) or detail
             for name in rule.field:
                 place = place.child(name)
             yield BrokenRule(Verdict.BROKEN, rule, place.path, place.field, detail, scalar)
@@ -366,7 +366,7 @@ class _Visit:
             yield BrokenRule(Verdict.NOT_EVALUATED, rule, place.path, place.field, "the value is nested too deeply")
 
 
-def _told(program: Program, names: dict[str, Any], whole: Budget) -> str:
+def _message(program: Program, names: dict[str, Any], whole: Budget) -> str:
     """The text of a messageExpression, if the server uses it."""
     try:
         text = program.evaluate(names, Budget(_STEPS_OF_A_RULE, whole))

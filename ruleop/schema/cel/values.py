@@ -203,7 +203,7 @@ def _equal_lists(left: ListValue, right: ListValue, budget: Budget) -> bool:
         members = {(type(each), each) for each in left}
         return all((type(each), each) in members for each in right)
     if right.type is None or any(not _is_plain(each) for each in declared.map_keys):
-        raise NotEvaluatedError("it compares lists by keys in a way that is not implemented")
+        raise NotEvaluatedError("it compares lists by keys without declared keys")
     by_key = {_identity(each, declared.map_keys): each for each in left.elements}
     return all(
         (key := _identity(raw, declared.map_keys)) in by_key

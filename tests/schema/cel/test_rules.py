@@ -1,4 +1,4 @@
-"""Rules of a schema against objects: where they apply, what an update leaves alone, and what is said of them."""
+"""Rules of a schema against objects: where they apply, what an update leaves alone, and their findings."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_the_metadata_of_a_resource_can_be_read_and_not_compared() -> None:
         ("self.port", {}, "the result is of type dyn, not bool"),
     ],
 )
-def test_a_rule_that_is_not_evaluated_says_why(rule: str, keywords: Any, problem: str) -> None:
+def test_a_rule_that_is_not_evaluated_has_a_reason(rule: str, keywords: Any, problem: str) -> None:
     found = schema(rule, properties={"s": {"type": "string"}, "port": {"x-kubernetes-int-or-string": True}})
     found["properties"]["spec"]["x-kubernetes-validations"][0] |= keywords
     (each,) = CelRules(found).not_evaluated
