@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.schema.cel.compiler import compile_rule
 from ruleop.schema.cel.errors import EvaluationError, InvalidRuleError, NotEvaluatedError
 from ruleop.schema.cel.types import type_of_schema
-from ruleop.schema.cel.values import Budget, to_value
+from ruleop.schema.cel.values import Budget, same_json, to_value
 from ruleop.schema.schema_findings import SchemaFinding
 
 if TYPE_CHECKING:
@@ -248,28 +248,17 @@ class _Correlation:
         old = _with_keys_of(self.new[index], self.old, self.type)
         return _Correlation(self.new[index], old, self.type.items) if old is not None else None
 
-    def is_unchanged(self) -> bool:
+    def is_unchanged(self, budget: Budget) -> bool:
         new, old = self.new, self.old
         if new is None or old is None:
             return new is old
         if isinstance(new, Mapping) and isinstance(old, Mapping):
             inner = [self.key(name) for name in new]
-            return len(new) == len(old) and all(each is not None and each.is_unchanged() for each in inner)
+            return len(new) == len(old) and all(each is not None and each.is_unchanged(budget) for each in inner)
         if isinstance(new, list) and isinstance(old, list) and self.type.list_type == "map":
             inner = [self.index(index) for index in range(len(new))]
-            return len(new) == len(old) and all(each is not None and each.is_unchanged() for each in inner)
-        return _same(new, old)
-
-
-def _same(new: JSON, old: JSON) -> bool:
-    """Deep equality, in which 1, 1.0 and true differ."""
-    if type(new) is not type(old):
-        return False
-    if isinstance(new, dict) and isinstance(old, dict):
-        return new.keys() == old.keys() and all(_same(each, old[name]) for name, each in new.items())
-    if isinstance(new, list) and isinstance(old, list):
-        return len(new) == len(old) and all(map(_same, new, old))
-    return bool(new == old)
+            return len(new) == len(old) and all(each is not None and each.is_unchanged(budget) for each in inner)
+        return same_json(new, old, budget)
 
 
 def _with_keys_of(item: JSON, old: Sequence[JSON], type_: Type) -> JSON:
@@ -306,9 +295,9 @@ class _Before:
     def _inner(self, old: JSON, correlation: _Correlation | None) -> _Before:
         return _Before(old, correlation, self.correlation or self.parent)
 
-    def is_unchanged(self) -> bool:
+    def is_unchanged(self, budget: Budget) -> bool:
         nearest = self.correlation or self.parent
-        return nearest is not None and nearest.is_unchanged()
+        return nearest is not None and nearest.is_unchanged(budget)
 
 
 @dataclass(slots=True)
@@ -350,7 +339,7 @@ class _Visit:
                 names["oldSelf"] = to_value(before.old, node.type)
             if rule.program.evaluate(names, Budget(_STEPS_OF_A_RULE, self.budget)) is True:
                 return
-            if not uses_old and before.is_unchanged():
+            if not uses_old and before.is_unchanged(self.budget):
                 return
             detail = rule.message or f"failed rule: {rule.rule}"
             if rule.message_program is not None:

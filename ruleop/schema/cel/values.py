@@ -171,8 +171,8 @@ def equal(left: Value, right: Value, budget: Budget) -> bool:
     if isinstance(left, MapValue) and isinstance(right, MapValue):
         return _equal_maps(left, right, budget)
     if kinds[0] != kinds[1]:
-        if kinds[0] in ("list", "map", "quantity"):
-            raise EvaluationError(_NO_OVERLOAD)
+        if kinds[0] in ("list", "map", "quantity"):  # an error for lists of the object, false for those of the rule
+            raise NotEvaluatedError(f"it compares values of type {kinds[0]} and {kinds[1]}")
         return False
     if isinstance(left, str):
         budget.charge(len(left) // 100)
@@ -182,7 +182,7 @@ def equal(left: Value, right: Value, budget: Budget) -> bool:
 def _equal_unread(left: Value, right: Value, budget: Budget) -> bool:
     if not (isinstance(left, Unread) and isinstance(right, Unread) and left.kind == right.kind):
         raise NotEvaluatedError("it compares a value of a type that is not implemented")
-    same = _same(left.raw, right.raw, budget)
+    same = same_json(left.raw, right.raw, budget)
     if not same and left.kind != "hidden":
         raise NotEvaluatedError(f"it compares two {left.kind} values with different texts")
     return same
@@ -233,20 +233,20 @@ def _equal_maps(left: MapValue, right: MapValue, budget: Budget) -> bool:
             other_found, other = right.find(key)
             if found != other_found or (found and not equal(value, other, budget)):
                 return False
-        elif key in right.members and not _same(raw, right.members[key], budget):
+        elif key in right.members and not same_json(raw, right.members[key], budget):
             return False  # the server does not compare an undeclared field that the other object lacks
     return True
 
 
-def _same(left: Any, right: Any, budget: Budget) -> bool:
-    """Deep equality of JSON, in which 1 and 1.0 differ."""
+def same_json(left: Any, right: Any, budget: Budget) -> bool:
+    """Deep equality of JSON, in which 1, 1.0 and true differ."""
     budget.charge()
     if type(left) is not type(right):
         return False
     if isinstance(left, dict):
-        return left.keys() == right.keys() and all(_same(each, right[key], budget) for key, each in left.items())
+        return left.keys() == right.keys() and all(same_json(each, right[key], budget) for key, each in left.items())
     if isinstance(left, list):
-        return len(left) == len(right) and all(map(_same, left, right, [budget] * len(left)))
+        return len(left) == len(right) and all(map(same_json, left, right, [budget] * len(left)))
     return bool(left == right)
 
 
