@@ -108,7 +108,7 @@ def to_value(raw: Any, type_: Type) -> Value:
         return _text(raw)
     if kind in ("int", "dyn") and found is int and _SMALLEST <= raw <= _LARGEST:
         return int(raw)
-    if kind == "double" and found in (int, float):
+    if kind == "double" and found in (int, float) and abs(raw) < 2**1000:  # so neither infinite nor NaN
         return float(raw)
     if kind == "bool" and found is bool:
         return bool(raw)

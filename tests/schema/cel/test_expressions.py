@@ -216,6 +216,9 @@ def test_an_expression_with_what_is_not_implemented_is_not_evaluated(text: str) 
         ("string(self.d) == '1e+06'", {"d": 1e6}),
         ("self.i == 1", {"i": 1.0}),  # the server sees a float where an integer is declared
         ("self.i == 1", {"i": True}),
+        ("self.d == 1.0", {"d": 10**400}),
+        ("self.d == 1.0", {"d": float("nan")}),
+        ("[1] == self.port", {"port": 1}),
         ("self.s == ''", {"s": "\ud800"}),
         ("quantity(self.s) == quantity('1')", {"s": "1e0"}),
         ("quantity(self.s) == quantity('1')", {"s": "0.5n"}),
