@@ -421,7 +421,9 @@ def _member(owner: Value, name: str, field: str) -> Value:
 
 def _contains(collection: Value, sought: Value, budget: Budget) -> bool:
     if isinstance(collection, MapValue):
-        return isinstance(sought, str) and collection.find(sought)[0]
+        if not isinstance(sought, str):
+            raise EvaluationError("no such overload")
+        return collection.find(sought)[0]
     if not isinstance(collection, ListValue):
         raise NotEvaluatedError("`in` has another collection than a list or a map")
     return _decide((partial(equal, each, sought, budget) for each in collection), decisive=True)

@@ -20,6 +20,7 @@ SCHEMA: dict[str, Any] = {
         "l": {"type": "array", "items": {"type": "string"}},
         "m": {"type": "object", "additionalProperties": {"type": "integer"}},
         "port": {"x-kubernetes-int-or-string": True},
+        "number": {"x-kubernetes-int-or-string": True},
         "when": {"type": "string", "format": "date-time"},
         "data": {"type": "string", "format": "byte"},
         "time": {"type": "string", "format": "duration"},
@@ -117,6 +118,7 @@ def test_an_expression_has_its_value(text: str, expected: Any) -> None:
         ("'abc'.substring(2, 1)", "invalid substring range. start: 2, end: 1"),
         ("'abc'.charAt(4)", "index out of range: 4"),
         ("self.port > 1", "no such overload"),
+        ("(self.port == 'http' ? self.number : self.port) in self.m", "no such overload"),
         ("[].max() == 1 ? true : self.port", ""),
         ("duration('1d')", "type conversion error from 'string' to 'duration'"),
         ("0.0 / 0.0 < 1.0", "NaN values cannot be ordered"),
@@ -129,7 +131,7 @@ def test_an_expression_fails_as_on_the_server(text: str, message: str) -> None:
             value(text)
         return
     with pytest.raises(EvaluationError) as error:
-        value(text, l=["a"], m={}, port="http")
+        value(text, l=["a"], m={}, port="http", number=1)
     assert str(error.value) == message
 
 
