@@ -14,7 +14,7 @@ from ruleop.checking.bodies import bodies_of_file
 from ruleop.checking.object_names import is_label_field
 from ruleop.kinds import Kind, Object
 from ruleop.names import VALUE_IN_WORDS, is_label_key, is_label_value
-from ruleop.offline.cluster import dropped
+from ruleop.offline.cluster import dropped, rejections
 from ruleop.planning import Problem
 from ruleop.rules import SECRET
 from ruleop.schema.builtin_types import typed_schema, typed_shape
@@ -67,7 +67,7 @@ def violations(obj: Object, project: Project) -> list[SchemaFinding]:
     if version is None:
         return []
     return [
-        *validate(default(prune(obj, version.schema), version.schema), version.schema),
+        *rejections(default(prune(obj, version.schema), version.schema), version.schema),
         *dropped(project, obj),
     ]
 

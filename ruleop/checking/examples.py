@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.checking.desired_objects import with_violations
 from ruleop.errors import Site
 from ruleop.kinds import Kind
-from ruleop.offline.cluster import EPOCH, OfflineKinds, as_live, dropped, identified, prepare
+from ruleop.offline.cluster import EPOCH, OfflineKinds, as_live, dropped, identified, prepare, undecided
 from ruleop.offline.documents import SUFFIXES, documents_in
 from ruleop.planning import FixedObjects, Observed, choose_rule, plan
 from ruleop.rules import MAX_CRD_BYTES, read_regular
@@ -83,6 +83,8 @@ def _stored(document: Document, live: list[dict[str, Any]], loaded: Loaded, find
         findings.mistake("example", str(finding), document.site(finding.path))
     for finding in dropped(loaded.project, document.data) if _has_name(document.data) else ():
         findings.mistake("example", str(finding), document.site(finding.path))
+    for finding in undecided(loaded.project, resource):
+        findings.warning("example", str(finding), document.site(finding.path))
     return None if refused else resource
 
 

@@ -76,6 +76,7 @@ def command(folder: str, env_files: tuple[str, ...], rbac: tuple[str, ...], outp
         findings, status = errors.findings, UNUSABLE if is_unreadable(errors) else NO
     if output == "text":
         print_lines(found.lines(findings, where))
+        print_lines(found.notes(project) if project is not None else ())
         print_lines([(_verdict(project, findings),)])
     else:
         print_text(_DOCUMENTS[output](findings, where))

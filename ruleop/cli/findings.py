@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import ruleop
 from ruleop.checking.explanations import explanation
 from ruleop.cli.terminal import json_document
+from ruleop.offline.cluster import unevaluated
 from ruleop.printable import printable
 from ruleop.report.plan_text import Span, Tone
 from ruleop.rules import MAX_CRD_BYTES, read_regular
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ruleop.cli.project import Folder
     from ruleop.errors import Site
     from ruleop.report.plan_text import Line
-    from ruleop.rules import Finding
+    from ruleop.rules import Finding, Project
 
 MAX_WIDTH: Final = 120
 _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -44,6 +45,13 @@ def failure(site: Site, message: str, folder: Folder) -> Iterator[Line]:
 def mistake(place: str, message: str, *, id: str = "", warning: bool = False) -> Iterator[Line]:  # noqa: A002 - the clearest name
     kind, tone = ("warning", Tone.WAIT) if warning else ("error", Tone.BAD)
     yield (Span(f"{place}: ", Tone.TITLE), Span(f"{kind}[{id}]: " if id else f"{kind}: ", tone), Span(message))
+
+
+def notes(project: Project) -> Iterator[Line]:
+    """What offline commands leave to the cluster."""
+    for crd in project.crds:
+        if note := unevaluated(crd):
+            yield (Span("note: ", Tone.FAINT), Span(note))
 
 
 def excerpt(file: str, site: Site) -> Iterator[Line]:

@@ -110,7 +110,7 @@ class _LivePlan:
             data = {**data, "metadata": {**metadata, "namespace": cluster.namespace}}
         live = await cluster.get(kind, ObjectKey.of(data)) if isinstance(metadata, dict) else None
         known = identified(data, [live] if live is not None else [], cluster.kinds)
-        return prepare_document(passes, self.project, document, known)
+        return prepare_document(passes, self.project, document, known, before=live)
 
     async def _planned(self, cluster: LiveCluster, passes: Passes, resources: Sequence[Object]) -> Passes:
         planner, ask = self._planner(cluster)

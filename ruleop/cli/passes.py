@@ -15,7 +15,7 @@ from ruleop.cli.program import UsageError
 from ruleop.cli.project import Folder, load
 from ruleop.cli.terminal import print_diagnostics
 from ruleop.kinds import Kind, ObjectKey
-from ruleop.offline.cluster import OfflineKinds, as_live, dropped, identified, prepare
+from ruleop.offline.cluster import OfflineKinds, as_live, dropped, identified, named_like, prepare, undecided
 from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan
 from ruleop.rules import ProjectErrors
 from ruleop.schema.nearest import nearest
@@ -94,11 +94,13 @@ def load_for_planning(folder: str, env_files: Sequence[str]) -> tuple[Folder, Pr
     """Loads the project. Raises UsageError after printing its mistakes."""
     where = Folder(folder)
     try:
-        return where, load(where, env_files)
+        project = load(where, env_files)
     except ProjectErrors as errors:
         print_diagnostics(found.lines(errors.findings, where))
         count = found.counted(found.count(errors.findings)[0], "error")
         raise UsageError(f"the project has {count}: nothing can be planned") from None
+    print_diagnostics(found.notes(project))
+    return where, project
 
 
 def make_passes(
@@ -117,7 +119,9 @@ def make_passes(
     passes = Passes(where, kinds)
     taken: list[dict[str, Any]] = []
     for document in watched_documents(project, read_documents(files, folder=folder)):
-        prepared = prepare_document(passes, project, document, identified(document.data, live, kinds))
+        before = named_like(document.data, live, kinds)
+        known = identified(document.data, live, kinds)
+        prepared = prepare_document(passes, project, document, known, before=before)
         taken += [prepared] if prepared is not None else []
     observed = Observed(FixedObjects([*live, *taken]), kinds, now=now, seed=seed, expects_refusals=True)
     for resource in taken:
@@ -132,19 +136,21 @@ def make_passes(
     return passes
 
 
-def prepare_document(passes: Passes, project: Project, document: Document, resource: Object) -> dict[str, Any] | None:
-    """The custom resource of a document as the API server would store it. Prints what is wrong with it; if the API
-    server would reject it, it is among the refused ones and None is returned."""
-    prepared, findings = prepare(project, resource)
-    _print_findings(document, findings, dropped(project, document.data))
+def prepare_document(
+    passes: Passes, project: Project, document: Document, resource: Object, *, before: Object | None
+) -> dict[str, Any] | None:
+    """The custom resource of a document as the API server would store it in place of the one `before`. Prints what is
+    wrong with it; if the API server would reject it, it is among the refused ones and None is returned."""
+    prepared, findings = prepare(project, resource, before)
+    _print_findings(document, findings, [*dropped(project, document.data), *undecided(project, prepared)])
     if findings:
         passes.refused.append((ObjectKey.of(prepared), findings))
         return None
     return prepared
 
 
-def _print_findings(document: Document, findings: list[SchemaFinding], dropped_fields: list[SchemaFinding]) -> None:
-    for finding in dropped_fields:
+def _print_findings(document: Document, findings: list[SchemaFinding], warnings: list[SchemaFinding]) -> None:
+    for finding in warnings:
         site = document.site(finding.path)
         print_diagnostics([*found.mistake(str(site), str(finding), warning=True), *found.excerpt(document.text, site)])
     for finding in findings:

@@ -124,7 +124,7 @@ def _run_once(options: Options) -> Run:
 def _check_project(options: Options) -> None:
     """Raises UsageError after printing the project's mistakes. Variables that are missing may come with the cases."""
     try:
-        load(Folder(options.folder), options.env_files)
+        print_diagnostics(found.notes(load(Folder(options.folder), options.env_files)))
     except ProjectErrors as errors:
         if any(each.code != "environment" for each in errors.findings if each.severity == "error"):
             load_for_planning(options.folder, options.env_files)

@@ -25,6 +25,7 @@ from ruleop.names import (
 )
 from ruleop.planning.model.observed import KindInfo, Kinds, Served
 from ruleop.rules import SECRET
+from ruleop.schema.cel import Verdict, cel_rules
 from ruleop.schema.nearest import did_you_mean
 from ruleop.schema.schema_findings import SchemaFinding
 from ruleop.schema.shape import UNKNOWN
@@ -35,6 +36,7 @@ from ruleop.schema.validation import validate
 if TYPE_CHECKING:
     from ruleop.rules import Observe, Project
     from ruleop.schema.crds import CrdVersion, CustomResourceDefinition
+    from ruleop.schema.openapi import Schema
 
 NAMESPACE = "default"
 """The namespace of objects that name none, as with kubectl."""
@@ -98,8 +100,11 @@ def _defined(kind: Kind, crd: CustomResourceDefinition) -> KindInfo:
     )
 
 
-def prepare(project: Project, resource: Object) -> tuple[dict[str, Any], list[SchemaFinding]]:
+def prepare(
+    project: Project, resource: Object, before: Object | None = None
+) -> tuple[dict[str, Any], list[SchemaFinding]]:
     """The custom resource as the API server would store it, and why it would reject it (`dropped` has lost fields).
+    `before` is the custom resource that it updates.
 
     If there are findings, the returned resource is only good for reports.
     """
@@ -110,10 +115,40 @@ def prepare(project: Project, resource: Object) -> tuple[dict[str, Any], list[Sc
     version = _version(project, kind)
     if version is not None:
         kept = default(prune(resource, version.schema), version.schema)
-        findings = validate(kept, version.schema)
+        findings = rejections(kept, version.schema, before)
     stored = _as_stored(kept, namespaced=_is_namespaced(project, kind))
     stored["metadata"].setdefault("generation", 1)
     return stored, findings
+
+
+def rejections(obj: Object, schema: Schema, before: Object | None = None) -> list[SchemaFinding]:
+    """Why the API server would reject a custom resource that is pruned and defaulted: its schema, or else its rules."""
+    found = validate(obj, schema)
+    if found:
+        return found
+    broken = cel_rules(schema).broken(obj, None if before is None else default(prune(before, schema), schema))
+    return [each.finding for each in broken if each.verdict is not Verdict.NOT_EVALUATED]
+
+
+def undecided(project: Project, resource: Object) -> list[SchemaFinding]:
+    """The CEL rules that cannot be evaluated for the values of a prepared custom resource, though for others."""
+    version = _version(project, Kind.of(resource))
+    if version is None or validate(resource, version.schema):
+        return []
+    found = cel_rules(version.schema).broken(resource)
+    return [each.finding for each in found if each.verdict is Verdict.NOT_EVALUATED and each.rule.program is not None]
+
+
+def unevaluated(crd: CustomResourceDefinition) -> str:
+    """Which CEL rules of a CRD are not evaluated offline; "" if all are."""
+    found = {
+        (each.path, each.rule): each for version in crd.versions for each in cel_rules(version.schema).not_evaluated
+    }
+    if not found:
+        return ""
+    reasons = "; ".join(dict.fromkeys(f"{each.rule}: {each.problem}" for each in found.values()))
+    count = f"1 CEL rule of {crd.kind} is" if len(found) == 1 else f"{len(found)} CEL rules of {crd.kind} are"
+    return f"{count} not evaluated: {reasons}"
 
 
 def dropped(project: Project, resource: Object) -> list[SchemaFinding]:
@@ -131,23 +166,34 @@ def dropped(project: Project, resource: Object) -> list[SchemaFinding]:
     return findings
 
 
+def named_like(resource: Object, live: Iterable[Object], kinds: Kinds) -> Object | None:
+    """The object among the live ones that a custom resource of a file would update."""
+    if not isinstance(resource.get("metadata"), Mapping):
+        return None
+    own = _key(resource, kinds)
+    return next((obj for obj in live if ObjectKey.of(obj) == own), None)
+
+
+def _key(resource: Object, kinds: Kinds) -> ObjectKey:
+    return ObjectKey.of(_as_stored(resource, namespaced=kinds.info(Kind.of(resource)).namespaced))
+
+
 def identified(resource: Object, live: Iterable[Object], kinds: Kinds) -> Object:
     """The custom resource of a file with the uid, status and metadata of the same resource among the live objects.
 
     If it is not among them, it gets the uid that they name in their ownerReferences, so that they are its children.
     """
-    own = ObjectKey.of(_as_stored(resource, namespaced=kinds.info(Kind.of(resource)).namespaced))
     metadata = resource.get("metadata")
     if not isinstance(metadata, Mapping) or metadata.get("uid"):
         return resource
-    for obj in live:
-        if ObjectKey.of(obj) == own:
-            stored = obj["metadata"]
-            changed = resource.get("spec") != obj.get("spec")
-            generation = stored.get("generation", 1) + (1 if changed else 0)
-            kept = {name: value for name, value in stored.items() if name in SERVER_METADATA or name == "finalizers"}
-            status = {"status": obj["status"]} if "status" in obj and "status" not in resource else {}
-            return {**resource, **status, "metadata": {**kept, **metadata, "generation": generation}}
+    if (obj := named_like(resource, live, kinds)) is not None:
+        stored = obj["metadata"]
+        changed = resource.get("spec") != obj.get("spec")
+        generation = stored.get("generation", 1) + (1 if changed else 0)
+        kept = {name: value for name, value in stored.items() if name in SERVER_METADATA or name == "finalizers"}
+        status = {"status": obj["status"]} if "status" in obj and "status" not in resource else {}
+        return {**resource, **status, "metadata": {**kept, **metadata, "generation": generation}}
+    own = _key(resource, kinds)
     for obj in live:
         for reference in obj["metadata"].get("ownerReferences") or ():
             owner = Kind.parse(str(reference.get("apiVersion", "")), str(reference.get("kind", "")))

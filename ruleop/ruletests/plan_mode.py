@@ -55,10 +55,10 @@ class PlanMode:
 
     def edit(self, resource: Object) -> None:
         """The CR as a user has changed it."""
-        self._store(resource)
+        self._store(resource, before=self.resource)
 
-    def _store(self, resource: Object) -> None:
-        stored, findings = prepare(self.project, resource)
+    def _store(self, resource: Object, before: Object | None = None) -> None:
+        stored, findings = prepare(self.project, resource, before)
         self.invalid = tuple(Error(str(finding)) for finding in findings)
         if not findings:
             self.key = ObjectKey.of(stored)

@@ -4,8 +4,6 @@ Some rules concern the definition (names, versions, columns), the others make a 
 value is declared once, outside of allOf, anyOf, oneOf and not, which may only narrow it. One finding is not the
 server's own: the server accepts a `required` field that is not a property, although every object of the kind is then
 invalid.
-
-CEL rules are not compiled here.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import Kind, Object
 from ruleop.names import is_letter_label, is_subdomain
+from ruleop.schema.cel import cel_rules
 from ruleop.schema.crds import CrdVersion, CustomResourceDefinition, parse_crd
 from ruleop.schema.nearest import did_you_mean
 from ruleop.schema.pattern import InvalidPatternError, compile_pattern
@@ -115,6 +114,8 @@ def _version_findings(crd: CustomResourceDefinition) -> Iterator[SchemaFinding]:
             for finding in _root_findings(version.schema, schema_path):
                 if not any(finding.path[: len(each)] == each for each in wrong):  # else it is reported already
                     yield finding
+            for rule in cel_rules(version.schema).invalid:
+                yield SchemaFinding((*schema_path, *rule.path, "rule"), f"{rule.rule}: {rule.problem}")
 
 
 def _column_findings(version: CrdVersion, path: FieldPath) -> Iterator[SchemaFinding]:

@@ -11,7 +11,7 @@ follows the server:
 - a keyword for another type than the value's does not apply: `minLength` does not restrict numbers.
 - required means that the key is present.
 
-Rules in CEL (x-kubernetes-validations) and rare formats are not checked.
+Rare formats are not checked. Rules in CEL (x-kubernetes-validations) are the subject of `ruleop.schema.cel`.
 """
 
 from __future__ import annotations

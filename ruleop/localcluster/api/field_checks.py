@@ -12,6 +12,7 @@ import orjson
 
 from ruleop.localcluster.api.scale import scale_causes
 from ruleop.localcluster.kinds.schema_causes import schema_causes
+from ruleop.localcluster.kinds.validation_rules import rule_causes
 from ruleop.localcluster.objects.decoding import (
     DecodingError,
     decode,
@@ -98,7 +99,8 @@ def checked(served: Served, obj: dict[str, Any], old: Object | None) -> tuple[di
     if not served.is_custom:
         return obj, []
     found = with_parts_of(old, default(obj, served.schema))
-    return found, [*schema_causes(found, served.schema, old), *scale_causes(served, found)]
+    causes = [*schema_causes(found, served.schema, old), *scale_causes(served, found)]
+    return found, [*causes, *rule_causes(found, served.schema, old, causes)]
 
 
 def _decoded(served: Served, obj: Object, old: Object | None) -> tuple[dict[str, Any], list[str]]:

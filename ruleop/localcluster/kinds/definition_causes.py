@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.errors import Cause, immutable_value, invalid_value, invalid_values, required, unsupported
+from ruleop.localcluster.kinds.validation_rules import invalid_rule_causes
 from ruleop.localcluster.objects.names import letter_label_problems, subdomain_problems
 from ruleop.schema.crd_checks import COLUMN_TYPES, SCHEMA_TYPES, check_crd
 from ruleop.schema.immutable_fields import immutable_changes, value_at
@@ -114,9 +115,9 @@ def _versions_causes(versions: Sequence[Object]) -> Iterator[Cause]:
 
 def _schema_causes(schema: Any, at: str) -> Iterator[Cause]:
     if found := (schema or {}).get("openAPIV3Schema"):
-        yield from _type_causes(
-            SchemaForm(found).schema, f"{at}.{'validation' if at == 'spec' else 'schema'}.openAPIV3Schema"
-        )
+        whole, path = SchemaForm(found).schema, f"{at}.{'validation' if at == 'spec' else 'schema'}.openAPIV3Schema"
+        causes = list(_type_causes(whole, path))
+        yield from causes or invalid_rule_causes(whole, path)
 
 
 def _subresource_causes(subresources: Any, at: str) -> Iterator[Cause]:

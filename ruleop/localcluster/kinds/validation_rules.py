@@ -1,42 +1,91 @@
-"""Rules in CEL, which this server stores and does not evaluate: a client that writes a CRD with some is warned."""
+"""Rules in CEL: why an object breaks them, in the words of the API server, and a warning of those not evaluated."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
-from ruleop.schema.schema_findings import format_path
-from ruleop.schema.validation import subschemas
+from ruleop.localcluster.errors import Cause, duplicate, invalid_value
+from ruleop.schema.cel import Verdict, cel_rules
+from ruleop.schema.crds import parse_crd
+from ruleop.schema.schema_findings import SchemaError, format_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ruleop.kinds import Object
+    from ruleop.schema.cel import BrokenRule, CelRule
     from ruleop.schema.openapi import Schema
-    from ruleop.schema.schema_findings import FieldPath
+
+_ROOT: Final = "<nil>"  # a path without steps, as Go prints it
+_BLOCKING: Final = frozenset(
+    {
+        *("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany"),
+        "FieldValueTypeInvalid",
+    }
+)
+_BLOCKED: Final = (
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
+    "validation"
+)
+_REASONS: Final = {"FieldValueForbidden": "Forbidden", "FieldValueRequired": "Required value"}
+_OVERLOAD: Final = "call arguments did not match a supported operator, function or macro signature for rule"
+
+
+def rule_causes(obj: Object, schema: Schema, old: Object | None, causes: Sequence[Cause]) -> list[Cause]:
+    """The rules that an object breaks. They are not evaluated if some `causes` say that its form is wrong."""
+    rules = cel_rules(schema)
+    if not rules.rules:
+        return []
+    if any(each.reason in _BLOCKING for each in causes):
+        return [invalid_value(_ROOT, None, _BLOCKED)]
+    return [_cause(each) for each in rules.broken(obj, old) if each.verdict is not Verdict.NOT_EVALUATED]
+
+
+def _cause(broken: BrokenRule) -> Cause:
+    field, rule, detail = broken.field or _ROOT, broken.rule, broken.detail
+    if broken.verdict is Verdict.FAILED:
+        named = rule.message or rule.rule
+        if detail.startswith("no such overload"):
+            return invalid_value(field, rule.schema_type, f"'{detail}': {_OVERLOAD}: {named}")
+        return invalid_value(field, rule.schema_type, f"{detail} evaluating rule: {named}")
+    if rule.reason in _REASONS:
+        return Cause(rule.reason, f"{_REASONS[rule.reason]}: {detail}", field)
+    is_scalar = broken.value is not None
+    if rule.reason == "FieldValueDuplicate":
+        return duplicate(field, broken.value) if is_scalar else Cause(rule.reason, "Duplicate value", field)
+    if is_scalar:
+        return invalid_value(field, broken.value, detail)
+    return Cause("FieldValueInvalid", f"Invalid value: {detail}", field)
+
+
+def invalid_rule_causes(schema: Schema, path: str) -> Iterator[Cause]:
+    """The rules for which a CRD is rejected. The real server prints its Go structure and the place in the rule."""
+    for each in cel_rules(schema).invalid:
+        field, steps = path, iter(each.path)
+        for keyword in steps:
+            field += f".{keyword}" if keyword in ("items", "additionalProperties") else f".{keyword}[{next(steps)}]"
+        yield Cause(
+            "FieldValueInvalid", f"Invalid value: {each.rule}: compilation failed: {each.problem}", f"{field}.rule"
+        )
 
 
 def rule_warnings(document: Object, old: Object | None) -> list[str]:
-    """The warning for a CRD whose rules are new or changed."""
-    rules = _rules(document)
-    if not rules or (old is not None and rules == _rules(old)):
+    """The warning for a CRD that has other rules than before which are not evaluated."""
+    rules = _not_evaluated(document)
+    if not rules or (old is not None and rules == _not_evaluated(old)):
         return []
-    count, first = sum(len(each) for _, each in rules), format_path(rules[0][0])
-    return [f"CEL rules are not evaluated by this local cluster ({count}, the first at {first})"]
+    (path, first), *_ = rules
+    count = f"{len(rules)} CEL rule{' is' if len(rules) == 1 else 's are'}"
+    return [f"{count} not evaluated by this local cluster (at {path}: {first.problem})"]
 
 
-def _rules(document: Object) -> list[tuple[FieldPath, list[Any]]]:
+def _not_evaluated(document: Object) -> list[tuple[str, CelRule]]:
+    try:
+        versions = parse_crd(document).versions
+    except SchemaError:
+        return []
     return [
-        found
-        for index, version in enumerate(document["spec"].get("versions") or ())
-        for found in _rules_of(
-            (version.get("schema") or {}).get("openAPIV3Schema") or {},
-            ("spec", "versions", index, "schema", "openAPIV3Schema"),
-        )
+        (format_path(("spec", "versions", index, "schema", "openAPIV3Schema", *rule.path)), rule)
+        for index, version in enumerate(versions)
+        for rule in cel_rules(version.schema).not_evaluated
     ]
-
-
-def _rules_of(schema: Schema, path: FieldPath) -> Iterator[tuple[FieldPath, list[Any]]]:
-    if rules := schema.get("x-kubernetes-validations"):
-        yield path, rules
-    for steps, each in subschemas(schema):
-        yield from _rules_of(each, (*path, *steps))

@@ -1,0 +1,54 @@
+"""The syntax tree of a CEL expression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A string, number, boolean or null."""
+
+    value: str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """`operand.field`, or `has(operand.field)`."""
+
+    operand: Node
+    field: str
+    tests: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function, a method with its `target`, or an operator by its symbol. `&&` and `||` have all their operands."""
+
+    name: str
+    target: Node | None
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """`target.all(variable, arguments)` and the other comprehensions."""
+
+    name: str
+    target: Node
+    variable: str
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListLiteral:
+    items: tuple[Node, ...]
+
+
+Node: TypeAlias = Literal | Name | Select | Call | Macro | ListLiteral
