@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import SERVER_METADATA, Kind
 from ruleop.names import MAX_LABEL
+from ruleop.offline.cluster import rejections
 from ruleop.scaffold.definition import CONDITIONS, GENERATION
 from ruleop.scaffold.errors import ScaffoldError
 from ruleop.scaffold.from_sample import DEFINITION, LAST_APPLIED, NAME, settings, workload
@@ -20,9 +21,8 @@ from ruleop.scaffold.instance import instance, validate_value
 from ruleop.scaffold.naming import kebab
 from ruleop.scaffold.project import NewChild, NewProject, StatusField
 from ruleop.schema.crds import parse_crd
-from ruleop.schema.schema_findings import SchemaError, format_path
+from ruleop.schema.schema_findings import SchemaError
 from ruleop.schema.structural import default
-from ruleop.schema.validation import subschemas, validate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _READY: Final = "readyReplicas"
 _IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
-_SHOWN_RULES: Final = 3
 _SHOWN_FIELDS: Final = 8
 
 
@@ -86,7 +85,6 @@ def _project(obj: Mapping[str, Any], *, several: bool) -> NewProject:
         *added,
         *missing,
         *_other_versions(kind, crd.versions),
-        *_rules(version.schema),
     ]
     return NewProject(
         kind=kind,
@@ -163,26 +161,6 @@ def _with_status(obj: Mapping[str, Any], version: str) -> tuple[dict[str, Any], 
     return definition, [note] if added else []
 
 
-def _rules(schema: Schema) -> Iterator[str]:
-    """A note of the rules in CEL, which the example may not satisfy."""
-    found = list(_rules_in(schema, ()))
-    if found:
-        more = f"; and {len(found) - _SHOWN_RULES} more" if len(found) > _SHOWN_RULES else ""
-        yield (
-            "The example was not made for the rules in CEL of the schema. See that it satisfies them: "
-            f"{'; '.join(found[:_SHOWN_RULES])}{more}."
-        )
-
-
-def _rules_in(schema: Schema, path: tuple[str, ...]) -> Iterator[str]:
-    for rule in schema.get("x-kubernetes-validations") or ():
-        if isinstance(rule, Mapping):
-            yield f"{'.'.join(path) or 'the whole object'}: {rule.get('rule')}"
-    for (keyword, *names), inner in subschemas(schema):
-        if keyword in ("properties", "items", "additionalProperties") and isinstance(inner, Mapping):
-            yield from _rules_in(inner, (*path, str(names[0]) if names else "[]" if keyword == "items" else "*"))
-
-
 # -- the example -----------------------------------------------------------------------------------------------------
 
 
@@ -204,7 +182,5 @@ def _example(kind: Kind, singular: str, version: CrdVersion) -> tuple[dict[str, 
     if named and validate_value(sample["metadata"]["name"], named):
         sample["metadata"]["name"] = instance(named, "name")
     name = sample["metadata"]["name"]
-    findings = [each for each in validate(default(sample, schema), schema) if each.path[:1] != ("status",)]
-    return sample, [
-        f"examples/{name}.yaml has to be completed: {format_path(each.path)} {each.message}." for each in findings
-    ]
+    findings = [each for each in rejections(default(sample, schema), schema) if each.path[:1] != ("status",)]
+    return sample, [f"examples/{name}.yaml has to be completed: {each}." for each in findings]
