@@ -25,8 +25,8 @@ def test_a_plan_for_an_empty_cluster_creates_all_children(project, ruleop):
     assert (ran.status, ran.err) == (0, "")
     assert ran.out == (
         "Site/blog in default  by the rule Site.example.com\n"
-        "├─ config  progressing  ConfigMap/blog-config is about to be created\n"
-        "└─ web     progressing  Deployment/blog is about to be created\n"
+        "├─ config  progressing  ConfigMap/blog-config: about to be created\n"
+        "└─ web     progressing  Deployment/blog: about to be created\n"
         "\n"
         "+ create ConfigMap/blog-config\n"
         "+ create Deployment/blog\n"

@@ -739,10 +739,10 @@ def test_a_failed_write_is_reported_and_retried(failure: Failure, reason: str, s
 
 def test_a_child_with_a_pending_write_is_not_ready():
     harness = one()
-    assert harness.plan().children[0].objects[0].message == "is about to be created"
+    assert harness.plan().children[0].objects[0].message == "about to be created"
     harness.settle()
     harness.edit({"v": "2"})
-    assert harness.plan().children[0].objects[0].message == "is about to be changed"
+    assert harness.plan().children[0].objects[0].message == "about to be changed"
     assert harness.plan().children[0].state is State.PROGRESSING
 
 

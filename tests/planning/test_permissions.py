@@ -134,7 +134,7 @@ def test_a_child_whose_ready_when_is_forbidden_is_not_ready():
     harness.served["Secret"] = Served.FORBIDDEN
     harness.settle()
     message = "cannot list secrets in all namespaces: needs get, list, watch"
-    assert harness.plan().children[0].message == f"ConfigMap/a is not ready: {message}"
+    assert harness.plan().children[0].message == f"ConfigMap/a: readyWhen: {message}"
     assert harness.ready()[1] == "Forbidden"
     assert message in harness.ready()[2]
 

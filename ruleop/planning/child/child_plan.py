@@ -105,7 +105,7 @@ class ChildPlan:
         for each in self.objects:
             if each.message and not self.message:
                 is_progressing = each.state is State.PROGRESSING
-                self.message = f"{_title(each.desired.key)} {each.message}" if is_progressing else each.message
+                self.message = f"{_title(each.desired.key)}: {each.message}" if is_progressing else each.message
             if _WORST.index(each.state) > _WORST.index(self.state):
                 self.state = each.state
 

@@ -37,7 +37,7 @@ from ruleop.planning.model.actions import (
     ServerSideApply,
     State,
 )
-from ruleop.planning.model.marks import Claim, Owner
+from ruleop.planning.model.marks import Owner
 from ruleop.planning.model.observed import Served
 from ruleop.planning.model.outcome import Failed, Failure
 from ruleop.planning.model.permissions import missing_list_permission, missing_permission
@@ -342,7 +342,7 @@ class Children:
         if applied.terminating:
             child_plan.blocks_pruning = True
             self.report.add_wait(child.id, f"{key} to be gone", why="deletion")
-            return State.TERMINATING, "is being deleted; will be recreated afterwards"
+            return State.TERMINATING, "being deleted, then recreated"
         if applied.conflict_message:
             self.report.add_problem(child.id, "FieldConflict", applied.conflict_message)
         if applied.conflict is not None:
@@ -351,9 +351,10 @@ class Children:
             return self._state_of_write(child, object_plan, applied, applied.action)
         assert applied.result is not None
         found = self._readiness(object_plan, child, applied.result)
+        message = f"{found.message}: {found.detail}" if found.detail and not child.secret else found.message
         if found.failed:
-            self.report.add_problem(child.id, "ChildFailed", f"{key.kind}/{key.name} {found.message}")
-        return (State.READY, "") if found.ready else (State.PROGRESSING, found.message)
+            self.report.add_problem(child.id, "ChildFailed", f"{key.kind}/{key.name}: {message}")
+        return (State.READY, "") if found.ready else (State.PROGRESSING, message)
 
     def _state_of_write(
         self, child: Child, object_plan: ObjectPlan, applied: Applied, action: Action
@@ -362,7 +363,7 @@ class Children:
         if self.paused:
             return (
                 State.PROGRESSING,
-                f"is not {'created' if isinstance(action, Create) else 'changed'} while the CR is paused",
+                f"not {'created' if isinstance(action, Create) else 'changed'} while the CR is paused",
             )
         failed = self.history.failure(key) if self.history.writes is not None else None
         if failed is not None and not (isinstance(action, Delete) and failed.failure is Failure.IMMUTABLE):
@@ -372,11 +373,11 @@ class Children:
         if isinstance(action, Delete):
             return State.PROGRESSING, "will be recreated"
         if isinstance(action, Create):
-            return State.PROGRESSING, "is about to be created"
+            return State.PROGRESSING, "about to be created"
         shown = self.foresee or self.history.writes is not None
         conflict = self._expected_rejection(child, object_plan, applied) if shown else ""
         expected = f", and the API server is expected to reject that: {conflict}" if conflict else ""
-        return State.PROGRESSING, f"is about to be changed{expected}"
+        return State.PROGRESSING, f"about to be changed{expected}"
 
     def _expected_rejection(
         self, child: Child, object_plan: ObjectPlan, applied: Applied, managed: Iterable[Mapping[str, Any]] = ()
@@ -405,7 +406,7 @@ class Children:
             )
             return State.PROGRESSING, message
         if failed.failure is Failure.EXISTS:
-            message = name_conflict_message(key.name, self.owner.kind.kind, Claim(owned=False))
+            message = name_conflict_message(key, self.owner.kind.kind, None)
             self.report.add_problem(child.id, reason, message)
             return State.REFUSED, message
         if failed.failure is Failure.INVALID and (
@@ -424,7 +425,7 @@ class Children:
             forbidden = isinstance(error, Waiting) and error.forbidden
             message = public_error(child, error)
             self.report.add_problem(child.id, "Forbidden" if forbidden else "RenderFailed", message, error.site)
-            return Readiness(False, f"is not ready: {message}")
+            return Readiness(False, f"readyWhen: {message}")
 
     # -- all of them ---------------------------------------------------------------------------------------------------
 
@@ -536,5 +537,5 @@ def _ready_when(child: Child, names: Mapping[str, Any], live: Object) -> Readine
     except Waiting as wait:
         if wait.forbidden:
             raise
-        return Readiness(False, f"is not ready: {wait.message}")
-    return READY if holds else Readiness(False, "is not ready: readyWhen is false")
+        return Readiness(False, f"readyWhen: {wait.message}")
+    return READY if holds else Readiness(False, "readyWhen is false")
