@@ -210,10 +210,8 @@ class _Text:
                 yield from wrapped(message, "      ", Tone.FAINT)
 
     def _is_reported(self, part: str) -> bool:
-        """Whether a part of the message of Ready is among the reasons that the plan gives."""
+        """Whether a part of the message of Ready is among the reasons that the objects and the plan give."""
         explanation = self.explanation
-        if explanation.plan is None:
-            return False
         waits = [f"{each.child} waits for {each.for_what}" for each in explanation.blockers if each.why != "ready"]
         unready = (self.title(each.key) for each in explanation.objects if not each.is_ready)
         return any(part in text for text in (*explanation.problems, *waits)) or any(
