@@ -395,8 +395,10 @@ def test_a_chain_of_waits_begins_with_its_cause():
     assert harness.ready() == (
         "False",
         "Waiting",
-        "StatefulSet/db: 1 of 3 pods ready; ConfigMap/other: readyWhen is false; "
-        "backup waits for db to be ready; report waits for backup to be ready",
+        (
+            "StatefulSet/db: 1 of 3 pods ready; ConfigMap/other: readyWhen is false; "
+            "backup waits for db to be ready; report waits for backup to be ready"
+        ),
     )
     harness.change(key("db", "StatefulSet", group="apps"), {"status": {**status, "readyReplicas": 2}})
     assert harness.plan().status.details_only

@@ -241,8 +241,10 @@ def test_another_apps_deployment_is_refused_with_its_owners_name() -> None:
     assert cluster.conditions("App/second")["Ready"] == (
         "False",
         "ErrResourceExists",
-        "Deployment app-deployment in namespace default already exists and is not managed by App "
-        "(it belongs to App/app-sample): rename the child",
+        (
+            "Deployment app-deployment in namespace default already exists and is not managed by App "
+            "(it belongs to App/app-sample): rename the child"
+        ),
     )
     cluster.delete("App/app-sample")
     assert cluster.reconcile() == ["create Deployment/app-deployment"]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ruleop.errors import Cause, RuleopError
+from ruleop.kube.client.named_fields import named_fields
 from ruleop.kube.client.redaction import holds_secret, redacted
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def answer_error(status: int, body: bytes, *, verb: str, resource: str, retry_af
         text=f"the object is too large: {text}" if problem is Problem.TOO_LARGE else text,
         redacted="" if verb in READS else redacted(status, reason, causes),
         status=status,
-        causes=causes,
+        causes=causes or (named_fields(message) if status in {400, 500} else ()),
         retry_after=_seconds(retry_after, details.get("retryAfterSeconds")),
     )
 

@@ -90,7 +90,8 @@ class Immutable(ChildFails):
     the caller has to mask them before it reports them."""
 
     def __init__(self, failed: Failed, changes: tuple[Difference, ...], advice: str, site: Site) -> None:
-        super().__init__(failed.message, site, reason="ApplyFailed")
+        fields = (*(each.path for each in changes), *(cause.field for cause in failed.causes))
+        super().__init__(failed.message, site, reason="ApplyFailed", fields=fields)
         self.failed = failed
         self.changes = changes
         self.advice = advice
@@ -265,6 +266,7 @@ def _unmergeable(child: Child, desired: Desired, error: RuleopError) -> ChildFai
         child.body.site,
         reason="ApplyFailed",
         redacted=f"{title}: {words}",
+        fields=(error.path,) if isinstance(error, MergeError) else (),
     )
 
 

@@ -90,6 +90,7 @@ class ChildPlan:
     objects: list[ObjectPlan] = field(default_factory=list)
     blocks_pruning: bool = False  # not all of its objects are known in this pass, so none of them may be pruned
     incomplete: bool = False  # some of its desired objects could not be rendered
+    located: int = 0  # rejected objects whose fields were looked up in the body
     unreadable: str = ""  # the permission that is missing to read its objects
 
     @property

@@ -37,12 +37,12 @@ from ruleop.planning.model.actions import (
     ServerSideApply,
     State,
 )
-from ruleop.planning.model.marks import Owner
 from ruleop.planning.model.observed import Served
 from ruleop.planning.model.outcome import Failed, Failure
 from ruleop.planning.model.permissions import missing_list_permission, missing_permission
 from ruleop.planning.rendering.desired import MAX_OBJECTS, Desired, is_enabled, items_of, render, source_of, wait_for
 from ruleop.planning.rendering.errors import ChildFails, ChildWaits, Unlisted, Unread
+from ruleop.planning.rendering.field_sites import field_site
 from ruleop.planning.rendering.scope import Scope, without_server_noise
 from ruleop.templating import Disabled, MapView, Origin, Waiting
 from ruleop.templating.values.budget import METER, Exhausted, is_of_usual_size, size_of, surplus
@@ -50,9 +50,11 @@ from ruleop.templating.values.budget import METER, Exhausted, is_of_usual_size, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from ruleop.errors import Site
     from ruleop.kinds import Object, ObjectKey
     from ruleop.planning.memory.history import History
     from ruleop.planning.memory.work import Work
+    from ruleop.planning.model.marks import Owner
     from ruleop.rules import Child
     from ruleop.steps import Steps
 
@@ -67,6 +69,9 @@ ITEM_UNITS: Final = 20
 """Units of one item of `forEach`, without those of its templates."""
 
 NAMESPACE: Final = GroupKind("", "Namespace")
+MAX_LOCATED: Final = 4
+"""Rejected objects of one child whose message has the line of the rejected field."""
+
 NO_KEYS: Final[Mapping[str, ObjectKey]] = MappingProxyType({})
 
 
@@ -261,6 +266,8 @@ class Children:
         except ChildFails as error:
             if error.limit:
                 raise
+            if error.fields:
+                error.site = self._site_of(child_plan, object_plan, error.fields)
             object_plan.stop(
                 State.FAILED,
                 self._add_failure(child_plan, error, only_this_child=child_plan.child.for_each is not None),
@@ -348,7 +355,7 @@ class Children:
         if applied.conflict is not None:
             self.report.conflicts.append(applied.conflict)
         if applied.action is not None:
-            return self._state_of_write(child, object_plan, applied, applied.action)
+            return self._state_of_write(child_plan, object_plan, applied, applied.action)
         assert applied.result is not None
         found = self._readiness(object_plan, child, applied.result)
         message = f"{found.message}: {found.detail}" if found.detail and not child.secret else found.message
@@ -357,9 +364,9 @@ class Children:
         return (State.READY, "") if found.ready else (State.PROGRESSING, message)
 
     def _state_of_write(
-        self, child: Child, object_plan: ObjectPlan, applied: Applied, action: Action
+        self, child_plan: ChildPlan, object_plan: ObjectPlan, applied: Applied, action: Action
     ) -> tuple[State, str]:
-        key = object_plan.desired.key
+        child, key = child_plan.child, object_plan.desired.key
         if self.paused:
             return (
                 State.PROGRESSING,
@@ -367,7 +374,7 @@ class Children:
             )
         failed = self.history.failure(key) if self.history.writes is not None else None
         if failed is not None and not (isinstance(action, Delete) and failed.failure is Failure.IMMUTABLE):
-            return self._state_of_failed_write(child, object_plan, applied, failed)
+            return self._state_of_failed_write(child_plan, object_plan, applied, failed)
         if self.history.writes is not None:  # made possible or necessary by this pass's writes; left to the next pass
             self.report.add_wait(child.id, f"{key} to be written", why="write")
         if isinstance(action, Delete):
@@ -389,9 +396,9 @@ class Children:
         return conflict_in_words(applied.result, object_plan.desired.rendered, object_plan.desired.info.shape, managed)
 
     def _state_of_failed_write(
-        self, child: Child, object_plan: ObjectPlan, applied: Applied, failed: Failed
+        self, child_plan: ChildPlan, object_plan: ObjectPlan, applied: Applied, failed: Failed
     ) -> tuple[State, str]:
-        key = object_plan.desired.key
+        child, key = child_plan.child, object_plan.desired.key
         message = (
             missing_permission(self.rule, object_plan.desired.info, key.namespace, failed.verb)
             if failed.verb
@@ -413,8 +420,21 @@ class Children:
             conflict := self._expected_rejection(child, object_plan, applied, failed.managed)
         ):
             message += f"; {conflict}"
-        self.report.add_problem(child.id, reason, message, child.body.site)
+        named = [cause.field for cause in failed.causes]
+        site = self._site_of(child_plan, object_plan, named, sent=applied.result)
+        self.report.add_problem(child.id, reason, message, site)
         return State.FAILED, message
+
+    def _site_of(
+        self, child_plan: ChildPlan, object_plan: ObjectPlan, fields: Iterable[str], sent: Object | None = None
+    ) -> Site:
+        """The place of the first of these fields in the child's body. To find it, the body is rendered again, so only
+        the first failed objects of a child have it."""
+        child, found = child_plan.child, None
+        if child_plan.located < MAX_LOCATED:
+            child_plan.located += 1
+            found = field_site(child, object_plan.desired, fields, sent)
+        return found or child.body.site
 
     def _readiness(self, object_plan: ObjectPlan, child: Child, live: Object) -> Readiness:
         if child.ready_when is None:
