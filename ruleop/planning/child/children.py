@@ -38,8 +38,9 @@ from ruleop.planning.model.actions import (
     State,
 )
 from ruleop.planning.model.observed import Served
-from ruleop.planning.model.outcome import Failed, Failure
+from ruleop.planning.model.outcome import GRANT, Failed, Failure
 from ruleop.planning.model.permissions import missing_list_permission, missing_permission
+from ruleop.planning.model.rbac_children import Granting
 from ruleop.planning.rendering.desired import MAX_OBJECTS, Desired, is_enabled, items_of, render, source_of, wait_for
 from ruleop.planning.rendering.errors import ChildFails, ChildWaits, Unlisted, Unread
 from ruleop.planning.rendering.field_sites import field_site
@@ -399,11 +400,13 @@ class Children:
         self, child_plan: ChildPlan, object_plan: ObjectPlan, applied: Applied, failed: Failed
     ) -> tuple[State, str]:
         child, key = child_plan.child, object_plan.desired.key
-        message = (
-            missing_permission(self.rule, object_plan.desired.info, key.namespace, failed.verb)
-            if failed.verb
-            else public_message(child, failed)
-        )
+        granting = Granting.of(object_plan.desired.rendered) if failed.verb == GRANT and not child.secret else None
+        if granting is not None:
+            message = f"cannot write {key.kind}/{key.name}: {granting.remedy()}"
+        elif failed.verb and failed.verb != GRANT:
+            message = missing_permission(self.rule, object_plan.desired.info, key.namespace, failed.verb)
+        else:
+            message = public_message(child, failed)
         reason = reason_of(failed.failure)
         if reason is None:
             self.report.add_wait(
