@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ruleop.checking.bodies import Body
     from ruleop.kinds import JSON
     from ruleop.rules import Findings, Loaded
-    from ruleop.rules.checks.scopes import Part
     from ruleop.templating import YamlNode
 
 
@@ -50,7 +49,7 @@ def check_permissions(loaded: Loaded, roles: Roles, findings: Findings) -> None:
         for part in sources.body_parts:
             for body in sources.bodies(part):
                 if body.kind.group == RBAC:
-                    _check_granting(body, part, roles, sources, findings)
+                    _check_granting(body, roles, sources, findings)
 
 
 def _report(permissions: list[Permission], roles: Roles, loaded: Loaded, findings: Findings) -> None:
@@ -100,7 +99,7 @@ def _named(permissions: list[Permission]) -> str:
 # -- children that grant permissions -----------------------------------------------------------------------------------
 
 
-def _check_granting(body: Body, part: Part, roles: Roles, sources: Sources, findings: Findings) -> None:
+def _check_granting(body: Body, roles: Roles, sources: Sources, findings: Findings) -> None:
     """A child that is a role or a binding: the operator may not grant more than it has."""
     granting = Granting.of(_literal(body.document, body))
     if granting is None:
@@ -113,7 +112,9 @@ def _check_granting(body: Body, part: Part, roles: Roles, sources: Sources, find
         )
         if missing and not _holds_all(granting, body, roles.grants, sources, namespace):
             message = f"{roles.grants.files} does not permit the operator to write this {kind}: {granting.remedy()}"
-            findings.mistake("missing-permission", message, body.document.site, start=part.site)
+            sites = body.document.key_sites
+            site = sites.get("roleRef") or sites.get("rules") or body.document.site
+            findings.mistake("missing-permission", message, site)
             return
 
 
