@@ -224,7 +224,7 @@ class _Planner:
             except Waiting as wait:
                 if wait.forbidden:
                     return Problem("spec", "Forbidden", wait.path, wait.site)
-                return Problem("spec", "Waiting", f"{wait.path} is not there yet, and validation needs it", wait.site)
+                return Problem("spec", "Waiting", f"waiting for {wait.path}, which `validate` reads", wait.site)
             except RenderError as error:
                 return Problem("spec", "RenderFailed", public_error(self.rule, error), error.site)
         return None
