@@ -53,7 +53,7 @@ GRANTED = {
 
 
 @pytest.mark.parametrize("kind", GRANTED)
-def test_a_role_or_binding_that_grants_too_much_says_what_to_grant(kind: str):
+def test_a_role_or_binding_that_grants_too_much_is_reported_with_the_permission(kind: str):
     body, remedy = GRANTED[kind]
     harness = Harness.of("children: {b: {template: b.yaml}}", b=body)
     harness.refuse[key("b", kind, group=RBAC)] = Failed(Failure.FORBIDDEN, "two kilobytes", verb=GRANT)

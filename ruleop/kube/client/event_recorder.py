@@ -21,6 +21,7 @@ from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, ObjectKey
 from ruleop.kube.client import requests
 from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.permissions import EVENTS, grant, place
 from ruleop.schema.table import ResourceInfo
 
 if TYPE_CHECKING:
@@ -262,9 +263,12 @@ class EventRecorder:
             self.dropped += 1
             is_new, self._last_problem = self._last_problem is not error.problem, error.problem
             # Of equal failures in a row, only the first is a warning.
-            (log.warning if is_new else log.debug)(
-                "event dropped", regarding=str(happening.regarding), reason=happening.reason, error=str(error)
-            )
+            about = {"regarding": str(happening.regarding), "reason": happening.reason, "error": str(error)}
+            if error.not_permitted:
+                about["grant"] = grant(
+                    "events.events.k8s.io", place(happening.regarding.namespace or "default"), EVENTS
+                )
+            (log.warning if is_new else log.debug)("event dropped", **about)
             return not error.retryable
         except (RuleopError, ValueError) as error:
             self.dropped += 1

@@ -249,7 +249,7 @@ def is_paused(resource: Object) -> bool:
 
 def misspelt_switches(resource: Object) -> str:
     """A note on annotations that are neither true nor false, and so have no effect. A person who pauses an operator in
-    a hurry has to be told."""
+    a hurry may mistype the value."""
     annotations = annotations_of(resource)
     wrong = [name for name in (PAUSED, SKIP_FINALIZE) if annotations.get(name, "false") not in {"true", "false"}]
     return "; ".join(
