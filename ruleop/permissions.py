@@ -16,7 +16,7 @@ NAMED = ("get", "update")
 STORED = ("get", "create", "update")
 """On the operator's own objects: the inventory, the owner key and the Lease. `NAMED`: on the object of that name."""
 
-EVENTS = ("create", "patch")
+EVENT_VERBS = ("create", "patch")
 REVIEWS = (
     ("authentication.k8s.io", "tokenreviews"),
     ("authorization.k8s.io", "subjectaccessreviews"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from ruleop.permissions import EVENTS, NAMED, READ, REVIEWS, ordered
+from ruleop.permissions import EVENT_VERBS, NAMED, READ, REVIEWS, ordered
 from ruleop.planning.model.permissions import needs_key, verbs
 
 if TYPE_CHECKING:
@@ -95,7 +95,12 @@ def _of_operator(rules: Sequence[Rule], settings: Settings) -> Iterator[Permissi
     if settings.leader_elect:
         yield from _stored("coordination.k8s.io", "leases", name, "leader election")
     yield Permission(
-        "events.k8s.io", "events", EVENTS, Scope.WATCHED, "Events on custom resources", without="no Events are written"
+        "events.k8s.io",
+        "events",
+        EVENT_VERBS,
+        Scope.WATCHED,
+        "Events on custom resources",
+        without="no Events are written",
     )
     if not settings.namespaces:
         late = "changed CRDs are noticed once a minute, by discovery"
