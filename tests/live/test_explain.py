@@ -280,7 +280,7 @@ def test_a_write_that_the_server_rejected_is_shown_by_what_the_operator_reported
     assert status == 0
     assert "ready: 2 of 2 pods; its last change failed" in out
     first, *others = section(out, "Why it is not ready")
-    assert first.startswith("  ! web: templates/web.yaml.j2:1: ")
+    assert first.startswith("  ! web: templates/web.yaml.j2:6: ")
     assert all(line.startswith("    ") for line in others), "one paragraph"
     assert "immutable" in out
 

@@ -491,7 +491,7 @@ def test_a_validation_with_unavailable_values_waits_and_a_failed_one_has_its_pos
     assert harness.ready() == (
         "False",
         "Waiting",
-        "other (ConfigMap/shop/other) is not there yet, and validation needs it",
+        "waiting for other (ConfigMap/shop/other), which `validate` reads",
     )
     assert harness.events == []
     assert harness.plan().actions == ()
