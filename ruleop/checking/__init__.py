@@ -45,7 +45,7 @@ def check_project(loaded: Loaded, *, roles: Roles | None = None) -> tuple[Findin
         check_sensitive_fields(sources, findings)
         check_exposed_secrets(sources, findings)
     if roles is not None:
-        check_permissions(loaded, roles, findings)
+        check_permissions(every_source, roles, findings)
     found = {*loaded.project.warnings, *findings.sorted()}
     kept = silenced({*found, *_of_examples(loaded, examples, found)}, loaded)
     return tuple(sorted(kept, key=lambda finding: finding.order))

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ruleop.checking.roles import ANYWHERE, UNKNOWN, Grants
-from ruleop.checking.sources import Sources
 from ruleop.offline.cluster import OfflineKinds
 from ruleop.permissions import listed, place
 from ruleop.planning.model.needed_permissions import Permission, Scope, Settings, needed_permissions
 from ruleop.planning.model.rbac_children import RBAC, Granting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ruleop.checking.bodies import Body
+    from ruleop.checking.sources import Sources
     from ruleop.kinds import JSON
     from ruleop.rules import Findings, Loaded
     from ruleop.templating import YamlNode
@@ -36,7 +36,9 @@ class Roles:
         return self.settings.namespaces or (ANYWHERE,) if scope is Scope.WATCHED else (ANYWHERE,)
 
 
-def check_permissions(loaded: Loaded, roles: Roles, findings: Findings) -> None:
+def check_permissions(every_source: Sequence[Sources], roles: Roles, findings: Findings) -> None:
+    """`every_source`: one for each watch."""
+    loaded = every_source[0].loaded
     rules = loaded.project.rules
     kinds = OfflineKinds(loaded.project)
     needed: dict[tuple[object, ...], list[Permission]] = {}
@@ -44,8 +46,7 @@ def check_permissions(loaded: Loaded, roles: Roles, findings: Findings) -> None:
         needed.setdefault((each.group, each.resource, each.kind, each.scope, each.reason, each.site), []).append(each)
     for permissions in needed.values():
         _report(permissions, roles, loaded, findings)
-    for watch in loaded.watches:
-        sources = Sources(watch, loaded)
+    for sources in every_source:
         for part in sources.body_parts:
             for body in sources.bodies(part):
                 if body.kind.group == RBAC:
