@@ -44,7 +44,7 @@ def check_project(loaded: Loaded, *, roles: Roles | None = None) -> tuple[Findin
         check_object_names(sources, findings)
         check_sensitive_fields(sources, findings)
         check_exposed_secrets(sources, findings)
-    if roles is not None:
+    if roles is not None and every_source:
         check_permissions(every_source, roles, findings)
     found = {*loaded.project.warnings, *findings.sorted()}
     kept = silenced({*found, *_of_examples(loaded, examples, found)}, loaded)

@@ -164,6 +164,11 @@ def test_the_flags_of_run_decide_what_is_needed(said):
     assert any("in namespace elsewhere" in line for line in said(EXACT, "--operator-namespace", "elsewhere"))
 
 
+def test_a_project_without_watches_needs_nothing_that_is_checked(said, project):
+    project.write("watches.yaml", "watches: []\n")
+    assert said(ROLE) == []
+
+
 def test_a_flag_of_run_without_roles_is_wrong_usage(ruleop):
     ran = ruleop("check", "--leader-elect")
     assert (ran.status, ran.err) == (2, "ruleop: --leader-elect needs --rbac\n")
