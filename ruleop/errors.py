@@ -30,6 +30,10 @@ class Site:
         return f"{self.path}:{self.line}:{self.column}" if self.column else f"{self.path}:{self.line}"
 
 
+NAMED = "named"
+"""The reason of a cause of which only the field is known. A redacted message does not have that field."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """One thing that the API server finds wrong with an object."""

@@ -99,5 +99,9 @@ class ObjectKey(NamedTuple):
     def group_kind(self) -> GroupKind:
         return GroupKind(self.group, self.kind)
 
+    def title(self, namespace: str) -> str:
+        """The kind and the name, with the namespace only if it is not this one."""
+        return f"{self.kind}/{self.name}" if self.namespace == namespace else str(self)
+
     def __str__(self) -> str:
         return f"{self.kind}/{self.namespace}/{self.name}" if self.namespace else f"{self.kind}/{self.name}"

@@ -11,7 +11,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 READ = ("get", "list", "watch")
-ORDER = (*READ, "create", "update", "patch", "delete")
+ORDER = (*READ, "create", "update", "patch", "delete", "bind", "escalate")
+NAMED = ("get", "update")
+STORED = ("get", "create", "update")
+"""On the operator's own objects: the inventory, the owner key and the Lease. `NAMED`: on the object of that name."""
+
+EVENT_VERBS = ("create", "patch")
+REVIEWS = (
+    ("authentication.k8s.io", "tokenreviews"),
+    ("authorization.k8s.io", "subjectaccessreviews"),
+)
+"""Created for each token with --metrics-auth."""
+
+ESCALATION = ("attempting to grant RBAC permissions not currently held", "must have cluster-admin privileges to use an")
+"""The API server's words for a role or binding that grants more than its writer has."""
 
 
 def place(namespace: str, *, namespaced: bool = True) -> str:
@@ -21,14 +34,18 @@ def place(namespace: str, *, namespaced: bool = True) -> str:
 
 def missing(verb: str, resource: str, where: str, needed: Iterable[str]) -> str:
     """`cannot list services in namespace shop: needs get, list, watch`; `where` as `place` gives it."""
-    return f"cannot {verb} {resource}{where}: needs {_listed([verb, *needed])}"
+    return f"cannot {verb} {resource}{where}: needs {listed([verb, *needed])}"
 
 
 def grant(resource: str, where: str, needed: Iterable[str]) -> str:
     """The same for the log: `get, list, watch on services in namespace shop`."""
-    return f"{_listed(needed)} on {resource}{where}"
+    return f"{listed(needed)} on {resource}{where}"
 
 
-def _listed(verbs: Iterable[str]) -> str:
+def ordered(verbs: Iterable[str]) -> tuple[str, ...]:
     known = set(verbs)
-    return ", ".join([*(verb for verb in ORDER if verb in known), *sorted(known - set(ORDER))])
+    return (*(verb for verb in ORDER if verb in known), *sorted(known - set(ORDER)))
+
+
+def listed(verbs: Iterable[str]) -> str:
+    return ", ".join(ordered(verbs))

@@ -15,7 +15,7 @@ from ruleop.checking.apply_paths import check_apply_paths
 from ruleop.checking.examples import check_examples, read_examples
 from ruleop.checking.exposed_secrets import check_exposed_secrets
 from ruleop.checking.object_names import check_object_names
-from ruleop.checking.permissions import Grants, check_permissions
+from ruleop.checking.permissions import Roles, check_permissions
 from ruleop.checking.pod_references import check_pod_references
 from ruleop.checking.sensitive_fields import check_sensitive_fields
 from ruleop.checking.sources import Sources
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from ruleop.rules import Finding, Loaded
 
 
-def check_project(loaded: Loaded, *, grants: Grants | None = None) -> tuple[Finding, ...]:
+def check_project(loaded: Loaded, *, roles: Roles | None = None) -> tuple[Finding, ...]:
     """The warnings of loading and the findings of all checks that are not silenced, in the order of their places.
-    `grants`: what the roles of the operator grant."""
+    `roles`: those of the operator."""
     examples = read_examples(Path(loaded.project.root))
     loaded = replace(loaded, files={**loaded.files, **examples})
     findings = Findings(loaded.files)
@@ -44,8 +44,8 @@ def check_project(loaded: Loaded, *, grants: Grants | None = None) -> tuple[Find
         check_object_names(sources, findings)
         check_sensitive_fields(sources, findings)
         check_exposed_secrets(sources, findings)
-    if grants is not None:
-        check_permissions(loaded, grants, findings)
+    if roles is not None and every_source:
+        check_permissions(every_source, roles, findings)
     found = {*loaded.project.warnings, *findings.sorted()}
     kept = silenced({*found, *_of_examples(loaded, examples, found)}, loaded)
     return tuple(sorted(kept, key=lambda finding: finding.order))

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ruleop.checking import check_project
 from ruleop.checking.explanations import explanation
-from ruleop.checking.permissions import Grants
+from ruleop.checking.permissions import Roles
+from ruleop.checking.roles import Grants
 from ruleop.cli import findings as found
 from ruleop.cli.documents import read_documents
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command, UsageError, output_option
 from ruleop.cli.project import Folder, is_unreadable, load_with_sources, project_options
 from ruleop.cli.terminal import print_lines, print_text
+from ruleop.planning.model.needed_permissions import Settings
 from ruleop.report.plan_text import Span, Tone
 from ruleop.rules import ProjectErrors
 from ruleop.rules.check_ids import BY_ID, CHECKS
@@ -48,6 +50,11 @@ def _explain(context: click.Context, _option: click.Parameter, name: str | None)
     metavar="PATH",
     help="File or folder of the operator's Roles and ClusterRoles: do they grant what the rules need? Repeatable.",
 )
+@click.option("--namespaces", default="", metavar="A,B", help="With --rbac: as for `run`. Default: all.")
+@click.option("--name", default="ruleop", metavar="NAME", help="With --rbac: as for `run`. Default: ruleop.")
+@click.option("--operator-namespace", default="", metavar="NAMESPACE", help="With --rbac: as for `run`. Default: any.")
+@click.option("--leader-elect", is_flag=True, help="With --rbac: as for `run`, which needs a Lease then.")
+@click.option("--metrics-auth", is_flag=True, help="With --rbac: as for `run`, which reviews tokens then.")
 @click.option(
     "--explain",
     metavar="ID",
@@ -57,7 +64,7 @@ def _explain(context: click.Context, _option: click.Parameter, name: str | None)
     help="Print what a check finds, with a wrong and a right example, and exit.",
 )
 @output_option("text", *_DOCUMENTS)
-def command(folder: str, env_files: tuple[str, ...], rbac: tuple[str, ...], output: str) -> int:
+def command(folder: str, env_files: tuple[str, ...], rbac: tuple[str, ...], output: str, **flags: Any) -> int:
     """Check a project for mistakes, without a cluster.
 
     Reports all mistakes at once, each with its file, line and column. Exit status 0: no mistakes (warnings are
@@ -65,11 +72,11 @@ def command(folder: str, env_files: tuple[str, ...], rbac: tuple[str, ...], outp
     """
     where = Folder(folder)
     project: Project | None = None
-    grants = _grants(rbac, folder)
+    roles = _roles(rbac, folder, flags)
     try:
         with _uncollected():
             loaded = load_with_sources(where, env_files)
-            findings = check_project(loaded, grants=grants)
+            findings = check_project(loaded, roles=roles)
         project = loaded.project
         status = NO if found.count(findings)[0] else DONE
     except ProjectErrors as errors:
@@ -95,10 +102,15 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _grants(rbac: tuple[str, ...], folder: str) -> Grants | None:
+def _roles(rbac: tuple[str, ...], folder: str, flags: dict[str, Any]) -> Roles | None:
     if not rbac:
+        if unused := [name for name, value in flags.items() if value and value != "ruleop"]:
+            raise UsageError(f"--{unused[0].replace('_', '-')} needs --rbac")
         return None
-    return Grants.of(" ".join(rbac), [document.data for document in read_documents(rbac, folder=folder)])
+    grants = Grants.of(" ".join(rbac), [document.data for document in read_documents(rbac, folder=folder)])
+    namespaces = tuple(dict.fromkeys(name.strip() for name in flags["namespaces"].split(",") if name.strip()))
+    settings = Settings(flags["name"], namespaces, flags["leader_elect"], flags["metrics_auth"])
+    return Roles(grants, settings, flags["operator_namespace"])
 
 
 def _verdict(project: Project | None, findings: tuple[Finding, ...]) -> Span:

@@ -200,12 +200,9 @@ class Program(CommandGroup):
         except click.ClickException as error:
             _print_error(_usage_message(error))
             return UNUSABLE
-        except UsageError as error:
-            _print_error(f"ruleop: {error}")
-            return UNUSABLE
         except RuleopError as error:
-            _print_error(str(error))
-            return NO
+            _print_error(f"ruleop: {error}")
+            return UNUSABLE if isinstance(error, UsageError) else NO
         except Exception as error:  # noqa: BLE001 - any other exception is an internal error
             return _internal_error(error, args)
         return status if isinstance(status, int) else DONE

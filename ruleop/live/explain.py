@@ -226,7 +226,7 @@ def _child_value(for_what: str, why: str, states: dict[str, ChildReport]) -> Ite
     if report is None:
         return
     unready = [each for each in report.objects if each.state is not State.READY]
-    titles = [f"{each.key.kind}/{each.key.name} {each.message}".rstrip() for each in unready[:3]]
+    titles = [f"{each.key.kind}/{each.key.name}: {each.message}".removesuffix(": ") for each in unready[:3]]
     yield report.id, "; ".join([report.state.value, *titles])
 
 

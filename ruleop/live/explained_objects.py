@@ -79,7 +79,7 @@ def _desired(report: ChildReport, each: ObjectReport, found: Found) -> Explained
         missing = "missing" if each.state is State.PROGRESSING else state
         return ExplainedObject(each.key, missing, message, report.id, exists=False)
     action = _action_on(each.key, plan)
-    is_stopped = is_paused(found.resource) and each.message.startswith("is not ")
+    is_stopped = is_paused(found.resource) and each.message.startswith("not ")
     if each.state is State.READY or (each.state is State.PROGRESSING and (action is not None or is_stopped)):
         node, more = child_node(live), ""
         if is_stopped:
@@ -152,7 +152,6 @@ def _failed_children(resource: Object) -> set[str]:
 
 def _message(text: str) -> str:
     """The message of a state, which the tree names itself."""
-    text = text.removeprefix("is not ready: ")
     return "waitFor is not true" if text.startswith(("waits for waitFor: ", "waitFor: ")) else text
 
 

@@ -26,10 +26,11 @@ from ruleop.planning.model.actions import (
 from ruleop.planning.model.conditions import Condition, Conditions
 from ruleop.planning.model.marks import Owner
 from ruleop.planning.model.observed import FixedObjects, KindInfo, Kinds, Objects, Observed, Served
-from ruleop.planning.model.outcome import Failed, Failure, Outcome
+from ruleop.planning.model.outcome import GRANT, Failed, Failure, Outcome
 from ruleop.planning.planner import Planning, choose_rule, plan
 
 __all__ = [
+    "GRANT",
     "Action",
     "AddFinalizer",
     "ChildReport",

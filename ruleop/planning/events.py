@@ -14,7 +14,7 @@ from ruleop.planning.model.conditions import FINALIZED, condition_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ruleop.kinds import Object, ObjectKey
+    from ruleop.kinds import Object
     from ruleop.planning.model.actions import Problem
     from ruleop.planning.model.conditions import Condition
 
@@ -52,11 +52,7 @@ def write_events(actions: Iterable[Action], namespace: str) -> Iterator[Event]:
             isinstance(action, (Delete, Patch, Replace, ServerSideApply))
             and (reason := _REASONS.get(action.why)) is not None
         ):
-            names.setdefault((reason, verb_of(action), reason_for(action)), []).append(_name(action.key, namespace))
+            names.setdefault((reason, verb_of(action), reason_for(action)), []).append(action.key.title(namespace))
     for (reason, verb, why), found in names.items():
         more = ", and more" if len(found) > MAX_NAMES else ""
         yield Event("Normal", reason, f"{verb.done.capitalize()} {', '.join(found[:MAX_NAMES])}{more}: {why}")
-
-
-def _name(key: ObjectKey, namespace: str) -> str:
-    return f"{key.kind}/{key.name}" if key.namespace == namespace else str(key)

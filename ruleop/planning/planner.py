@@ -38,7 +38,7 @@ from ruleop.planning.model.actions import (
     StatusWrite,
 )
 from ruleop.planning.model.conditions import Conditions, condition_of
-from ruleop.planning.model.marks import Owner, is_paused
+from ruleop.planning.model.marks import Owner, is_paused, misspelt_switches
 from ruleop.planning.model.period import reconcile_period
 from ruleop.planning.model.permissions import missing_permission
 from ruleop.planning.model.selectors import compile_selector
@@ -224,7 +224,7 @@ class _Planner:
             except Waiting as wait:
                 if wait.forbidden:
                     return Problem("spec", "Forbidden", wait.path, wait.site)
-                return Problem("spec", "Waiting", f"{wait.path} is not there yet, and validation needs it", wait.site)
+                return Problem("spec", "Waiting", f"waiting for {wait.path}, which `validate` reads", wait.site)
             except RenderError as error:
                 return Problem("spec", "RenderFailed", public_error(self.rule, error), error.site)
         return None
@@ -405,8 +405,8 @@ class _Planner:
             conditions = overall_conditions(self.children, problems, held_back=self.held_back)
         if self.paused:
             conditions = Conditions.in_pause(self.resource, self.history.reason)
-        elif self.period_note:
-            conditions = conditions.with_note(self.period_note)
+        elif note := "; ".join(filter(None, (self.period_note, misspelt_switches(self.resource)))):
+            conditions = conditions.with_note(note)
         if extra:
             conditions = replace(conditions, custom=extra)
         status: StatusWrite | None = None

@@ -1,12 +1,14 @@
 """The status of a CR: the fields that the rule sets, and the conditions.
 
 Messages contain no times, counters or versions: a status that changes in every pass would be written forever and notify
-every watcher. The only exception is the deadline of delayed deletions, which is fixed.
+every watcher. There are two exceptions: the deadline of delayed deletions, which is fixed, and the details of objects
+that are not ready, such as the number of their pods. A status that differs in these alone is written rarely.
 """
 
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RenderError
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from ruleop.kinds import Object
+    from ruleop.planning.child.child_plan import ObjectPlan
     from ruleop.planning.child.children import Children
     from ruleop.planning.memory.history import RefusedStatus
     from ruleop.planning.model.observed import KindInfo, Observed
@@ -32,10 +35,12 @@ if TYPE_CHECKING:
     from ruleop.rules import Rule
 
 MAX_REASON = 1024
+MAX_CAUSES: Final = 4  # objects that are not ready, before the waits for them
 STATUS_UNITS: Final = 8  # of each value of the status, to compare and to prune it
 LIVE_CONDITION_UNITS: Final = 2
 STATUS_BYTES: Final = 300  # of the copies that are made of each
 _KEPT_DURING_PAUSE = frozenset({"Ready", "Stalled"})  # these conditions keep their values in a pause
+_DETAILS = re.compile(r"(?:(?<=; )|\A)([A-Z]\w*/[^\s:;]+)(?:: [^;]*| is not ready)")
 _TOP_KEY = re.compile(r"(?m)^([A-Za-z_][\w-]*):")
 
 
@@ -141,18 +146,36 @@ def overall_conditions(children: Children, problems: list[Problem], *, held_back
         return Conditions.of(problems[0].reason, _sentence(_described(problem) for problem in problems), stalled=True)
     held = [held_back] if held_back else []
     if children.report.waits:
-        message = _sentence([*held, *(f"{wait.child} waits for {wait.for_what}" for wait in children.report.waits)])
-        return Conditions.of("Waiting", message, reconciling=True)
+        waits = [f"{wait.child} waits for {wait.for_what}" for wait in children.report.waits]
+        return Conditions.of("Waiting", _sentence([*held, *_causes_of_waits(children), *waits]), reconciling=True)
     unready = [
-        f"{object_plan.desired.key.kind}/{object_plan.desired.key.name}"
+        _unready(object_plan, children)
         for child_plan in children.plans.values()
         for object_plan in child_plan.objects
         if object_plan.state is not State.READY
     ]
     if unready or held:
-        message = _sentence([*held, *(f"{name} is not ready" for name in unready)])
-        return Conditions.of("Progressing", message, reconciling=True)
+        return Conditions.of("Progressing", _sentence([*held, *unready]), reconciling=True)
     return Conditions.of("Ready", ready=True)
+
+
+def _unready(object_plan: ObjectPlan, children: Children) -> str:
+    title = object_plan.desired.key.title(children.owner.namespace)
+    known = object_plan.action is None and object_plan.state is State.PROGRESSING and object_plan.message
+    return f"{title}: {object_plan.message}" if known else f"{title} is not ready"
+
+
+def _causes_of_waits(children: Children) -> list[str]:
+    """The written objects that are not ready: first those of children that others wait for. Both are in dependency
+    order, so that a chain of waits begins with its cause."""
+    awaited = {wait.for_what.partition(" ")[0].partition(".")[0] for wait in children.report.waits}
+    found = [
+        (child_plan.child.id not in awaited, _unready(object_plan, children))
+        for child_plan in children.plans.values()
+        for object_plan in child_plan.objects
+        if object_plan.state is State.PROGRESSING and object_plan.action is None
+    ]
+    return [text for _, text in sorted(found, key=itemgetter(0))][:MAX_CAUSES]
 
 
 def _described(problem: Problem) -> str:
@@ -251,7 +274,28 @@ def status_write(
     if patch is None:
         return StatusWrite(live, None, info.status_subresource)
     guards = {name: metadata[name] for name in ("uid", "resourceVersion") if name in metadata}
-    return StatusWrite(stored, {"metadata": guards, "status": patch}, info.status_subresource, fields)
+    patch = {"metadata": guards, "status": patch}
+    return StatusWrite(
+        stored, patch, info.status_subresource, fields, details_only=_differs_in_details(live, new, own_fields)
+    )
+
+
+def _differs_in_details(live: Mapping[str, Any], new: Mapping[str, Any], own_fields: frozenset[str]) -> bool:
+    """Whether the status is current but for the details of objects that are not ready."""
+    before = live.get("conditions")
+    if not isinstance(before, list):
+        return False
+    return _is_current(
+        {**live, "conditions": _coarse(before)}, {**new, "conditions": _coarse(new["conditions"])}, own_fields
+    )
+
+
+def _coarse(conditions: list[Any]) -> list[Any]:
+    """The conditions, of which Ready names the objects that are not ready without details."""
+    return [
+        {**each, "message": _DETAILS.sub(r"\1", str(each.get("message")))} if type_of(each) == "Ready" else each
+        for each in conditions
+    ]
 
 
 def _is_current(live: Mapping[str, Any], new: Mapping[str, Any], own_fields: frozenset[str]) -> bool:

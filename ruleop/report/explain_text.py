@@ -69,8 +69,7 @@ class _Text:
 
     def title(self, key: ObjectKey) -> str:
         """The name of an object; with its namespace if that is not the resource's."""
-        own = (self.resource["metadata"].get("namespace") or "") == key.namespace
-        return f"{key.kind}/{key.name}" if own else str(key)
+        return key.title(self.resource["metadata"].get("namespace") or "")
 
     def ago(self, time: str) -> str:
         try:
@@ -211,13 +210,13 @@ class _Text:
                 yield from wrapped(message, "      ", Tone.FAINT)
 
     def _is_reported(self, part: str) -> bool:
-        """Whether a part of the message of Ready is among the reasons that the plan gives."""
+        """Whether a part of the message of Ready is among the reasons that the objects and the plan give."""
         explanation = self.explanation
-        if explanation.plan is None:
-            return False
         waits = [f"{each.child} waits for {each.for_what}" for each in explanation.blockers if each.why != "ready"]
-        unready = [f"{each.key.kind}/{each.key.name} is not ready" for each in explanation.objects if not each.is_ready]
-        return any(part in text for text in (*explanation.problems, *waits, *unready))
+        unready = (self.title(each.key) for each in explanation.objects if not each.is_ready)
+        return any(part in text for text in (*explanation.problems, *waits)) or any(
+            part == f"{title} is not ready" or part.startswith(f"{title}: ") for title in unready
+        )
 
     def fields(self, *, every_field: bool) -> Iterator[Line]:
         objects = [each for each in self.explanation.objects if each.fields]

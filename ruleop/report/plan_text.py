@@ -132,7 +132,7 @@ class _PlanText:
 
     def title(self, key: ObjectKey) -> str:
         """The name of an object; with its namespace if that is not the CR's."""
-        return str(key) if key.namespace != self.plan.resource.namespace else f"{key.kind}/{key.name}"
+        return key.title(self.plan.resource.namespace)
 
     # -- children ----------------------------------------------------------------------------------------------------
 

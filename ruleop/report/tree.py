@@ -65,7 +65,8 @@ def child_node(obj: Object, parent_namespace: str = "") -> Node:
     if found.ready:
         return Node(obj, "ready", _pods(obj) or found.message, Tone.GOOD, (), namespace)
     tone = Tone.BAD if found.failed else Tone.WAIT
-    return Node(obj, "failed" if found.failed else "not ready", found.message, tone, (), namespace)
+    message = f"{found.message}: {found.detail}" if found.detail else found.message
+    return Node(obj, "failed" if found.failed else "not ready", message, tone, (), namespace)
 
 
 def _pods(obj: Object) -> str:

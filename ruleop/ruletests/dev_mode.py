@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from ruleop.offline.cluster import OfflineKinds
     from ruleop.planning.changes.masks import Masks
     from ruleop.rules import Project, Rule
-    from ruleop.ruletests.matching import Path as FieldPath
     from ruleop.schema.shape import Shape
+    from ruleop.templating.field_sites import FieldPath
 
 POLL: Final = 0.05  # seconds between two checks for changes
 QUIET: Final = 6  # checks without a change, after which a step is over; on a busy machine each takes longer
@@ -260,7 +260,7 @@ class DevMode(View):
         owner = self._owner()
         if resource is None or rule is None or owner is None:
             return None
-        provenance = Provenance(self.project, rule, lambda: self._plan(rule, resource))
+        provenance = Provenance(rule, lambda: self._plan(rule, resource))
         if key == self.key:
             return provenance.of_status(path)
         ids = {other: id_ for id_, other, _ in owned(self._objects().values(), owner)}

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 
 from ruleop.planning.changes.differences import NOTHING, Value, flow
 from ruleop.report.plan_text import Line, Place, Span, Tone
-from ruleop.ruletests.matching import Item
 from ruleop.templating import yaml_text
+from ruleop.templating.field_sites import Item
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.ruletests.matching import Path
     from ruleop.ruletests.results import Difference
+    from ruleop.templating.field_sites import FieldPath
 
 MAX_LINES: Final = 40
 """How many lines of one text or object are shown."""
@@ -48,7 +48,7 @@ def diff_lines(differences: Iterable[Difference], *, place: Place = str) -> Iter
             yield from _value("+", indent, last, mismatch.actual, beside)
 
 
-def _parents(path: Path, shown: tuple[str, ...]) -> Iterator[Line]:
+def _parents(path: FieldPath, shown: tuple[str, ...]) -> Iterator[Line]:
     """The parents that were not shown for the difference before."""
     names = tuple(map(str, path))
     common = next(

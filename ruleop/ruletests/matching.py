@@ -9,13 +9,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from ruleop.merge import same
 from ruleop.merge.lists import item_key, member_key
 from ruleop.planning.changes.differences import NOTHING, Value
 from ruleop.schema.nearest import nearest
 from ruleop.schema.shape import UNKNOWN, Shape
+from ruleop.templating.field_sites import FieldPath, Item
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,25 +27,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """An item of a list, by the fields that identify it, or by its position."""
-
-    position: int  # among the actual items; -1 for a missing one
-    keys: tuple[tuple[str, JSON], ...] = ()
-
-    def __str__(self) -> str:
-        inside = ",".join(f"{name}={value}" for name, value in self.keys) if self.keys else str(self.position)
-        return f"[{inside}]"
-
-
-Path: TypeAlias = tuple[str | Item, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Mismatch:
     """One field that is not as expected."""
 
-    path: Path
+    path: FieldPath
     expected: Value
     actual: Value
     site: Site  # in the test file
@@ -52,7 +38,7 @@ class Mismatch:
 
 
 def mismatches(
-    expected: YamlNode, actual: Value, shape: Shape = UNKNOWN, *, path: Path = (), exact: bool = False
+    expected: YamlNode, actual: Value, shape: Shape = UNKNOWN, *, path: FieldPath = (), exact: bool = False
 ) -> Iterator[Mismatch]:
     """The fields of `actual` that differ from what is expected."""
     value = expected.value
@@ -68,7 +54,7 @@ def mismatches(
 
 
 def _members(
-    expected: YamlNode, members: Mapping[str, YamlNode], actual: Value, shape: Shape, path: Path, exact: bool
+    expected: YamlNode, members: Mapping[str, YamlNode], actual: Value, shape: Shape, path: FieldPath, exact: bool
 ) -> Iterator[Mismatch]:
     if not isinstance(actual, dict) or (not members and actual):
         yield Mismatch(path, expected.data(), actual, expected.site)
@@ -99,7 +85,7 @@ def _needs_field(expected: YamlNode) -> bool:
 
 
 def _items(
-    expected: YamlNode, items: list[YamlNode], actual: Value, shape: Shape, path: Path, exact: bool
+    expected: YamlNode, items: list[YamlNode], actual: Value, shape: Shape, path: FieldPath, exact: bool
 ) -> Iterator[Mismatch]:
     if not isinstance(actual, list) or (not items and actual):
         yield Mismatch(path, expected.data(), actual, expected.site)
@@ -127,7 +113,7 @@ def _items(
 
 
 def _keyed(
-    expected: YamlNode, items: list[YamlNode], actual: list[JSON], shape: Shape, path: Path, exact: bool
+    expected: YamlNode, items: list[YamlNode], actual: list[JSON], shape: Shape, path: FieldPath, exact: bool
 ) -> Iterator[Mismatch]:
     places = {item_key(item, shape): place for place, item in reversed([*enumerate(actual)])}
     seen = set()

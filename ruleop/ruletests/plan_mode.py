@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ruleop.offline.cluster import OfflineKinds
     from ruleop.rules import Project, Rule
     from ruleop.ruletests.admission import Admission
-    from ruleop.ruletests.matching import Path
+    from ruleop.templating.field_sites import FieldPath
 
 MOST_PASSES: Final = 20
 RESTLESS: Final = f"each of {MOST_PASSES} passes writes something, so the operator would never stop"
@@ -158,12 +158,12 @@ class PlanMode:
             return NO_MASKS
         return masks_of(self._plan(self.rule, self.resource, masks=True))
 
-    def source(self, key: ObjectKey, path: Path) -> Site | None:
+    def source(self, key: ObjectKey, path: FieldPath) -> Site | None:
         resource, rule = self.resource, self.rule
         if resource is None or rule is None:
             return None
         if self._provenance is None:
-            self._provenance = Provenance(self.project, rule, lambda: self._plan(rule, resource))
+            self._provenance = Provenance(rule, lambda: self._plan(rule, resource))
         if key == self.key:
             return self._provenance.of_status(path)
         ids = {other: id_ for id_, other, _ in self._owned()}

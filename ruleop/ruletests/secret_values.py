@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
     from ruleop.kinds import Object
-    from ruleop.ruletests.matching import Mismatch, Path
+    from ruleop.ruletests.matching import Mismatch
     from ruleop.ruletests.results import Difference, Failure
     from ruleop.ruletests.state import After
+    from ruleop.templating.field_sites import FieldPath
 
 _FIELDS = ("data", "stringData")
 
@@ -59,7 +60,7 @@ def without_secret_data(after: After, public: Container[str]) -> After:
     )
 
 
-def _hidden(value: Any, path: Path, public: Container[str]) -> Any:
+def _hidden(value: Any, path: FieldPath, public: Container[str]) -> Any:
     if path and path[0] not in _FIELDS:
         return value
     if isinstance(value, Mapping):

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
     from ruleop.errors import Site
     from ruleop.kinds import Kind, Object, ObjectKey
-    from ruleop.ruletests.matching import Path
     from ruleop.ruletests.state import After
     from ruleop.schema.shape import Shape
+    from ruleop.templating.field_sites import FieldPath
 
 
 class World(Protocol):
@@ -68,6 +68,6 @@ class World(Protocol):
         """The state now."""
         ...
 
-    def source(self, key: ObjectKey, path: Path) -> Site | None:
+    def source(self, key: ObjectKey, path: FieldPath) -> Site | None:
         """The place in the project's files that a field comes from: of a child's object, or of the CR's status."""
         ...

@@ -18,17 +18,20 @@ rules:
   - {apiGroups: [example.com], resources: [sites/status], verbs: [patch]}
   - {apiGroups: [""], resources: [configmaps], verbs: ["*"]}
   - {apiGroups: [apps], resources: [deployments], verbs: [get, list, watch, create, patch, delete]}
+  - {apiGroups: [events.k8s.io], resources: [events], verbs: [create, patch]}
+  - {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [get, list, watch]}
 """
+CORE = '  - {apiGroups: [""], resources: [configmaps], verbs: ["*"]}\n'
 
 
 @pytest.fixture
 def said(project, ruleop):
-    def check(role: str) -> list[str]:
+    def check(role: str, *flags: str) -> list[str]:
         project.write("rbac.yaml", role)
-        ran = ruleop("check", "--rbac", "rbac.yaml")
-        found = [line.replace("error[RO704]: rbac.yaml ", "") for line in ran.out.split("\n") if "RO704" in line]
-        assert ran.status == (1 if found else 0)
-        return found
+        ran = ruleop("check", "--rbac", "rbac.yaml", *flags)
+        lines = [line for line in ran.out.split("\n") if "RO704" in line]
+        assert ran.status == (1 if any("error[" in line for line in lines) else 0)
+        return [line.replace("error[RO704]: rbac.yaml ", "") for line in lines]
 
     return check
 
@@ -60,7 +63,11 @@ def test_a_subresource_is_granted_by_itself(said):
 
 def test_an_entry_for_names_does_not_count(said):
     assert said(ROLE.replace('["*"]}', '["*"], resourceNames: [a]}')) == [
-        "watches.yaml:5:5: does not grant get, list, watch, create, patch, delete on configmaps"
+        (
+            "watches.yaml:1:3: does not grant get, create, update on configmaps in the operator's namespace, for the "
+            "inventory (ruleop-inventory)"
+        ),
+        "watches.yaml:5:5: does not grant get, list, watch, create, patch, delete on configmaps",
     ]
 
 
@@ -82,3 +89,206 @@ def test_the_roles_of_the_documentation_are_enough_for_this_project(ruleop, tmp_
     )
     (tmp_path / "rbac.yaml").write_text(block, encoding="utf-8")
     assert ruleop("check", "-C", str(ROOT), "--rbac", str(tmp_path / "rbac.yaml")).status == 0
+
+
+# -- the operator itself -----------------------------------------------------------------------------------------------
+
+OPERATOR = """\
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: ruleop, namespace: ops}
+rules:
+  - {apiGroups: [""], resources: [configmaps, secrets], verbs: [create]}
+  - {apiGroups: [""], resources: [configmaps], resourceNames: [ruleop-inventory], verbs: [get, update]}
+  - {apiGroups: [""], resources: [secrets], resourceNames: [ruleop-owner-key], verbs: [get, update]}
+  - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]}
+  - {apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [ruleop], verbs: [get, update]}
+"""
+EXACT = ROLE.replace(CORE, CORE.replace('["*"]', "[get, list, watch, create, patch, delete]")) + OPERATOR
+FLAGS = ("--leader-elect", "--operator-namespace", "ops")
+IN_OPS = "in namespace ops, for"
+LEFT_OUT = {
+    "resourceNames: [ruleop-inventory], verbs: [get, update]": [
+        f"watches.yaml:1:3: does not grant update on configmaps {IN_OPS} the inventory (ruleop-inventory)"
+    ],
+    "resources: [secrets], resourceNames: [ruleop-owner-key], verbs: [get, update]": [
+        (
+            f"watches.yaml:1:3: does not grant get, update on secrets {IN_OPS} the key that signs owner annotations "
+            "(ruleop-owner-key)"
+        )
+    ],
+    "resources: [leases], verbs: [create]": [
+        f"watches.yaml:1:3: does not grant create on leases.coordination.k8s.io {IN_OPS} leader election (ruleop)"
+    ],
+    "resources: [events], verbs: [create, patch]": [
+        (
+            "watches.yaml:1:3: warning[RO704]: rbac.yaml does not grant create, patch on events.events.k8s.io, for Events on "
+            "custom resources: without it, no Events are written"
+        )
+    ],
+    "resources: [customresourcedefinitions]": [
+        (
+            "watches.yaml:1:3: warning[RO704]: rbac.yaml does not grant get, list, watch on "
+            "customresourcedefinitions.apiextensions.k8s.io, for changes of CRDs: without it, changed CRDs are noticed once "
+            "a minute, by discovery"
+        )
+    ],
+}
+
+
+@pytest.fixture
+def far(project):
+    project.edit("watches.yaml", "  children:", "  reach: cluster\n  children:")
+
+
+@pytest.mark.usefixtures("far")
+def test_roles_for_exactly_what_is_needed_are_enough(said):
+    assert said(EXACT, *FLAGS) == []
+
+
+@pytest.mark.usefixtures("far")
+@pytest.mark.parametrize("rule", LEFT_OUT)
+def test_each_rule_that_is_left_out_is_reported(said, rule: str):
+    (line,) = (line for line in EXACT.splitlines() if rule in line)
+    assert said(EXACT.replace(f"{line}\n", ""), *FLAGS) == LEFT_OUT[rule]
+
+
+@pytest.mark.usefixtures("far")
+def test_the_flags_of_run_decide_what_is_needed(said):
+    assert any("for leader election (other)" in line for line in said(EXACT, *FLAGS, "--name", "other"))
+    without = EXACT.replace("[coordination.k8s.io]", "[none]")
+    assert said(without) == []
+    assert any("leases" in line for line in said(without, "--leader-elect"))
+    assert any("tokenreviews" in line for line in said(EXACT, "--metrics-auth"))
+    assert any("in namespace elsewhere" in line for line in said(EXACT, "--operator-namespace", "elsewhere"))
+
+
+def test_a_project_without_watches_needs_nothing_that_is_checked(said, project):
+    project.write("watches.yaml", "watches: []\n")
+    assert said(ROLE) == []
+
+
+def test_a_flag_of_run_without_roles_is_wrong_usage(ruleop):
+    ran = ruleop("check", "--leader-elect")
+    assert (ran.status, ran.err) == (2, "ruleop: --leader-elect needs --rbac\n")
+
+
+def test_a_role_holds_in_its_namespace_only(said):
+    role = ROLE.replace("kind: ClusterRole", "kind: Role").replace("name: ruleop}", "name: ruleop, namespace: shop}")
+    everywhere = said(role)
+    assert (
+        "watches.yaml:6:5: does not grant get, list, watch, create, patch, delete on deployments.apps in all namespaces: "
+        "it needs a ClusterRole with a ClusterRoleBinding, or --namespaces"
+    ) in everywhere
+    assert said(role, "--namespaces", "shop") == []
+    assert (
+        "watches.yaml:6:5: does not grant get, list, watch, create, patch, delete on deployments.apps in namespace blog"
+    ) in said(role, "--namespaces", "shop,blog")
+
+
+def test_a_cluster_role_holds_where_it_is_bound(said):
+    binding = """---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: ruleop, namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: ruleop}
+"""
+    assert said(ROLE + binding, "--namespaces", "shop") == []
+    assert said(ROLE + binding) != []
+    assert said(ROLE + binding + binding.replace("kind: RoleBinding", "kind: ClusterRoleBinding")) == []
+
+
+# -- children that grant permissions -----------------------------------------------------------------------------------
+
+BINDING = """\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: {{ metadata.name }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
+subjects: [{kind: ServiceAccount, name: default}]
+"""
+WRITES = "verbs: [get, list, watch, create, patch, delete]}\n"
+ALL_RBAC = f"  - {{apiGroups: [rbac.authorization.k8s.io], resources: [roles, rolebindings], {WRITES}"
+REMEDY = "grant the operator `bind` on clusterroles.rbac.authorization.k8s.io"
+
+
+def bind(role: str) -> str:
+    return f"  - {{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: [bind]{role}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("grant", "missing"),
+    [
+        ("", True),
+        (bind(", resourceNames: [edit]"), True),
+        (bind(", resourceNames: [view]"), False),
+        (bind(""), False),
+    ],
+)
+def test_a_binding_needs_bind_on_its_role(said, project, grant: str, missing: bool):
+    project.write("templates/config.yaml.j2", BINDING)
+    found = said(ROLE + ALL_RBAC + grant)
+    message = (
+        "templates/config.yaml.j2:5:1: does not permit the operator to write this RoleBinding: "
+        f"{REMEDY} (resourceNames: [view]), or all permissions of that role"
+    )
+    assert found == ([message] if missing else [])
+
+
+def test_a_binding_to_a_computed_role_needs_bind_on_all(said, project):
+    project.write("templates/config.yaml.j2", BINDING.replace("name: view", "name: '{{ spec.page }}'"))
+    assert f"{REMEDY}, or all" in said(ROLE + ALL_RBAC + bind(", resourceNames: [view]"))[0]
+    assert said(ROLE + ALL_RBAC + bind("")) == []
+
+
+def test_a_binding_to_a_role_of_the_manifest_needs_no_more_than_the_operator_has(said, project):
+    project.write("templates/config.yaml.j2", BINDING)
+    view = "---\n" + re.sub(r"rules:.*", "rules:\n", ROLE, flags=re.DOTALL).replace("ruleop", "view")
+    rule = "  - {apiGroups: [apps], resources: [deployments], verbs: [%s]}\n"
+    assert said(ROLE + ALL_RBAC + view + rule % "get") == []
+    users = BINDING.replace("{{ metadata.name }}", "users\n  namespace: x")  # so the role is not the operator's own
+    found = said(f"{ROLE}{ALL_RBAC}{view}{rule % 'update'}---\n{users}")
+    assert any("RoleBinding" in line for line in found)
+
+
+ROLE_CHILD = """\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: {{ metadata.name }}
+rules:
+- {apiGroups: [apps], resources: [deployments], verbs: [get, VERB]}
+"""
+
+
+def test_a_role_needs_what_it_grants_or_escalate(said, project):
+    project.write("templates/config.yaml.j2", ROLE_CHILD.replace("VERB", "patch"))
+    assert said(ROLE + ALL_RBAC) == []
+    for more in ("scale", "{{ spec.page }}"):
+        project.write("templates/config.yaml.j2", ROLE_CHILD.replace("VERB", more))
+        (found,) = said(ROLE + ALL_RBAC)
+        assert found.endswith(
+            "does not permit the operator to write this Role: grant the operator `escalate` on "
+            "roles.rbac.authorization.k8s.io, or all permissions of that role"
+        )
+        assert said(ROLE + ALL_RBAC.replace("delete]", "delete, escalate]")) == []
+
+
+def test_a_binding_to_a_role_of_the_same_rule_needs_no_more_than_the_role(said, project):
+    role_ref = "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: '{{ metadata.name }}'}"
+    binding = re.sub(r"roleRef:.*", role_ref, BINDING)
+    project.write("templates/config.yaml.j2", f"{ROLE_CHILD.replace('VERB', 'patch')}---\n{binding}")
+    assert said(ROLE + ALL_RBAC) == []
+    project.write("templates/config.yaml.j2", f"{ROLE_CHILD.replace('VERB', 'scale')}---\n{binding}")
+    assert len(said(ROLE + ALL_RBAC)) == 2
+
+
+def test_an_aggregated_cluster_role_needs_everything(said, project):
+    project.edit("watches.yaml", "  children:", "  reach: cluster\n  children:")
+    aggregated = "kind: ClusterRole\nmetadata:\n  name: a\naggregationRule: {clusterRoleSelectors: [{}]}\n"
+    project.write("templates/config.yaml.j2", f"apiVersion: rbac.authorization.k8s.io/v1\n{aggregated}")
+    roles = ALL_RBAC.replace("[roles,", "[clusterroles,")
+    found = said(ROLE + roles, "--operator-namespace", "x")
+    assert any("`escalate` on clusterroles" in line and "every permission" in line for line in found)

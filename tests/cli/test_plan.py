@@ -25,8 +25,8 @@ def test_a_plan_for_an_empty_cluster_creates_all_children(project, ruleop):
     assert (ran.status, ran.err) == (0, "")
     assert ran.out == (
         "Site/blog in default  by the rule Site.example.com\n"
-        "├─ config  progressing  ConfigMap/blog-config is about to be created\n"
-        "└─ web     progressing  Deployment/blog is about to be created\n"
+        "├─ config  progressing  ConfigMap/blog-config: about to be created\n"
+        "└─ web     progressing  Deployment/blog: about to be created\n"
         "\n"
         "+ create ConfigMap/blog-config\n"
         "+ create Deployment/blog\n"
@@ -72,7 +72,10 @@ def test_a_name_conflict_is_reported(project, ruleop):
     ran = ruleop("plan", "-f", "site.yaml", "--with", "live.yaml")
     assert ran.status == 1
     assert "├─ config  refused      ConfigMap/blog-config\n" in ran.out
-    assert '! config: Resource "blog-config" already exists and is not managed by Site\n' in ran.out
+    assert (
+        "! config: ConfigMap blog-config in namespace default already exists and is not managed by Site (it has no owner): "
+        in ran.out
+    )
     assert ran.out.endswith("\n1 to create, 1 error.\n")
 
 
@@ -233,7 +236,7 @@ def test_the_json_of_a_plan_can_be_the_state_of_the_next_plan(project, ruleop):
     ran = ruleop("plan", "-f", "site.yaml", "--with", "plan.json")
     assert "create" not in ran.out
     assert "patch" not in ran.out
-    assert "Deployment/blog is not ready" in ran.out, "it is there, and nobody has reported on it"
+    assert "Deployment/blog: 0 of 1 pods updated" in ran.out, "it is there, and nobody has reported on it"
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

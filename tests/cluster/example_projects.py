@@ -285,10 +285,8 @@ class ExampleTests:
         with live_example.interrupted(interruption):
             live_example.apply()
         condition = live_example.wait_for_condition("Ready", "False", "ErrResourceExists")
-        assert (
-            condition["message"]
-            == f'Resource "{first.name}" already exists and is not managed by {live_example.example.kind}'
-        )
+        whose = f"already exists and is not managed by {live_example.example.kind} (it has no owner)"
+        assert f" {first.name} in namespace {live_example.namespace} {whose}: " in condition["message"]
         assert live_example.condition("Stalled")["status"] == "True"
         for other in others:
             eventually(

@@ -155,7 +155,10 @@ def test_a_name_conflict_is_an_event_if_there_are_no_conditions(tutorials: Tutor
     live_example.admin.post(live_example.path_of("deployments"), foreign_deployment(deployment.name))
     before = rolled_out(live_example, deployment)
     live_example.apply()
-    message = f'Resource "{deployment.name}" already exists and is not managed by App'
+    message = (
+        f"Deployment {deployment.name} in namespace {live_example.namespace} already exists and is not managed by App "
+        "(it has no owner): rename the child, delete the object, or use `adopt: orphans`"
+    )
     eventually("an event", lambda: ("Warning", "ErrResourceExists", message) in live_example.events())
     assert live_example.get(deployment) == before
     live_example.admin.delete(live_example.path_of("deployments", deployment.name))

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ruleop.checking import check_project
-from ruleop.checking.permissions import Grants
+from ruleop.checking.permissions import Roles
+from ruleop.checking.roles import Grants
 from ruleop.offline.documents import documents_in
+from ruleop.planning.model.needed_permissions import Settings
 from ruleop.rules import ProjectErrors, load_with_sources
 from ruleop.rules.check_ids import CHECKS
 from tests.definitions import definition
@@ -72,7 +74,8 @@ def found(example: Example, root: Path) -> set[str]:
     except ProjectErrors as errors:
         return {finding.id for finding in errors.findings}
     grants = Grants.of("rbac.yaml", [each.data for each in roles]) if roles is not None else None
-    return {finding.id for finding in check_project(loaded, grants=grants)}
+    operator = Roles(grants, Settings()) if grants is not None else None
+    return {finding.id for finding in check_project(loaded, roles=operator)}
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.code)

@@ -12,12 +12,13 @@ from structlog.testing import capture_logs
 
 from ruleop.engine.manager import remarking
 from ruleop.engine.manager.remarking import Remarking
-from ruleop.engine.reconcile.owner_key import ACCEPT_UNPROVEN, KEY, PREVIOUS_KEY, OwnerKey, needs_key
+from ruleop.engine.reconcile.owner_key import ACCEPT_UNPROVEN, KEY, PREVIOUS_KEY, OwnerKey
 from ruleop.errors import RuleopError
 from ruleop.kinds import ObjectKey
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.planning import Owner
 from ruleop.planning.model.marks import OWNER, PART_OF
+from ruleop.planning.model.permissions import needs_key
 from ruleop.planning.model.proofs import KeyedProofs
 from tests.engine.fake_config_map import FakeConfigMap
 from tests.invariants.api_server import HOME, ApiServer

@@ -733,3 +733,46 @@ def test_a_rejected_secret_is_reported_with_the_request(run):
         assert "create secrets shop/s: rejected by the API server" in harness.condition()["message"]
 
     run(scenario())
+
+
+# -- details of the status ---------------------------------------------------------------------------------------------
+
+
+def rolled_out(harness, key, pods):
+    generation = harness.server.live(key)["metadata"].get("generation", 0)
+    counts = dict.fromkeys(("updatedReplicas", "replicas", "readyReplicas", "availableReplicas"), pods)
+    return {"observedGeneration": generation, **counts}
+
+
+def test_a_status_that_differs_in_details_alone_is_written_every_five_seconds(run):
+    deployment = (
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n"
+        "spec:\n  replicas: 9\n  selector: {matchLabels: {a: b}}\n"
+        "  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}\n"
+    )
+
+    async def scenario():
+        harness = one(a=deployment)
+        key = ObjectKey("apps", "Deployment", "shop", "a")
+        await harness.until_settled()
+        before = harness.server.log.count(("status", "web"))
+        for ready in range(1, 9):
+            harness.time += 1.0
+            harness.server.edit(key, status=rolled_out(harness, key, ready))
+            harness.stores.catch_up()
+            verdict = await harness.reconcile()
+        assert harness.server.log.count(("status", "web")) - before == 1, "after five of eight seconds"
+        assert harness.condition()["message"] == "Deployment/a: 5 of 9 pods updated"
+        assert verdict.requeue_after == 2.0
+        harness.time += verdict.requeue_after
+        await harness.reconcile()
+        assert harness.condition()["message"] == "Deployment/a: 8 of 9 pods updated", "no event was needed"
+        asked = len(harness.server.log)
+        await harness.reconcile()
+        assert harness.server.log[asked:] == []
+        harness.server.edit(key, status=rolled_out(harness, key, 9))
+        harness.stores.catch_up()
+        await harness.reconcile()
+        assert harness.condition()["status"] == "True", "the end is written at once"
+
+    run(scenario())

@@ -238,3 +238,13 @@ def test_an_oversized_object_is_a_permanent_error(status: int, message: str) -> 
 def test_missing_permission_is_distinguished_from_denial_by_a_policy(message: str, no_role: bool) -> None:
     body = orjson.dumps({"kind": "Status", "reason": "Forbidden", "message": message, "code": 403})
     assert answer_error(403, body, verb="create", resource="services in shop").not_permitted is no_role
+
+
+def test_a_role_that_grants_too_much_is_recognised_and_its_rules_are_left_out() -> None:
+    rules = ", ".join('{APIGroups:[""], Resources:["pods"], Verbs:["get"]}' for _ in range(40))
+    words = 'user "u" (groups=["g"]) is attempting to grant RBAC permissions not currently held'
+    message = f'rolebindings.rbac.authorization.k8s.io "b" is forbidden: {words}:\n{rules}'
+    body = orjson.dumps({"kind": "Status", "reason": "Forbidden", "message": message, "code": 403})
+    error = answer_error(403, body, verb="create", resource="rolebindings.rbac.authorization.k8s.io shop/b")
+    assert (error.grants_too_much, error.not_permitted) == (True, False)
+    assert str(error).endswith(f"{words} (403 Forbidden)")

@@ -70,7 +70,11 @@ def test_problems_with_the_same_cause_are_one_line():
     taken = Observed(FixedObjects([config("a"), config("b")]), Kinds())
     found = summary(*(plan(RULE, app({"page": "x"}, name=name, uid=name), taken) for name in ("a", "b")))
     lines = text_of(found.lines()).splitlines()
-    assert lines[1] == '! a: Resource "a" already exists and is not managed by App  in 2: App shop/a, App shop/b'
+    assert lines[1] == (
+        "! a: ConfigMap a in namespace shop already exists and is not managed by App (it has no owner): "
+        "rename the child, delete the object, or use `adopt: orphans`"
+    )
+    assert lines[2].strip() == "in 2: App shop/a, App shop/b"
     assert lines[-1].endswith("2 with errors.")
     assert found.as_json()["problems"][0]["reason"] == "ErrResourceExists"
 

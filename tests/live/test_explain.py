@@ -51,9 +51,9 @@ def test_a_waiting_child_is_shown_with_the_expression_and_the_current_values(tro
     status, out, _ = troubled.run("explain", "Shop/a")
     assert status == 0
     assert without_names(out.splitlines()[:8]) == [
-        "Shop default/a  Waiting: web waits for waitFor: db.status.readyReplicas | default(0) >= 1 and login.da…",
+        "Shop default/a  Waiting: Deployment/a-db: 0 of 2 pods available; ConfigMap/a-cert: readyWhen is false;…",
         "├─ ConfigMap a-config  ready  (ruleop, now)",
-        "├─ Deployment a-db  not ready: 0 of 2 replicas are available  (ruleop, now)",
+        "├─ Deployment a-db  not ready: 0 of 2 pods available  (ruleop, now)",
         "│  ├─ Pod a-db-POD  not ready: CrashLoopBackOff",
         "│  └─ Pod a-db-POD  not ready: CrashLoopBackOff",
         "├─ Deployment (web)  waiting: waitFor is not true",
@@ -61,7 +61,7 @@ def test_a_waiting_child_is_shown_with_the_expression_and_the_current_values(tro
         "└─ ConfigMap a-late  waiting: db to be ready",
     ]
     assert without_names(section(out, "Why it is not ready")) == [
-        "  Deployment/a-db is not ready: 0 of 2 replicas are available",
+        "  Deployment/a-db is not ready: 0 of 2 pods available",
         "      Available is False: MinimumReplicasUnavailable: Deployment does not have minimum availability.",
         "      Pod/a-db-POD is not ready: CrashLoopBackOff (and 1 more)",
         "          container db: CrashLoopBackOff: back-off restarting failed container",
@@ -71,7 +71,7 @@ def test_a_waiting_child_is_shown_with_the_expression_and_the_current_values(tro
         "      now db.status.readyReplicas: not available yet",
         "      now login.data.password: not available yet",
         "  late waits for db to be ready",
-        "      now db: progressing; Deployment/a-db 0 of 2 replicas are available",
+        "      now db: progressing; Deployment/a-db: 0 of 2 pods available",
         "  cert is not ready: its readyWhen is not true",
         "      readyWhen: this.data.issued == 'yes' and this.data.serial is defined",
         "      watches.yaml:14:18",
@@ -157,12 +157,19 @@ def test_a_name_conflict_is_an_error_and_its_fields_are_not_ruleops(sites):
     sites.converge(lambda: sites.reasons("Site") == ["ErrResourceExists"])
     status, out, _ = sites.run("explain", "Site/a")
     assert status == 0
-    assert out.splitlines()[1].startswith("├─ ConfigMap a-config  name conflict: Resource ")
-    assert section(out, "Why it is not ready")[0] == (
-        '  ! config: Resource "a-config" already exists and is not managed by Site'
+    conflict = (
+        "ConfigMap a-config in namespace default already exists and is not managed by Site (it has no owner): rename"
     )
-    (event,) = [line for line in section(out, "Events") if "ErrResourceExists" in line]
-    assert event.endswith('Site/a  Resource "a-config" already exists and is not managed by Site')
+    assert out.splitlines()[1].startswith(
+        "├─ ConfigMap a-config  name conflict: ConfigMap a-config in namespace default"
+    )
+    assert section(out, "Why it is not ready")[:2] == [
+        f"  ! config: {conflict}",
+        "    the child, delete the object, or use `adopt: orphans`",
+    ]
+    events = section(out, "Events")
+    (event,) = [number for number, line in enumerate(events) if "ErrResourceExists" in line]
+    assert events[event + 1].strip().startswith("ConfigMap a-config in namespace default already exists")
 
 
 def test_explain_without_rules_reports_what_the_cluster_contains(troubled, tmp_path, monkeypatch):
@@ -172,7 +179,10 @@ def test_explain_without_rules_reports_what_the_cluster_contains(troubled, tmp_p
     status, out, err = troubled.run("explain", "Shop/a", rules=False)
     assert (status, err) == (0, "")
     assert "├─ ConfigMap a-cert  ready  (ruleop, now)" in without_names(out.splitlines())
-    assert "  web waits for waitFor: db.status.readyReplicas | default(0) >= 1 and login.data.password" in out
+    assert section(out, "Why it is not ready")[:2] == [
+        "  ConfigMap/a-cert: readyWhen is false; web waits for waitFor: db.status.readyReplicas | default(0) >= 1 and",
+        "  login.data.password; late waits for db to be ready",
+    ]
     assert "CrashLoopBackOff" in out
     assert "Next reconcile" not in out
     assert "no watches.yaml in this folder (use -C DIR for the rules); not shown: which expression" in out
@@ -205,7 +215,7 @@ def test_the_graph_has_a_node_for_each_object_and_an_edge_for_each_wait(troubled
     status, out, _ = troubled.run("explain", "Shop/a", "-o", "dot")
     assert status == 0
     assert out.startswith("digraph explanation {\n")
-    assert 'label="Deployment/a-db\\nnot ready: 0 of 2 replicas are available"' in out
+    assert 'label="Deployment/a-db\\nnot ready: 0 of 2 pods available"' in out
     assert 'n4 -> n1 [style=dashed, label="waits for"];' in out
     assert out.endswith("}\n")
 
@@ -270,7 +280,7 @@ def test_a_write_that_the_server_rejected_is_shown_by_what_the_operator_reported
     assert status == 0
     assert "ready: 2 of 2 pods; its last change failed" in out
     first, *others = section(out, "Why it is not ready")
-    assert first.startswith("  ! web: templates/web.yaml.j2:1: ")
+    assert first.startswith("  ! web: templates/web.yaml.j2:6: ")
     assert all(line.startswith("    ") for line in others), "one paragraph"
     assert "immutable" in out
 
@@ -334,7 +344,7 @@ def test_an_object_of_a_child_that_waits_stays_as_it_is(shops):
     assert status == 0
     tree = without_names(out.splitlines()[:8])
     assert "└─ ConfigMap a-late  ready: its update waits for login.data.user  (ruleop, now)" in tree
-    assert "├─ ConfigMap a-new  missing: is about to be created" in tree
+    assert "├─ ConfigMap a-new  missing: about to be created" in tree
     assert "├─ ConfigMap a-cert  not desired: will be deleted  (ruleop, now)" in tree
     assert not any("a-cert" in line for line in section(out, "Why it is not ready"))
 
@@ -382,7 +392,7 @@ def test_a_value_of_a_child_is_shown_with_the_state_of_that_child(troubled):
     start = lines.index("  late waits for db.status.readyReplicas")
     assert lines[start + 1 : start + 3] == [
         '      templates/late.yaml.j2:4  data: {uid: "{{ db.status.readyReplicas }}"}',
-        "      now db: progressing; Deployment/a-db 0 of 2 replicas are available",
+        "      now db: progressing; Deployment/a-db: 0 of 2 pods available",
     ]
 
 

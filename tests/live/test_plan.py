@@ -99,7 +99,7 @@ def test_a_conflicting_object_is_found_although_it_has_no_label(sites):
     sites.apply(site("a") + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a-config}\n")
     status, out, _ = sites.run("plan", "--live", "Site/a")
     assert status == 1
-    assert 'a-config" already exists and is not managed by Site' in out
+    assert "ConfigMap a-config in namespace default already exists and is not managed by Site" in out
     status, out, _ = sites.run("plan", "--live", "--all")
     assert status == 1
     assert out.endswith("1 of 1 would change, 1 with errors.\n")
@@ -196,7 +196,7 @@ def test_values_of_secrets_are_masked(sites):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["--live", "Site/zebra"], 1, "sites.example.com default/zebra does not exist"),
+        (["--live", "Site/zebra"], 1, "ruleop: sites.example.com default/zebra does not exist"),
         (["--live", "Sitte/a"], 2, "the cluster serves no kind 'Sitte' (did you mean Site?)"),
         (["--live", "ConfigMap/a"], 2, "no rule watches v1 ConfigMap; this project watches example.com/v1 Site"),
         (["--live"], 2, "with --live, name one of: KIND/NAME, KIND, -f FILE, --all"),
@@ -282,7 +282,7 @@ def test_a_resource_in_another_namespace_is_suggested(sites):
         status, _, err = sites.run(*command, "Site/a")
         assert status == 1
         assert err == (
-            "sites.example.com default/a does not exist (namespaces with one of this name: blog, shop; use -n)\n"
+            "ruleop: sites.example.com default/a does not exist (namespaces with one of this name: blog, shop; use -n)\n"
         )
         assert sites.run(*command, "Site/a", "-n", "shop")[0] == 0
 
@@ -294,4 +294,4 @@ def test_a_kind_that_the_cluster_does_not_serve_is_skipped_with_a_warning(ready_
     assert (status, out) == (0, "0 of 0 would change.\n")
     assert err == "example.com/v2 Site: warning: is not served by the cluster: skipped\n"
     status, _, err = ready_sites.run("plan", "--live", "Site/a")
-    assert (status, err) == (1, "the cluster does not serve example.com/v2 Site\n")
+    assert (status, err) == (1, "ruleop: the cluster does not serve example.com/v2 Site\n")

@@ -519,7 +519,7 @@ def test_a_change_of_an_immutable_field_fails_with_a_remedy():
     assert harness.ready() == (
         "False",
         "ApplyFailed",
-        f'a: templates/a.yaml:1: field is immutable; rejected change: data.v: "1" → "2"; {way}',
+        f'a: templates/a.yaml:4: field is immutable; rejected change: data.v: "1" → "2"; {way}',
     )
     assert harness.condition("Stalled")["status"] == "True"
     assert harness.plan().actions == ()
@@ -632,7 +632,7 @@ def grown(apply: str = "{}", **more: object) -> Harness:
 def test_a_rejected_change_names_the_immutable_field_and_both_values(strategy: str):
     harness = grown(f"{{strategy: {strategy}}}", replicas=3, image=2)
     refused = "rejected change: spec.volumeClaimTemplates[data].spec.resources.requests.storage: 1Gi → 2Gi;"
-    assert harness.ready()[2].startswith(f"a: templates/a.yaml:1: {DB_SAYS}; {refused} `apply.onImmutable")
+    assert harness.ready()[2].startswith(f"a: templates/a.yaml:11: {DB_SAYS}; {refused} `apply.onImmutable")
 
 
 @pytest.mark.parametrize("strategy", ["merge", "server-side", "replace"])
@@ -739,10 +739,10 @@ def test_a_failed_write_is_reported_and_retried(failure: Failure, reason: str, s
 
 def test_a_child_with_a_pending_write_is_not_ready():
     harness = one()
-    assert harness.plan().children[0].objects[0].message == "is about to be created"
+    assert harness.plan().children[0].objects[0].message == "about to be created"
     harness.settle()
     harness.edit({"v": "2"})
-    assert harness.plan().children[0].objects[0].message == "is about to be changed"
+    assert harness.plan().children[0].objects[0].message == "about to be changed"
     assert harness.plan().children[0].state is State.PROGRESSING
 
 

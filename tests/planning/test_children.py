@@ -756,10 +756,11 @@ def test_ready_when_overrides_the_built_in_rule():
     body = "children: {a: {template: a.yaml, readyWhen: this.data.state == 'up'}}"
     harness = Harness.of(body, a=plain("a"))
     harness.settle()
-    assert harness.ready() == ("False", "Progressing", "ConfigMap/a is not ready")
-    assert harness.plan().children[0].message == "ConfigMap/a is not ready: this.data.state is not available yet"
+    expected = "ConfigMap/a: readyWhen: this.data.state is not available yet"
+    assert harness.ready() == ("False", "Progressing", expected)
+    assert harness.plan().children[0].message == "ConfigMap/a: readyWhen: this.data.state is not available yet"
     harness.change(key("a"), {"data": {"state": "down"}})
-    assert harness.plan().children[0].message == "ConfigMap/a is not ready: readyWhen is false"
+    assert harness.plan().children[0].message == "ConfigMap/a: readyWhen is false"
     harness.change(key("a"), {"data": {"state": "up"}})
     harness.settle()
     assert harness.ready()[0] == "True"
@@ -781,7 +782,7 @@ def test_a_permanently_failed_child_stalls_the_cr_and_others_are_still_pruned():
     harness.change(key("j", "Job", group="batch"), {"status": {"conditions": [{"type": "Failed", "status": "True"}]}})
     harness.edit({"on": False})
     harness.settle(controllers=False)
-    assert harness.ready() == ("False", "ChildFailed", "j: Job/j has failed")
+    assert harness.ready() == ("False", "ChildFailed", "j: Job/j: failed")
     assert harness.condition("Stalled")["status"] == "True"
     assert harness.names() == ["Job/j"]
 

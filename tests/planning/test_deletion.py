@@ -41,7 +41,7 @@ def test_finalize_children_run_and_are_removed_before_the_finalizer():
     job = harness.objects[key("web-last", "Job", group="batch")]
     assert "ownerReferences" not in job["metadata"]
     assert job["spec"] == {"note": "1"}
-    assert harness.ready() == ("False", "Finalizing", "Job/web-last is not ready")
+    assert harness.ready() == ("False", "Finalizing", "Job/web-last: running")
     assert harness.condition("Reconciling")["status"] == "True"
     harness.settle()
     assert harness.resource is None
@@ -116,7 +116,7 @@ def test_a_failed_finalize_child_stalls_and_is_reported_once():
     )
     harness.events.clear()
     harness.settle(controllers=False)
-    assert harness.ready() == ("False", "Finalizing", "last: Job/web-last has failed")
+    assert harness.ready() == ("False", "Finalizing", "last: Job/web-last: failed")
     assert harness.condition("Stalled")["status"] == "True"
     assert [(event.type, event.reason) for event in harness.events] == [("Warning", "ChildFailed")]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ruleop.kinds import GroupKind, Kind
-from ruleop.planning import Failed, Failure, Served
+from ruleop.planning import GRANT, Failed, Failure, Served
 from ruleop.planning.model.permissions import verbs
 from tests.planning.harness import Harness, config, key
 
@@ -36,6 +36,30 @@ def test_a_missing_permission_is_forbidden_and_lists_all_needed_verbs(verb: str)
     message = f"a: templates/a.yaml:1: cannot {verb} configmaps in namespace shop: needs {ALL}"
     assert harness.ready() == ("False", "Forbidden", message)
     assert harness.condition("Stalled")["status"] == "True"
+
+
+BINDING = """\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: b}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
+"""
+ROLE = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: b}\nrules: []\n"
+RBAC = "rbac.authorization.k8s.io"
+GRANTED = {
+    "RoleBinding": (BINDING, f"`bind` on clusterroles.{RBAC} (resourceNames: [view])"),
+    "Role": (ROLE, f"`escalate` on roles.{RBAC} (resourceNames: [b])"),
+}
+
+
+@pytest.mark.parametrize("kind", GRANTED)
+def test_a_role_or_binding_that_grants_too_much_is_reported_with_the_permission(kind: str):
+    body, remedy = GRANTED[kind]
+    harness = Harness.of("children: {b: {template: b.yaml}}", b=body)
+    harness.refuse[key("b", kind, group=RBAC)] = Failed(Failure.FORBIDDEN, "two kilobytes", verb=GRANT)
+    harness.step()
+    message = f"cannot write {kind}/b: grant the operator {remedy}, or all permissions of that role"
+    assert harness.ready() == ("False", "Forbidden", f"b: templates/b.yaml:1: {message}")
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -134,7 +158,7 @@ def test_a_child_whose_ready_when_is_forbidden_is_not_ready():
     harness.served["Secret"] = Served.FORBIDDEN
     harness.settle()
     message = "cannot list secrets in all namespaces: needs get, list, watch"
-    assert harness.plan().children[0].message == f"ConfigMap/a is not ready: {message}"
+    assert harness.plan().children[0].message == f"ConfigMap/a: readyWhen: {message}"
     assert harness.ready()[1] == "Forbidden"
     assert message in harness.ready()[2]
 

@@ -98,10 +98,10 @@ def test_children_are_a_tree_with_states_and_messages() -> None:
 
 def test_a_child_of_many_objects_lists_unready_objects_first() -> None:
     reports = [ObjectReport(ObjectKey("", "ConfigMap", "shop", f"c{number}"), State.READY) for number in range(20)]
-    reports[17] = replace(reports[17], state=State.PROGRESSING, message="is about to be changed")
+    reports[17] = replace(reports[17], state=State.PROGRESSING, message="about to be changed")
     text = shown(replace(PLAN, children=(ChildReport("all", State.PROGRESSING, "t", objects=tuple(reports)),)))
     assert text.startswith(
-        "└─ all  progressing  20 objects\n   ├─ progressing  ConfigMap/c17 is about to be changed\n   ├─ ready        ConfigMap/c0\n"
+        "└─ all  progressing  20 objects\n   ├─ progressing  ConfigMap/c17: about to be changed\n   ├─ ready        ConfigMap/c0\n"
     )
     assert "   └─ and 12 more\n" in text
 

@@ -124,8 +124,8 @@ def test_a_paused_cr_has_no_pending_writes():
     harness.patch_resource({"annotations": {PAUSED: "true"}})
     planned = harness.plan()
     assert {each.id: each.message for each in planned.children} == {
-        "a": "ConfigMap/a is not changed while the CR is paused",
-        "b": "ConfigMap/b is not created while the CR is paused",
+        "a": "ConfigMap/a: not changed while the CR is paused",
+        "b": "ConfigMap/b: not created while the CR is paused",
     }
     assert "about to be" not in text_of(show(planned, harness.resource, harness))
 

@@ -162,7 +162,7 @@ def test_a_plan_predicts_a_rejected_duplicate() -> None:
     report = harness.plan().children[0].objects[0]
     assert report.state is State.PROGRESSING
     assert report.message.startswith(
-        "is about to be changed, and the API server is expected to reject that: spec.ports[port=6000,"
+        "about to be changed, and the API server is expected to reject that: spec.ports[port=6000,"
     )
     assert report.message.endswith(OUT)
 

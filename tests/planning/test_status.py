@@ -350,10 +350,10 @@ def test_messages_of_conditions_and_events_are_bounded():
     )
     harness.settle()
     assert harness.ready()[2].endswith("; and more")
-    assert harness.ready()[2].count("is not ready") == 8
+    assert harness.ready()[2].count("readyWhen is false") == 8
 
 
-def test_messages_of_conditions_contain_no_counters():
+def test_counts_of_pods_in_a_condition_are_details():
     text = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {}}\n"
     harness = Harness.of(CHILD, a=text)
     harness.settle(controllers=False)
@@ -361,8 +361,92 @@ def test_messages_of_conditions_contain_no_counters():
     for available in (1, 2):
         status = {"observedGeneration": 1, "updatedReplicas": 3, "replicas": 3, "availableReplicas": available}
         harness.change(key("a", "Deployment", group="apps"), {"status": status})
-        assert harness.plan().quiet
-    assert expected == ("False", "Progressing", "Deployment/a is not ready")
+        status_write = harness.plan().status
+        assert status_write.patch is not None
+        assert status_write.details_only
+        ready = status_write.status["conditions"][0]
+        assert ready["message"] == f"Deployment/a: {available} of 3 pods available"
+    assert expected == ("False", "Progressing", "Deployment/a: its controller has not seen the latest change")
+    status = {"observedGeneration": 1, "updatedReplicas": 3, "replicas": 3, "availableReplicas": 3}
+    harness.change(key("a", "Deployment", group="apps"), {"status": status})
+    assert not harness.plan().status.details_only
+
+
+CHAIN = """
+children:
+  backup: {template: backup.yaml, dependsOn: [db]}
+  report: {template: report.yaml, dependsOn: [backup]}
+  other: {template: other.yaml, readyWhen: 'false'}
+  db: {template: db.yaml}
+"""
+STATEFUL_SET = (
+    "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\n"
+    "spec: {replicas: 3, selector: {matchLabels: {a: b}}, template: {}}\n"
+)
+
+
+def test_a_chain_of_waits_begins_with_its_cause():
+    named = {name: A.replace("name: a", f"name: {name}") for name in ("backup", "report", "other")}
+    harness = Harness.of(CHAIN, {"v": "1"}, db=STATEFUL_SET, **named)
+    harness.settle(controllers=False)
+    status = {"observedGeneration": 1, "readyReplicas": 1, "replicas": 3}
+    harness.change(key("db", "StatefulSet", group="apps"), {"status": status})
+    harness.settle(controllers=False)
+    assert harness.ready() == (
+        "False",
+        "Waiting",
+        (
+            "StatefulSet/db: 1 of 3 pods ready; ConfigMap/other: readyWhen is false; "
+            "backup waits for db to be ready; report waits for backup to be ready"
+        ),
+    )
+    harness.change(key("db", "StatefulSet", group="apps"), {"status": {**status, "readyReplicas": 2}})
+    assert harness.plan().status.details_only
+    harness.delete(key("other"))
+    harness.settle(controllers=False)
+    assert harness.plan().quiet
+
+
+def failing(kind: str, **condition: str) -> dict[str, object]:
+    return {"observedGeneration": 1, "conditions": [{"type": kind, **condition}]}
+
+
+def test_the_words_of_a_controller_are_in_the_condition_unless_they_may_quote_a_secret():
+    rejected = failing("ReplicaFailure", status="True", reason="FailedCreate", message='pods "x" is forbidden; quota\n')
+    text = STATEFUL_SET.replace("StatefulSet", "Deployment")
+    harness = Harness.of("children: {db: {template: db.yaml}}", db=text)
+    harness.settle(controllers=False)
+    harness.change(key("db", "Deployment", group="apps"), {"status": rejected})
+    harness.settle(controllers=False)
+    assert harness.ready()[2] == 'Deployment/db: 0 of 3 pods updated: pods "x" is forbidden, quota'
+    secret = text.replace("{name: db}", "{name: db, annotations: {p: '{{ login.data.p }}'}}")
+    body = "observe: {login: {version: v1, kind: Secret, name: login}}\nchildren: {db: {template: db.yaml}}"
+    harness = Harness.of(body, db=secret)
+    harness.add(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "login", "namespace": "shop"},
+            "data": {"p": "eA=="},
+        }
+    )
+    harness.settle(controllers=False)
+    harness.change(key("db", "Deployment", group="apps"), {"status": rejected})
+    harness.settle(controllers=False)
+    assert harness.ready()[2] == "Deployment/db: 0 of 3 pods updated"
+
+
+@pytest.mark.parametrize("name", ["paused", "skip-finalize"])
+def test_a_misspelt_switch_is_reported(name: str):
+    harness = Harness.of(CHILD, {"v": "1"}, a=A)
+    harness.resource["metadata"]["annotations"] = {f"ruleop.dev/{name}": "yes"}
+    harness.settle()
+    status, reason, message = harness.ready()
+    assert (status, reason) == ("True", "Ready")
+    assert message == f'the annotation ruleop.dev/{name} has no effect: expected "true" or "false", not \'yes\''
+    harness.resource["metadata"]["annotations"] = {f"ruleop.dev/{name}": "false"}
+    harness.settle()
+    assert harness.ready() == ("True", "Ready", "")
 
 
 # -- validate ----------------------------------------------------------------------------------------------------------
@@ -407,7 +491,7 @@ def test_a_validation_with_unavailable_values_waits_and_a_failed_one_has_its_pos
     assert harness.ready() == (
         "False",
         "Waiting",
-        "other (ConfigMap/shop/other) is not there yet, and validation needs it",
+        "waiting for other (ConfigMap/shop/other), which `validate` reads",
     )
     assert harness.events == []
     assert harness.plan().actions == ()

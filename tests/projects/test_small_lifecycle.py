@@ -108,7 +108,9 @@ class TestSmall:
         assert cluster.ready(resource) == EXISTS
         own = resource.split("/", maxsplit=1)[0]
         assert (
-            cluster.conditions(resource)["Ready"][2] == f'Resource "{name}" already exists and is not managed by {own}'
+            cluster.conditions(resource)["Ready"][2]
+            == f"{kind} {name} in namespace default already exists and is not managed by {own} (it has no owner): "
+            "rename the child, delete the object, or use `adopt: orphans`"
         )
         assert cluster.conditions(resource)["Stalled"][0] == "True"
         assert [(each.type, each.reason) for each in cluster.events] == [("Warning", "ErrResourceExists")]
@@ -239,7 +241,10 @@ def test_another_apps_deployment_is_refused_with_its_owners_name() -> None:
     assert cluster.conditions("App/second")["Ready"] == (
         "False",
         "ErrResourceExists",
-        'Resource "app-deployment" already exists and is not managed by App (it belongs to App/app-sample)',
+        (
+            "Deployment app-deployment in namespace default already exists and is not managed by App "
+            "(it belongs to App/app-sample): rename the child"
+        ),
     )
     cluster.delete("App/app-sample")
     assert cluster.reconcile() == ["create Deployment/app-deployment"]

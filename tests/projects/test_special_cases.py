@@ -204,7 +204,7 @@ def test_a_name_conflict_of_a_finalize_job_is_reported_and_retried() -> None:
     assert cluster.reconcile() == []
     assert PG in cluster
     assert cluster.conditions(PG)["Ready"][1] in {"Finalizing", "ErrResourceExists"}
-    assert 'Resource "pg-purge" already exists' in cluster.conditions(PG)["Ready"][2]
+    assert "Job pg-purge in namespace db already exists" in cluster.conditions(PG)["Ready"][2]
     assert cluster.last is not None
     assert cluster.last.requeue_after.seconds <= 60, "no event reports when the name is free"
     cluster.delete("Job/pg-purge")

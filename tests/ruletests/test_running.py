@@ -168,7 +168,7 @@ def test_a_case_can_set_environment_variables_of_the_rules(tmp_path: Path) -> No
         ("{waits: {web: x}}", "waits.web: does not wait: Deployment/blog"),
         ("{waits: {wbe: x}}", "waits.wbe: the rule has no child wbe (did you mean web?)"),
         ("{error: x}", 'error: expected "x", but there is no error'),
-        ("{gone: true}", "gone: the CR still exists: Deployment/blog is not ready"),
+        ("{gone: true}", "gone: the CR still exists: Deployment/blog: its controller has not seen the latest change"),
         ("{status: {}}", "status: differs"),
     ],
 )  # fmt: skip

@@ -38,7 +38,7 @@ from ruleop.engine.reconcile.environment import Environment
 from ruleop.engine.reconcile.events import Events
 from ruleop.engine.reconcile.executor import Executor
 from ruleop.engine.reconcile.failures import classify
-from ruleop.engine.reconcile.owner_key import OwnerKey, needs_key, owner_key_key
+from ruleop.engine.reconcile.owner_key import OwnerKey, owner_key_key
 from ruleop.engine.reconcile.reconciler import Reconciler
 from ruleop.engine.reconcile.recorder import PassFiles
 from ruleop.engine.reconcile.status_debounce import StatusDebounce
@@ -58,8 +58,9 @@ from ruleop.kube.client.event_recorder import EventRecorder
 from ruleop.kube.client.session import Session
 from ruleop.kube.leader.election import Election
 from ruleop.names import RESERVED_PREFIX
-from ruleop.permissions import grant, place
+from ruleop.permissions import STORED, grant, place
 from ruleop.planning.model.marks import names_an_owner
+from ruleop.planning.model.permissions import needs_key
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -306,7 +307,7 @@ class Manager:
                     raise RuleopError(f"{_PERMANENT[error.problem]}: {error}") from error
                 if error.problem is Problem.FORBIDDEN:
                     what = "secrets" if step == self._load_key else "configmaps"
-                    needed = grant(what, place(self.namespace), ("get", "create", "update"))
+                    needed = grant(what, place(self.namespace), STORED)
                     self.log.warning("not permitted; will retry", error=str(error), grant=needed, retry_in=wait)
                 elif error.retryable:
                     self.log.warning("API server not reachable; will retry", error=str(error), retry_in=wait)

@@ -21,6 +21,7 @@ from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.kube.client.errors import ApiError
 from ruleop.kube.watch.store import parse_version
 from ruleop.planning import (
+    GRANT,
     Action,
     AddFinalizer,
     Create,
@@ -384,6 +385,8 @@ class _Run:
         digest = "" if isinstance(action, Delete | FinalizerAction) else action.desired_digest
         redacted, causes = (error.redacted, error.causes) if isinstance(error, ApiError) else ("", ())
         verb = error.verb if isinstance(error, ApiError) and error.not_permitted else ""
+        if isinstance(error, ApiError) and error.grants_too_much:
+            verb = GRANT
         self.outcome.failed[action.key] = Failed(failure, str(error), digest, redacted, causes, managed, verb)
         return False
 

@@ -22,6 +22,7 @@ import structlog
 from ruleop.errors import RuleopError
 from ruleop.kinds import ObjectKey
 from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.planning.model.permissions import needs_key
 from ruleop.planning.model.proofs import KEY_LENGTH, KeyedProofs
 
 if TYPE_CHECKING:
@@ -137,13 +138,6 @@ class OwnerKey:
         self._proofs = KeyedProofs((key,))
         self.unsettled.clear()
         return True
-
-
-def needs_key(rule: Rule) -> bool:
-    """Whether the garbage collector does not delete all children of this rule."""
-    return bool(
-        rule.finalize or rule.reach == "cluster" or any(child.deletion is not None for child in rule.children.values())
-    )
 
 
 def _encoded(data: Mapping[str, bytes]) -> dict[str, str]:

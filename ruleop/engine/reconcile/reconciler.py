@@ -208,7 +208,9 @@ class Reconciler:
             if outcome is None and self.debounce.busy and self._may_wait(current, CHANGED):
                 return Result(requeue_after=current.status_in)
             self.debounce.done((self.kind, current.request))
-            if (result := await self.status.write(current, planned, status, resource)) is not None:
+            if outcome is None and status.details_only and (wait := self.status.details_in(current.request)):
+                current.status_in = wait
+            elif (result := await self.status.write(current, planned, status, resource)) is not None:
                 return self._with_next_check(current, result) if result.failed else result
         return await self._report(current, resource, planned, outcome)
 
@@ -228,6 +230,8 @@ class Reconciler:
         if outcome is not None and not outcome.clean:
             return self._with_next_check(current, Result(failed=True, retry_after=outcome.retry_after))
         requeue = planned.requeue_after
+        if current.status_in is not None and (requeue is None or current.status_in < requeue.seconds):
+            return Result(requeue_after=current.status_in, reason="details of the status are written")
         if requeue is None:
             return Result()
         return Result(requeue_after=max(IMMEDIATELY, requeue.seconds), reason=requeue.reason)
@@ -249,6 +253,7 @@ class Reconciler:
         self.index.remove(request)
         self.histories.pop(request, None)
         self.unreported.pop(request, None)
+        self.status.remove(request)
         self.expectations.remove(request)
         self.pass_log.remove(request)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ruleop.engine.queue.result import IMMEDIATELY, Result
 from ruleop.errors import RuleopError
@@ -13,6 +13,7 @@ from ruleop.planning import Failure
 
 if TYPE_CHECKING:
     from ruleop.engine.cache.expectations import ControllerExpectations
+    from ruleop.engine.queue.request import Request
     from ruleop.engine.reconcile.current_pass import CurrentPass
     from ruleop.engine.reconcile.environment import Environment
     from ruleop.engine.reconcile.pass_log import PassLog
@@ -20,11 +21,23 @@ if TYPE_CHECKING:
     from ruleop.planning import Plan
     from ruleop.planning.model.actions import StatusWrite
 
+DETAILS_EVERY: Final = 5.0
+"""Seconds between a write of a status and another that changes only details, such as the number of pods that are ready:
+each pod of a rollout changes them, and each write notifies all watchers of the CR."""
+
 
 class StatusWriter:
     def __init__(self, environment: Environment, pass_log: PassLog, expectations: ControllerExpectations) -> None:
         self.environment, self.pass_log, self.expectations = environment, pass_log, expectations
         self.executor, self.clock = environment.executor, environment.clock
+        self._written: dict[Request, float] = {}  # when the status was written last
+
+    def remove(self, request: Request) -> None:
+        self._written.pop(request, None)
+
+    def details_in(self, request: Request) -> float:
+        """Seconds until a status may be written that differs in details only; 0 for now."""
+        return max(0.0, self._written.get(request, -DETAILS_EVERY) + DETAILS_EVERY - self.clock.monotonic())
 
     async def write(self, current: CurrentPass, planned: Plan, status: StatusWrite, resource: Object) -> Result | None:
         """Writes the status. Returns the pass's result if that failed."""
@@ -41,6 +54,7 @@ class StatusWriter:
         key = ObjectKey.of(resource)
         answer = await self.executor.write_status(current.rule.kind, key, status.patch, subresource=status.subresource)
         self.pass_log.status_written(current.request, planned, resource)
+        self._written[current.request] = self.clock.monotonic()
         self.expectations.wrote(current.request, {key: answer["metadata"]["resourceVersion"]})
 
     async def _failed(

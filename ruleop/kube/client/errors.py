@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ruleop.errors import Cause, RuleopError
+from ruleop.kube.client.named_fields import named_fields
 from ruleop.kube.client.redaction import holds_secret, redacted
+from ruleop.permissions import ESCALATION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -159,6 +161,11 @@ class ApiError(RuleopError):
         return self.problem is Problem.FORBIDDEN and _BY_AUTHORIZER.search(self._answer) is not None
 
     @property
+    def grants_too_much(self) -> bool:
+        """A role or a binding that grants permissions which the operator does not have."""
+        return self.problem is Problem.FORBIDDEN and any(words in self._answer for words in ESCALATION)
+
+    @property
     def namespace_terminating(self) -> bool:
         """The namespace is being deleted and accepts no new objects."""
         return any(cause.reason == "NamespaceTerminating" for cause in self.causes)
@@ -170,6 +177,8 @@ def answer_error(status: int, body: bytes, *, verb: str, resource: str, retry_af
     details = answer.get("details") or {}
     causes = tuple(_cause(each) for each in details.get("causes") or ())
     reason, message = str(answer.get("reason") or ""), str(answer.get("message") or "")
+    for words in ESCALATION:  # some kilobytes of rules follow
+        message = message.partition(words)[0] + words if words in message else message
     problem = _problem(status, reason, message, causes)
     text = (
         message or ("" if holds_secret(resource) else body[:200].decode(errors="replace").strip()) or "no explanation"
@@ -183,7 +192,7 @@ def answer_error(status: int, body: bytes, *, verb: str, resource: str, retry_af
         text=f"the object is too large: {text}" if problem is Problem.TOO_LARGE else text,
         redacted="" if verb in READS else redacted(status, reason, causes),
         status=status,
-        causes=causes,
+        causes=causes or (named_fields(message) if status in {400, 500} else ()),
         retry_after=_seconds(retry_after, details.get("retryAfterSeconds")),
     )
 

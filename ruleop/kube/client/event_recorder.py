@@ -21,6 +21,7 @@ from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, ObjectKey
 from ruleop.kube.client import requests
 from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.permissions import EVENT_VERBS, grant, place
 from ruleop.schema.table import ResourceInfo
 
 if TYPE_CHECKING:
@@ -261,10 +262,12 @@ class EventRecorder:
                 return await self._send(happening)  # the server deletes events after an hour
             self.dropped += 1
             is_new, self._last_problem = self._last_problem is not error.problem, error.problem
+            about = {"regarding": str(happening.regarding), "reason": happening.reason, "error": str(error)}
+            if error.not_permitted:
+                where = place(happening.regarding.namespace or "default")
+                about["grant"] = grant(EVENTS.title, where, EVENT_VERBS)
             # Of equal failures in a row, only the first is a warning.
-            (log.warning if is_new else log.debug)(
-                "event dropped", regarding=str(happening.regarding), reason=happening.reason, error=str(error)
-            )
+            (log.warning if is_new else log.debug)("event dropped", **about)
             return not error.retryable
         except (RuleopError, ValueError) as error:
             self.dropped += 1

@@ -26,7 +26,7 @@ from ruleop.kube.client.client import Client
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.kube.client.session import Session
 from ruleop.kube.leader.lease import Candidate, Pause, Read, Role, Timing, Write
-from ruleop.permissions import grant, place
+from ruleop.permissions import STORED, grant, place
 from ruleop.schema.table import ResourceInfo
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ class Election:
             return  # another candidate was faster
         news = self._last_failure != (error.problem, error.verb)
         self._last_failure = (error.problem, error.verb)
-        needed = grant(LEASES.title, place(self._key.namespace), ("get", "create", "update"))
+        needed = grant(LEASES.title, place(self._key.namespace), STORED)
         grants = {"grant": needed} if error.problem is Problem.FORBIDDEN else {}
         (log.warning if news else log.debug)(
             "cannot acquire or renew the lease; will retry", lease=str(self._key), error=str(error), **grants

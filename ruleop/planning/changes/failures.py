@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from ruleop.errors import Cause
+from ruleop.errors import NAMED, Cause
 from ruleop.messages import shortened
 from ruleop.planning.changes.differences import NOTHING, Difference, Value, differences, flow
 from ruleop.planning.changes.masking import masked_pair, public_path
@@ -57,7 +57,7 @@ def public_message(child: Child | None, failed: Failed) -> str:
     text = failed.redacted or "rejected by the API server"
     if child is None or not child.reads_secret:
         return text
-    for field in {cause.field for cause in failed.causes if cause.field}:
+    for field in {cause.field for cause in failed.causes if cause.field and cause.reason != NAMED}:
         text = text.replace(field, public_path(field, child.words))
     return text
 

@@ -90,7 +90,8 @@ class Immutable(ChildFails):
     the caller has to mask them before it reports them."""
 
     def __init__(self, failed: Failed, changes: tuple[Difference, ...], advice: str, site: Site) -> None:
-        super().__init__(failed.message, site, reason="ApplyFailed")
+        fields = (*(each.path for each in changes), *(cause.field for cause in failed.causes))
+        super().__init__(failed.message, site, reason="ApplyFailed", fields=fields)
         self.failed = failed
         self.changes = changes
         self.advice = advice
@@ -155,7 +156,7 @@ def apply(
     claim = claim_on(live, desired.key, owner)
     adopting = not claim.owned and not claim.by and child.adopt == "orphans" and not claim.referenced
     if not claim.owned and not adopting:
-        return Applied(None, name_conflict=name_conflict_message(desired.key.name, owner.kind.kind, claim))
+        return Applied(None, name_conflict=name_conflict_message(desired.key, owner.kind.kind, claim))
     known = history.conflicting.get(desired.key)
     if known is not None and known.partial and live is known.obj:
         raise Unread(Read(desired.key, Kind.of(live), "conflicting"))
@@ -217,11 +218,17 @@ def _conflict_message(
     return conflict_message(action, paths, managers_of(managed, action.live, desired_object(action)), by_server=False)
 
 
-def name_conflict_message(name: str, kind: str, claim: Claim) -> str:
-    whose = f" (it belongs to {claim.by})" if claim.by else ""
-    if claim.unproven:
+def name_conflict_message(key: ObjectKey, kind: str, claim: Claim | None) -> str:
+    """`claim`: None if the object could not be read."""
+    whose, remedy = "", "rename the child, or delete the object"
+    if claim is not None and claim.unproven:
         whose = f" (its annotation {OWNER} has no valid proof)"
-    return f'Resource "{name}" already exists and is not managed by {kind}{whose}'
+    elif claim is not None and claim.by:
+        whose, remedy = f" (it belongs to {claim.by})", "rename the child"
+    elif claim is not None and not claim.referenced:
+        whose, remedy = " (it has no owner)", "rename the child, delete the object, or use `adopt: orphans`"
+    name = f"{key.name} in namespace {key.namespace}" if key.namespace else key.name
+    return f"{key.kind} {name} already exists and is not managed by {kind}{whose}: {remedy}"
 
 
 def _create(
@@ -259,6 +266,7 @@ def _unmergeable(child: Child, desired: Desired, error: RuleopError) -> ChildFai
         child.body.site,
         reason="ApplyFailed",
         redacted=f"{title}: {words}",
+        fields=(error.path,) if isinstance(error, MergeError) else (),
     )
 
 

@@ -90,6 +90,7 @@ class ChildPlan:
     objects: list[ObjectPlan] = field(default_factory=list)
     blocks_pruning: bool = False  # not all of its objects are known in this pass, so none of them may be pruned
     incomplete: bool = False  # some of its desired objects could not be rendered
+    located: int = 0  # rejected objects whose fields were looked up in the body
     unreadable: str = ""  # the permission that is missing to read its objects
 
     @property
@@ -105,7 +106,7 @@ class ChildPlan:
         for each in self.objects:
             if each.message and not self.message:
                 is_progressing = each.state is State.PROGRESSING
-                self.message = f"{_title(each.desired.key)} {each.message}" if is_progressing else each.message
+                self.message = f"{_title(each.desired.key)}: {each.message}" if is_progressing else each.message
             if _WORST.index(each.state) > _WORST.index(self.state):
                 self.state = each.state
 

@@ -37,12 +37,13 @@ from ruleop.planning.model.actions import (
     ServerSideApply,
     State,
 )
-from ruleop.planning.model.marks import Claim, Owner
 from ruleop.planning.model.observed import Served
-from ruleop.planning.model.outcome import Failed, Failure
+from ruleop.planning.model.outcome import GRANT, Failed, Failure
 from ruleop.planning.model.permissions import missing_list_permission, missing_permission
+from ruleop.planning.model.rbac_children import Granting
 from ruleop.planning.rendering.desired import MAX_OBJECTS, Desired, is_enabled, items_of, render, source_of, wait_for
 from ruleop.planning.rendering.errors import ChildFails, ChildWaits, Unlisted, Unread
+from ruleop.planning.rendering.field_sites import field_site
 from ruleop.planning.rendering.scope import Scope, without_server_noise
 from ruleop.templating import Disabled, MapView, Origin, Waiting
 from ruleop.templating.values.budget import METER, Exhausted, is_of_usual_size, size_of, surplus
@@ -50,9 +51,11 @@ from ruleop.templating.values.budget import METER, Exhausted, is_of_usual_size, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from ruleop.errors import Site
     from ruleop.kinds import Object, ObjectKey
     from ruleop.planning.memory.history import History
     from ruleop.planning.memory.work import Work
+    from ruleop.planning.model.marks import Owner
     from ruleop.rules import Child
     from ruleop.steps import Steps
 
@@ -67,6 +70,9 @@ ITEM_UNITS: Final = 20
 """Units of one item of `forEach`, without those of its templates."""
 
 NAMESPACE: Final = GroupKind("", "Namespace")
+MAX_LOCATED: Final = 4
+"""Rejected objects of one child whose message has the line of the rejected field."""
+
 NO_KEYS: Final[Mapping[str, ObjectKey]] = MappingProxyType({})
 
 
@@ -261,6 +267,8 @@ class Children:
         except ChildFails as error:
             if error.limit:
                 raise
+            if error.fields:
+                error.site = self._site_of(child_plan, object_plan, error.fields)
             object_plan.stop(
                 State.FAILED,
                 self._add_failure(child_plan, error, only_this_child=child_plan.child.for_each is not None),
@@ -342,41 +350,42 @@ class Children:
         if applied.terminating:
             child_plan.blocks_pruning = True
             self.report.add_wait(child.id, f"{key} to be gone", why="deletion")
-            return State.TERMINATING, "is being deleted; will be recreated afterwards"
+            return State.TERMINATING, "being deleted, then recreated"
         if applied.conflict_message:
             self.report.add_problem(child.id, "FieldConflict", applied.conflict_message)
         if applied.conflict is not None:
             self.report.conflicts.append(applied.conflict)
         if applied.action is not None:
-            return self._state_of_write(child, object_plan, applied, applied.action)
+            return self._state_of_write(child_plan, object_plan, applied, applied.action)
         assert applied.result is not None
         found = self._readiness(object_plan, child, applied.result)
+        message = f"{found.message}: {found.detail}" if found.detail and not child.secret else found.message
         if found.failed:
-            self.report.add_problem(child.id, "ChildFailed", f"{key.kind}/{key.name} {found.message}")
-        return (State.READY, "") if found.ready else (State.PROGRESSING, found.message)
+            self.report.add_problem(child.id, "ChildFailed", f"{key.kind}/{key.name}: {message}")
+        return (State.READY, "") if found.ready else (State.PROGRESSING, message)
 
     def _state_of_write(
-        self, child: Child, object_plan: ObjectPlan, applied: Applied, action: Action
+        self, child_plan: ChildPlan, object_plan: ObjectPlan, applied: Applied, action: Action
     ) -> tuple[State, str]:
-        key = object_plan.desired.key
+        child, key = child_plan.child, object_plan.desired.key
         if self.paused:
             return (
                 State.PROGRESSING,
-                f"is not {'created' if isinstance(action, Create) else 'changed'} while the CR is paused",
+                f"not {'created' if isinstance(action, Create) else 'changed'} while the CR is paused",
             )
         failed = self.history.failure(key) if self.history.writes is not None else None
         if failed is not None and not (isinstance(action, Delete) and failed.failure is Failure.IMMUTABLE):
-            return self._state_of_failed_write(child, object_plan, applied, failed)
+            return self._state_of_failed_write(child_plan, object_plan, applied, failed)
         if self.history.writes is not None:  # made possible or necessary by this pass's writes; left to the next pass
             self.report.add_wait(child.id, f"{key} to be written", why="write")
         if isinstance(action, Delete):
             return State.PROGRESSING, "will be recreated"
         if isinstance(action, Create):
-            return State.PROGRESSING, "is about to be created"
+            return State.PROGRESSING, "about to be created"
         shown = self.foresee or self.history.writes is not None
         conflict = self._expected_rejection(child, object_plan, applied) if shown else ""
         expected = f", and the API server is expected to reject that: {conflict}" if conflict else ""
-        return State.PROGRESSING, f"is about to be changed{expected}"
+        return State.PROGRESSING, f"about to be changed{expected}"
 
     def _expected_rejection(
         self, child: Child, object_plan: ObjectPlan, applied: Applied, managed: Iterable[Mapping[str, Any]] = ()
@@ -388,14 +397,16 @@ class Children:
         return conflict_in_words(applied.result, object_plan.desired.rendered, object_plan.desired.info.shape, managed)
 
     def _state_of_failed_write(
-        self, child: Child, object_plan: ObjectPlan, applied: Applied, failed: Failed
+        self, child_plan: ChildPlan, object_plan: ObjectPlan, applied: Applied, failed: Failed
     ) -> tuple[State, str]:
-        key = object_plan.desired.key
-        message = (
-            missing_permission(self.rule, object_plan.desired.info, key.namespace, failed.verb)
-            if failed.verb
-            else public_message(child, failed)
-        )
+        child, key = child_plan.child, object_plan.desired.key
+        granting = Granting.of(object_plan.desired.rendered) if failed.verb == GRANT and not child.secret else None
+        if granting is not None:
+            message = f"cannot write {key.kind}/{key.name}: {granting.remedy()}"
+        elif failed.verb and failed.verb != GRANT:
+            message = missing_permission(self.rule, object_plan.desired.info, key.namespace, failed.verb)
+        else:
+            message = public_message(child, failed)
         reason = reason_of(failed.failure)
         if reason is None:
             self.report.add_wait(
@@ -405,15 +416,28 @@ class Children:
             )
             return State.PROGRESSING, message
         if failed.failure is Failure.EXISTS:
-            message = name_conflict_message(key.name, self.owner.kind.kind, Claim(owned=False))
+            message = name_conflict_message(key, self.owner.kind.kind, None)
             self.report.add_problem(child.id, reason, message)
             return State.REFUSED, message
         if failed.failure is Failure.INVALID and (
             conflict := self._expected_rejection(child, object_plan, applied, failed.managed)
         ):
             message += f"; {conflict}"
-        self.report.add_problem(child.id, reason, message, child.body.site)
+        named = [cause.field for cause in failed.causes]
+        site = self._site_of(child_plan, object_plan, named, sent=applied.result)
+        self.report.add_problem(child.id, reason, message, site)
         return State.FAILED, message
+
+    def _site_of(
+        self, child_plan: ChildPlan, object_plan: ObjectPlan, fields: Iterable[str], sent: Object | None = None
+    ) -> Site:
+        """The place of the first of these fields in the child's body. To find it, the body is rendered again, so only
+        the first failed objects of a child have it."""
+        child, found = child_plan.child, None
+        if child_plan.located < MAX_LOCATED:
+            child_plan.located += 1
+            found = field_site(child, object_plan.desired, fields, sent)
+        return found or child.body.site
 
     def _readiness(self, object_plan: ObjectPlan, child: Child, live: Object) -> Readiness:
         if child.ready_when is None:
@@ -424,7 +448,7 @@ class Children:
             forbidden = isinstance(error, Waiting) and error.forbidden
             message = public_error(child, error)
             self.report.add_problem(child.id, "Forbidden" if forbidden else "RenderFailed", message, error.site)
-            return Readiness(False, f"is not ready: {message}")
+            return Readiness(False, f"readyWhen: {message}")
 
     # -- all of them ---------------------------------------------------------------------------------------------------
 
@@ -536,5 +560,5 @@ def _ready_when(child: Child, names: Mapping[str, Any], live: Object) -> Readine
     except Waiting as wait:
         if wait.forbidden:
             raise
-        return Readiness(False, f"is not ready: {wait.message}")
-    return READY if holds else Readiness(False, "is not ready: readyWhen is false")
+        return Readiness(False, f"readyWhen: {wait.message}")
+    return READY if holds else Readiness(False, "readyWhen is false")

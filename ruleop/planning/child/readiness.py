@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ruleop.kinds import GroupKind, Object
+from ruleop.messages import shortened
 from ruleop.schema.shape import UNKNOWN, Shape
+
+MAX_DETAIL: Final = 300
 
 
 class Readiness(NamedTuple):
+    """`message` follows the object's name and a colon. It has no values of fields, except counts."""
+
     ready: bool
     message: str = ""
     failed: bool = False  # it will not become ready by itself
+    detail: str = ""  # what the object's controller says about it, which may quote values of its fields
 
 
 READY = Readiness(True)
@@ -31,7 +37,7 @@ def readiness(live: Object, shape: Shape = UNKNOWN) -> Readiness:
     is not ready, because its controller has not reported yet."""
     metadata: Mapping[str, Any] = live.get("metadata") or {}
     if metadata.get("deletionTimestamp"):
-        return Readiness(False, "is being deleted")
+        return Readiness(False, "being deleted")
     api_version = str(live.get("apiVersion", ""))
     kind = GroupKind(api_version.rpartition("/")[0], str(live.get("kind", "")))
     spec, status = live.get("spec"), live.get("status")
@@ -63,6 +69,12 @@ def _conditions(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {str(each.get("type")): each for each in conditions if isinstance(each, dict)}
 
 
+def _words_of(condition: Mapping[str, Any]) -> str:
+    """The message of a condition on one line, or else its reason."""
+    text = " ".join(str(condition.get("message") or condition.get("reason") or "").split())
+    return shortened(text.replace(";", ",").removesuffix("."), MAX_DETAIL)
+
+
 def _current(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
     """Whether the status is of the latest generation."""
     return _number(status.get("observedGeneration")) >= _number(metadata.get("generation"))
@@ -80,18 +92,25 @@ NOT_CURRENT = Readiness(False, "its controller has not seen the latest change")
 def _deployment(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
     if not _current(metadata, status):
         return NOT_CURRENT
-    progressing = _conditions(status).get("Progressing", {})
+    conditions = _conditions(status)
+    progressing = conditions.get("Progressing", {})
+    rejected = conditions.get("ReplicaFailure", {})
+    detail = _words_of(rejected) if rejected.get("status") == "True" else ""
     if progressing.get("reason") == "ProgressDeadlineExceeded":
-        return Readiness(False, "its rollout exceeded its deadline", failed=True)
+        return Readiness(False, "rollout exceeded its progress deadline", True, detail)
+    if progressing.get("status") == "False":
+        detail = detail or _words_of(progressing)
     desired = _number(spec.get("replicas"), 1)
     updated, available, total = (
         _number(status.get(name)) for name in ("updatedReplicas", "availableReplicas", "replicas")
     )
     if updated < desired:
-        return Readiness(False, f"{updated} of {desired} replicas are updated")
+        return Readiness(False, f"{updated} of {desired} pods updated", detail=detail)
     if total > updated:
-        return Readiness(False, "old replicas still exist")
-    return READY if available >= desired else Readiness(False, f"{available} of {desired} replicas are available")
+        return Readiness(False, "old pods still exist", detail=detail)
+    return (
+        READY if available >= desired else Readiness(False, f"{available} of {desired} pods available", False, detail)
+    )
 
 
 def _stateful_set(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
@@ -102,9 +121,9 @@ def _stateful_set(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: 
     desired = _number(spec.get("replicas"), 1)
     ready = _number(status.get("readyReplicas"))
     if ready < desired:
-        return Readiness(False, f"{ready} of {desired} replicas are ready")
+        return Readiness(False, f"{ready} of {desired} pods ready")
     if _number(status.get("replicas")) > desired:
-        return Readiness(False, "surplus replicas still exist")
+        return Readiness(False, "surplus pods still exist")
     if strategy.get("type") == "OnDelete":
         return READY
     rolling = strategy.get("rollingUpdate")
@@ -114,10 +133,10 @@ def _stateful_set(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: 
         return (
             READY
             if updated >= desired - partition
-            else Readiness(False, f"{updated} of {desired - partition} replicas are updated")
+            else Readiness(False, f"{updated} of {desired - partition} pods updated")
         )
     if status.get("currentRevision") != status.get("updateRevision"):
-        return Readiness(False, "its rollout is not complete")
+        return Readiness(False, "rollout not complete")
     return READY
 
 
@@ -128,7 +147,7 @@ def _daemon_set(metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: M
     for name, word in (("updatedNumberScheduled", "updated"), ("numberAvailable", "available")):
         found = _number(status.get(name))
         if found < desired:
-            return Readiness(False, f"{found} of {desired} pods are {word}")
+            return Readiness(False, f"{found} of {desired} pods {word}")
     return READY
 
 
@@ -136,7 +155,11 @@ def _replica_set(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: M
     if not _current(metadata, status):
         return NOT_CURRENT
     desired, available = _number(spec.get("replicas"), 1), _number(status.get("availableReplicas"))
-    return READY if available >= desired else Readiness(False, f"{available} of {desired} replicas are available")
+    if available >= desired:
+        return READY
+    rejected = _conditions(status).get("ReplicaFailure", {})
+    detail = _words_of(rejected) if rejected.get("status") == "True" else ""
+    return Readiness(False, f"{available} of {desired} pods available", detail=detail)
 
 
 def _job(_metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
@@ -144,49 +167,57 @@ def _job(_metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[
     if conditions.get("Complete", {}).get("status") == "True":
         return READY
     if conditions.get("Failed", {}).get("status") == "True":
-        return Readiness(False, "has failed", failed=True)
+        return Readiness(False, "failed", True, _words_of(conditions["Failed"]))
     if spec.get("suspend") is True:
-        return Readiness(False, "is suspended")
-    return Readiness(False, "is running")
+        return Readiness(False, "suspended")
+    return Readiness(False, "running")
 
 
 def _pod(_metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
     phase = status.get("phase")
     if phase == "Succeeded" or _conditions(status).get("Ready", {}).get("status") == "True":
         return READY
-    return Readiness(False, "has failed" if phase == "Failed" else "is not ready", failed=phase == "Failed")
+    return Readiness(False, "failed" if phase == "Failed" else "not ready", failed=phase == "Failed")
 
 
-def _claim(_metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
-    return READY if status.get("phase") == "Bound" else Readiness(False, "is not bound")
+def _claim(_metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
+    """A claim has no message of its own: why it is Pending is in Events, which are not watched. Most often its class
+    does not exist, or no pod uses it yet."""
+    phase = status.get("phase")
+    if phase == "Bound":
+        return READY
+    class_ = spec.get("storageClassName")
+    detail = f"{phase or 'Pending'}, {f'StorageClass {class_}' if class_ else 'default StorageClass'}"
+    return Readiness(False, "not bound", detail=detail)
 
 
 def _service(_metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
     if spec.get("type") != "LoadBalancer":
         return READY
     balancer = status.get("loadBalancer")
-    return READY if isinstance(balancer, dict) and balancer.get("ingress") else Readiness(False, "has no address yet")
+    return (
+        READY
+        if isinstance(balancer, dict) and balancer.get("ingress")
+        else Readiness(False, "no load balancer address yet")
+    )
 
 
 def _namespace(_metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
-    return READY if status.get("phase") == "Active" else Readiness(False, "is not active")
+    return READY if status.get("phase") == "Active" else Readiness(False, "not active")
 
 
 def _definition(_metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
     conditions = _conditions(status)
     if conditions.get("NamesAccepted", {}).get("status") == "False":
-        return Readiness(False, "its names conflict with another CRD", failed=True)
-    return (
-        READY if conditions.get("Established", {}).get("status") == "True" else Readiness(False, "is not established")
-    )
+        return Readiness(False, "names conflict with another CRD", True, _words_of(conditions["NamesAccepted"]))
+    return READY if conditions.get("Established", {}).get("status") == "True" else Readiness(False, "not established")
 
 
 def _api_service(_metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
-    return (
-        READY
-        if _conditions(status).get("Available", {}).get("status") == "True"
-        else Readiness(False, "is not available")
-    )
+    available = _conditions(status).get("Available", {})
+    if available.get("status") == "True":
+        return READY
+    return Readiness(False, "not available", detail=_words_of(available))
 
 
 def _disruption_budget(metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
@@ -194,7 +225,7 @@ def _disruption_budget(metadata: Mapping[str, Any], _spec: Mapping[str, Any], st
         return NOT_CURRENT
     if _number(status.get("currentHealthy")) >= _number(status.get("desiredHealthy")):
         return READY
-    return Readiness(False, "too few pods are healthy")
+    return Readiness(False, "too few healthy pods")
 
 
 def _by_conditions(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
@@ -207,11 +238,10 @@ def _by_conditions(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> Re
             generation = found.get("observedGeneration")
             if generation is not None and _number(generation) < _number(metadata.get("generation")):
                 return NOT_CURRENT
-            return (
-                READY
-                if found.get("status") == "True"
-                else Readiness(False, f"its condition {type_} is {found.get('status', 'Unknown')}")
-            )
+            if found.get("status") == "True":
+                return READY
+            value = "False" if found.get("status") == "False" else "Unknown"
+            return Readiness(False, f"condition {type_} is {value}", detail=_words_of(found))
     return READY
 
 

@@ -183,6 +183,7 @@ class StatusWrite:
     patch: dict[str, Any] | None
     subresource: bool = True
     projected: Object = field(default_factory=dict)  # the fields that the rule sets, without conditions and generation
+    details_only: bool = False  # it differs only in what Ready says of the objects that are not ready
 
 
 @dataclass(frozen=True, slots=True)

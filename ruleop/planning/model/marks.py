@@ -22,6 +22,7 @@ import orjson
 
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.merge import ANNOTATION
+from ruleop.messages import shortened
 from ruleop.names import PART_OF_LABEL, RESERVED_PREFIX
 
 if TYPE_CHECKING:
@@ -244,3 +245,14 @@ def annotations_of(obj: Object) -> dict[str, Any]:
 
 def is_paused(resource: Object) -> bool:
     return annotations_of(resource).get(PAUSED) == "true"
+
+
+def misspelt_switches(resource: Object) -> str:
+    """A note on annotations that are neither true nor false, and so have no effect. A person who pauses an operator in
+    a hurry may mistype the value."""
+    annotations = annotations_of(resource)
+    wrong = [name for name in (PAUSED, SKIP_FINALIZE) if annotations.get(name, "false") not in {"true", "false"}]
+    return "; ".join(
+        f'the annotation {name} has no effect: expected "true" or "false", not {shortened(str(annotations[name]))!r}'
+        for name in wrong
+    )

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from ruleop.planning.model.actions import Action
 
 
+GRANT = "grant"
+"""In place of a verb: the object is a role or a binding that grants more than the operator has."""
+
+
 class Failure(Enum):
     """Why the API server rejected a write, as far as a plan has to know. The engine's errors have more detail."""
 
@@ -35,7 +39,7 @@ class Failed:
     redacted: str = ""  # the message for an object that holds data of a Secret
     causes: tuple[Cause, ...] = ()
     managed: tuple[Mapping[str, Any], ...] = ()  # managedFields of an object whose change was invalid
-    verb: str = ""  # the verb that no Role grants; empty if an admission policy rejected the write
+    verb: str = ""  # that no Role grants, or GRANT; empty if an admission policy rejected the write
 
 
 @dataclass(slots=True)

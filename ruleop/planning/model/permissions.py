@@ -40,6 +40,13 @@ def _written(child: Child) -> Iterator[str]:
         yield "update"
 
 
+def needs_key(rule: Rule) -> bool:
+    """Whether the garbage collector does not delete all children of this rule."""
+    return bool(
+        rule.finalize or rule.reach == "cluster" or any(child.deletion is not None for child in rule.children.values())
+    )
+
+
 def missing_permission(rule: Rule, info: KindInfo, namespace: str, verb: str) -> str:
     """A message for a forbidden request for an object of this kind and namespace."""
     needed = verbs([rule], info.kind.versionless) or LEFT

@@ -41,12 +41,14 @@ class ChildFails(RuleopError):  # noqa: N818 - named like ChildWaits
         reason: str = "RenderFailed",
         limit: bool = False,
         redacted: str = "",
+        fields: tuple[str, ...] = (),
     ) -> None:
         super().__init__(message)
         self.message = message
         self.redacted = redacted or message  # the message without values that the child rendered
         self.site = site
         self.reason = reason
+        self.fields = fields  # of the rendered object, for a more exact site
         self.limit = limit  # a limit of the pass was exceeded: other items of the child are not rendered
 
 

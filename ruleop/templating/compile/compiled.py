@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ruleop.kinds import JSON, Kind
     from ruleop.templating.compile.environment import CompiledTemplate
     from ruleop.templating.compile.references import Reads, Reference
+    from ruleop.templating.tree.yaml_reader import YamlNode
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,6 +177,7 @@ class Tree(_Compiled):
     constant: bool
     kinds: frozenset[Kind]
     kind_mistake: RuleError | None
+    node: YamlNode = field(repr=False)  # as it is written
 
     def evaluate(self, scope: Mapping[str, Any], *, lenient: bool = False) -> JSON | Omit:
         """The value with its strings evaluated. `lenient`: a value that is not available yet omits its own field or

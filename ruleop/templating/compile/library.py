@@ -175,6 +175,7 @@ class Library:
             not strings,
             frozenset([kind]) if kind else frozenset(),
             kind_mistake,
+            node,
         )
 
     def _tree(self, node: YamlNode, strings: list[StringTemplate], mistakes: list[RuleError]) -> Any:
