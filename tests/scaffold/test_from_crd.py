@@ -209,7 +209,7 @@ _LEAVES = st.one_of(
 _SCHEMAS = st.recursive(
     _LEAVES,
     lambda inner: st.one_of(
-        st.dictionaries(st.sampled_from("abc"), inner).map(
+        st.dictionaries(st.sampled_from("abc"), inner, min_size=1).map(
             lambda each: {"type": "object", "properties": each, "required": [*each]}
         ),
         inner.map(lambda each: {"type": "array", "items": each, "minItems": 1}),
