@@ -20,7 +20,7 @@ from ruleop.kube.client.session import FAILURES, SENDS_LESS, connection_error
 from ruleop.kube.http.connection import BrokenError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from ruleop.kube.client.session import Session
     from ruleop.kube.http.connection import Connection
@@ -192,9 +192,30 @@ def parse_object(body: bytes, request: Request) -> dict[str, Any]:
         answer = None
     if isinstance(answer, dict):
         return answer
-    raise ApiError(
-        Problem.SERVER, verb=request.verb, resource=request.resource, text="the answer is not a JSON object", status=200
-    )
+    raise _of_another_form(request, "the answer is not a JSON object")
+
+
+def stored_object(answer: Any, request: Request) -> dict[str, Any]:
+    """The answer, if it is an object as an API server stores it. Raises ApiError for anything else, such as a gateway's
+    own JSON."""
+    metadata = answer.get("metadata") if isinstance(answer, dict) else None
+    if isinstance(metadata, dict) and all(isinstance(metadata.get(name), str) for name in ("name", "resourceVersion")):
+        found: dict[str, Any] = answer
+        return found
+    raise _of_another_form(request, "the answer is not an object")
+
+
+@contextlib.contextmanager
+def reading(request: Request) -> Iterator[None]:
+    """Raises ApiError if the code inside finds values of other types than the answer should have."""
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise _of_another_form(request, f"the answer has another form ({type(error).__name__})") from error
+
+
+def _of_another_form(request: Request, text: str) -> ApiError:
+    return ApiError(Problem.SERVER, verb=request.verb, resource=request.resource, text=text, status=200)
 
 
 def warnings_of(header: str) -> list[str]:
