@@ -12,6 +12,7 @@ from ruleop.cli.passes import NOT_SELECTED, Passes, Planned, load_for_planning
 from ruleop.cli.program import UsageError
 from ruleop.cli.terminal import print_diagnostics
 from ruleop.errors import RuleopError
+from ruleop.files import read_named, why_unreadable
 from ruleop.kinds import ObjectKey
 from ruleop.offline.recording import Replay, read_document
 from ruleop.planning import choose_rule, plan
@@ -39,9 +40,9 @@ def replay_pass(folder: str, env_files: Sequence[str], file: str) -> Passes:
 
 def _read(file: str) -> Replay:
     try:
-        document = orjson.loads(Path(file).read_bytes())
+        document = orjson.loads(read_named(Path(file)))
     except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
+        raise UsageError(f"{file}: {why_unreadable(error)}") from None
     except ValueError as error:
         raise UsageError(f"{file}: not valid JSON: {error}") from None
     if not isinstance(document, dict):

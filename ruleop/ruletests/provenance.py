@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ruleop.errors import RuleopError, Site
+from ruleop.files import read_inside
 from ruleop.kinds import Kind, ObjectKey
 from ruleop.templating import TextTemplate, Tree, read_yaml
 from ruleop.templating.tree.layout import SPREAD, VALUE, Layout
@@ -90,7 +91,8 @@ class Provenance:
     def _node(self, site: Site) -> YamlNode | None:
         """The value in a file of watches that starts at this place."""
         try:
-            text = Path(self.project.root, site.path).read_text("utf-8-sig")
+            root = Path(self.project.root)
+            text = read_inside(root / site.path, root).decode("utf-8-sig")
         except (OSError, UnicodeDecodeError):
             return None
         documents, _ = read_yaml(text, site.path)
