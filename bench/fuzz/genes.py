@@ -22,6 +22,11 @@ _TEXTS: Final = lines_of(r"""
     'a' * n
     'a' * n
     'a' * n + 'b'
+    'a' * n + 'b' + 'a' * 9
+    'a' * min(n, 2499)
+    'a' * min(n, 1190) + 'b' + 'a' * 9
+    '1' * n
+    '%' + '9' * min(n, 9) + 'd'
     'ab ' * n
     '\n' * n
     'a\n' * n

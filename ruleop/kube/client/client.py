@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ruleop.kube.client.errors import ApiError, Problem, answer_error
+from ruleop.kube.client.errors import ApiError, Problem, answer_error, too_many_values
+from ruleop.kube.client.json_depth import TooManyValuesError, parse_json
 from ruleop.kube.client.session import FAILURES, SENDS_LESS, connection_error
 from ruleop.kube.http.connection import BrokenError
 
@@ -187,9 +188,11 @@ def parse_object(body: bytes, request: Request) -> dict[str, Any]:
     """Parses a JSON object. Raises ApiError for anything else, such as a proxy's login page; the answer is not quoted,
     because it may hold a Secret."""
     try:
-        answer = orjson.loads(body)
+        answer = parse_json(body)
     except orjson.JSONDecodeError:
         answer = None
+    except TooManyValuesError as error:
+        raise too_many_values(error, request.verb, request.resource) from None
     if isinstance(answer, dict):
         return answer
     raise _of_another_form(request, "the answer is not a JSON object")

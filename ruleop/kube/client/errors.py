@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ruleop.errors import Cause, RuleopError
+from ruleop.kube.client.json_depth import parse_json
 from ruleop.kube.client.redaction import holds_secret, redacted
 
 if TYPE_CHECKING:
@@ -227,6 +228,12 @@ def status_error(status: Mapping[str, Any], *, verb: str, resource: str) -> ApiE
     return answer_error(code if isinstance(code, int) else 500, orjson.dumps(status), verb=verb, resource=resource)
 
 
+def too_many_values(error: Exception, verb: str, resource: str) -> ApiError:
+    """An answer whose values would not fit into memory. A list may have smaller pages."""
+    problem = Problem.TOO_LARGE if verb in READS else Problem.SERVER
+    return ApiError(problem, verb=verb, resource=resource, text=f"the answer is too large: {error}", status=200)
+
+
 def _problem(status: int, reason: str, message: str, causes: tuple[Cause, ...]) -> Problem:
     if reason == "AlreadyExists":
         return Problem.EXISTS
@@ -245,8 +252,8 @@ def _problem(status: int, reason: str, message: str, causes: tuple[Cause, ...]) 
 
 def _status_of(body: bytes) -> Mapping[str, Any]:
     try:
-        answer = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        answer = parse_json(body)
+    except ValueError:
         return {}
     return answer if isinstance(answer, dict) and answer.get("kind") == "Status" else {}
 
