@@ -31,20 +31,20 @@ def read_regular(file: Path, limit: int = MAX_FILE) -> bytes:
     if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "it is not a regular file", str(file))
     with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:  # it may have been replaced by a pipe
-        return read_stream(stream, limit)
+        return read_stream(stream, limit, str(file))
 
 
 def read_named(file: Path, limit: int = MAX_FILE) -> bytes:
     """The bytes of a file or pipe. Raises OSError."""
     with file.open("rb") as stream:
-        return read_stream(stream, limit)
+        return read_stream(stream, limit, str(file))
 
 
-def read_stream(stream: IO[bytes], limit: int = MAX_FILE) -> bytes:
+def read_stream(stream: IO[bytes], limit: int = MAX_FILE, name: str = "") -> bytes:
     """All bytes of a stream. Raises OSError if there are more than the limit."""
     data = stream.read(limit + 1)
     if len(data) > limit:
-        raise RefusedFileError(errno.EFBIG, f"is larger than {limit // 1024} KiB")
+        raise RefusedFileError(errno.EFBIG, f"is larger than {limit // 1024} KiB", name)
     return data
 
 

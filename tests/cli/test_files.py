@@ -103,7 +103,6 @@ def test_a_pipe_in_a_project_is_not_waited_for(
 def test_an_endless_file_is_read_up_to_the_limit(
     project: Project, ruleop: Callable[..., Ran], options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ruleop.files.read_stream.__defaults__", (1 << 20,))
     monkeypatch.setattr("ruleop.files.read_named.__defaults__", (1 << 20,))
     ran = ruleop(*options)
     assert ran.status == 2
