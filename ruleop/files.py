@@ -1,8 +1,8 @@
 """Reads files, never more than a limit of bytes.
 
 Files that were found (in a project, in a folder of credentials) are regular files: a pipe would block, and a device may
-be endless. Of a project, only files inside its folder are read: a link to the outside would show files of the user who
-checks the project to whoever wrote it. A file that the user names may be a pipe, such as `<(command)`.
+be endless. Of a project, only files inside its folder are read: a link to the outside would show the author of a
+project files of the user who checks it. A file that the user names may be a pipe, such as `<(command)`.
 """
 
 from __future__ import annotations

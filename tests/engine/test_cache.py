@@ -176,7 +176,7 @@ def test_a_synced_store_is_preferred_to_one_that_is_not_updated(state):
     assert [obj["metadata"]["name"] for obj in world.select(CONFIG_MAP.versionless, "shop")] == ["a"]
 
 
-def test_of_objects_that_a_selector_does_not_match_only_the_labels_are_parsed(monkeypatch):
+def test_objects_that_a_selector_does_not_match_are_not_parsed(monkeypatch):
     world = served_by()
     store = stores(world)[1]
     for name, labels in (("a", {"app": "x"}), ("b", {"app": "y"}), ("c", {})):
