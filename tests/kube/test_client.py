@@ -337,8 +337,7 @@ def test_a_rate_limit_spaces_requests() -> None:
     [
         {"kind": "Status"},
         {"metadata": []},
-        {"metadata": {"name": "a"}},
-        {"metadata": {"name": "a", "resourceVersion": 1}},
+        {"metadata": {"name": 1}},
         [],
         None,
         "x",

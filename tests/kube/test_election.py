@@ -290,6 +290,7 @@ ODD_ANSWERS = [
     (200, {"error": "busy"}),
     (200, []),
     (200, {"metadata": "x"}),
+    (200, {"metadata": {"name": "ruleop"}}),
     (200, {"metadata": {"name": "ruleop", "resourceVersion": "1"}, "spec": "x"}),
 ]
 

@@ -224,7 +224,8 @@ class Election:
         limited = self._limited(request)
         answer = stored_object(await client.send(limited), limited)
         with reading(limited):
-            return {**answer, "spec": dict(answer.get("spec") or {})}
+            version = str(answer["metadata"]["resourceVersion"])
+            return {"metadata": {"resourceVersion": version}, "spec": dict(answer.get("spec") or {})}
 
     def _request(self, step: Write) -> Request:
         metadata = {"name": self._key.name, "namespace": self._key.namespace}
