@@ -5,11 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
 Requirement: TypeAlias = tuple[str, str, frozenset[str]]
 """A label's key, an operator (In, NotIn, Exists, DoesNotExist, Gt, Lt) and values."""
+
+
+Matches: TypeAlias = "Callable[[Mapping[str, str]], bool]"
+"""Whether an object with these labels is selected."""
+
+
+def labels_of(obj: Mapping[str, Any]) -> Mapping[str, str]:
+    return (obj.get("metadata") or {}).get("labels") or {}
+
+
+def any_labels(_: Mapping[str, str]) -> bool:
+    """The selector that matches all objects."""
+    return True
 
 
 def requirements_of(selector: Mapping[str, Any]) -> tuple[Requirement, ...]:

@@ -1,15 +1,18 @@
 """The pytest plugin: fixtures of the cluster in memory, and the cases of test files.
 
 `kube_cluster` is a cluster per test; `kube_cluster_session` one per session. Any project may use them: no rules are
-needed. A `*.test.yaml` below a folder with a watches.yaml is collected, as `ruleop test` runs it. The plugin imports
-nothing else of ruleop until there is such a file, or a test asks for a cluster.
+needed. A `*.test.yaml` with cases below a folder with a watches.yaml of ruleop is collected, as `ruleop test` runs it.
+The plugin imports nothing else of ruleop until there is such a file, or a test asks for a cluster.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
+
+OF_OPERATOR_SDK = rb"(?m)^(?:- |  )(?:role|playbook|chart):"  # keys of a watch in its Ansible and Helm operators
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,13 +23,25 @@ if TYPE_CHECKING:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """The cases of a test file of a project."""
-    if not file_path.name.endswith(".test.yaml") or not any(
-        (folder / "watches.yaml").is_file() for folder in file_path.parents
-    ):
+    if not file_path.name.endswith(".test.yaml") or not _is_of_ruleop(file_path):
         return None
     from ruleop.ruletests.pytest_items import RuleTestFile  # noqa: PLC0415 - lazy: most test runs have no such file
 
     return RuleTestFile.from_parent(parent, path=file_path)
+
+
+def _is_of_ruleop(file: Path) -> bool:
+    """Whether the file and the nearest watches.yaml above it look like those of a project. A file that does not is
+    another tool's, and no mistake: operator-sdk has files of both names."""
+    watches = next((each for folder in file.parents if (each := folder / "watches.yaml").is_file()), None)
+    if watches is None:
+        return False
+    from ruleop.files import read_regular  # noqa: PLC0415 - lazy: most test runs have no such file
+
+    try:
+        return b"resource:" in read_regular(file) and not re.search(OF_OPERATOR_SDK, read_regular(watches))
+    except OSError:
+        return False
 
 
 @pytest.fixture

@@ -183,6 +183,9 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
         <T>.endswith(<T>)
         <T> is defined
         <T> is lower
+        <T> is upper
+        <T> is odd
+        <T> is in(<T>)
         <D> is mapping
         <D> is sequence
         <M>[<T>] is defined

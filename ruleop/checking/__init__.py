@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 def check_project(loaded: Loaded, *, roles: Roles | None = None) -> tuple[Finding, ...]:
     """The warnings of loading and the findings of all checks that are not silenced, in the order of their places.
     `roles`: those of the operator."""
-    examples = read_examples(Path(loaded.project.root))
+    unread = Findings({})
+    examples = read_examples(Path(loaded.project.root), unread)
     loaded = replace(loaded, files={**loaded.files, **examples})
     findings = Findings(loaded.files)
     check_types(loaded, findings)
@@ -46,7 +47,7 @@ def check_project(loaded: Loaded, *, roles: Roles | None = None) -> tuple[Findin
         check_exposed_secrets(sources, findings)
     if roles is not None and every_source:
         check_permissions(every_source, roles, findings)
-    found = {*loaded.project.warnings, *findings.sorted()}
+    found = {*loaded.project.warnings, *unread.sorted(), *findings.sorted()}
     kept = silenced({*found, *_of_examples(loaded, examples, found)}, loaded)
     return tuple(sorted(kept, key=lambda finding: finding.order))
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.checking.desired_objects import with_violations
 from ruleop.errors import Site
+from ruleop.files import read_inside, why_unreadable
 from ruleop.kinds import Kind
 from ruleop.offline.cluster import EPOCH, OfflineKinds, as_live, dropped, identified, prepare, undecided
 from ruleop.offline.documents import SUFFIXES, documents_in
 from ruleop.planning import FixedObjects, Observed, choose_rule, plan
-from ruleop.rules import MAX_CRD_BYTES, read_regular
+from ruleop.rules import MAX_CRD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,24 +27,27 @@ FOLDER: Final = "examples"
 _TEST: Final = ".test.yaml"
 
 
-def read_examples(root: Path) -> dict[str, str]:
+def read_examples(root: Path, findings: Findings) -> dict[str, str]:
     """The texts of the files in examples/ by their paths. A file that cannot be read is empty."""
     folder = root / FOLDER
     if not folder.is_dir():
         return {}
-    names = sorted(entry.name for entry in folder.iterdir() if entry.suffix in SUFFIXES and entry.is_file())
+    names = sorted(entry.name for entry in folder.iterdir() if entry.suffix in SUFFIXES and not entry.is_dir())
     return {
-        f"{FOLDER}/{name}": _text(folder / name)
+        f"{FOLDER}/{name}": _text(root, f"{FOLDER}/{name}", findings)
         for name in names
         if not name.startswith(".") and not name.endswith(_TEST)
     }
 
 
-def _text(file: Path) -> str:
+def _text(root: Path, path: str, findings: Findings) -> str:
     try:
-        return read_regular(file, MAX_CRD_BYTES).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        return ""
+        return read_inside(root / path, root, MAX_CRD_BYTES).decode("utf-8-sig")
+    except OSError as error:
+        findings.mistake("unreadable", why_unreadable(error), Site(path))
+    except UnicodeDecodeError:
+        findings.mistake("unreadable", "is not valid UTF-8", Site(path))
+    return ""
 
 
 def check_examples(loaded: Loaded, texts: Mapping[str, str], findings: Findings) -> None:

@@ -14,6 +14,7 @@ from ruleop.cli.program import DONE, Command, UsageError
 from ruleop.cli.run import collect_garbage_seldom
 from ruleop.cli.terminal import print_lines
 from ruleop.errors import RuleopError
+from ruleop.files import read_named
 from ruleop.localcluster import Fault, LocalCluster
 from ruleop.report.plan_text import Span, Tone
 
@@ -52,7 +53,7 @@ def command(port: int, kubeconfig: str, state: str, faults_file: str) -> int:
 
 def _faults(path: Path) -> list[Fault]:
     try:
-        found = yaml.safe_load(path.read_bytes())
+        found = yaml.safe_load(read_named(path))
     except (OSError, yaml.YAMLError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
     if not isinstance(found, list):

@@ -10,6 +10,7 @@ from ruleop.cli.findings import excerpt, mistake
 from ruleop.cli.program import UsageError
 from ruleop.cli.terminal import print_diagnostics
 from ruleop.errors import Site
+from ruleop.files import read_named, read_stream, why_unreadable
 from ruleop.offline.documents import SUFFIXES, documents_in
 
 if TYPE_CHECKING:
@@ -62,13 +63,13 @@ def _is_object_file(path: Path) -> bool:
 
 def _text(file: str, folder: str) -> str:
     try:
-        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+        data = read_stream(sys.stdin.buffer) if file == STDIN else read_named(Path(file))
     except FileNotFoundError:
         inside = Path(folder) / file
         meant = f" (paths are relative to the current folder; did you mean {inside.as_posix()}?)"
         raise UsageError(f"{file}: no such file{meant if inside.exists() else ''}") from None
     except OSError as error:
-        raise UsageError(f"{'stdin' if file == STDIN else file}: cannot be read: {error.strerror}") from None
+        raise UsageError(f"{'stdin' if file == STDIN else file}: {why_unreadable(error)}") from None
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

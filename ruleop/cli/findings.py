@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 import ruleop
 from ruleop.checking.explanations import explanation
 from ruleop.cli.terminal import json_document
+from ruleop.files import read_regular
 from ruleop.offline.cluster import unevaluated
 from ruleop.printable import printable
 from ruleop.report.plan_text import Span, Tone
-from ruleop.rules import MAX_CRD_BYTES, read_regular
+from ruleop.rules import MAX_CRD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

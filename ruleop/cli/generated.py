@@ -10,6 +10,7 @@ import click
 
 from ruleop.cli.program import DONE, NO, UsageError
 from ruleop.cli.terminal import print_lines, print_text
+from ruleop.files import read_regular, why_unreadable
 from ruleop.report.plan_text import Span, Tone
 
 if TYPE_CHECKING:
@@ -51,11 +52,11 @@ def print_or_write(files: Mapping[str, str], printed: str, *, out: str, check: b
 
 def _content(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+        raise UsageError(f"{path}: {why_unreadable(error)}") from None
 
 
 def _write(path: Path, text: str) -> None:

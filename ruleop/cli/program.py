@@ -201,6 +201,8 @@ class Program(CommandGroup):
             _print_error(_usage_message(error))
             return UNUSABLE
         except RuleopError as error:
+            if error.__cause__ is not None and _debugs(args):
+                _print_error("\n".join(traceback_lines(error.__cause__)))
             _print_error(f"ruleop: {error}")
             return UNUSABLE if isinstance(error, UsageError) else NO
         except Exception as error:  # noqa: BLE001 - any other exception is an internal error
@@ -234,8 +236,12 @@ def _print_error(text: str) -> None:
         _discard(sys.stderr)
 
 
+def _debugs(args: list[str]) -> bool:
+    return bool(os.environ.get(DEBUG)) or "--debug" in args
+
+
 def _internal_error(error: Exception, args: list[str]) -> int:
-    if os.environ.get(DEBUG) or "--debug" in args:
+    if _debugs(args):
         _print_error("\n".join(traceback_lines(error)))
     else:
         _print_error(

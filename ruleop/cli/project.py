@@ -13,6 +13,7 @@ import click
 from ruleop import rules
 from ruleop.cli.program import DEBUG, UsageError
 from ruleop.errors import Site
+from ruleop.files import read_named, why_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -103,9 +104,9 @@ def _read(files: Iterable[str]) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for name in files:
         try:
-            text = Path(name).read_text("utf-8")
+            text = read_named(Path(name)).decode()
         except OSError as error:
-            raise UsageError(f"{name}: cannot be read: {error.strerror}") from None
+            raise UsageError(f"{name}: {why_unreadable(error)}") from None
         except UnicodeDecodeError:
             raise UsageError(f"{name}: not valid UTF-8") from None
         for number, line in enumerate(text.splitlines(), 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,13 @@ from ruleop.cli.passes import NOT_SELECTED, Passes, Planned, load_for_planning
 from ruleop.cli.program import UsageError
 from ruleop.cli.terminal import print_diagnostics
 from ruleop.errors import RuleopError
+from ruleop.files import read_named, why_unreadable
 from ruleop.kinds import ObjectKey
 from ruleop.offline.recording import Replay, read_document
 from ruleop.planning import choose_rule, plan
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ruleop.rules import Project, Rule
 
@@ -25,29 +27,42 @@ if TYPE_CHECKING:
 def replay_pass(folder: str, env_files: Sequence[str], file: str) -> Passes:
     where, project = load_for_planning(folder, env_files)
     replay = _read(file)
-    rule = _rule(project, replay, file)
+    with _reading(file):
+        key = ObjectKey.of(replay.resource)
+        rule = _rule(project, replay, file)
     passes = Passes(where, replay.observed.kinds)
     if rule is None:
-        key = ObjectKey.of(replay.resource)
         print_diagnostics(found.mistake(str(key), NOT_SELECTED, warning=True))
         passes.unruled.append(key)
         return passes
-    planned = plan(rule, replay.resource, replay.observed, replay.history, foresee=replay.foresee)
+    with _reading(file):
+        planned = plan(rule, replay.resource, replay.observed, replay.history, foresee=replay.foresee)
     passes.planned.append(Planned(dict(replay.resource), planned))
     return passes
 
 
+@contextlib.contextmanager
+def _reading(file: str) -> Iterator[None]:
+    """A recording has far too many values to check each of them beforehand."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        why = f"not a recorded pass: a value has another form than in one ({type(error).__name__})"
+        raise UsageError(f"{file}: {why}; --debug shows where it was read") from error
+
+
 def _read(file: str) -> Replay:
     try:
-        document = orjson.loads(Path(file).read_bytes())
+        document = orjson.loads(read_named(Path(file)))
     except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
+        raise UsageError(f"{file}: {why_unreadable(error)}") from None
     except ValueError as error:
         raise UsageError(f"{file}: not valid JSON: {error}") from None
     if not isinstance(document, dict):
         raise UsageError(f"{file}: not a recorded pass")
     try:
-        return read_document(document)
+        with _reading(file):
+            return read_document(document)
     except RuleopError as error:
         raise UsageError(f"{file}: {error}") from None
 

@@ -16,10 +16,11 @@ from ruleop.cli.passes import load_for_planning
 from ruleop.cli.program import DONE, NO, Command, UsageError, output_option, write_to
 from ruleop.cli.project import Folder, load, project_options, variables
 from ruleop.cli.terminal import has_colour, json_document, print_diagnostics, print_lines, print_text, styled
+from ruleop.files import read_regular, why_unreadable
 from ruleop.report.plan_text import Span, Tone
 from ruleop.rules import ProjectErrors
 from ruleop.ruletests import coverage_report
-from ruleop.ruletests.cases import SUFFIX, TestFile, find_files, parse_file
+from ruleop.ruletests.cases import SUFFIX, TestFile, find_files, parse_file, read_text
 from ruleop.ruletests.coverage import Probe
 from ruleop.ruletests.projects import Projects
 from ruleop.ruletests.report import Run, as_json, failure_lines, junit, summary
@@ -152,9 +153,9 @@ def _paths(options: Options) -> list[Path]:
 def _parsed(paths: Iterable[Path]) -> Iterator[TestFile]:
     for path in paths:
         try:
-            text = path.read_text("utf-8-sig")
+            text = read_text(path, path)
         except OSError as error:
-            raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+            raise UsageError(f"{path}: {why_unreadable(error)}") from None
         except UnicodeDecodeError:
             raise UsageError(f"{path}: not valid UTF-8") from None
         yield parse_file(path, path.as_posix(), text)
@@ -230,7 +231,7 @@ def _report_coverage(options: Options, probe: Probe, projects: Projects) -> None
     if options.coverage and options.output == "text":
         print_lines([(), *coverage_report.table(placed)])
     if options.coverage_html:
-        page = coverage_report.page(files, lambda path: Path(options.folder, path).read_text("utf-8-sig"))
+        page = coverage_report.page(files, lambda path: read_regular(Path(options.folder, path)).decode("utf-8-sig"))
         _write(options.coverage_html, page)
     if options.coverage_lcov:
         _write(options.coverage_lcov, coverage_report.lcov(placed))

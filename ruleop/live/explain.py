@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.files import read_regular
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.live.cluster import NotFoundError
@@ -27,7 +28,7 @@ from ruleop.planning.model.marks import PART_OF
 from ruleop.report.explanation import Blocker, ExplainedObject, Explanation
 from ruleop.report.plan_text import Tone, masks_of, with_masked_texts
 from ruleop.report.tree import Node, ready_condition, resource_node
-from ruleop.rules import MAX_CRD_BYTES, read_regular
+from ruleop.rules import MAX_CRD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.labels import Matches, any_labels, labels_of
 from ruleop.planning.model.marks import PART_OF, names_an_owner
 
 if TYPE_CHECKING:
@@ -47,9 +48,12 @@ class LiveObjects:
         *,
         version: str = "",
         partial: bool = False,  # noqa: ARG002
+        matches: Matches = any_labels,
     ) -> Sequence[Object]:
         found = self._selected.get((kind, version), {})
-        return [obj for key, obj in sorted(found.items()) if namespace in {None, key.namespace}]
+        return [
+            obj for key, obj in sorted(found.items()) if namespace in {None, key.namespace} and matches(labels_of(obj))
+        ]
 
     # -- what was read -------------------------------------------------------------------------------------------------
 

@@ -18,12 +18,12 @@ from ruleop.engine.cache.watch_specs import child_needs
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.labels import labels_of
 from ruleop.live.objects import LiveObjects
 from ruleop.names import RESERVED_PREFIX
 from ruleop.planning import Failure, History, Observed, Owner, Plan, choose_rule, plan
 from ruleop.planning.memory.history import Refusal, Writes
 from ruleop.planning.model.marks import PART_OF
-from ruleop.planning.rendering.scope import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

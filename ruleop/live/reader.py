@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import ObjectKey
 from ruleop.kube.client import requests
+from ruleop.kube.client.client import reading, stored_object
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.kube.client.requests import Source
 
@@ -43,7 +44,8 @@ class Reader:
         if resource is None or (resource.namespaced and not key.namespace):
             return None
         try:
-            found: Object = await self._client.send(requests.get(resource, key))
+            request = requests.get(resource, key)
+            found: Object = stored_object(await self._client.send(request), request)
         except ApiError as error:
             if error.problem is Problem.NOT_FOUND:
                 return None
@@ -74,8 +76,11 @@ class Reader:
     async def _pages(self, source: Source, size: int) -> AsyncIterator[list[dict[str, Any]]]:
         token = ""
         while True:
-            answer = await self._client.send(requests.list_page(source, limit=size, token=token))
-            yield answer.get("items") or []
-            token = (answer.get("metadata") or {}).get("continue") or ""
+            request = requests.list_page(source, limit=size, token=token)
+            answer = await self._client.send(request)
+            with reading(request):
+                items = [stored_object(each, request) for each in answer.get("items") or []]
+                token = (answer.get("metadata") or {}).get("continue") or ""
+            yield items
             if not token:
                 return

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.labels import Matches, any_labels, labels_of
 from ruleop.offline.redaction import Redaction
 from ruleop.offline.typed_json import decode, encode
 from ruleop.planning import FixedObjects, History, KindInfo, Observed, Served
@@ -186,9 +187,12 @@ class _RecordedObjects:
         *,
         version: str = "",
         partial: bool = False,
+        matches: Matches = any_labels,
     ) -> Sequence[Object]:
-        found = list(self.source.select(kind, namespace, version=version, partial=partial))
-        self.answers.select[kind, namespace, version, partial] = found
+        found = list(self.source.select(kind, namespace, version=version, partial=partial, matches=matches))
+        asked = (kind, namespace, version, partial)
+        known = {ObjectKey.of(obj): obj for obj in (*self.answers.select.get(asked, ()), *found)}
+        self.answers.select[asked] = [obj for _, obj in sorted(known.items())]
         return found
 
 
@@ -213,9 +217,11 @@ class _ReplayedObjects:
         *,
         version: str = "",
         partial: bool = False,
+        matches: Matches = any_labels,
     ) -> Sequence[Object]:
         asked = (kind, namespace, version, partial)
-        return self.answers.select[asked] if asked in self.answers.select else self.seen.select(kind, namespace)
+        found = self.answers.select[asked] if asked in self.answers.select else self.seen.select(kind, namespace)
+        return [obj for obj in found if matches(labels_of(obj))]
 
 
 class _RecordedKinds:

@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 import secrets
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.planning.changes.masking import is_secret
-from ruleop.planning.changes.masks import DISTINCT, SHORTEST, decoded
+from ruleop.planning.changes.masks import SHORTEST, KnownTexts, decoded
 from ruleop.templating.filters.data_filters import sha256
 
 if TYPE_CHECKING:
@@ -45,14 +44,9 @@ class Redaction:
         for value in computed:
             if self._is_hidden(value) and value not in self._words:
                 self._words[value] = self._word(value)
-        self._pattern = self._compiled()
+        self._known = KnownTexts(self._words)
         self._words |= self._checksums([obj for obj in found if is_secret(obj)])
-        self._pattern = self._compiled()
-
-    def _compiled(self) -> re.Pattern[str] | None:
-        distinct = [text for text in self._words if len(text) >= DISTINCT]
-        longest_first = sorted(distinct, key=lambda text: (-len(text), text))
-        return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        self._known = KnownTexts(self._words)
 
     def _learn(self, secret: Object) -> None:
         for value in _values(secret.get("data")):
@@ -96,7 +90,7 @@ class Redaction:
         return [self.of(each) for each in value] if isinstance(value, list) else value
 
     def _without_distinct(self, text: str) -> str:
-        return self._pattern.sub(lambda found: self._words[found[0]], text) if self._pattern is not None else text
+        return self._known.replaced(text, self._words.__getitem__)
 
     def _secret(self, secret: dict[str, Any]) -> dict[str, Any]:
         """Short values too, and kubectl's copy of the whole object."""

@@ -19,7 +19,7 @@ from ruleop.rules.language.model import (
     Strategy,
     Validation,
 )
-from ruleop.rules.loading.files import MAX_CRD_BYTES, read_regular
+from ruleop.rules.loading.files import MAX_CRD_BYTES
 from ruleop.rules.loading.loader import (
     Loaded,
     Watch,
@@ -60,6 +60,5 @@ __all__ = [
     "load_with_sources",
     "parse_duration",
     "places",
-    "read_regular",
     "watches_schema",
 ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ruleop.errors import Site
+from ruleop.files import read_inside, read_regular
 from ruleop.rules.findings import Findings
 from ruleop.rules.language.tables import TableOf
 from ruleop.rules.language.value_types import Reading, wrong_type
@@ -111,6 +112,13 @@ def find_files(root: Path) -> list[Path]:
         elif entry.name.endswith(SUFFIX):
             found.append(entry)
     return found
+
+
+def read_text(file: Path, test_file: Path) -> str:
+    """The text of a test file, or of one that it names: a regular file inside its project. Raises OSError,
+    UnicodeDecodeError."""
+    root = project_of(test_file)
+    return (read_regular(file) if root is None else read_inside(file, root)).decode("utf-8-sig")
 
 
 def project_of(file: Path) -> Path | None:

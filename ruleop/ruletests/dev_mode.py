@@ -19,6 +19,7 @@ import structlog
 from ruleop.dev.session import Session, Settings, View
 from ruleop.engine.manager.options import Options
 from ruleop.errors import RuleopError
+from ruleop.files import read_inside
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.faults import Effect, Fault
@@ -114,8 +115,9 @@ class DevMode(View):
     def _definitions(self) -> list[Object]:
         """The CRDs of the project, and open ones for the other kinds that the case says are served."""
         found: list[Object] = []
-        for file in sorted(Path(self.project.root, "crds").glob("*")):
-            documents, _ = read_resources(file.read_text("utf-8-sig"), str(file))
+        root = Path(self.project.root)
+        for file in sorted((root / "crds").glob("*")):
+            documents, _ = read_resources(read_inside(file, root).decode("utf-8-sig"), str(file))
             found += [document.data() for document in documents]
         return [*found, *map(_open_definition, self.served)]
 

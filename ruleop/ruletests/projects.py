@@ -6,9 +6,11 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from ruleop.errors import RuleopError
+from ruleop.files import RefusedFileError, why_unreadable
 from ruleop.offline.cluster import OfflineKinds
 from ruleop.rules import load_project
 from ruleop.ruletests.admission import Admission
+from ruleop.ruletests.cases import read_text
 from ruleop.ruletests.plan_mode import PlanMode
 from ruleop.templating import read_resources
 
@@ -44,11 +46,11 @@ class Projects:
         """One of the loaded projects: they differ in variables only."""
         return next(iter(self._loaded.values()), None)
 
-    def objects(self, file: Path) -> list[Object]:
-        """The objects of a file. Raises RuleopError."""
+    def objects(self, file: Path, test_file: Path) -> list[Object]:
+        """The objects of a file that a test file names. Raises RuleopError."""
         found = self._files.get(file)
         if found is None:
-            found = self._files[file] = list(_read(file))
+            found = self._files[file] = list(_read(file, test_file))
         return found
 
     @contextlib.contextmanager
@@ -68,9 +70,11 @@ class Projects:
             yield world
 
 
-def _read(file: Path) -> Iterator[Object]:
+def _read(file: Path, test_file: Path) -> Iterator[Object]:
     try:
-        text = file.read_text("utf-8-sig")
+        text = read_text(file, test_file)
+    except RefusedFileError as error:
+        raise RuleopError(why_unreadable(error)) from None
     except OSError as error:
         raise RuleopError(f"cannot be read: {error.strerror}; names are relative to the test file") from None
     except UnicodeDecodeError:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ruleop.errors import Site
+from ruleop.files import why_unreadable
 from ruleop.rules import ProjectErrors
-from ruleop.ruletests.cases import parse_file, project_of
+from ruleop.ruletests.cases import parse_file, project_of, read_text
 from ruleop.ruletests.projects import Projects
 from ruleop.ruletests.report import failure_text
 from ruleop.ruletests.runner import Runner
@@ -29,7 +30,12 @@ class RuleTestFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         root = project_of(self.path)
         assert root is not None, "the plugin collects only files of projects"
-        file = parse_file(self.path, _shown(self.path), self.path.read_text("utf-8-sig"))
+        try:
+            file = parse_file(self.path, _shown(self.path), read_text(self.path, self.path))
+        except OSError as error:
+            raise self.CollectError(f"{_shown(self.path)}: {why_unreadable(error)}") from None
+        except UnicodeDecodeError:
+            raise self.CollectError(f"{_shown(self.path)}: not valid UTF-8") from None
         if file.findings:
             raise self.CollectError("\n".join(map(str, file.findings)))
         for case in file.cases:

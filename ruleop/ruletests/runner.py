@@ -159,7 +159,7 @@ class _Steps:
         if not isinstance(node.value, str):
             return [_mapping(node)]
         try:
-            return self.projects.objects(self.case.folder / node.value)
+            return self.projects.objects(self.case.folder / node.value, self.case.file)
         except RuleopError as error:
             raise CaseError(f"{node.value}: {error}", node.site) from None
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from ruleop.files import read_regular
+from ruleop.ruletests.cases import project_of
 from ruleop.ruletests.matching import Mismatch
 from ruleop.ruletests.results import Difference, Failure
 from ruleop.ruletests.secret_values import masked, masks_for, without_secret_data
@@ -32,7 +34,9 @@ class Snapshots:
     used: dict[Path, str] = field(default_factory=dict)  # by the case that names it
 
     def compare(self, case: Case, name: Word, after: After, written: list[str]) -> list[Failure]:
-        file = (case.folder / name.text).resolve()
+        file, root = (case.folder / name.text).resolve(), project_of(case.file)
+        if root is not None and not file.is_relative_to(root.resolve()):
+            return [Failure("snapshot", f"{name.text} is outside of the project folder", name.site)]
         other = self.used.setdefault(file, f"{case.file}: {case.name}")
         if other != f"{case.file}: {case.name}":
             return [
@@ -42,7 +46,7 @@ class Snapshots:
             ]
         text = snapshot(after)
         try:
-            before = file.read_text("utf-8")
+            before = read_regular(file).decode()
         except FileNotFoundError:
             if self.ci or not self.update:
                 advice = "; CI is set, so --update does not write it" if self.update else ": --update writes it"

@@ -69,3 +69,60 @@ def test_a_recording_that_cannot_be_replayed_is_reported(project, ruleop, record
     ran = ruleop("plan", *arguments)
     assert (ran.status, ran.out) == (2, "")
     assert message in ran.err
+
+
+def nested(depth):
+    found = {}
+    for _ in range(depth):
+        found = {"a": found}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("resource", []),
+        ("resource", 7),
+        ("resource.metadata", 7),
+        ("resource.metadata.labels", 7),
+        ("resource.spec", 7),
+        ("resource.spec", nested(900)),
+        ("history", 7),
+        ("history", nested(900)),
+        ("history.drift", 7),
+        ("history.refusals", [7]),
+        ("history.writes", "x"),
+        ("rule", "x"),
+        ("rule.digest", {}),
+        ("observed.objects", 7),
+        ("observed.objects.get", 7),
+        ("observed.objects.children", {"x": 7}),
+        ("observed.kinds", 7),
+        ("observed.now", 7),
+        ("observed.retired", 7),
+        ("observed.clock", "x"),
+        ("observed.proofs", 7),
+    ],
+    ids=lambda each: each if isinstance(each, str) else str(each)[:20],
+)
+def test_a_recording_with_a_value_of_another_form_is_not_an_internal_error(project, ruleop, recorded, path, value):
+    document = orjson.loads(recorded.read_bytes())
+    *outer, last = path.split(".")
+    holder = document
+    for name in outer:
+        holder = holder[name]
+    holder[last] = value
+    recorded.write_text(json.dumps(document))
+    ran = ruleop("plan", "--replay", "pass.json")
+    assert "internal error" not in ran.err
+    assert ran.status in {0, 1} or "pass.json: not a recorded pass" in ran.err or "not valid JSON" in ran.err
+
+
+def test_debugging_shows_where_a_value_of_a_recording_was_read(project, ruleop, recorded):
+    document = orjson.loads(recorded.read_bytes())
+    document["resource"]["metadata"] = 7
+    recorded.write_text(json.dumps(document))
+    ran = ruleop("plan", "--replay", "pass.json", "--debug")
+    assert "AttributeError" in ran.err.splitlines()[0]
+    assert "ruleop/kinds.py" in ran.err
+    assert "pass.json: not a recorded pass" in ran.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -204,6 +205,29 @@ def test_pytest_collects_the_same_files(project: Project) -> None:
     assert "1 failed, 1 passed" in ran.out
     assert "FAILED tests/site.test.yaml:4:3: no page" in ran.out
     assert "+   page: hello                               # templates/config.yaml.j2:4" in ran.out
+
+
+@pytest.mark.parametrize("key", ["role: memcached", "playbook: memcached.yaml", "chart: helm-charts/memcached"])
+def test_pytest_ignores_files_of_other_tools_with_the_same_names(project: Project, key: str) -> None:
+    """operator-sdk's Ansible and Helm operators have a watches.yaml, too."""
+    project.write("watches.yaml", f"---\n- version: v1\n  group: example.com\n  kind: Memcached\n  {key}\n")
+    project.write("tests/site.test.yaml", "- resource: x\n  other: true\n")
+    project.write("test_one.py", "def test_one():\n    pass\n")
+    ran = run_pytest(project)
+    assert (ran.status, ran.out.splitlines()[-1].split(" in ")[0]) == (0, "1 passed")
+
+
+def test_pytest_ignores_test_files_that_have_no_case_of_ruleop(project: Project) -> None:
+    project.write("tests/other.test.yaml", "suite: of another tool\n")
+    project.write("test_one.py", "def test_one():\n    pass\n")
+    assert run_pytest(project).status == 0
+
+
+def test_pytest_does_not_wait_for_a_pipe(project: Project) -> None:
+    (project.root / "tests").mkdir()
+    os.mkfifo(project.root / "tests/site.test.yaml")
+    project.write("test_one.py", "def test_one():\n    pass\n")
+    assert run_pytest(project).status == 0
 
 
 def test_pytest_reports_errors_of_a_test_file(project: Project) -> None:

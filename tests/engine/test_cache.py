@@ -12,7 +12,7 @@ from ruleop.engine.cache.watch_specs import CHILD_LABELS
 from ruleop.errors import Site
 from ruleop.kinds import Kind, ObjectKey
 from ruleop.kube.client.requests import Source
-from ruleop.kube.watch.store import State, Store
+from ruleop.kube.watch.store import Entry, State, Store
 from ruleop.planning import Served
 from ruleop.planning.model.marks import PART_OF
 from ruleop.rules import Observe, Selector
@@ -174,6 +174,21 @@ def test_a_synced_store_is_preferred_to_one_that_is_not_updated(state):
     stores(world)[1].put(child())
     assert world.get(KEY) is not None, "what was is better than nothing"
     assert [obj["metadata"]["name"] for obj in world.select(CONFIG_MAP.versionless, "shop")] == ["a"]
+
+
+def test_objects_that_a_selector_does_not_match_are_not_parsed(monkeypatch):
+    world = served_by()
+    store = stores(world)[1]
+    for name, labels in (("a", {"app": "x"}), ("b", {"app": "y"}), ("c", {})):
+        obj = child()
+        store.put({**obj, "metadata": {**obj["metadata"], "name": name, "labels": labels}})
+    parsed = []
+    original = Entry.parsed
+    monkeypatch.setattr(Entry, "parsed", lambda entry: parsed.append(entry) or original(entry))
+    found = list(world.select(CONFIG_MAP.versionless, "shop", matches=lambda labels: labels.get("app") == "y"))
+    assert [obj["metadata"]["name"] for obj in found] == ["b"]
+    assert found[0]["metadata"]["labels"] == {"app": "y"}
+    assert len(parsed) == 1
 
 
 def test_a_store_that_is_not_updated_is_not_waited_for(world):

@@ -12,7 +12,8 @@ import pytest
 
 from ruleop.kinds import ObjectKey
 from ruleop.kube.client import requests
-from ruleop.kube.client.client import Client, LineSplitter
+from ruleop.kube.client.client import Client, LineSplitter, reading, stored_object
+from ruleop.kube.client.discovery import Catalogue, read_catalogue
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.kube.client.session import Session
 from ruleop.kube.http.access import Access
@@ -329,3 +330,29 @@ def test_a_rate_limit_spaces_requests() -> None:
         assert time.monotonic() - begun >= 0.04  # never sooner; how much later is the machine's matter
 
     with_client(handler, test, qps=100)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"kind": "Status"},
+        {"metadata": []},
+        {"metadata": {"name": 1}},
+        [],
+        None,
+        "x",
+    ],
+    ids=str,
+)
+def test_an_answer_that_is_not_a_stored_object_is_an_error_of_the_server(answer: Any) -> None:
+    request = requests.get(WIDGETS, ObjectKey("example.com", "Widget", "ns", "a"))
+    with pytest.raises(ApiError, match="the answer is not an object") as caught:
+        stored_object(answer, request)
+    assert caught.value.problem is Problem.SERVER
+
+
+def test_values_of_other_types_in_an_answer_are_an_error_of_the_server() -> None:
+    request = requests.document("/apis")
+    for odd in ([7], [{"metadata": "x"}], [{"versions": [7]}], [{"versions": 7}]):
+        with pytest.raises(ApiError, match="the answer has another form"), reading(request):
+            read_catalogue([{"items": odd}], Catalogue())

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ruleop.files import MAX_CREDENTIAL
 from ruleop.kube.auth.credentials import ServiceAccount, find_credentials
 from ruleop.kube.auth.kubeconfig import Kubeconfig
 from ruleop.kube.client import requests
@@ -736,3 +737,64 @@ def test_an_untrusted_server_certificate_is_reported(tmp_path: Path, certificate
 def test_secrets_are_not_in_the_repr_of_the_access(tmp_path: Path) -> None:
     access = asyncio.run(Kubeconfig(write_config(tmp_path, "http://127.0.0.1:1", {"token": "hunter2"}), "", {}).load())
     assert "hunter2" not in repr(access)
+
+
+def unusual(folder: Path, how: str) -> Path:
+    """A file that is not a regular file of at most 1 MiB."""
+    file = folder / how
+    if how == "pipe":
+        os.mkfifo(file)
+    elif how == "endless":
+        file.symlink_to("/dev/zero")
+    else:
+        file.write_bytes(b"x" * (MAX_CREDENTIAL + 1))
+    return file
+
+
+UNUSUAL = {
+    "pipe": "it is not a regular file",
+    "endless": "it is not a regular file",
+    "large": "is larger than 1024 KiB",
+}
+
+
+@pytest.mark.parametrize("how", UNUSUAL)
+@pytest.mark.parametrize(
+    "user", ["tokenFile", "client-certificate", "client-key", "certificate-authority", "idp-certificate-authority"]
+)
+def test_credentials_of_a_kubeconfig_are_regular_files_of_limited_size(
+    tmp_path: Path, certificates: Certificates, how: str, user: str
+) -> None:
+    file = str(unusual(tmp_path, how))
+    entry: dict[str, Any] = {user: file} if user == "tokenFile" else {}
+    cluster: dict[str, Any] = {}
+    if user.startswith("client"):
+        entry = {"client-certificate": str(tmp_path / "fine"), "client-key": str(tmp_path / "fine"), user: file}
+        (tmp_path / "fine").write_text("x")
+    elif user == "certificate-authority":
+        cluster = {user: file}
+    elif user == "idp-certificate-authority":
+        provider = {"client-id": "x", "idp-issuer-url": "https://127.0.0.1:1", "refresh-token": "x", user: file}
+        entry = {"auth-provider": {"name": "oidc", "config": provider}}
+    config = write_config(tmp_path, "https://127.0.0.1:1", entry, **cluster)
+    why = complaint(Kubeconfig(config, "", {}))
+    # `kubernetes` itself takes a pipe or a device for a file that does not exist.
+    assert UNUSUAL[how] in why or "File does not exist" in why
+
+
+@pytest.mark.parametrize("how", UNUSUAL)
+@pytest.mark.parametrize("name", ["token", "ca.crt"])
+def test_the_files_of_a_service_account_are_regular_files_of_limited_size(
+    tmp_path: Path, certificates: Certificates, how: str, name: str
+) -> None:
+    (tmp_path / "token").write_text("x")
+    (tmp_path / "ca.crt").write_bytes(certificates.authority.read_bytes())
+    (tmp_path / name).unlink()
+    unusual(tmp_path, how).rename(tmp_path / name)
+    environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"}
+    assert UNUSUAL[how] in complaint(ServiceAccount(tmp_path, environ))
+
+
+def test_a_kubeconfig_that_is_a_device_is_an_error() -> None:
+    assert "is a device, or larger than 64 MiB" in complaint(Kubeconfig("/dev/zero", "", {}))
+    assert Kubeconfig("/dev/zero", "", {}).namespace == "default"

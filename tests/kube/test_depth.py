@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.kube.client.json_depth import dump_json, fold
+from ruleop.kube.client import requests
+from ruleop.kube.client.client import parse_object
+from ruleop.kube.client.errors import ApiError, Problem, answer_error
+from ruleop.kube.client.json_depth import MAX_VALUES, TooManyValuesError, dump_json, fold, parse_json
 from ruleop.kube.watch.store import Store
 from tests.kube.model_server import SOURCE
 
@@ -63,3 +66,20 @@ def test_a_store_holds_each_deep_object_once_and_whole() -> None:
     assert entry.parsed()["spec"] == value
     assert entry.parsed()["status"] == {"x": value}
     assert store.statistics().changes == 2
+
+
+def test_an_answer_of_too_many_values_is_refused_before_it_is_parsed() -> None:
+    """60 MiB of empty mappings would take 500 MiB."""
+    empty = b"[" + b"{}," * MAX_VALUES + b"{}]"
+    with pytest.raises(TooManyValuesError):
+        parse_json(empty)
+    with pytest.raises(ApiError, match="the answer is too large: it has more than 2,097,152 values") as caught:
+        parse_object(empty, requests.document("/apis"))
+    assert caught.value.problem is Problem.TOO_LARGE
+    error = answer_error(500, b'{"kind": "Status", "items": %b}' % empty, verb="get", resource="x")
+    assert error.problem is Problem.SERVER
+
+
+def test_a_long_answer_of_few_values_is_parsed() -> None:
+    text = b'"' + b"x" * (5 << 20) + b'"'
+    assert len(parse_json(text)) == 5 << 20

@@ -9,12 +9,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import orjson
+import pytest
 
 from ruleop.kinds import ObjectKey
 from ruleop.kube.client import session
 from ruleop.kube.http.access import Access
 from ruleop.kube.leader.election import Election
-from ruleop.kube.leader.lease import Timing
+from ruleop.kube.leader.lease import Candidate, Timing
 from tests.kube.http_server import Exchange, serving, serving_elsewhere
 from tests.kube.test_client import Open
 
@@ -38,6 +39,8 @@ class LeaseServer:
         self.refuses = False
         self.status = 0  # of answers without a word
         self.breaks = False
+        self.failures = 0  # writes that are answered with 500
+        self.odd: tuple[str, int, Any] | None = None  # one answer to a request with this method
         self.hangs: asyncio.Event | None = None  # writes are answered when it is set
         self.hanging = asyncio.Event()
 
@@ -45,7 +48,13 @@ class LeaseServer:
         if self.hangs is not None and exchange.method != "GET":
             self.hanging.set()
             await self.hangs.wait()
-        if self.breaks:
+        if self.failures and exchange.method != "GET":
+            self.failures -= 1
+            await exchange.answer(b"{}", 500)
+        elif self.odd is not None and exchange.method == self.odd[0]:
+            (_, status, odd), self.odd = self.odd, None
+            await exchange.answer(odd, status)
+        elif self.breaks:
             exchange.writer.close()
         elif self.status:
             await exchange.answer(b"{}", self.status)
@@ -267,5 +276,80 @@ def test_a_stop_during_a_renewal_hands_over_the_lease() -> None:
         await answered(server, election.release())
         assert server.lease["spec"]["holderIdentity"] == ""
         assert not lost.is_set()
+
+    with_server(test)
+
+
+STATUS = {"apiVersion": "v1", "kind": "Status"}
+ODD_ANSWERS = [
+    (503, {**STATUS, "details": "overloaded"}),
+    (503, {**STATUS, "details": {"causes": ["overloaded"]}}),
+    (429, {**STATUS, "details": {"causes": 7}}),
+    (500, {**STATUS, "message": {"a": 1}}),
+    (200, STATUS),
+    (200, {"error": "busy"}),
+    (200, []),
+    (200, {"metadata": "x"}),
+    (200, {"metadata": {"name": "ruleop"}}),
+    (200, {"metadata": {"name": "ruleop", "resourceVersion": "1"}, "spec": "x"}),
+]
+
+
+@pytest.mark.parametrize(("status", "odd"), ODD_ANSWERS, ids=str)
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+def test_one_odd_answer_to_a_request_for_the_lease_does_not_end_the_process(status: int, odd: Any, method: str) -> None:
+    """A gateway before the API server may answer in its own words."""
+
+    async def test(server: LeaseServer, serving_at: Any) -> None:
+        lost = threading.Event()
+        election = await leading(Open(serving_at.address), lost)
+        server.odd = (method, status, odd)
+        if method == "GET":  # a leader reads the lease only after a failure
+            server.failures = 1
+        while server.odd is not None:  # noqa: ASYNC110 - of another thread
+            await asyncio.sleep(0.01)
+        enough = server.version + RENEWALS
+        while server.version < enough:  # noqa: ASYNC110 - of another thread
+            await asyncio.sleep(0.01)
+        assert election.leads()
+        assert not lost.is_set()
+        await election.release()
+
+    with_server(test)
+
+
+def test_a_lease_whose_spec_has_values_of_other_types_is_acquired() -> None:
+    async def test(server: LeaseServer, serving_at: Any) -> None:
+        server.version = 1
+        spec = {"holderIdentity": None, "leaseDurationSeconds": "x", "leaseTransitions": "x", "renewTime": 7}
+        server.lease = {"metadata": {"name": "ruleop", "namespace": "ns", "resourceVersion": "1"}, "spec": spec}
+        election = await leading(Open(serving_at.address), threading.Event())
+        assert server.lease["spec"]["leaseTransitions"] == 1
+        await election.release()
+
+    with_server(test)
+
+
+def test_an_internal_error_in_a_step_does_not_end_the_process_before_the_lease_expires(monkeypatch) -> None:
+    async def test(server: LeaseServer, serving_at: Any) -> None:
+        lost = threading.Event()
+        election = await leading(Open(serving_at.address), lost)
+        failing = [KeyError("x")]
+        original = Candidate.written
+
+        def written(candidate: Candidate, lease: Any, started: float, now: float) -> None:
+            if failing:
+                raise failing.pop()
+            original(candidate, lease, started, now)
+
+        monkeypatch.setattr(Candidate, "written", written)
+        while failing:  # noqa: ASYNC110 - of another thread
+            await asyncio.sleep(0.01)
+        enough = server.version + RENEWALS
+        while server.version < enough:  # noqa: ASYNC110 - of another thread
+            await asyncio.sleep(0.01)
+        assert election.leads()
+        assert not lost.is_set()
+        await election.release()
 
     with_server(test)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 import pytest
 
-from ruleop.kube.client.errors import Problem, answer_error
+from ruleop.engine.queue.work_queue import Backoff
+from ruleop.kube.client.errors import MAX_CAUSES, Problem, answer_error
 
 
 def refused(
@@ -248,3 +251,66 @@ def test_a_role_that_grants_too_much_is_recognised_and_its_rules_are_left_out() 
     error = answer_error(403, body, verb="create", resource="rolebindings.rbac.authorization.k8s.io shop/b")
     assert (error.grants_too_much, error.not_permitted) == (True, False)
     assert str(error).endswith(f"{words} (403 Forbidden)")
+
+
+ODD = [
+    {"details": "overloaded"},
+    {"details": ["overloaded"]},
+    {"details": {"causes": ["overloaded", 7, None]}},
+    {"details": {"causes": 7}},
+    {"details": {"causes": "overloaded"}},
+    {"details": {"causes": [{"field": 7, "reason": ["x"], "message": {"a": 1}}]}},
+    {"details": {"retryAfterSeconds": "soon"}},
+    {"details": {"retryAfterSeconds": True}},
+    {"details": {"retryAfterSeconds": -1}},
+    {"reason": ["x"], "message": {"a": 1}},
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=str)
+@pytest.mark.parametrize("status", [422, 429, 503])
+def test_an_answer_that_is_not_quite_a_status_is_an_api_error_all_the_same(odd: dict[str, Any], status: int) -> None:
+    body = orjson.dumps({"kind": "Status", **odd})
+    error = answer_error(status, body, verb="update", resource="leases a/b")
+    assert error.status == status
+    assert error.retry_after is None
+    assert not error.immutable
+    assert not error.not_permitted
+
+
+def test_a_status_that_is_nested_deeper_than_python_formats_is_an_api_error() -> None:
+    body = b'{"kind": "Status", "message": %b%b}' % (b"[" * 1000, b"]" * 1000)
+    assert answer_error(503, body, verb="get", resource="pods a/b").problem is Problem.SERVER
+
+
+@pytest.mark.parametrize("header", ["²", "-1", "", "1.5", "\N{ARABIC-INDIC DIGIT ONE}"])
+def test_a_header_retry_after_that_is_not_a_number_is_ignored(header: str) -> None:
+    assert answer_error(429, b"", verb="get", resource="x", retry_after=header).retry_after is None
+
+
+@pytest.mark.parametrize("header", ["31536000", "9" * 400])
+def test_a_long_retry_after_is_cut_to_the_longest_backoff_of_a_cr(header: str) -> None:
+    assert answer_error(429, b"", verb="get", resource="x", retry_after=header).retry_after == Backoff().cap
+    assert refused(429, retryAfterSeconds=31536000).retry_after == Backoff().cap
+
+
+def test_only_the_first_causes_are_kept_and_more_of_them_are_not_resolved_by_recreating_the_object() -> None:
+    immutable = [cause("field is immutable") for _ in range(MAX_CAUSES)]
+    assert refused(422, "Invalid", causes=immutable).immutable
+    error = refused(422, "Invalid", causes=[*immutable, cause("field is immutable")])
+    assert len(error.causes) == MAX_CAUSES + 1
+    assert not error.immutable
+
+
+QUADRATIC = ["fields other than ", 'User "', '"\\', '\\"', "updates to ", "' fields other than '", "[", "is ", "if "]
+
+
+@pytest.mark.parametrize("piece", QUADRATIC)
+def test_a_quoted_value_of_a_megabyte_is_read_in_linear_time(piece: str) -> None:
+    """Quadratic, this takes minutes, and the test ends by its timeout."""
+    text = piece * ((1 << 20) // len(piece))
+    for message in (text, f'Invalid value: "{text}": must be no more than 63 bytes'):
+        error = refused(422, "Invalid", message, causes=[cause(message, field=text)] * 2)
+        assert not error.immutable
+        assert not error.not_permitted
+        refused(422, "Invalid", message).immutable  # noqa: B018 - only that it ends

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import http.client
 import io
+import sys
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.kube.http.response_parser import MAX_FRAMING, MAX_HEAD, AnswerParser, MalformedError
+from ruleop.kube.http.response_parser import MAX_FRAMING, MAX_HEAD, PIECE, AnswerParser, MalformedError
 
 Said = tuple[int, dict[bytes, bytes], bytes, bool, bool] | str
 
@@ -278,3 +279,13 @@ def test_any_bytes_are_parsed_alike_however_they_are_chunked(data: st.DataObject
     whole = read([bytes(said)], ended=ended)
     assert read(data.draw(cut(bytes(said))), ended=ended) == whole
     assert read([bytes(said[at : at + 1]) for at in range(len(said))], ended=ended) == whole
+
+
+def test_a_small_piece_of_a_body_counts_by_the_memory_that_it_takes() -> None:
+    """Else chunks of one byte take ten times the limit of an answer."""
+    parser = AnswerParser()
+    parser.feed(answer(Transfer_Encoding="chunked") + b"1\r\nx\r\n" * 1000)
+    assert parser.unread == 1000 * PIECE
+    assert sys.getsizeof(b"x") + 8 <= PIECE
+    assert parser.take() == b"x" * 1000
+    assert parser.unread == 0

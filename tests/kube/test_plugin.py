@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ruleop.kube.auth.exec_plugin import CALL_AGAIN, EXPIRY_MARGIN, Credential, Plugin, PluginError
+from ruleop.kube.auth.exec_plugin import CALL_AGAIN, EXPIRY_MARGIN, MAX_COMPLAINT, Credential, Plugin, PluginError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -222,3 +222,14 @@ def test_a_hanging_plugin_is_killed_when_its_caller_is_cancelled(tmp_path: Path)
 def test_the_plugin_can_be_called_in_the_thread_of_leader_election(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as threads:
         assert threads.submit(word, tmp_path, answer("{'token': 'x'}")).result(60) == "x"
+
+
+def test_a_plugin_that_prints_without_end_is_stopped_at_the_limit(tmp_path: Path) -> None:
+    with pytest.raises(PluginError, match="its output is larger than 1024 KiB"):
+        called(tmp_path, "while True: print('x' * 10000)")
+
+
+def test_the_complaint_of_a_plugin_is_cut(tmp_path: Path) -> None:
+    with pytest.raises(PluginError) as caught:
+        called(tmp_path, "sys.stderr.write('x' * 5_000_000)", "sys.exit(1)")
+    assert MAX_COMPLAINT < len(str(caught.value)) < MAX_COMPLAINT + 1000

@@ -11,6 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from ruleop.kube.client.errors import ApiError, Problem
+from ruleop.kube.client.json_depth import MAX_VALUES
 from ruleop.kube.watch.reflector import SILENCE, Fetch, Follow, Phase, Reflector, Rest
 from ruleop.kube.watch.store import State, Store
 from tests.kube.model_server import SOURCE, bookmark, line, refusal
@@ -110,6 +111,16 @@ def test_pages_that_are_too_large_are_followed_by_smaller_ones(reflector: Reflec
     assert limits == ["500", "50", "5", "1"]
     rested(reflector, 0.0)
     assert "too large" in store.problem
+
+
+def test_a_page_of_too_many_values_is_followed_by_a_smaller_one(reflector: Reflector) -> None:
+    reflector.next(0.0)
+    reflector.failed(refusal(422), 0.0)
+    assert query(reflector.next(0.0)) == {"limit": "500"}
+    with pytest.raises(ApiError) as caught:
+        reflector.page(b'{"metadata": {}, "items": [' + b"{}," * MAX_VALUES + b"{}]}", 0.0)
+    reflector.failed(caught.value, 0.0)
+    assert query(reflector.next(0.0)) == {"limit": "50"}
 
 
 def test_a_whole_list_that_is_too_large_is_followed_by_pages(reflector: Reflector) -> None:

@@ -284,6 +284,36 @@ spec:
 """
 
 SHAPES = [
+    *(
+        Shape(
+            f"each text searched in each item: {expression}",
+            EACH,
+            lambda: {"items": list(range(4900)), "text": "a" * 2499, "sought": "a" * 1190 + "b" + "a" * 9},
+            WORK,
+            of_each(f"  a: '{{{{ {expression} | string | length }}}}'\n"),
+        )
+        for expression in (
+            "spec.text.find(spec.sought)",
+            "spec.text.rfind(spec.sought)",
+            "spec.text | replace(spec.sought, 'x')",
+            "(spec.text | split(spec.sought))",
+            "(spec.sought in spec.text)",
+        )
+    ),
+    Shape(
+        "the case of a large text in each item",
+        EACH,
+        lambda: {"items": list(range(1900)), "text": "1" * 1_000_000},
+        WORK,
+        of_each("  a: '{{ spec.text is lower }}'\n"),
+    ),
+    Shape(
+        "the characters of a wide text in each item",
+        EACH,
+        lambda: {"items": list(range(1900)), "text": "\U0001f600" * 90_000},
+        WORK,
+        of_each("  a: '{{ spec.text | list | length }}'\n"),
+    ),
     Shape(
         "a hint compares two long names",
         FROM_FILE,

@@ -21,19 +21,20 @@ TEXT = template("  a: '{{ seen | length }}'\n")
 class Flooded(FixedObjects):
     """Objects that are made when they are read, and counted."""
 
-    def __init__(self, number: int, size: int, labels: dict[str, str]) -> None:
+    def __init__(self, number: int, size: int, labels: dict[str, str], text: str) -> None:
         super().__init__()
-        self.number, self.size, self.labels, self.read = number, size, labels, 0
+        self.number, self.size, self.labels, self.text, self.read = number, size, labels, text, 0
 
-    def select(self, *_, **__):
+    def select(self, *_, matches, **__):
         for count in range(self.number):
             self.read += 1
-            yield config(f"c{count}", {f"k{each}": "v" for each in range(self.size)}, labels=self.labels)
+            if matches(self.labels):
+                yield config(f"c{count}", {f"k{each}": self.text for each in range(self.size)}, labels=self.labels)
 
 
-def planned(number: int, size: int = 1, **labels: str) -> tuple[Plan, budget.Account, int]:
+def planned(number: int, size: int = 1, text: str = "v", **labels: str) -> tuple[Plan, budget.Account, int]:
     """A plan, its account, and the number of objects that it has read."""
-    harness, objects = Harness.of(BODY, **TEXT), Flooded(number, size, labels)
+    harness, objects = Harness.of(BODY, **TEXT), Flooded(number, size, labels, text)
     assert harness.resource is not None
     planning = Planning(harness.rule, harness.resource, replace(harness.observed(), objects=objects))
     return planning.finish(), planning.account, objects.read
@@ -63,3 +64,9 @@ def test_large_ones_end_the_pass_by_their_bytes(monkeypatch):
     found, _, read = planned(5000, 400, seen="yes")
     assert "too much data for one resource" in found.problems[0].message
     assert read < 200
+
+
+def test_one_of_few_long_values_is_charged_by_its_bytes():
+    _, short, _ = planned(10, seen="yes")
+    _, long, _ = planned(10, text="v" * 100_000, seen="yes")
+    assert long.units >= short.units + 10 * 100_000 // 128

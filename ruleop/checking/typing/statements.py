@@ -46,7 +46,7 @@ _LOOP: Final = replace(
     },
 )
 _TEXT: Final = replace(STRING, code=CAPTURED)
-_COMMENT: Final = re.compile(r"(?:^|\s)#[^\n'\"]*\Z")
+_COMMENT: Final = re.compile(r"(?:^|\s)#")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +127,8 @@ class Runner:
             if isinstance(child, nodes.TemplateData):
                 before = child.data.rpartition("\n")[2] if "\n" in child.data else before + child.data
                 continue
-            if _COMMENT.search(before):  # a slot in a comment of YAML is not evaluated, or is part of a script
+            # A slot in a comment of YAML is not evaluated, or is part of a script.
+            if _COMMENT.search(before, max(0, before.rfind("'"), before.rfind('"'))):
                 with self.inference.report.silence():
                     self._print(child, env)
                 continue

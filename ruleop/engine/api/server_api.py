@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.engine.api.managed_fields import migrated, needs_migration
 from ruleop.kinds import Kind, Object, ObjectKey
 from ruleop.kube.client import requests
+from ruleop.kube.client.client import stored_object
 from ruleop.kube.client.errors import ApiError, Problem
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class ServerApi:
 
     async def _send(self, request: Request) -> dict[str, Any]:
         answer: dict[str, Any] = await self.client.send(request)
-        return answer
+        return answer if request.verb == "delete" and answer.get("kind") == "Status" else stored_object(answer, request)
 
 
 class StoredData:

@@ -13,6 +13,7 @@ from ruleop.engine.cache.kind_infos import Published, kind_info
 from ruleop.engine.cache.watch_specs import child_need, observe_need
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.kube.watch.store import Entry, State
+from ruleop.labels import Matches, any_labels
 from ruleop.planning import KindInfo, Served
 from ruleop.planning.model.marks import PART_OF
 
@@ -104,7 +105,13 @@ class Cache:
                     yield from store.children(part_of)
 
     def select(
-        self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False
+        self,
+        kind: GroupKind,
+        namespace: str | None,
+        *,
+        version: str = "",
+        partial: bool = False,
+        matches: Matches = any_labels,
     ) -> Iterator[Object]:
         informers = [
             informer for informer in self.observed.get(kind, ()) if _serves(informer, version, partial=partial)
@@ -119,8 +126,9 @@ class Cache:
         for store in _synced_or_all(stores):
             holders |= dict.fromkeys(store.select_keys(namespace), store)
         for key in sorted(holders):
-            if (obj := holders[key].get(key)) is not None:
-                yield obj
+            store = holders[key]
+            if (entry := store.entry(key)) is not None and matches(entry.parsed_labels()):
+                yield store.parse(entry)
 
     def parse(self, informer: Informer, key: ObjectKey, entry: Entry) -> Object | None:
         store = informer.store_of(key)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from ruleop.kinds import GroupKind, Object, ObjectKey
+from ruleop.labels import labels_of
 from ruleop.planning.model.marks import PART_OF
-from ruleop.planning.rendering.scope import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.kinds import Kind, ObjectKey
+from ruleop.labels import Matches, any_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,6 +28,12 @@ class ParsedObjects:
             yield child
 
     def select(
-        self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False
+        self,
+        kind: GroupKind,
+        namespace: str | None,
+        *,
+        version: str = "",
+        partial: bool = False,
+        matches: Matches = any_labels,
     ) -> Iterable[Object]:
-        return self._objects.select(kind, namespace, version=version, partial=partial)
+        return self._objects.select(kind, namespace, version=version, partial=partial, matches=matches)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ruleop.errors import RuleopError
+from ruleop.files import MAX_CREDENTIAL, read_regular
 from ruleop.kube.http.access import Identity
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class ServerCertificate:
         log.info("metrics certificate reloaded", certificate=str(self._certificate))
 
     def _read(self) -> Identity:
-        return Identity(self._certificate.read_bytes(), self._key.read_bytes())
+        return Identity(*(read_regular(file, MAX_CREDENTIAL) for file in (self._certificate, self._key)))
 
     def _reason(self, error: Exception) -> str:
         files = f"{self._certificate} and {self._key}"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ruleop.files import MAX_CREDENTIAL, read_regular
 from ruleop.kube.http.access import Identity
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 EXPIRY_MARGIN = 30.0
 # but not more often than this: many return the same credential until it has expired.
 CALL_AGAIN = 10.0
+
+MAX_COMPLAINT = 1 << 16  # bytes of stderr that are kept; all of it is read, so that the plugin does not wait
 
 _EXTENSION = "client.authentication.k8s.io/exec"
 _FOR_PLUGINS = (
@@ -88,15 +91,18 @@ class Plugin:
         assert process.stdout is not None
         assert process.stderr is not None
         try:
-            output, stderr = await asyncio.gather(
-                process.stdout.read(), _read_stderr(process.stderr, shown=interactive)
-            )
+            async with asyncio.TaskGroup() as readers:
+                stdout = readers.create_task(_read_stdout(process.stdout))
+                stderr = readers.create_task(_read_stderr(process.stderr, shown=interactive))
+            output, complaint = stdout.result(), stderr.result()
             code = await process.wait()
+        except* PluginError as errors:
+            raise errors.exceptions[0] from None
         finally:
             process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - kills it, even if another process holds its pipes
             await process.wait()
         if code != 0:
-            raise PluginError(f"exit status {code}: {stderr.decode(errors='replace').strip() or 'no message'}")
+            raise PluginError(f"exit status {code}: {complaint.decode(errors='replace').strip() or 'no message'}")
         return output
 
     def _interactive(self) -> bool:
@@ -128,7 +134,9 @@ class Plugin:
         info = {name: self._cluster[name] for name in _FOR_PLUGINS if self._cluster.get(name)}
         authority = self._cluster.get("certificate-authority")
         if authority and "certificate-authority-data" not in info:
-            info["certificate-authority-data"] = base64.b64encode(Path(authority).read_bytes()).decode()
+            info["certificate-authority-data"] = base64.b64encode(
+                read_regular(Path(authority), MAX_CREDENTIAL)
+            ).decode()
         for each in self._cluster.get("extensions") or ():
             if each.get("name") == _EXTENSION:
                 info["config"] = each.get("extension")
@@ -174,11 +182,20 @@ def _parse_expiry(text: object) -> dt.datetime | None:
         raise PluginError(f"its expirationTimestamp is {text!r}") from error
 
 
+async def _read_stdout(stream: asyncio.StreamReader) -> bytes:
+    output = bytearray()
+    while piece := await stream.read(1 << 16):
+        output += piece
+        if len(output) > MAX_CREDENTIAL:
+            raise PluginError(f"its output is larger than {MAX_CREDENTIAL // 1024} KiB")
+    return bytes(output)
+
+
 async def _read_stderr(stream: asyncio.StreamReader, *, shown: bool) -> bytes:
-    """The plugin's stderr: the reason of a failure, or where to log in."""
+    """The beginning of the plugin's stderr: the reason of a failure, or where to log in."""
     text = b""
     while piece := await stream.read(1 << 12):
-        text += piece
+        text += piece[: MAX_COMPLAINT - len(text)]
         if shown:
             sys.stderr.write(piece.decode(errors="replace"))
             sys.stderr.flush()

@@ -11,6 +11,8 @@ import asyncio
 import base64
 import binascii
 import os
+import stat
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,7 @@ import yaml
 from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
+from ruleop.files import MAX_CREDENTIAL, MAX_FILE, read_regular
 from ruleop.kube.auth.exec_plugin import Plugin
 from ruleop.kube.auth.oidc import OidcLogin
 from ruleop.kube.http.access import REREAD, Access, Configuration, CredentialsError, Identity
@@ -27,8 +30,8 @@ from ruleop.kube.http.access import REREAD, Access, Configuration, CredentialsEr
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# A login in a browser may take its time; a plugin that hangs must not hang the operator for ever.
-TIMEOUT = 120.0
+# A plugin that hangs must not hang the operator for ever; a person who logs in with a browser may take more time.
+TIMEOUT, LOGIN_TIMEOUT = 60.0, 120.0
 
 
 def expand_home(path: str) -> Path:
@@ -54,11 +57,12 @@ class Kubeconfig:
         # An OIDC provider may issue a new refresh token at each renewal, and only the login that got it knows it.
         if self._user is None or (forced and self._user.oidc is None):
             self._user = self._open()
+        timeout = LOGIN_TIMEOUT if sys.stdin is not None and sys.stdin.isatty() else TIMEOUT
         try:
-            async with asyncio.timeout(TIMEOUT):
+            async with asyncio.timeout(timeout):
                 return await self._user.access(self._environ)
         except TimeoutError as error:
-            raise CredentialsError(f"{self._description}: no credentials within {TIMEOUT:.0f} s") from error
+            raise CredentialsError(f"{self._description}: no credentials within {timeout:.0f} s") from error
         except (ConfigException, OSError, ValueError, KeyError, TypeError) as error:
             raise CredentialsError(f"{self._description}: {_on_one_line(error)}") from error
 
@@ -66,6 +70,8 @@ class Kubeconfig:
         if not any(path and expand_home(path).exists() for path in self._paths.split(os.pathsep)):
             raise CredentialsError(f"{self._paths}: no such kubeconfig")
         try:
+            for path in filter(None, self._paths.split(os.pathsep)):
+                _check_size(expand_home(path))
             merger = KubeConfigMerger(self._paths)  # type: ignore[no-untyped-call]
             # As for everything else, the first file that has one counts.
             contexts = (config.get("current-context") for config in merger.config_files.values())
@@ -104,10 +110,11 @@ class _User:
         certificate, key = (_take_data(user, name) for name in ("client-certificate-data", "client-key-data"))
         self._identity = Identity(certificate, key)
         self._impersonation = _impersonation(user)
-        self._rereads = bool(user.get("tokenFile")) or self.oidc is not None
         user.pop("exec", None)
-        if user.get("tokenFile"):
+        self._token_file = folder / user.pop("tokenFile") if user.get("tokenFile") else None
+        if self._token_file is not None:
             user.pop("token", None)  # the file goes first
+        self._rereads = self._token_file is not None or self.oidc is not None
 
     @property
     def namespace(self) -> str:
@@ -132,12 +139,14 @@ class _User:
         loaded = SimpleNamespace(host="", ssl_ca_cert=None, cert_file=None, key_file=None, api_key={})
         loaded.verify_ssl, loaded.tls_server_name, loaded.proxy = True, None, None
         self._loader.load_and_set(loaded)
+        if self._token_file is not None:
+            loaded.api_key["BearerToken"] = f"Bearer {read_regular(self._token_file, MAX_CREDENTIAL).decode()}"
         authority, identity = self._authority, self._identity
         if authority is None and loaded.ssl_ca_cert:
-            authority = Path(loaded.ssl_ca_cert).read_bytes()
+            authority = read_regular(Path(loaded.ssl_ca_cert), MAX_CREDENTIAL)
         if not identity.certificate and loaded.cert_file:
-            key = Path(loaded.key_file).read_bytes() if loaded.key_file else b""
-            identity = Identity(Path(loaded.cert_file).read_bytes(), key)
+            key = read_regular(Path(loaded.key_file), MAX_CREDENTIAL) if loaded.key_file else b""
+            identity = Identity(read_regular(Path(loaded.cert_file), MAX_CREDENTIAL), key)
         return Configuration(
             server=loaded.host,
             authorization=loaded.api_key.get("BearerToken", ""),
@@ -148,6 +157,12 @@ class _User:
             server_hostname=loaded.tls_server_name or "",
             proxy=loaded.proxy or "",
         )
+
+
+def _check_size(file: Path) -> None:
+    """`kubernetes` reads all of it, and a device may be endless."""
+    if file.exists() and (stat.S_ISCHR(file.stat().st_mode) or file.stat().st_size > MAX_FILE):
+        raise ValueError(f"{file} is a device, or larger than {MAX_FILE >> 20} MiB")
 
 
 def _mapping(section: Mapping[str, Any], name: str) -> dict[str, Any]:

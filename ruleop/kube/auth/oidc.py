@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ruleop.files import MAX_CREDENTIAL, read_regular
 from ruleop.kube.http.tls import trusting_context
 
 if TYPE_CHECKING:
@@ -70,10 +71,10 @@ class OidcLogin:
     async def _request_tokens(self, session: aiohttp.ClientSession, issuer: str) -> tuple[str, str]:
         """An id token and a refresh token; '' for a refresh token that stays the same."""
         async with session.get(f"{issuer}/.well-known/openid-configuration") as response:
-            endpoint = (await response.json())["token_endpoint"]
+            endpoint = (await _json(response))["token_endpoint"]
         grant = {"grant_type": "refresh_token", "refresh_token": self._refresh_token}
         async with session.post(endpoint, data=grant) as response:
-            answer = await response.json()
+            answer = await _json(response)
         id_token, refresh_token = answer["id_token"], answer.get("refresh_token") or ""
         if not isinstance(id_token, str) or not isinstance(refresh_token, str):
             raise TypeError("a token is not a string")
@@ -84,14 +85,23 @@ class OidcLogin:
             if data := self._config.get("idp-certificate-authority-data"):
                 return trusting_context(base64.b64decode(data))
             file = self._config.get("idp-certificate-authority")
-            return trusting_context(Path(file).read_bytes() if file else None)
-        except (TypeError, ValueError, ssl.SSLError) as error:
+            return trusting_context(read_regular(Path(file), MAX_CREDENTIAL) if file else None)
+        except (OSError, TypeError, ValueError, ssl.SSLError) as error:
             raise OidcError(f"oidc: the CA of the provider cannot be read: {error}") from error
 
     def _required(self, name: str) -> str:
         if not self._config.get(name):
             raise OidcError(f"oidc: {name} is missing in the kubeconfig")
         return str(self._config[name])
+
+
+async def _json(response: aiohttp.ClientResponse) -> Any:
+    body = bytearray()
+    async for piece in response.content.iter_chunked(1 << 16):
+        body += piece
+        if len(body) > MAX_CREDENTIAL:
+            raise ValueError("the answer is too large")
+    return json.loads(body)
 
 
 def _expiry(token: str) -> float | None:

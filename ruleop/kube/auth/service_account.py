@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from ruleop.files import MAX_CREDENTIAL, read_regular
 from ruleop.kube.http.access import REREAD, Access, Configuration, CredentialsError
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ class ServiceAccount:
 
     @property
     def namespace(self) -> str:
-        with contextlib.suppress(OSError):
-            return (self._folder / "namespace").read_text(encoding="utf-8").strip()
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            return self._text("namespace")
         return "default"
 
     async def load(self, *, forced: bool = False) -> Access:  # noqa: ARG002 - nothing is cached here
@@ -30,7 +31,7 @@ class ServiceAccount:
             configuration = Configuration(
                 server=self._server(),
                 authorization=f"Bearer {self._token()}",
-                authority=(self._folder / "ca.crt").read_bytes(),
+                authority=read_regular(self._folder / "ca.crt", MAX_CREDENTIAL),
             )
             return configuration.access(self._environ, fresh_for=REREAD)
         except (OSError, ValueError) as error:
@@ -43,7 +44,10 @@ class ServiceAccount:
         return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
 
     def _token(self) -> str:
-        token = (self._folder / "token").read_text(encoding="utf-8").strip()
+        token = self._text("token")
         if not token:
             raise ValueError("the token file is empty")
         return token
+
+    def _text(self, name: str) -> str:
+        return read_regular(self._folder / name, MAX_CREDENTIAL).decode().strip()

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ruleop.kube.client.errors import ApiError, Problem, answer_error
+from ruleop.kube.client.errors import ApiError, Problem, answer_error, too_many_values
+from ruleop.kube.client.json_depth import TooManyValuesError, parse_json
 from ruleop.kube.client.session import FAILURES, SENDS_LESS, connection_error
 from ruleop.kube.http.connection import BrokenError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from ruleop.kube.client.session import Session
     from ruleop.kube.http.connection import Connection
@@ -187,14 +188,37 @@ def parse_object(body: bytes, request: Request) -> dict[str, Any]:
     """Parses a JSON object. Raises ApiError for anything else, such as a proxy's login page; the answer is not quoted,
     because it may hold a Secret."""
     try:
-        answer = orjson.loads(body)
+        answer = parse_json(body)
     except orjson.JSONDecodeError:
         answer = None
+    except TooManyValuesError as error:
+        raise too_many_values(error, request.verb, request.resource) from None
     if isinstance(answer, dict):
         return answer
-    raise ApiError(
-        Problem.SERVER, verb=request.verb, resource=request.resource, text="the answer is not a JSON object", status=200
-    )
+    raise _of_another_form(request, "the answer is not a JSON object")
+
+
+def stored_object(answer: Any, request: Request) -> dict[str, Any]:
+    """The answer, if it is an object as an API server stores it. Raises ApiError for anything else, such as a gateway's
+    own JSON. An object of a dry run has no version."""
+    metadata = answer.get("metadata") if isinstance(answer, dict) else None
+    if isinstance(metadata, dict) and isinstance(metadata.get("name"), str):
+        found: dict[str, Any] = answer
+        return found
+    raise _of_another_form(request, "the answer is not an object")
+
+
+@contextlib.contextmanager
+def reading(request: Request) -> Iterator[None]:
+    """Raises ApiError if the code inside finds values of other types than the answer should have."""
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise _of_another_form(request, f"the answer has another form ({type(error).__name__})") from error
+
+
+def _of_another_form(request: Request, text: str) -> ApiError:
+    return ApiError(Problem.SERVER, verb=request.verb, resource=request.resource, text=text, status=200)
 
 
 def warnings_of(header: str) -> list[str]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.errors import RuleopError
 from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.client import requests
-from ruleop.kube.client.client import parse_object
+from ruleop.kube.client.client import parse_object, reading
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.schema.openapi import OpenApi
 from ruleop.schema.table import ResourceInfo
@@ -142,7 +142,11 @@ class Discovery:
         """Reads the catalogue again. Raises ApiError, and keeps the old one, if the server does not answer."""
         async with self._one_at_a_time:
             documents = [await self._document(path) for path in ("/api", "/apis")]
-            before, self.catalogue = self.catalogue, read_catalogue(documents, self.catalogue)
+            before, known = self.catalogue, dict(self._documents)
+            self._documents.clear()  # of another form, they are fetched again
+            with reading(requests.document("/apis")):
+                self.catalogue = read_catalogue(documents, before)
+            self._documents |= known
             self._index_due = True
             return difference(before, self.catalogue)
 
@@ -168,7 +172,10 @@ class Discovery:
                 return None
             known = self._openapi.get(name)
             if known is None or known[0] != url:
-                known = (url, OpenApi(await self._client.send(requests.document(url))))
+                request = requests.document(url)
+                document = await self._client.send(request)
+                with reading(request):
+                    known = (url, OpenApi(document))
                 self._openapi[name] = known
             return known[1]
 
@@ -176,8 +183,9 @@ class Discovery:
         request = requests.document("/openapi/v3", etag=self._index_etag)
         body, etag = await self._client.fetch(request)
         if body:
-            paths = parse_object(body, request).get("paths") or {}
-            self._index = {name: entry["serverRelativeURL"] for name, entry in paths.items()}
+            with reading(request):
+                paths = parse_object(body, request).get("paths") or {}
+                self._index = {name: entry["serverRelativeURL"] for name, entry in paths.items()}
         self._index_etag = etag
 
     async def _document(self, path: str) -> Mapping[str, Any]:

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ruleop.errors import Cause, RuleopError
+from ruleop.kube.client.json_depth import parse_json
 from ruleop.kube.client.named_fields import named_fields
 from ruleop.kube.client.redaction import holds_secret, redacted
 from ruleop.permissions import ESCALATION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 READS = frozenset({"get", "list", "watch", "discover"})
 
@@ -69,25 +70,26 @@ _TOO_LARGE = ("request is too large", "trying to send message larger than max")
 
 # No reason or cause means "immutable"; these are the sentences of Kubernetes' own validation (1.28 to 1.36) and of the
 # usual rules in CRDs. Against a temporary rule ("cannot be changed during ...") another object would not help.
+# These patterns and those below are linear in the text: the API server quotes values of any length.
 _IMMUTABLE = re.compile(
-    r"(?:(?!\b(?:if|unless|when|while)\b).)*?"  # no condition before it
-    r"(?:"
     r"\b(?:is|are) (?:an )?immutable\b(?! (?:if|unless|while|during|until|because)\b)"
     r"|\bimmutable fields?\b"
-    r"|\bupdates to .+ for fields other than"
-    r"|\bupdates to .+ are forbidden"
     r"|\bupdates may not (?:change fields other than|add or remove)\b"
     r"|\bmay not (?:be changed|change) once set"
     r"|\bcannot change roleRef"
     r"|\b(?:can ?not|may not) be (?:changed|modified|updated)\b"
-    r"(?! (?:if|unless|when|while|during|until|because|to|by)\b)"
-    r")",
+    r"(?! (?:if|unless|when|while|during|until|because|to|by)\b)",
     re.IGNORECASE,
 )
+_UPDATES = re.compile(r"\bupdates to .", re.IGNORECASE)  # "updates to parameters are forbidden"
+_NO_UPDATES = re.compile(" for fields other than| are forbidden", re.IGNORECASE)
+_CONDITION = re.compile(r"\b(?:if|unless|when|while)\b", re.IGNORECASE)
 _BY_AUTHORIZER = re.compile(r'\bUser "[^"]*" cannot [a-z]+ (?:resource|path) "')
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')  # a value or a name
-_WHAT = re.compile(r"[^\n]{0,400}? is invalid: ")
-_FIELDS_OTHER_THAN = re.compile(r"fields other than (.+?) are forbidden")
+_QUOTED = re.compile(r'"(?:[^"\\]++|\\.)*+("|\\?\Z)')  # a value or a name; one that is not closed reaches to the end
+_SUBJECT = 400  # characters at most before "is invalid: "
+_LONGEST_PATH = 1024
+MAX_CAUSES = 100
+LONGEST_RETRY_AFTER = 300.0
 _NAME_IN_QUOTES = re.compile(r"'([A-Za-z]\w*)'")
 _BY_VALIDATION = frozenset(
     {"FieldValueInvalid", "FieldValueForbidden"}
@@ -97,8 +99,15 @@ _BY_VALIDATION = frozenset(
 def _never_changes(complaint: str) -> bool:
     """Whether the sentence, without the values that it quotes, says that a field can never change. Lines after the
     first may show a difference between two objects."""
-    words = _QUOTED.sub("", complaint.partition("\n")[0])
-    return '"' not in words and _IMMUTABLE.match(words) is not None
+    words = _QUOTED.sub(lambda quoted: "" if quoted[1] == '"' else '"', complaint.partition("\n")[0])
+    if '"' in words:
+        return False
+    condition = _CONDITION.search(words)
+    end = condition.start() if condition else len(words)  # where the sentence may begin at the latest
+    updates, found = _UPDATES.search(words), _IMMUTABLE.search(words)
+    return (found is not None and found.start() <= end) or (
+        updates is not None and updates.start() <= end and _NO_UPDATES.search(words, updates.end()) is not None
+    )
 
 
 class ApiError(RuleopError):
@@ -151,7 +160,9 @@ class ApiError(RuleopError):
             return False
         if self.causes:
             return all(cause.reason in _BY_VALIDATION and _never_changes(cause.message) for cause in self.causes)
-        complaint = _WHAT.sub("", self._answer, count=1)
+        subject, separator, complaint = self._answer.partition(" is invalid: ")
+        if not separator or len(subject) > _SUBJECT or "\n" in subject:
+            complaint = self._answer
         return not complaint.startswith("[") and "denied" not in complaint and _never_changes(complaint)
 
     @property
@@ -174,9 +185,8 @@ class ApiError(RuleopError):
 def answer_error(status: int, body: bytes, *, verb: str, resource: str, retry_after: str | None = None) -> ApiError:
     """The error for an answer. Its body is a Status, unless a proxy wrote it."""
     answer = _status_of(body)
-    details = answer.get("details") or {}
-    causes = tuple(_cause(each) for each in details.get("causes") or ())
-    reason, message = str(answer.get("reason") or ""), str(answer.get("message") or "")
+    details, reason, message = _mapping(answer.get("details")), _text(answer, "reason"), _text(answer, "message")
+    causes = tuple(_causes(details.get("causes")))
     for words in ESCALATION:  # some kilobytes of rules follow
         message = message.partition(words)[0] + words if words in message else message
     problem = _problem(status, reason, message, causes)
@@ -197,16 +207,40 @@ def answer_error(status: int, body: bytes, *, verb: str, resource: str, retry_af
     )
 
 
+def _causes(found: Any) -> Iterator[Cause]:
+    """The first causes. What follows them is one of no known kind."""
+    known = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    yield from map(_cause, known[:MAX_CAUSES])
+    if len(known) > MAX_CAUSES:
+        yield Cause("")
+
+
 def _cause(cause: Mapping[str, Any]) -> Cause:
-    field, reason, message = (str(cause.get(name) or "") for name in ("field", "reason", "message"))
-    mutable = (name for names in _FIELDS_OTHER_THAN.findall(message) for name in _NAME_IN_QUOTES.findall(names))
-    return Cause(field, reason, message, frozenset(mutable))
+    field, reason, message = _text(cause, "field")[:_LONGEST_PATH], _text(cause, "reason"), _text(cause, "message")
+    listed, sentence, _ = message.partition("fields other than ")[2].partition(" are forbidden")
+    return Cause(field, reason, message, frozenset(_NAME_IN_QUOTES.findall(listed) if sentence else ()))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(found: Mapping[str, Any], name: str) -> str:
+    """A proxy before the API server may answer with values of any type."""
+    value = found.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def status_error(status: Mapping[str, Any], *, verb: str, resource: str) -> ApiError:
     """The same for the Status in an ERROR event of a watch."""
     code = status.get("code")
     return answer_error(code if isinstance(code, int) else 500, orjson.dumps(status), verb=verb, resource=resource)
+
+
+def too_many_values(error: Exception, verb: str, resource: str) -> ApiError:
+    """An answer whose values would not fit into memory. A list may have smaller pages."""
+    problem = Problem.TOO_LARGE if verb in READS else Problem.SERVER
+    return ApiError(problem, verb=verb, resource=resource, text=f"the answer is too large: {error}", status=200)
 
 
 def _problem(status: int, reason: str, message: str, causes: tuple[Cause, ...]) -> Problem:
@@ -227,13 +261,14 @@ def _problem(status: int, reason: str, message: str, causes: tuple[Cause, ...]) 
 
 def _status_of(body: bytes) -> Mapping[str, Any]:
     try:
-        answer = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        answer = parse_json(body)
+    except ValueError:
         return {}
     return answer if isinstance(answer, dict) and answer.get("kind") == "Status" else {}
 
 
 def _seconds(header: str | None, detail: Any) -> float | None:
-    if header is not None and header.isdigit():  # in seconds; a date would need the server's clock
-        return float(header)
-    return float(detail) if isinstance(detail, int) and detail > 0 else None
+    """What the server asks for, in seconds, but not longer than a CR backs off: a gateway may ask for a year."""
+    if header is not None and header.isascii() and header.isdigit():  # a date would need the server's clock
+        return min(float(header), LONGEST_RETRY_AFTER)
+    return min(float(detail), LONGEST_RETRY_AFTER) if type(detail) is int and detail > 0 else None

@@ -1,4 +1,5 @@
-"""JSON that is nested deeper than orjson allows: it reads 1024 levels and writes 254.
+"""JSON that has more values than fit into memory, or is nested deeper than orjson allows: it reads 1024 levels and
+writes 254.
 
 The API server takes ten thousand, and one such object must not prevent the reading of all others. So an answer that
 cannot be parsed is split into its objects, and every value that was read can be written. Nothing here recurses.
@@ -14,7 +15,20 @@ import orjson
 # The next bracket outside of strings. A string that does not end reaches to the end of the text, so nothing is read
 # twice.
 _BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))*+([\[\]{}])?', re.DOTALL)
+FEW_BYTES, MAX_VALUES = 1 << 22, 1 << 21  # shorter text is not counted; a page of 500 objects has some 200,000 values
 MAX_BRACKETS = 1 << 21  # in a text that is folded, which takes half a second; a page of 500 objects has some 200,000
+
+
+class TooManyValuesError(ValueError):
+    """The JSON has more values than an answer should have."""
+
+
+def parse_json(data: bytes) -> Any:
+    """The value of a JSON text. Raises JSONDecodeError, and TooManyValuesError if it would take far more memory than
+    its bytes: an empty mapping is 2 bytes, and 64 in memory."""
+    if len(data) > FEW_BYTES and sum(map(data.count, (b",", b"{", b"["))) > MAX_VALUES:
+        raise TooManyValuesError(f"it has more than {MAX_VALUES:,} values")
+    return orjson.loads(data)
 
 
 def fold(data: bytes, depth: int) -> tuple[bytes, list[bytes]]:

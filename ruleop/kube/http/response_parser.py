@@ -14,6 +14,8 @@ MAX_HEAD = 1 << 16
 # Bytes that are neither head nor body: at first, and for each chunk. Servers need twelve for a chunk.
 MAX_FRAMING, MAX_CHUNK_FRAMING = 1 << 12, 1 << 6
 
+PIECE = 64  # bytes that the smallest piece of a body takes
+
 _BODILESS = frozenset({204, 304})
 _START = b"HTTP/1."
 _HEAD_TOO_LONG = f"its head is longer than {MAX_HEAD} bytes"
@@ -49,7 +51,7 @@ class AnswerParser:
         self.reason = b""
         self.headers: dict[bytes, bytes] = {}  # by names in lower case
         self.pieces: list[bytes] = []  # of the body
-        self.unread = 0  # bytes in the pieces
+        self.unread = 0  # bytes that the pieces take
         self.done = False
         self.reusable = False  # the connection, when the answer is done
         self._tunnel = tunnel
@@ -166,7 +168,7 @@ class AnswerParser:
             self.reusable = False
             return
         self.pieces.append(piece)
-        self.unread += len(piece)
+        self.unread += max(len(piece), PIECE)
         self._framing -= len(piece)
 
     def on_message_begin(self) -> None:

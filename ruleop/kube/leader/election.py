@@ -22,7 +22,7 @@ import structlog
 from ruleop.errors import RuleopError
 from ruleop.kinds import Kind, ObjectKey
 from ruleop.kube.client import requests
-from ruleop.kube.client.client import Client
+from ruleop.kube.client.client import Client, reading, stored_object
 from ruleop.kube.client.errors import ApiError, Problem
 from ruleop.kube.client.session import Session
 from ruleop.kube.leader.lease import Candidate, Pause, Read, Role, Timing, Write
@@ -191,12 +191,13 @@ class Election:
             if isinstance(step, Read):
                 self._candidate.read(await self._read(client), time.monotonic())
             else:
-                self._candidate.written(
-                    await client.send(self._limited(self._request(step))), started, time.monotonic()
-                )
+                self._candidate.written(await self._send(client, self._request(step)), started, time.monotonic())
             self._last_failure = None
         except ApiError as error:
             self._log_failure(error)
+            self._candidate.failed(time.monotonic())
+        except Exception:  # the lease may be renewed by the next request; the timer holds if it is not
+            log.exception("lease request failed: internal error; will retry", lease=str(self._key))
             self._candidate.failed(time.monotonic())
 
     def _log_failure(self, error: ApiError) -> None:
@@ -213,11 +214,18 @@ class Election:
 
     async def _read(self, client: Client) -> Any:
         try:
-            return await client.send(self._limited(requests.get(LEASES, self._key)))
+            return await self._send(client, requests.get(LEASES, self._key))
         except ApiError as error:
             if error.problem is Problem.NOT_FOUND:
                 return None
             raise
+
+    async def _send(self, client: Client, request: Request) -> dict[str, Any]:
+        limited = self._limited(request)
+        answer = stored_object(await client.send(limited), limited)
+        with reading(limited):
+            version = str(answer["metadata"]["resourceVersion"])
+            return {"metadata": {"resourceVersion": version}, "spec": dict(answer.get("spec") or {})}
 
     def _request(self, step: Write) -> Request:
         metadata = {"name": self._key.name, "namespace": self._key.namespace}

@@ -183,13 +183,13 @@ class Candidate:
     def _claim(self, wall: datetime) -> dict[str, Any]:
         stamp = wall.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         before = self._record or {}
-        mine = self.holder == self.identity
+        mine, changes = self.holder == self.identity, before.get("leaseTransitions")
         return {
             "holderIdentity": self.identity,
             "leaseDurationSeconds": int(self._timing.duration),
             "acquireTime": before.get("acquireTime", stamp) if mine else stamp,
             "renewTime": stamp,
-            "leaseTransitions": int(before.get("leaseTransitions") or 0) + (0 if mine or not before else 1),
+            "leaseTransitions": (changes if isinstance(changes, int) else 0) + (0 if mine or not before else 1),
         }
 
     def _release_step(self) -> Step | None:

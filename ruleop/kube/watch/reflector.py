@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import orjson
 
 from ruleop.kube.client import requests
-from ruleop.kube.client.errors import ApiError, Problem, status_error
-from ruleop.kube.client.json_depth import fold
+from ruleop.kube.client.errors import ApiError, Problem, status_error, too_many_values
+from ruleop.kube.client.json_depth import TooManyValuesError, fold, parse_json
 from ruleop.kube.watch.store import State, parse_version
 
 if TYPE_CHECKING:
@@ -201,6 +201,8 @@ class Reflector:
                     return
             for obj, problem in objects:
                 self._pass_on(self._sink.list_object, obj, problem)
+        except TooManyValuesError as error:
+            raise too_many_values(error, "list", str(self.source)) from None
         except (orjson.JSONDecodeError, AttributeError, LookupError, TypeError) as error:
             self._restart()
             raise self._invalid_answer("list", "the answer is not a list", error) from None
@@ -217,7 +219,7 @@ class Reflector:
             try:
                 kind, obj, problem = _parse_event(line)
                 self._event(kind, obj, problem, now)
-            except (orjson.JSONDecodeError, LookupError, TypeError, AttributeError) as error:
+            except (orjson.JSONDecodeError, TooManyValuesError, LookupError, TypeError, AttributeError) as error:
                 # Half a line, or a proxy's page. The next watch brings the event again.
                 raise self._invalid_answer("watch", "a line is not an event", error) from None
         if self.phase is Phase.STREAMING:
@@ -377,7 +379,7 @@ class Reflector:
 def _parse_list(body: bytes) -> tuple[dict[str, Any], Iterable[tuple[dict[str, Any], str]]]:
     """A page without its objects, and the objects. Of one that cannot be read: its metadata, and the problem."""
     try:
-        answer = orjson.loads(body)
+        answer = parse_json(body)
     except orjson.JSONDecodeError:
         shell, inner = fold(body, 2)
         answer = orjson.loads(shell)
@@ -388,7 +390,7 @@ def _parse_list(body: bytes) -> tuple[dict[str, Any], Iterable[tuple[dict[str, A
 def _parse_event(line: bytes) -> tuple[str, dict[str, Any], str]:
     """Type and object of a line of a watch, and the problem where the object cannot be read."""
     try:
-        event = orjson.loads(line)
+        event = parse_json(line)
     except orjson.JSONDecodeError:
         shell, inner = fold(line, 1)
         event = orjson.loads(shell)

@@ -1,7 +1,8 @@
 """The objects of one watch, as bytes.
 
 A parsed object takes six times the memory of its JSON, so a store keeps JSON and parses on demand (15 us for 5 KB). An
-object is kept in two pieces: `body`, without status, resourceVersion, generation and managedFields, and `status`.
+object is kept in three pieces: `body`, without labels, status, resourceVersion, generation and managedFields, `labels`
+and `status`.
 Whether anything changed that a rule reads is then a comparison of bytes, exact and cheap: a status write, by ruleop or
 another controller, leaves the body as it was. (Without the status subresource it changes the generation, so the
 generation is not part of the body.)
@@ -74,10 +75,16 @@ class Entry(NamedTuple):
     part_of: str  # the label by which a child names its CR
     body: bytes
     status: bytes | None
+    labels: bytes = b""  # a selector is compared with them before anything else is parsed
+
+    def parsed_labels(self) -> dict[str, str]:
+        return orjson.loads(self.labels) if self.labels else {}
 
     def parsed(self) -> dict[str, Any]:
         obj: dict[str, Any] = orjson.loads(self.body)
         obj["metadata"]["resourceVersion"] = str(self.version)
+        if self.labels:
+            obj["metadata"]["labels"] = orjson.loads(self.labels)
         if self.generation:
             obj["metadata"]["generation"] = self.generation
         if self.status is not None:
@@ -105,7 +112,8 @@ class Change(NamedTuple):
     @property
     def outside_status(self) -> bool:
         """Something else than status, resourceVersion, generation and managedFields changed."""
-        return self.old is None or self.new is None or self.old.body != self.new.body
+        old, new = self.old, self.new
+        return old is None or new is None or old.body != new.body or old.labels != new.labels
 
 
 class _Ended(NamedTuple):
@@ -360,13 +368,14 @@ class Store:
         if self.source.metadata_only:
             obj = {"metadata": metadata}
         status = obj.pop("status", None)
-        labels = metadata.get("labels")
+        labels = metadata.pop("labels", None)
         part_of = labels.get(PART_OF_LABEL) or "" if labels else ""
         kept = None if status is None else _compact(status)
         key = self._key(metadata)
         if self._unreadable:
             self._unreadable.pop(key, None)
-        return key, Entry(metadata.get("uid") or "", version, generation, part_of, _compact(obj), kept)
+        packed = _compact(labels) if labels else b""
+        return key, Entry(metadata.get("uid") or "", version, generation, part_of, _compact(obj), kept, packed)
 
     def _key(self, metadata: Mapping[str, Any]) -> ObjectKey:
         return ObjectKey(self.kind.group, self.kind.kind, sys.intern(metadata.get("namespace") or ""), metadata["name"])
@@ -442,7 +451,7 @@ class Store:
 
 def parse_version(text: Any) -> int:
     """A resourceVersion as a number; 0, which is older than everything, if it is not one."""
-    return int(text) if isinstance(text, str) and text.isdecimal() else 0
+    return int(text) if isinstance(text, str) and len(text) < 40 and text.isdecimal() else 0
 
 
 def _compact(value: Any) -> bytes:
@@ -451,4 +460,4 @@ def _compact(value: Any) -> bytes:
 
 
 def _size(entry: Entry) -> int:
-    return len(entry.body) + (len(entry.status) if entry.status is not None else 0)
+    return len(entry.body) + len(entry.labels) + (len(entry.status) if entry.status is not None else 0)

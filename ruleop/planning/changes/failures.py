@@ -29,7 +29,7 @@ _REASONS = {
     Failure.IMMUTABLE: "ApplyFailed",
 }
 _BY_VALIDATION = frozenset({"FieldValueInvalid", "FieldValueForbidden"})
-_POSITION = re.compile(r"\[[^\]]*\]")
+_POSITION = re.compile(r"\[[^\]]*+(?:\]|\Z)")  # one that is not closed reaches to the end, so that this is linear
 MAX_CHANGES, MAX_WIDTH = 4, 40  # in one message: changes of a rejected write, and characters of a value
 
 

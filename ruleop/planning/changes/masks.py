@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +34,33 @@ DISTINCT: Final = 8
 _FIELDS: Final = ("data", "stringData")
 _PIECES = re.compile(r"[:=]\s*")
 _QUOTES: Final = "'\" ,"
+
+
+class KnownTexts:
+    """Texts that are replaced wherever they are in another text, the longest first. A pattern of alternatives would
+    try all of them at each character, and a Secret may have thousands of values."""
+
+    __slots__ = ("_by_start",)
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        """Only those of at least DISTINCT characters are replaced."""
+        self._by_start: dict[str, list[str]] = {}
+        for text in sorted((text for text in texts if len(text) >= DISTINCT), key=lambda text: (-len(text), text)):
+            self._by_start.setdefault(text[:DISTINCT], []).append(text)
+
+    def replaced(self, text: str, by: Callable[[str], str]) -> str:
+        if not self._by_start:
+            return text
+        pieces: list[str] = []
+        done = at = 0
+        while at <= len(text) - DISTINCT:
+            candidates = self._by_start.get(text[at : at + DISTINCT], ())
+            found = next((each for each in candidates if text.startswith(each, at)), "") if candidates else ""
+            if found:
+                pieces += [text[done:at], by(found)]
+                done = at + len(found)
+            at += len(found) or 1
+        return "".join([*pieces, text[done:]])
 
 
 @dataclass(frozen=True)
@@ -62,7 +89,7 @@ class Masks:
         """The text without known values of Secrets."""
         if text in self.values:
             return MASK
-        return self._pattern.sub(MASK, text) if self._pattern is not None else text
+        return self._known.replaced(text, lambda _: MASK)
 
     def all(self, value: Any) -> Any:
         """Plain data without known values of Secrets."""
@@ -75,9 +102,8 @@ class Masks:
         return [self.all(item) for item in value] if isinstance(value, list) else value
 
     @cached_property
-    def _pattern(self) -> re.Pattern[str] | None:
-        distinct = sorted((text for text in self.values if len(text) >= DISTINCT), key=lambda text: (-len(text), text))
-        return re.compile("|".join(map(re.escape, distinct))) if distinct else None
+    def _known(self) -> KnownTexts:
+        return KnownTexts(self.values)
 
     def _scanned(self, before: Any, after: Any) -> tuple[Any, Any]:
         """Both values without known values of Secrets. If they differed only in these, they still differ."""

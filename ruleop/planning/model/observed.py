@@ -11,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ruleop.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.labels import Matches, any_labels, labels_of
 from ruleop.names import RESERVED_PREFIX
 from ruleop.planning.model.marks import PART_OF
 from ruleop.schema.shape import UNKNOWN, Shape
@@ -77,10 +78,16 @@ class Objects(Protocol):
         ...
 
     def select(
-        self, kind: GroupKind, namespace: str | None, *, version: str = "", partial: bool = False
+        self,
+        kind: GroupKind,
+        namespace: str | None,
+        *,
+        version: str = "",
+        partial: bool = False,
+        matches: Matches = any_labels,
     ) -> Iterable[Object]:
-        """All objects of a kind, of one namespace or of all; sorted by namespace and name. There may be many, so each
-        is read only when it is asked for."""
+        """The objects of a kind whose labels match, of one namespace or of all; sorted by namespace and name. There may
+        be many, so each is read only when it is asked for, and only its labels if they do not match."""
         ...
 
 
@@ -105,11 +112,12 @@ class FixedObjects:
         *,
         version: str = "",  # noqa: ARG002
         partial: bool = False,  # noqa: ARG002
+        matches: Matches = any_labels,
     ) -> Sequence[Object]:
         return [
             obj
             for key, obj in sorted(self._by_key.items())
-            if key.group_kind == kind and namespace in {None, key.namespace}
+            if key.group_kind == kind and namespace in {None, key.namespace} and matches(labels_of(obj))
         ]
 
     def __iter__(self) -> Any:

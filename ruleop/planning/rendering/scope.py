@@ -6,6 +6,7 @@ Costly values are lazy: an unused `let` is not evaluated and cannot fail, and an
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.errors import RenderError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from ruleop.rules import Observe, Rule
 
 SELECTED_UNITS: Final = 20
-"""Units of reading an object of others, whether the selector matches it or not."""
+"""Units of reading the labels of an object of others, whether the selector matches it or not."""
 
 SELECTED_NODE_BYTES: Final = 16
 """Bytes of each value in one that it matches. It is less than a value takes, because stores have these objects too."""
@@ -126,9 +127,13 @@ class Scope:
                 raise NotThereYet(f"{observe.id} ({key})", why="object")
             return shown(observe.id, without_server_noise(found), Origin.LATER)
         selected = objects.select(
-            target.kind, target.namespace, version=observe.kind.version, partial=observe.metadata_only
+            target.kind,
+            target.namespace,
+            version=observe.kind.version,
+            partial=observe.metadata_only,
+            matches=partial(_matches, target),
         )
-        return shown(observe.id, list(_matching(target, selected)), Origin.LATER)
+        return shown(observe.id, list(_charged(selected)), Origin.LATER)
 
     def target(self, observe: Observe) -> Target:
         """The object or objects that an `observe` refers to. Raises RenderError."""
@@ -136,20 +141,19 @@ class Scope:
         return target_of(observe, self.names, namespaced=namespaced, home=self.namespace)
 
 
-def _matching(target: Target, objects: Iterable[Object]) -> Iterator[Object]:
-    """The objects that a selector matches. All are charged: tenants decide how many there are."""
+def _matches(target: Target, labels: Mapping[str, str]) -> bool:
+    """Whether a selector matches an object. Charges for all of them: tenants decide how many there are."""
+    METER.spend(SELECTED_UNITS)
+    return target.matches(labels)
+
+
+def _charged(objects: Iterable[Object]) -> Iterator[Object]:
     for obj in objects:
-        METER.spend(SELECTED_UNITS)
-        if target.matches(labels_of(obj)):
-            found = without_server_noise(obj)
-            size, values = size_of(found)
-            METER.spend(values // 4)
-            METER.retain(2 * size + SELECTED_NODE_BYTES * values)
-            yield found
-
-
-def labels_of(obj: Object) -> Mapping[str, str]:
-    return (obj.get("metadata") or {}).get("labels") or {}
+        found = without_server_noise(obj)
+        size, values = size_of(found)
+        METER.spend(values // 4 + (size >> 7))
+        METER.retain(2 * size + SELECTED_NODE_BYTES * values)
+        yield found
 
 
 def without_server_noise(obj: Object) -> dict[str, Any]:

@@ -7,13 +7,11 @@ is itself a link to a folder that is replaced at each change. Names that start w
 
 from __future__ import annotations
 
-import errno
-import os
 import re
-import stat
 from typing import TYPE_CHECKING
 
 from ruleop.errors import Site
+from ruleop.files import read_regular, resolve_inside, why_unreadable
 from ruleop.rules.language.env_vars import is_utf8
 from ruleop.rules.loading.includes import WATCHES, has_wildcards, matches_name, patterns_in
 
@@ -39,17 +37,6 @@ def read_files(root: Path, findings: Findings) -> dict[str, str]:
         findings.mistake("unreadable", "no such folder", Site(str(root)))
         return {}
     return _Reader(root, findings).read()
-
-
-def read_regular(file: Path, limit: int) -> bytes:
-    """The first bytes of a regular file. Nothing else is opened: a pipe would block, and a device may be endless."""
-    mode = file.stat().st_mode
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, "it is a folder")
-    if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "it is not a regular file")
-    with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:  # it may have been replaced by a pipe
-        return stream.read(limit)
 
 
 class _Reader:
@@ -137,21 +124,12 @@ class _Reader:
     def _resolve(self, entry: Path, path: str, top: Path) -> Path | None:
         """The real path of a file or folder, if it is below `top`."""
         try:
-            real, inside = entry.resolve(strict=True), top.resolve(strict=True)
-        except (OSError, RuntimeError) as error:
-            if (
-                isinstance(error, RuntimeError) or error.errno == errno.ELOOP
-            ):  # a cycle of links; the error depends on the version of Python
-                self._mistake(path, "this link is broken")
-            elif not isinstance(error, (FileNotFoundError, NotADirectoryError)):
-                self._mistake(path, f"cannot be read: {error.strerror}")
-            elif entry.is_symlink():
-                self._mistake(path, "this link is broken")
+            return resolve_inside(entry, top)
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        if not real.is_relative_to(inside):
-            self._mistake(path, "this link points outside of the project folder: only files inside are read")
+        except OSError as error:
+            self._mistake(path, why_unreadable(error))
             return None
-        return real
 
     def _text(self, real: Path, path: str) -> None:
         """Reads one regular file that is small enough."""
@@ -164,13 +142,10 @@ class _Reader:
             return
         limit = MAX_CRD_BYTES if path.startswith("crds/") else MAX_BYTES
         try:
-            data = read_regular(real, limit + 1)
+            data = read_regular(real, limit)
         except OSError as error:
             if path == WATCHES or not isinstance(error, IsADirectoryError):  # a pattern may match a folder
-                self._mistake(path, f"cannot be read: {error.strerror}")
-            return
-        if len(data) > limit:
-            self._mistake(path, f"is larger than {limit // 1024} KiB")
+                self._mistake(path, why_unreadable(error))
             return
         try:
             self.texts[path] = data.decode("utf-8-sig")

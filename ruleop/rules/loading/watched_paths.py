@@ -14,7 +14,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ruleop.rules.loading.files import MAX_BYTES, read_regular
+from ruleop.files import read_regular
+from ruleop.rules.loading.files import MAX_BYTES
 from ruleop.rules.loading.includes import WATCHES, has_wildcards, matches_name, patterns_in
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from ruleop.templating.compile.tokens import SHELL_LENGTH, STAND_IN, Marked, Pri
 from ruleop.templating.compile.unpacking import ROWS, UNPACKED, rows, unpacked
 from ruleop.templating.filters.exact_numbers import Exact
 from ruleop.templating.filters.registry import build_filters, build_tests
-from ruleop.templating.values.budget import MAX_RANGE, METER, Exhausted
+from ruleop.templating.values.budget import MAX_RANGE, METER, Exhausted, exceeded
 from ruleop.templating.values.data import Lazy
 from ruleop.templating.values.faults import Fault
 from ruleop.templating.values.lookup import field_by_value, field_of, slice_of
@@ -291,7 +291,7 @@ def code_units(function: Any) -> int:
 def bounded_range(*args: Any) -> range:
     numbers = range(*map(_integer, args))
     if len(numbers) > MAX_RANGE:
-        raise Exhausted(f"range of {len(numbers):,} numbers; at most {MAX_RANGE:,} are allowed")
+        raise exceeded("range of {} numbers", len(numbers), MAX_RANGE)
     return numbers
 
 

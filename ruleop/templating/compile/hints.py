@@ -33,6 +33,9 @@ def check_reserved(text: str, site: Site, *, lines: bool = False) -> None:
         raise mistake(
             f"the character U+{ord(reserved[0]):04X} is reserved (it is none that text may hold): remove it", at
         )
+    if lines and (position := text.find("\0")) >= 0:
+        message = "not YAML: a NUL character is not allowed here; write \\0 in double quotes"
+        raise mistake(message, Site(site.path, text.count("\n", 0, position) + 1))
 
 
 def unsupported_tags(tree: nodes.Template) -> Iterator[tuple[int, str]]:

@@ -10,7 +10,7 @@ from ruleop.templating.tree.filling import fill
 from ruleop.templating.tree.layout import lay_out
 from ruleop.templating.tree.skeleton import Skeletons, Unreadable
 from ruleop.templating.tree.yaml_reader import read_yaml
-from ruleop.templating.values.budget import MAX_TEXT, METER, Exhausted
+from ruleop.templating.values.budget import MAX_TEXT, METER, Exhausted, exceeded
 from ruleop.templating.values.data import scalar_text
 from ruleop.templating.values.faults import Fault, RuleErrors, raise_for
 from ruleop.templating.values.text import Dump, Part, Text, flatten_parts
@@ -77,9 +77,7 @@ class Renderer:
         with located(site):
             layout = lay_out(parts)
             if len(layout.text) > MAX_TEXT:
-                raise Exhausted(
-                    f"the rendered text has {len(layout.text):,} characters; at most {MAX_TEXT:,} are allowed"
-                )
+                raise exceeded("the rendered text has {} characters", len(layout.text), MAX_TEXT)
             try:
                 skeleton = self.skeletons.of(layout, name)
             except Unreadable as error:

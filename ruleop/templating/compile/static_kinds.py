@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SLOT = "\ufdd0"
-_FIELD = re.compile(r"(apiVersion|kind)[ ]*:[ ]*(.*?)[ ]*(?:#.*)?\Z")
+_FIELD = re.compile(r"(apiVersion|kind)[ ]*:([^#\n]*)(?:#.*)?\Z")
 _FLOW = re.compile(r"[{,][ ]*(apiVersion|kind)[ ]*:[ ]*([^,}\s]*)")
 _VALUE = re.compile(r"""(["']?)([A-Za-z0-9./-]+)\1\Z""")
 
@@ -90,7 +90,7 @@ def _combine(found: dict[str, list[str]], kinds: set[Kind], unpaired: dict[str, 
 
 def _fields(text: str) -> Iterable[tuple[str, str]]:
     if match := _FIELD.match(text):
-        yield match[1], match[2]
+        yield match[1], match[2].strip(" ")
     elif text.startswith("{"):
         depth_one = re.sub(r"(?<=.)\{[^{}]*\}", "", text)
         for match in _FLOW.finditer(depth_one):

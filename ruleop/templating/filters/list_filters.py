@@ -11,7 +11,7 @@ from ruleop.templating.values.budget import METER, NODE_BYTES
 from ruleop.templating.values.data import plain, scalar_text
 from ruleop.templating.values.faults import Fault
 from ruleop.templating.values.lookup import Group, MappingEntry, field_of, reach
-from ruleop.templating.values.operators import comparable, given, operate
+from ruleop.templating.values.operators import LONG_TEXT, comparable, given, operate
 from ruleop.templating.values.undefined import UndefinedValue, Unknown
 
 LIST_BYTES = 80  # of a short list
@@ -53,8 +53,12 @@ def _items_with(value: Iterable[Any], attribute: Any) -> list[Any]:
 
 
 def _sorted(items: list[Any], key: Callable[[Any], Any], *, reverse: bool = False) -> list[Any]:
-    METER.spend(len(items) * len(items).bit_length() // 8)
-    return sorted(items, key=key, reverse=reverse)
+    keys, rounds = list(map(key, items)), len(items).bit_length()
+    texts = sum(
+        len(each) for found in keys for each in (found if type(found) is tuple else (found,)) if type(each) is str
+    )
+    METER.spend(rounds * len(items) // 8 + rounds * texts // LONG_TEXT)
+    return [items[number] for number in sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)]
 
 
 def sort(value: Iterable[Any], reverse: bool = False, case_sensitive: bool = False, attribute: Any = None) -> list[Any]:
@@ -112,6 +116,8 @@ def first(value: Any) -> Any:
 
 
 def last(value: Any) -> Any:
+    if isinstance(value, str):
+        return value[-1:] or _empty_list("last")
     items = list(value)
     return items[-1] if items else _empty_list("last")
 

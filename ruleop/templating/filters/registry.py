@@ -38,15 +38,21 @@ _MAY_RETURN_ARGUMENT = frozenset({*_TAKES_UNDEFINED, "ternary"})
 _TAKES_TEXT = frozenset(
     {"indent", "trim", "default", "d", "from_yaml", "from_json", "to_yaml", "to_json", "tojson", "required"}
 )
+_WALKS_ITEMS = frozenset(
+    {"list", "sort", "unique", "min", "max", "sum", "map", "select", "reject", "selectattr", "rejectattr", "batch",
+     "slice", "groupby", "items2dict"}
+)  # fmt: skip
+"""Filters to which text is a list of its characters."""
 
 
 def _guarded(name: str, function: Filter) -> Filter:
     takes_undefined, takes_text = name in _TAKES_UNDEFINED, name in _TAKES_TEXT
+    charge = _items_of_text if name in _WALKS_ITEMS else METER.text
     argument = _unchanged if name in _MAY_RETURN_ARGUMENT else given
 
     def call(value: Any, *args: Any, **kwargs: Any) -> Any:
         if type(value) is str:
-            METER.text(len(value))
+            charge(len(value))
         elif not isinstance(value, UndefinedValue):
             value = _counted(value, takes_text=takes_text)
         elif not takes_undefined:
@@ -75,6 +81,12 @@ def _guarded(name: str, function: Filter) -> Filter:
         return result
 
     return call
+
+
+def _items_of_text(length: int) -> None:
+    METER.text(length)
+    METER.items(length)
+    METER.entries(length)
 
 
 def _counted(value: Any, *, takes_text: bool) -> Any:
@@ -259,9 +271,8 @@ def build_filters(environment: Environment, read_captured: Callable[[Any, str], 
 
 _JINJA_TESTS = cast("dict[str, Callable[..., Any]]", jinja2.tests.TESTS)
 _TESTS = (
-    "odd", "even", "divisibleby", "none", "boolean", "false", "true", "integer", "float", "lower",
-    "upper", "string", "mapping", "number", "iterable", "sameas", "==", "eq", "equalto", "!=", "ne", ">", "gt",
-    "greaterthan", "<", "lt", "lessthan", ">=", "ge", "<=", "le",
+    "none", "boolean", "false", "true", "integer", "float", "string", "mapping", "number", "iterable", "sameas",
+    "==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", "<", "lt", "lessthan", ">=", "ge", "<=", "le",
 )  # fmt: skip
 _TESTS_BY_NAME = ("filter", "test")  # whether there is one of this name
 
@@ -274,8 +285,32 @@ def _tested(function: Callable[..., Any]) -> Callable[..., bool]:
     return call
 
 
+def _tested_case(test: Callable[..., bool]) -> Callable[..., bool]:
+    def call(value: Any) -> bool:
+        text = scalar_text(given(value))
+        METER.read(len(text))
+        return test(text)
+
+    return call
+
+
+def _tested_number(function: Callable[..., Any]) -> Callable[..., bool]:
+    """A test by `%`, which would format text."""
+    test = _tested(function)
+
+    def call(value: Any, *args: Any) -> bool:
+        if isinstance(given(value), str):
+            raise Fault("this test takes a number, not text")
+        return test(value, *args)
+
+    return call
+
+
 _SHARED_TESTS: dict[str, Callable[..., bool]] = {
     **{name: _tested(_JINJA_TESTS[name]) for name in _TESTS},
+    **{name: _tested_number(_JINJA_TESTS[name]) for name in ("odd", "even", "divisibleby")},
+    "lower": _tested_case(str.islower),
+    "upper": _tested_case(str.isupper),
     "sameas": lambda value, other: given(value) is given(other),
     "mapping": lambda value: isinstance(given(value), Mapping),
     "in": contains,

@@ -20,7 +20,7 @@ from ruleop.templating.values.budget import MAX_ITEMS, MAX_TEXT, METER, Exhauste
 from ruleop.templating.values.data import noun, plain, scalar_text
 from ruleop.templating.values.faults import Fault
 from ruleop.templating.values.lookup import reach
-from ruleop.templating.values.methods import joined_by
+from ruleop.templating.values.methods import METHODS, joined_by
 from ruleop.templating.values.text import Dump, Indent, Text
 from ruleop.templating.values.undefined import UndefinedValue
 
@@ -70,7 +70,8 @@ def wordwrap(
 
 
 def split(value: Any, separator: str | None = None, maxsplit: int = -1) -> list[str]:
-    return scalar_text(value).split(separator, maxsplit)
+    found: list[str] = METHODS["text", "split"](scalar_text(value), separator, maxsplit)
+    return found
 
 
 def quote(value: Any) -> str:

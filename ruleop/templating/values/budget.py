@@ -45,6 +45,9 @@ DESCRIPTIONS: Final = 100_000
 """Units of a pass for finding out which fields its writes change, for the log and for messages. Above that, they name
 outer fields."""
 
+QUADRATIC_LENGTH: Final = 2500
+"""Characters below which CPython searches text by its quadratic way."""
+
 MAX_TEXT = 3 * 1024 * 1024  # one string, or the whole text: the API server accepts no larger request
 MAX_OUTPUT = 16 * 1024 * 1024  # all objects of one render, which may be thousands
 MAX_ITEMS = 100_000  # one list
@@ -66,6 +69,12 @@ class Exhausted(Fault):
     """A limit was exceeded. Unlike other faults it ends the render at once, even if the value would not be used."""
 
     kind = "limit"
+
+
+def exceeded(what: str, number: int, most: int) -> Exhausted:
+    """The error for a size above a limit. `what` has `{}` in the place of the number, which may be a Secret's."""
+    limit = f"at most {most:,} are allowed"
+    return Exhausted(f"{what.format(f'{number:,}')}; {limit}", redacted=f"{what.format('too many')}; {limit}")
 
 
 class Allowance:
@@ -202,7 +211,7 @@ class Meter:
     def text(self, length: int) -> None:
         """Charges for making text of this length."""
         if length > MAX_TEXT:
-            raise Exhausted(f"text of {length:,} characters; at most {MAX_TEXT:,} are allowed")
+            raise exceeded("text of {} characters", length, MAX_TEXT)
         self.fuel -= 1 + (length >> 6)
         self.memory -= length
         if self.fuel < 0 or self.memory < 0:
@@ -216,9 +225,18 @@ class Meter:
         self.keep(len(text) + 500 * values)
         self.spend(1 + (len(text) >> 6) + 14 * values)
 
-    def search_back(self, text: str, sought: str) -> None:
-        """Charges for a search from the end, which is quadratic in Python. (From the start it is linear.)"""
-        self.spend(max(0, len(text) - len(sought)) * len(sought) >> 12)
+    def search(self, text: str, sought: str, *, backward: bool = False) -> None:
+        """Charges for a search of text in text: CPython compares up to `letters` at each of `places`. From the end it
+        always does; from the start only in short text, or near the end of long text for which much is sought.
+        Elsewhere its search is linear, or `sought` has at most a hundred letters."""
+        length, letters = len(text), len(sought)
+        places = max(0, length - letters)
+        if not backward and length >= QUADRATIC_LENGTH:
+            if 3 * letters > length:
+                places = min(places, QUADRATIC_LENGTH)
+            else:
+                letters = min(letters, 128)
+        self.spend(1 + (length >> 6) + (places * letters >> 10 if letters > 1 else 0))
 
     def strip(self, text: str, chars: str | None) -> None:
         """Charges for stripping `chars` from `text`."""
@@ -228,14 +246,14 @@ class Meter:
         """Charges for a text that was made, by the bytes that it takes."""
         length = len(text)
         if length > MAX_TEXT:
-            raise Exhausted(f"text of {length:,} characters; at most {MAX_TEXT:,} are allowed")
+            raise exceeded("text of {} characters", length, MAX_TEXT)
         self.keep(length if text.isascii() else sys.getsizeof(text))
         self.spend(length >> 6)
 
     def items(self, count: int) -> None:
         """Charges for making or walking a list of this length."""
         if count > MAX_ITEMS:
-            raise Exhausted(f"a list of {count:,} items; at most {MAX_ITEMS:,} are allowed")
+            raise exceeded("a list of {} items", count, MAX_ITEMS)
         self.keep(count << 4)
         self.spend(1 + count)
 
@@ -300,7 +318,7 @@ def width(value: object, what: str) -> int:
     """A number of columns, lines or digits for padding. Raises Exhausted if it is too large."""
     number = int(value)  # type: ignore[call-overload]
     if number > MAX_INDENT:
-        raise Exhausted(f"{what} of {number:,}; at most {MAX_INDENT} are allowed")
+        raise exceeded(f"{what} of {{}} characters", number, MAX_INDENT)
     return int(number)
 
 
@@ -327,6 +345,7 @@ def measure(data: object) -> tuple[int, int]:
         elif isinstance(value, list):
             stack.extend(value)
         if nodes > MAX_NODES:
+            METER.charge(nodes >> 1)
             raise Exhausted(f"data of more than {MAX_NODES:,} values")
     METER.spend(1 + (nodes >> 1) + (weight >> 8))
     return nodes, weight

@@ -37,7 +37,11 @@ def type_name(obj: Any) -> str:
     return "list" if isinstance(obj, (list, tuple, range, ListView)) else ""
 
 
-_BACKWARD = frozenset({"rfind", "rsplit", "rpartition"})
+_SEARCHES = {
+    name: name.startswith("r") for name in ("find", "count", "split", "partition", "rfind", "rsplit", "rpartition")
+}
+"""The methods that search text in the text, and whether from its end."""
+
 _STRIPPING = frozenset({"strip", "lstrip", "rstrip"})
 
 
@@ -48,8 +52,8 @@ def _text_method(name: str) -> Method:
         METER.text(len(text))
         text = str(text)
         if args and isinstance(args[0], str):
-            if name in _BACKWARD:
-                METER.search_back(text, args[0])
+            if name in _SEARCHES:
+                METER.search(text, args[0], backward=_SEARCHES[name])
             elif name in _STRIPPING:
                 METER.strip(text, args[0])
         result = function(text, *args)
@@ -63,6 +67,8 @@ def _text_method(name: str) -> Method:
 
 def replaced(text: Any, old: Any, new: Any, count: int | None = None) -> str:
     text, old, new = scalar_text(text), scalar_text(old), scalar_text(new)
+    for _ in range(2):  # to count and to replace
+        METER.search(text, old)
     times = text.count(old)
     if count is not None and count >= 0:
         times = min(times, int(count))

@@ -117,9 +117,7 @@ def contains(needle: Any, haystack: Any) -> bool:
     if isinstance(haystack, str):
         if not isinstance(needle, str):
             raise Fault(f"{noun(needle)} in text: only text can be searched in text")
-        METER.read(len(haystack))
-        if 1 < len(needle) < len(haystack):  # Python compares more than once where both repeat the same letters
-            METER.spend(len(haystack) * min(len(needle), 128) >> 11)
+        METER.search(haystack, needle)
         return needle in haystack
     if isinstance(haystack, Mapping):
         return isinstance(needle, (str, int, float)) and needle in haystack

@@ -1,0 +1,94 @@
+"""Each operation on text is charged by what it may cost: searches by the comparisons that CPython may need, tests by
+the characters that they read, filters of lists by the characters that they make of a text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ruleop.errors import RenderError
+from ruleop.templating.values.budget import METER, Account, charged_to
+from tests.templating.rendering import evaluate
+
+SEARCHES = (
+    "t.find(n)", "t.rfind(n)", "t.count(n)", "t.split(n)", "t.rsplit(n)", "t.partition(n)", "t.rpartition(n)",
+    "t.replace(n, 'x')", "t | replace(n, 'x')", "t | split(n)", "n in t", "n is in(t)", "[n] | select('in', t) | list",
+)  # fmt: skip
+
+
+def units(expression: str, **names: Any) -> int:
+    account = Account()
+    with charged_to(account):
+        evaluate(expression, **names)
+        METER.spend(0)
+    return account.units
+
+
+@pytest.mark.parametrize("expression", SEARCHES)
+def test_a_search_in_short_text_is_charged_by_the_characters_that_may_be_compared(expression):
+    text, sought = "a" * 2499, "a" * 1190 + "b" + "a" * 9
+    compared = (len(text) - len(sought)) * len(sought)
+    assert units(expression, t=text, n=sought) >= compared // 1024
+
+
+@pytest.mark.parametrize("expression", SEARCHES)
+def test_a_search_for_most_of_a_long_text_is_charged_by_the_characters_that_may_be_compared(expression):
+    text, sought = "a" * 100_000, "a" * 98_000 + "b" + "a" * 9
+    assert units(expression, t=text, n=sought) >= 1900 * 98_000 // 1024
+
+
+@pytest.mark.parametrize("expression", SEARCHES)
+def test_a_search_for_a_short_word_costs_little(expression):
+    assert units(expression, t="example " * 100, n="app") < 100
+
+
+@pytest.mark.parametrize(("length", "letters"), [(30_000, 99), (200_000, 5_000)])
+def test_a_search_from_the_start_of_long_text_is_linear(length, letters):
+    assert units("n in t", t="a" * length, n="b" * letters) < length // 5
+
+
+@pytest.mark.parametrize("expression", ["t is lower", "t is upper", "[t] | select('lower') | list"])
+def test_a_test_of_case_is_charged_by_the_length_of_the_text(expression):
+    assert units(expression, t="1" * 1_000_000) >= 1_000_000 // 64
+
+
+@pytest.mark.parametrize("name", ["list", "unique", "sort", "max", "batch(3)", "map('upper') | list", "select"])
+def test_a_filter_that_makes_items_of_text_is_charged_for_each_character(name):
+    assert units(f"(t | {name}) is string", t="\N{GRINNING FACE}" * 50_000) >= 2 * 50_000
+
+
+def test_text_of_more_characters_than_a_list_may_have_is_refused_before_they_become_items():
+    account = Account()
+    with charged_to(account), pytest.raises(RenderError, match="a list of 300,000 items"):
+        evaluate("t | list", t="x" * 300_000)
+
+
+def test_the_last_character_of_a_text_costs_no_more_than_its_first():
+    text = "x" * 300_000
+    assert evaluate("t | last", t=text + "y") == "y"
+    assert units("t | last", t=text) == units("t | first", t=text)
+
+
+@pytest.mark.parametrize("test", ["odd", "even", "divisibleby(3)"])
+def test_a_test_of_numbers_refuses_text_instead_of_formatting_it(test):
+    """`'%900000000d' % 2` is text of 900 MB."""
+    with pytest.raises(RenderError, match="takes a number, not text"):
+        evaluate(f"t is {test}", t="%900000000d")
+
+
+def test_sorting_long_texts_is_charged_for_each_round_of_comparisons():
+    long = "x" * 100_000
+    assert units("a | sort | length", a=[long + "a", long + "b"] * 100) >= 200 * 100_000 // 2048 * 7
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["range(n)", "'x' * n", "[1] * n", "'x' | center(n)", "'x' | indent(n)", "[1] | slice(n)", "range(0, n, 1)"],
+)
+def test_a_limit_without_the_value_of_a_secret_does_not_quote_the_number(expression):
+    with pytest.raises(RenderError) as caught:
+        evaluate(expression, n=7391846205)
+    assert "7,391,846,205" in caught.value.message
+    assert "too many" in caught.value.redacted
+    assert "846" not in caught.value.redacted
