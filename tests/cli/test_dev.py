@@ -113,7 +113,7 @@ def test_dev_once_explains_what_is_not_ready(sample, process, container, problem
     _, err = started.communicate(timeout=PATIENCE)
     assert started.returncode == 1
     head, *problems = err.partition("not ready within 6 s:\n")[2].splitlines()
-    assert head == "  Site default/front is Progressing: Deployment/front is not ready"
+    assert head == "  Site default/front is Progressing: Deployment/front: 0 of 1 pods available"
     assert [re.sub(r"front-\w+-\w+", "front-XXX", each) for each in problems] == [f"    {problem}"]
 
 

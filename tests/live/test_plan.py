@@ -246,7 +246,7 @@ def test_a_change_of_an_immutable_field_is_an_error(ready_sites):
     assert status == 1
     assert out == (
         "Site.example.com\n"
-        "! web: templates/web.yaml.j2:1: the API server would reject this change: spec.selector is immutable; rejected "
+        "! web: templates/web.yaml.j2:6: the API server would reject this change: spec.selector is immutable; rejected "
         "change: spec.selector.matchLabels.app: a → new; `apply.onImmutable: recreate` would recreate it\n"
         "        in 3: Site default/a, Site default/b, Site other/c\n"
         "\n"

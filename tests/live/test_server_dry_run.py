@@ -78,7 +78,7 @@ def test_the_servers_own_words_are_reported_for_a_refused_write(ready_sites):
     with_another_selector(ready_sites)
     status, out, _ = asked(ready_sites, "Site/a")
     assert status == 1
-    assert "! web: templates/web.yaml.j2:1: patch deployments.apps default/a: Deployment.apps " in out
+    assert "! web: templates/web.yaml.j2:6: patch deployments.apps default/a: Deployment.apps " in out
     assert "field is immutable (422 Invalid); rejected change: spec.selector.matchLabels.app: a → new; " in out
     assert "! patch Deployment/a\n      refused by the server\n" in out
     assert "Ready        True -> False  ApplyFailed" in out
