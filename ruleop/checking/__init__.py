@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def check_project(loaded: Loaded, *, grants: Grants | None = None) -> tuple[Finding, ...]:
-    """The warnings of loading and the findings of all checks that are not silenced, in the order of their places.
+    """The findings of loading and the findings of all checks that are not silenced, in the order of their places.
     `grants`: what the roles of the operator grant."""
     examples = read_examples(Path(loaded.project.root))
     loaded = replace(loaded, files={**loaded.files, **examples})
@@ -46,7 +46,7 @@ def check_project(loaded: Loaded, *, grants: Grants | None = None) -> tuple[Find
         check_exposed_secrets(sources, findings)
     if grants is not None:
         check_permissions(loaded, grants, findings)
-    found = {*loaded.project.warnings, *findings.sorted()}
+    found = {*loaded.project.findings, *findings.sorted()}
     kept = silenced({*found, *_of_examples(loaded, examples, found)}, loaded)
     return tuple(sorted(kept, key=lambda finding: finding.order))
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.checking.bodies import bodies_of_file
 from ruleop.kinds import Kind, Object
 from ruleop.offline.cluster import dropped
 from ruleop.planning import Problem
@@ -20,16 +19,17 @@ from ruleop.schema.shape_fields import unknown_to_shape
 from ruleop.schema.structural import default, prune
 from ruleop.schema.validation import validate
 from ruleop.templating import Library, TextTemplate
+from ruleop.templating.bodies.search import bodies_of_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.checking.bodies import FieldPath
     from ruleop.errors import Site
     from ruleop.planning import Plan
     from ruleop.rules import Child, Project, Rule
     from ruleop.schema.schema_findings import SchemaFinding
     from ruleop.templating import YamlNode
+    from ruleop.templating.bodies.body import FieldPath
 
 _BYTES: Final[Mapping[str, Any]] = {"properties": {"x": {"type": "string", "format": "byte"}}}
 _NOUNS: Final = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "a list"}
