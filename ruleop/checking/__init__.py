@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def check_project(loaded: Loaded, *, roles: Roles | None = None) -> tuple[Finding, ...]:
-    """The warnings of loading and the findings of all checks that are not silenced, in the order of their places.
+    """The findings of loading and the findings of all checks that are not silenced, in the order of their places.
     `roles`: those of the operator."""
     unread = Findings({})
     examples = read_examples(Path(loaded.project.root), unread)
@@ -47,7 +47,7 @@ def check_project(loaded: Loaded, *, roles: Roles | None = None) -> tuple[Findin
         check_exposed_secrets(sources, findings)
     if roles is not None and every_source:
         check_permissions(every_source, roles, findings)
-    found = {*loaded.project.warnings, *unread.sorted(), *findings.sorted()}
+    found = {*loaded.project.findings, *unread.sorted(), *findings.sorted()}
     kept = silenced({*found, *_of_examples(loaded, examples, found)}, loaded)
     return tuple(sorted(kept, key=lambda finding: finding.order))
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.checking.bodies import bodies_of_file
 from ruleop.checking.object_names import is_label_field
 from ruleop.kinds import Kind, Object
 from ruleop.names import VALUE_IN_WORDS, is_label_key, is_label_value
@@ -23,15 +22,16 @@ from ruleop.schema.shape_fields import unknown_to_shape
 from ruleop.schema.structural import default, prune
 from ruleop.schema.validation import format_value, validate
 from ruleop.templating import Library, TextTemplate
+from ruleop.templating.bodies.search import bodies_of_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.checking.bodies import FieldPath
     from ruleop.errors import Site
     from ruleop.planning import Plan
     from ruleop.rules import Child, Project, Rule
     from ruleop.templating import YamlNode
+    from ruleop.templating.bodies.body import FieldPath
 
 _BYTES: Final[Mapping[str, Any]] = {"properties": {"x": {"type": "string", "format": "byte"}}}
 _NOUNS: Final = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "a list"}

@@ -23,10 +23,10 @@ from ruleop.templating import SECRET_FUNCTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ruleop.checking.bodies import Body, Field, FieldPath
-    from ruleop.checking.body_writer import Printed
     from ruleop.checking.sources import Path, Sources
     from ruleop.rules import Findings
+    from ruleop.templating.bodies.body import Body, Field, FieldPath
+    from ruleop.templating.bodies.writer import Printed
 
 _CLEAN: Final = frozenset({"sha256", "length", "count"})
 _CERTIFICATE: Final = re.compile(

@@ -19,12 +19,12 @@ from ruleop.templating import TextTemplate
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ruleop.checking.bodies import Body, Field
-    from ruleop.checking.body_writer import Printed
     from ruleop.checking.sources import Sources
     from ruleop.kinds import JSON
     from ruleop.rules.checks.scopes import Part
     from ruleop.templating import YamlNode
+    from ruleop.templating.bodies.body import Body, Field
+    from ruleop.templating.bodies.writer import Printed
 
 KnownName = tuple[str | None, ...]
 """Text with `{{ metadata.name }}` for the name of the CR; None is any text."""

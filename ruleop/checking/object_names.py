@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jinja2 import nodes
 
-from ruleop.checking.body_writer import Printed
 from ruleop.checking.sources import NUMBERS
 from ruleop.names import LABEL_KINDS, MAX_LABEL, MAX_NAME, is_label, is_label_value, is_object_name
 from ruleop.schema.table import builtin_resource
+from ruleop.templating.bodies.writer import Printed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.checking.bodies import Field, FieldPath
     from ruleop.checking.sources import IsSource, Path, Sources
     from ruleop.kinds import GroupKind, Kind
     from ruleop.rules import Findings
     from ruleop.rules.checks.scopes import Part
+    from ruleop.templating.bodies.body import Field, FieldPath
 
 _NAME, _NAMESPACE = ("metadata", "name"), ("metadata", "namespace")
 _CLEAN: Final = NUMBERS | {"dns_label", "sha256", "regex_replace"}

@@ -14,11 +14,11 @@ from ruleop.planning.model.rbac_children import RBAC, Granting
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ruleop.checking.bodies import Body
     from ruleop.checking.sources import Sources
     from ruleop.kinds import JSON
     from ruleop.rules import Findings, Loaded
     from ruleop.templating import YamlNode
+    from ruleop.templating.bodies.body import Body
 
 
 @dataclass(frozen=True, slots=True)

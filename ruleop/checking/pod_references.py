@@ -21,10 +21,10 @@ from ruleop.templating import TextTemplate
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.checking.bodies import Body, Field, FieldPath
     from ruleop.checking.sources import Sources
     from ruleop.rules import Findings
     from ruleop.rules.checks.scopes import Part
+    from ruleop.templating.bodies.body import Body, Field, FieldPath
 
 _CONFIG_MAP, _SECRET, _ACCOUNT = (GroupKind("", kind) for kind in ("ConfigMap", "Secret", "ServiceAccount"))
 _REFERENCES: Final[dict[FieldPath, GroupKind]] = {

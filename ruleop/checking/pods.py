@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.checking.bodies import Body, Field, FieldPath
+    from ruleop.templating.bodies.body import Body, Field, FieldPath
 
 _POD_SPECS: Final[dict[tuple[str, str], FieldPath]] = {
     ("", "Pod"): ("spec",),

@@ -18,10 +18,10 @@ from ruleop.checking.sources import NUMBERS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.checking.bodies import Body, Field, FieldPath
     from ruleop.checking.sources import IsSource, Path, Sources
     from ruleop.rules import Findings
     from ruleop.rules.checks.scopes import Part
+    from ruleop.templating.bodies.body import Body, Field, FieldPath
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _HOST: Final = frozenset({"hostNetwork", "hostPID", "hostIPC", "hostUsers"})

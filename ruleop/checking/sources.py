@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.checking.bodies import Body, bodies
+from ruleop.checking.bodies import bodies
 from ruleop.templating import NONDETERMINISTIC, Expression, TextTemplate, YamlNode, slots_from
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ruleop.schema.crds import CustomResourceDefinition
     from ruleop.schema.openapi import Schema
     from ruleop.templating import SlotPlace
+    from ruleop.templating.bodies.body import Body
 
 Path = tuple[str | None, ...]
 """A field of the CR, such as ("spec", "image"); a computed step is None. ("item",) is an item of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -63,12 +64,15 @@ def _explain(context: click.Context, _option: click.Parameter, name: str | None)
     callback=_explain,
     help="Print what a check finds, with a wrong and a right example, and exit.",
 )
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @output_option("text", *_DOCUMENTS)
-def command(folder: str, env_files: tuple[str, ...], rbac: tuple[str, ...], output: str, **flags: Any) -> int:
+def command(
+    folder: str, env_files: tuple[str, ...], rbac: tuple[str, ...], strict: bool, output: str, **flags: Any
+) -> int:
     """Check a project for mistakes, without a cluster.
 
     Reports all mistakes at once, each with its file, line and column. Exit status 0: no mistakes (warnings are
-    allowed). 1: mistakes. 2: the project is missing or cannot be read.
+    allowed without --strict). 1: mistakes. 2: the project is missing or cannot be read.
     """
     where = Folder(folder)
     project: Project | None = None
@@ -77,6 +81,8 @@ def command(folder: str, env_files: tuple[str, ...], rbac: tuple[str, ...], outp
         with _uncollected():
             loaded = load_with_sources(where, env_files)
             findings = check_project(loaded, roles=roles)
+        if strict:
+            findings = tuple(replace(each, severity="error") for each in findings)
         project = loaded.project
         status = NO if found.count(findings)[0] else DONE
     except ProjectErrors as errors:

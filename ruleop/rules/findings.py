@@ -1,4 +1,5 @@
-"""The findings of loading: mistakes, which make a project invalid, and warnings, which do not.
+"""The findings of loading: mistakes, which make a project invalid, and errors and warnings, which do not. An error is
+something that certainly fails in a cluster; the rules can be used nevertheless, with what a cluster makes of them.
 
 All mistakes of a project are reported at once. A finding has a place, a message for people, and the id and the
 code of its check (check_ids.py) for programs, which stay the same when messages are improved.
@@ -26,6 +27,7 @@ class Finding:
     message: str
     severity: Severity
     code: Code
+    is_fatal: bool = False  # the project cannot be used
 
     @property
     def check(self) -> Check:
@@ -62,7 +64,10 @@ class Findings:
     _found: dict[Finding, None] = field(default_factory=dict)
 
     def mistake(self, code: Code, message: str, site: Site, *, word: str = "", start: Site | None = None) -> None:
-        self._found[Finding(self.with_column(site, word, start), message, "error", code)] = None
+        self._found[Finding(self.with_column(site, word, start), message, "error", code, is_fatal=True)] = None
+
+    def error(self, code: Code, message: str, site: Site) -> None:
+        self._found[Finding(site, message, "error", code)] = None
 
     def warning(self, code: Code, message: str, site: Site, *, word: str = "", start: Site | None = None) -> None:
         self._found[Finding(self.with_column(site, word, start), message, "warning", code)] = None
@@ -88,7 +93,10 @@ class Findings:
 
     @property
     def failed(self) -> bool:
-        return any(finding.severity == "error" for finding in self._found)
+        return any(finding.is_fatal for finding in self._found)
+
+    def failed_in(self, folder: str) -> bool:
+        return any(finding.is_fatal and finding.site.path.startswith(folder) for finding in self._found)
 
     def sorted(self) -> tuple[Finding, ...]:
         """The findings in the order of their places. If a file could not be read, missing files are not reported."""

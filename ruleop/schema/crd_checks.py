@@ -9,7 +9,7 @@ invalid.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import Kind, Object
@@ -55,6 +55,30 @@ _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 def check_crd(document: Object) -> list[SchemaFinding]:
     """Every reason known here for which the API server would reject a CRD. Raises SchemaError as `parse_crd` does."""
     return list(_crd_findings(document, parse_crd(document)))
+
+
+def misspelt_fields(document: Object) -> list[SchemaFinding]:
+    """The unknown fields of a CRD, outside of its schemas, that are similar to a known one."""
+    unknown = (each for each in unknown_to_shape(document, _crd_shape()) if "openAPIV3Schema" not in each.path[:-1])
+    return [each for each in unknown if _is_misspelt(each)]
+
+
+def without_consequences(found: Sequence[SchemaFinding]) -> list[SchemaFinding]:
+    """The findings without those that follow from a misspelt field: about its mapping, and those around it."""
+    parents = [each.path[:-1] for each in found if _is_misspelt(each)]
+    return [
+        each
+        for each in found
+        if _is_misspelt(each)
+        or not any(
+            parent[: len(each.path)] == each.path or (each.path[:-1] == parent and "is required" in each.message)
+            for parent in parents
+        )
+    ]
+
+
+def _is_misspelt(finding: SchemaFinding) -> bool:
+    return "unknown field" in finding.message and "did you mean" in finding.message
 
 
 def _crd_findings(document: Object, crd: CustomResourceDefinition) -> Iterator[SchemaFinding]:

@@ -32,7 +32,6 @@ TO_DO = "make one with `dns_label`, or give the field a pattern and a maxLength 
         ("name: '{{ metadata.name }}_web'", "v1/ConfigMap", '"_" cannot be in a name'),
         ("name: Web-{{ metadata.name }}", "v1/ConfigMap", '"W" cannot be in a name'),
         ("name: web.{{ metadata.name }}", "v1/Service", '"." cannot be in a name'),
-        ("name: My_Config", "v1/ConfigMap", '"M" cannot be in a name'),
         ("name: {{ metadata.name }}-" + 70 * "x", "v1/Service", "this name has at least 71 characters, and at most 63"),
         ("namespace: Team", "v1/ConfigMap", '"T" cannot be in a namespace'),
         ("labels: {a: 'x y'}", "v1/ConfigMap", '" " cannot be in a label value'),

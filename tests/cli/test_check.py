@@ -33,6 +33,14 @@ def test_a_warning_does_not_change_the_exit_status(project, ruleop):
     assert ran.out.endswith("No errors, 1 warning in 1 rule, 2 children, 3 templates, 1 CRD.\n")
 
 
+def test_a_warning_is_an_error_with_strict(project, ruleop):
+    project.write("templates/spare.yaml.j2", "kind: Nothing\n")
+    ran = ruleop("check", "--strict")
+    assert ran.status == 1
+    assert "templates/spare.yaml.j2: error[RO105]: nothing uses this template\n" in ran.out
+    assert ran.out.endswith("1 error.\n")
+
+
 def test_paths_are_relative_to_the_current_folder(project, ruleop, monkeypatch):
     break_two(project)
     monkeypatch.chdir(project.root.parent)

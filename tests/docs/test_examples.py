@@ -42,7 +42,7 @@ def test_an_example_prints_what_the_page_shows(name: str, tmp_path: Path, monkey
             )
     define(tmp_path)
     if not name.endswith("-broken"):
-        assert [str(warning) for warning in load_project(tmp_path, environ={}).warnings] == []
+        assert [str(warning) for warning in load_project(tmp_path, environ={}).findings] == []
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.name)

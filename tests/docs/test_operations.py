@@ -123,7 +123,7 @@ def test_the_mounted_configmap_contains_the_project(tmp_path: Path) -> None:
         (tmp_path / path).write_text(text, encoding="utf-8")
     folders = [path for folder in ("templates", "crds") for path in (ROOT / folder).rglob("*.*")]
     assert set(files) == {"watches.yaml", *(str(path.relative_to(ROOT)) for path in folders)}
-    assert [str(warning) for warning in load_project(tmp_path, environ={}).warnings] == []
+    assert [str(warning) for warning in load_project(tmp_path, environ={}).findings] == []
 
 
 def test_the_roles_grant_the_permissions_of_the_table() -> None:

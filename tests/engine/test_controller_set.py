@@ -3,11 +3,17 @@ pause."""
 
 from __future__ import annotations
 
+from functools import partial
+
+from structlog.testing import capture_logs
+
 from ruleop.engine.cache.informers import WatchSpec
 from ruleop.engine.cache.watch_specs import child_need
 from ruleop.engine.manager.inventory import InventoryEntry
+from ruleop.engine.manager.reload import Reloader
 from ruleop.kinds import GroupKind, Kind
 from ruleop.kube.watch.store import State
+from ruleop.rules import load_project
 from tests.engine.controller_set_harness import APP, OTHER, project_of, watch
 
 
@@ -166,6 +172,42 @@ def test_a_rejected_reload_sets_a_metric_until_the_next_valid_one(run_scenario):
         operator.controller_set.reloaded(project_of(watch()))
         assert operator.metrics.registry.get_sample_value("ruleop_reload_failed") == 0
         assert operator.controller_set.rejected == ""
+
+    run_scenario(scenario)
+
+
+def test_a_template_with_a_branch_that_is_not_yaml_keeps_the_previous_rules(run_scenario, tmp_path):
+    template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n{% if spec.x %}\ndata:\n  a: b\n{% endif %}\n"
+    (tmp_path / "templates").mkdir()
+    file = tmp_path / "templates/a.yaml"
+
+    async def scenario(operator):
+        (tmp_path / "watches.yaml").write_text(
+            "- {group: example.com, version: v1, kind: App, children: {a: {template: a.yaml}}}\n"
+        )
+        file.write_text(template)
+        project = load_project(tmp_path, environ={})
+        operator.controller_set.apply(project)
+        operator.controller_set.start_leading()
+        reloader = Reloader(
+            tmp_path,
+            {},
+            current=project.digest,
+            changed=operator.controller_set.reloaded,
+            rejected=operator.controller_set.reject,
+        )
+        failed = partial(operator.metrics.registry.get_sample_value, "ruleop_reload_failed")
+        file.write_text(template.replace("\ndata:", "\ndata"))
+        with capture_logs() as log:
+            await reloader.check()
+        assert [line["event"] for line in log] == ["reload rejected; keeping the previous rules"]
+        assert "templates/a.yaml:5:1: not YAML" in log[0]["errors"]
+        assert failed() == 1
+        assert operator.controllers.get(APP).rules == project.rules
+        file.write_text(template.replace("\ndata:", "\nbinaryData:"))
+        await reloader.check()
+        assert failed() == 0
+        assert operator.controllers.get(APP).rules != project.rules
 
     run_scenario(scenario)
 

@@ -214,10 +214,10 @@ def test_the_rendered_kind_is_that_of_the_rendered_branch():
 
 def test_a_rendered_value_that_is_not_an_object_is_rejected():
     assert "has no apiVersion or no kind" in problem(
-        "{% if false %}\napiVersion: v1\nkind: ConfigMap\n{% endif %}\nmetadata: {name: a}\n"
+        "{% if spec.x is defined %}\napiVersion: v1\nkind: ConfigMap\n{% endif %}\nmetadata: {name: a}\n"
     )
     assert "a template must render objects" in problem(
-        "{% if false %}\napiVersion: v1\nkind: ConfigMap\n{% endif %}\n- a\n"
+        "{% if spec.x is defined %}\napiVersion: v1\nkind: ConfigMap\n{% endif %}\n{{ spec.list }}\n", list=["a"]
     )
 
 

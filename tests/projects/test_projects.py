@@ -30,7 +30,7 @@ def title(case: Case) -> str:
 
 @pytest.mark.parametrize("project", PROJECTS)
 def test_a_project_loads_without_warnings(project: str) -> None:
-    assert [str(warning) for warning in loaded(ROOT / project).warnings] == []
+    assert [str(warning) for warning in loaded(ROOT / project).findings] == []
 
 
 @pytest.mark.parametrize("project", PROJECTS)

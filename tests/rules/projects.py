@@ -34,7 +34,7 @@ def rule(body: str, files: dict[str, str] | None = None, environ: dict[str, str]
 def said(watches: str, files: dict[str, str] | None = None, environ: dict[str, str] | None = None) -> list[str]:
     """All that loading has to say: mistakes, and warnings without those of unused templates."""
     try:
-        found = load(watches, files, environ).warnings
+        found = load(watches, files, environ).findings
     except ProjectErrors as error:
         found = error.findings
     return [str(finding) for finding in found if finding.code != "unused-template"]

@@ -13,7 +13,7 @@ FROM_CR, OWN = '"{{ spec.name }}"', '"{{ metadata.namespace }}"'
 
 
 def warnings(body: str, **files: str) -> list[str]:
-    return [each.message for each in project(body, **files).warnings if each.code == "adopts-any"]
+    return [each.message for each in project(body, **files).findings if each.code == "adopts-any"]
 
 
 @pytest.mark.parametrize("text", [BLOCK, FLOW])

@@ -29,8 +29,38 @@ ROWS = (
   kind: Apps
 """,
         [
-            'watches.yaml:3:9: warning: crds/ has no CustomResourceDefinition of Apps.example.com (did you mean "App.example.com"?)',
+            'watches.yaml:3:9: crds/ has no CustomResourceDefinition of Apps.example.com (did you mean "App.example.com"?)',
         ],
+    ),
+    Row(
+        "a kind of another group",
+        "- group: exmple.com\n  version: v1\n  kind: App\n",
+        [
+            'watches.yaml:3:9: crds/ has no CustomResourceDefinition of App.exmple.com (did you mean "App.example.com"?)',
+        ],
+    ),
+    Row(
+        "a kind of another group that is watched too",
+        "- {group: example.com, version: v1, kind: App}\n- {group: other.org, version: v1, kind: App}\n",
+        ["watches.yaml:2:41: warning: crds/ has no CustomResourceDefinition of App.other.org"],
+    ),
+    Row(
+        "a misspelt field of a definition is one finding",
+        "- {group: example.com, version: v1, kind: App}\n- {group: example.com, version: v1, kind: Bpp}\n",
+        [
+            "crds/apps.yaml:14:9: spec.versions[0].schema.openAPIV3schema: is an unknown field (did you mean openAPIV3Schema?)",
+            "crds/b.yaml:11:7: spec.versions[0].storag: is an unknown field (did you mean storage?)",
+        ],
+        files={
+            "crds/apps.yaml": definition().replace("openAPIV3Schema", "openAPIV3schema"),
+            "crds/b.yaml": definition("Bpp").replace("storage: true", "storag: true"),
+        },
+    ),
+    Row(
+        "a misspelt field without which a definition cannot be read",
+        "- {group: example.com, version: v1, kind: App}\n",
+        ["crds/apps.yaml:7:3: spec.namess: is an unknown field (did you mean names?)"],
+        files={"crds/apps.yaml": definition().replace("names:", "namess:")},
     ),
     Row(
         "crd broken",
@@ -82,10 +112,10 @@ status:
   deep: {a: "{{ spec.x }}", b: "{{ spec.x }}", "{{ spec.key }}": x}
 """),
         [
-            "watches.yaml:3:9: warning: the CRD of App has no status.conditions, so the API server drops the field: add it to the schema",
-            "watches.yaml:3:9: warning: the CRD of App has no status.observedGeneration, so the API server drops the field: add it to the schema",
-            "watches.yaml:6:5: warning: the CRD of App has no status.other, so the API server drops the field: add it to the schema",
-            "watches.yaml:7:31: warning: the CRD of App has no status.deep.b, so the API server drops the field: add it to the schema",
+            "watches.yaml:3:9: the CRD of App has no status.conditions, so the API server drops the field: add it to the schema",
+            "watches.yaml:3:9: the CRD of App has no status.observedGeneration, so the API server drops the field: add it to the schema",
+            "watches.yaml:6:5: the CRD of App has no status.other, so the API server drops the field: add it to the schema",
+            "watches.yaml:7:31: the CRD of App has no status.deep.b, so the API server drops the field: add it to the schema",
         ],
         files={
             "crds/apps.yaml": definition(
@@ -108,7 +138,7 @@ status:
         watch(""),
         [
             "watches.yaml:3:9: warning: the CRD of App has no status subresource: ruleop writes the status with the resource itself, and no observedGeneration",
-            "watches.yaml:3:9: warning: the CRD of App has no status.conditions, so the API server drops the field: add it to the schema",
+            "watches.yaml:3:9: the CRD of App has no status.conditions, so the API server drops the field: add it to the schema",
         ],
         files={
             "crds/apps.yaml": definition(
@@ -127,8 +157,8 @@ status:
 """,
         [
             "crds/a.yaml:1:1: warning: ignored: this document in crds/ is not a CustomResourceDefinition",
-            "crds/b.yaml:17:20: warning: spec.versions[0].schema.openAPIV3Schema.properties.spec.type: must be one of array, boolean, integer, number, object, string, not 'objekt' (did you mean object?)",
-            "crds/b.yaml:18:22: warning: spec.versions[0].schema.openAPIV3Schema.properties.status.type: must be one of array, boolean, integer, number, object, string, not 'objekt' (did you mean object?)",
+            "crds/b.yaml:17:20: spec.versions[0].schema.openAPIV3Schema.properties.spec.type: must be one of array, boolean, integer, number, object, string, not 'objekt' (did you mean object?)",
+            "crds/b.yaml:18:22: spec.versions[0].schema.openAPIV3Schema.properties.status.type: must be one of array, boolean, integer, number, object, string, not 'objekt' (did you mean object?)",
             "crds/c.yaml:7:26: spec.versions[1]: must be a mapping",
         ],
         files={
@@ -163,10 +193,10 @@ observe:
   g: {group: apps, version: v1, name: x}
 """),
         [
-            'watches.yaml:6:17: warning: Kubernetes 1.36 has no apps/v1 Deploymnt (did you mean "Deployment"?)',
-            "watches.yaml:7:19: warning: Kubernetes 1.36 has no policy/v1beta1 PodDisruptionBudget; there it is v1",
-            'watches.yaml:10:17: warning: Kubernetes 1.36 has no API group "aps" (did you mean "apps"?)',
-            'watches.yaml:12:28: warning: Kubernetes 1.36 has no v1 Pods (did you mean "Pod"?)',
+            'watches.yaml:6:17: Kubernetes 1.36 has no apps/v1 Deploymnt (did you mean "Deployment"?)',
+            "watches.yaml:7:19: Kubernetes 1.36 has no policy/v1beta1 PodDisruptionBudget; there it is v1",
+            'watches.yaml:10:17: Kubernetes 1.36 has no API group "aps" (did you mean "apps"?)',
+            'watches.yaml:12:28: Kubernetes 1.36 has no v1 Pods (did you mean "Pod"?)',
             'watches.yaml:14:8: an observed resource needs the key "kind"',
         ],
         files={

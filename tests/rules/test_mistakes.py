@@ -656,8 +656,7 @@ children:
   e: {object: {apiVersion: v1, kind: Service, metadata: "{{ spec.metadata }}"}}
 """),
         [
-            "watches.yaml:10:11: `metadata.generateName` is set by ruleop or the API server: remove it",
-            "watches.yaml:10:11: metadata.name of the object is missing",
+            "watches.yaml:10:11: `metadata.generateName` is not allowed: set metadata.name: ruleop finds objects by name",
             "watches.yaml:11:11: `metadata.ownerReferences` is set by ruleop or the API server: remove it",
             "watches.yaml:12:11: `metadata.finalizers` is set by ruleop or the API server: remove it",
             "watches.yaml:13:20: `metadata.labels['ruleop.dev/x']` is set by ruleop or the API server: remove it",

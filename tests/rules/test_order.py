@@ -65,7 +65,7 @@ x: {{ b.x }}
 apiVersion: v1
 kind: Service
 metadata: {name: a}
-y: 1
+w: 1
 x: {% for i in a.list %}{{ i.x }}{% endfor %}
 """,
         },

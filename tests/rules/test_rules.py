@@ -299,7 +299,7 @@ def test_unused_templates_are_warned_of() -> None:
         "templates/lost-too.j2": "",
     }
     project = load(watch("let: {x: \"{{ render('asked.j2') }}\"}\nchildren: {a: {template: a.yaml}}"), files)
-    assert [str(found) for found in project.warnings] == [
+    assert [str(found) for found in project.findings] == [
         "templates/lost-too.j2: warning: nothing uses this template",
         "templates/lost.j2: warning: nothing uses this template",
     ]

@@ -60,5 +60,5 @@ def test_a_whole_secret_cannot_be_spread_beside_an_allowed_use():
 def test_a_file_named_in_a_spread_key_counts_as_used():
     body = OBJECT.replace("{name: a}", "{name: a, labels: {\"{{ file('labels.yaml') | from_yaml }}\": }}")
     assert [
-        str(each) for each in load(watch(body), {"templates/labels.yaml": "a: b\n"}).warnings if "labels" in str(each)
+        str(each) for each in load(watch(body), {"templates/labels.yaml": "a: b\n"}).findings if "labels" in str(each)
     ] == []

@@ -168,9 +168,10 @@ def metadata_node() -> SchemaNode:
 
 
 def node_of_crd(crd: CustomResourceDefinition, version: str) -> SchemaNode | None:
-    """The node of a custom kind's objects; None if the CRD does not have the version."""
+    """The node of a custom kind's objects; None if the CRD does not have the version, or no schema of
+    it."""
     found = crd.version(version)
-    if found is None:
+    if found is None or not found.schema:
         return None
     text = SchemaNode({"type": "string"})
     return SchemaNode(

@@ -12,9 +12,9 @@ from ruleop.templating.tree import layout as marks
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ruleop.checking import bodies
     from ruleop.errors import Site
     from ruleop.templating import YamlNode
+    from ruleop.templating.bodies.body import Body as Untyped
 
 _ANY_MARK: Final = re.compile(f"{marks.VALUE.pattern}|{marks.SPREAD.pattern}")
 
@@ -89,7 +89,7 @@ class Items:
 Body: TypeAlias = Literal | Whole | Text | Members | Items
 
 
-def typed(body: bodies.Body, types: Mapping[int, Type]) -> Body:
+def typed(body: Untyped, types: Mapping[int, Type]) -> Body:
     """The body with the types of its slots. `types`: by the id of the printed node."""
 
     def slot(number: int) -> Slot:

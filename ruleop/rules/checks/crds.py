@@ -7,23 +7,24 @@ from typing import TYPE_CHECKING
 from ruleop.kinds import GroupKind, Kind
 from ruleop.rules.checks.watches import is_builtin
 from ruleop.rules.findings import Findings, did_you_mean_quoted
-from ruleop.schema.crd_checks import check_crd
+from ruleop.schema.crd_checks import check_crd, misspelt_fields, without_consequences
 from ruleop.schema.crds import CrdVersion, CustomResourceDefinition, parse_crd
+from ruleop.schema.nearest import nearest
 from ruleop.schema.schema_findings import FieldPath, SchemaError
 from ruleop.schema.structural import declares
 from ruleop.schema.table import builtin_kinds, builtin_release
 from ruleop.templating import YamlNode, read_resources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from ruleop.errors import Site
     from ruleop.rules.language.parsed import Draft
 
 
 def read_crds(files: Mapping[str, str], findings: Findings) -> tuple[CustomResourceDefinition, ...]:
-    """The CRDs in these files. Problems for which the API server would reject a CRD are only warnings: rules do not
-    depend on them."""
+    """The CRDs in these files. Problems for which the API server would reject a CRD do not make the project invalid:
+    rules do not depend on them."""
     crds: dict[str, CustomResourceDefinition] = {}
     for path in sorted(files):
         documents, mistakes = read_resources(files[path], path)
@@ -46,10 +47,12 @@ def _read(node: YamlNode, findings: Findings) -> CustomResourceDefinition | None
     try:
         crd = parse_crd(document)
     except SchemaError as error:
-        findings.mistake("crd", str(error.finding), _site(node, error.finding.path))
+        found = without_consequences([*misspelt_fields(document), error.finding])
+        for finding in found:
+            findings.mistake("crd", str(finding), _site(node, finding.path))
         return None
-    for finding in check_crd(document):
-        findings.warning("crd", str(finding), _site(node, finding.path))
+    for finding in without_consequences(check_crd(document)):
+        findings.error("crd", str(finding), _site(node, finding.path))
     return crd
 
 
@@ -68,8 +71,10 @@ def _site(node: YamlNode, path: FieldPath) -> Site:
     return site
 
 
-def check_definition(draft: Draft, crds: Iterable[CustomResourceDefinition], findings: Findings) -> None:
-    """Checks the watched kind against its CRD."""
+def check_definition(
+    draft: Draft, crds: Iterable[CustomResourceDefinition], used: Collection[GroupKind], findings: Findings
+) -> None:
+    """Checks the watched kind against its CRD. `used`: the kinds of all watches and children."""
     table = draft.table
     if is_builtin(draft) or table.kind is None or table.version is None:
         return
@@ -77,11 +82,12 @@ def check_definition(draft: Draft, crds: Iterable[CustomResourceDefinition], fin
     title = str(draft.kind.versionless)
     crd = known.get(title)
     if crd is None:
-        findings.warning(
-            "crd",
-            f"crds/ has no CustomResourceDefinition of {title}{did_you_mean_quoted(title, known)}",
-            table.kind.site,
-        )
+        message = f"crds/ has no CustomResourceDefinition of {title}"
+        meant = _meant(draft.kind, [each for each in crds if GroupKind(each.group, each.kind) not in used])
+        if meant is not None:
+            findings.error("crd", f'{message} (did you mean "{meant}"?)', table.kind.site)
+        elif not findings.failed_in("crds/"):
+            findings.warning("crd", message, table.kind.site)
         return
     version = crd.version(draft.kind.version)
     served = [version.name for version in crd.versions if version.served]
@@ -95,14 +101,29 @@ def check_definition(draft: Draft, crds: Iterable[CustomResourceDefinition], fin
             f": it serves {', '.join(served)}" if served else ""
         )
         findings.mistake("crd", f"{title} {what}{guess}", table.version.site)
-    elif table.manage_status:
+    elif table.manage_status and version.schema:
         for message, site in _missing_status_fields(draft, version, table.kind.site):
-            findings.warning("status-room", message, site)
+            findings.error("status-room", message, site)
+        if not version.status_subresource:
+            message = (
+                f"the CRD of {draft.kind.kind} has no status subresource: "
+                "ruleop writes the status with the resource itself, and no observedGeneration"
+            )
+            findings.warning("status-room", message, table.kind.site)
+
+
+def _meant(kind: Kind, crds: Iterable[CustomResourceDefinition]) -> GroupKind | None:
+    """The kind of a CRD with the same name in another group, or with nearly the name in the same one."""
+    same = [crd for crd in crds if crd.kind == kind.kind]
+    near = nearest(kind.kind, [crd.kind for crd in crds if crd.group == kind.group])
+    if same:
+        return GroupKind(same[0].group, kind.kind)
+    return GroupKind(kind.group, near) if near is not None else None
 
 
 def check_kinds(draft: Draft, crds: Iterable[CustomResourceDefinition], findings: Findings) -> None:
-    """Warns of unknown kinds in Kubernetes' own groups, in children and observed resources. Groups of CRDs, which
-    have a dot in their names, are known only to the cluster."""
+    """Finds unknown kinds in Kubernetes' own groups, in children and observed resources. Groups of CRDs, which have a
+    dot in their names, are known only to the cluster."""
     defined = {GroupKind(crd.group, crd.kind) for crd in crds}
     named = [
         (kind, child.body.node.site)
@@ -118,7 +139,7 @@ def check_kinds(draft: Draft, crds: Iterable[CustomResourceDefinition], findings
         builtin = [known for known in builtin_kinds() if known.group == kind.group]
         if not builtin and "." not in kind.group and kind.versionless not in defined:
             guess = did_you_mean_quoted(kind.group, {known.group for known in builtin_kinds()})
-            findings.warning(
+            findings.error(
                 "unknown-kind", f'Kubernetes {builtin_release()} has no API group "{kind.group}"{guess}', site
             )
         if not builtin or kind in builtin or kind.versionless in defined or kind.kind == "List":
@@ -129,18 +150,12 @@ def check_kinds(draft: Draft, crds: Iterable[CustomResourceDefinition], findings
             if versions
             else did_you_mean_quoted(kind.kind, (known.kind for known in builtin))
         )
-        findings.warning("unknown-kind", f"Kubernetes {builtin_release()} has no {kind}{guess}", site)
+        findings.error("unknown-kind", f"Kubernetes {builtin_release()} has no {kind}{guess}", site)
 
 
 def _missing_status_fields(draft: Draft, version: CrdVersion, site: Site) -> Iterator[tuple[str, Site]]:
     kind = draft.kind.kind
-    if not version.status_subresource:
-        message = (
-            f"the CRD of {kind} has no status subresource: "
-            "ruleop writes the status with the resource itself, and no observedGeneration"
-        )
-        yield message, site
-    elif not declares(version.schema, ("status", "observedGeneration")):
+    if version.status_subresource and not declares(version.schema, ("status", "observedGeneration")):
         yield _dropped_message(kind, "status.observedGeneration"), site
     if not declares(version.schema, ("status", "conditions")):
         yield _dropped_message(kind, "status.conditions"), site

@@ -170,4 +170,4 @@ class Project:
     crds: tuple[CustomResourceDefinition, ...]  # from crds/
     templates: Mapping[str, str]  # name -> source
     digest: str
-    warnings: tuple[Finding, ...] = ()  # findings that do not make the project invalid
+    findings: tuple[Finding, ...] = ()  # findings that do not make the project invalid

@@ -11,11 +11,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from ruleop.errors import Site
+from ruleop.errors import RuleError, Site
 from ruleop.merge import Path, PathError, parse_path
 from ruleop.rules.findings import Findings, did_you_mean_quoted, format_list
 from ruleop.rules.language.durations import PATTERN, parse_duration
 from ruleop.templating import Expression, Library, RuleErrors, StringTemplate, TextTemplate, Tree, YamlNode
+from ruleop.templating.bodies.search import read_file
+from ruleop.templating.compile.library import NO_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -279,11 +281,17 @@ class TemplateFile(Type[Templated[TextTemplate]]):
         if message := self._missing_message(name, reading.templates):
             reading.findings.mistake("missing-file", message, node.site)
             return None
+        library = reading.library
         try:
-            return Templated(reading.library.text_mapping(name) if self.mapping else reading.library.text(name), node)
+            compiled = library.text_mapping(name) if self.mapping else library.text(name)
         except RuleErrors as error:
-            reading.findings.take(error.mistakes, "template")
+            unreadable = _unreadable(name, library)
+            reading.findings.take(unreadable, "yaml")
+            others = (each for each in error.mistakes if not unreadable or each.message != NO_KIND)
+            reading.findings.take(others, "template")
             return None
+        reading.findings.take(_unreadable(name, library), "yaml")
+        return Templated(compiled, node)
 
     @staticmethod
     def _missing_message(name: str, templates: Mapping[str, str]) -> str:
@@ -297,6 +305,14 @@ class TemplateFile(Type[Templated[TextTemplate]]):
 
     def schema(self) -> dict[str, JSON]:
         return {"type": "string", "pattern": r"^(?!/)(?!(.*/)?\.\.(/|$))[A-Za-z0-9._/-]+$"}
+
+
+def _unreadable(name: str, library: Library) -> tuple[RuleError, ...]:
+    """The mistakes of the branches of a template that are never YAML; none if its tags cannot be parsed."""
+    try:
+        return read_file(name, library).mistakes
+    except RuleErrors:
+        return ()
 
 
 @dataclass(frozen=True, slots=True)

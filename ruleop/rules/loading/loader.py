@@ -40,6 +40,7 @@ from ruleop.templating import Library, read_yaml
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from ruleop.kinds import GroupKind
     from ruleop.rules.language.watches_yaml import FileTable
     from ruleop.schema.crds import CustomResourceDefinition
     from ruleop.templating.compile.library import Instrument
@@ -70,7 +71,13 @@ class Loaded:
 
 def load_project(root: Path | str, *, environ: Mapping[str, str], probe: Instrument | None = None) -> Project:
     """The project in a folder. Raises ProjectErrors with all its mistakes. `probe`: observes what templates do."""
-    return load_with_sources(root, environ=environ, probe=probe).project
+    return _without_bodies(load_with_sources(root, environ=environ, probe=probe))
+
+
+def _without_bodies(loaded: Loaded) -> Project:
+    """The project, whose templates keep the library in memory."""
+    loaded.library.forget_bodies()
+    return loaded.project
 
 
 def load_with_sources(root: Path | str, *, environ: Mapping[str, str], probe: Instrument | None = None) -> Loaded:
@@ -91,7 +98,7 @@ def files_digest(root: Path | str) -> str:
 
 def build_project(files: Mapping[str, str], *, root: str, environ: Mapping[str, str]) -> Project:
     """The project with these files, by their relative paths. Raises ProjectErrors with all its mistakes."""
-    return build_with_sources(files, root=root, environ=environ).project
+    return _without_bodies(build_with_sources(files, root=root, environ=environ))
 
 
 def build_with_sources(files: Mapping[str, str], *, root: str, environ: Mapping[str, str]) -> Loaded:
@@ -128,8 +135,10 @@ class _Loading:
         if not drafts and not self.findings.failed:
             self._report_no_watches()
         every_part = [(draft, list(parts(draft))) for draft in drafts]
+        used = {draft.kind.versionless for draft in drafts}
+        used |= {kind.versionless for draft in drafts for child in draft.everyone for kind in child.kinds}
         for draft, draft_parts in every_part:
-            self._check(draft, draft_parts, crds)
+            self._check(draft, draft_parts, crds, used)
         check_watches(drafts, self.findings)
         check_owned(drafts, crds, self.findings)
         if not self.findings.failed:
@@ -203,7 +212,13 @@ class _Loading:
             return None
         return read_file(documents[0], self.reading)
 
-    def _check(self, draft: Draft, draft_parts: list[Part], crds: tuple[CustomResourceDefinition, ...]) -> None:
+    def _check(
+        self,
+        draft: Draft,
+        draft_parts: list[Part],
+        crds: tuple[CustomResourceDefinition, ...],
+        used: set[GroupKind],
+    ) -> None:
         findings = self.findings
         check_watch(draft, findings)
         check_defined_names(draft, findings)
@@ -213,11 +228,11 @@ class _Loading:
         read = reads(draft, draft_parts)
         check_cycles(draft.children, read, findings)
         check_cycles(draft.final, read, findings)
-        check_bodies(draft, crds, findings)
+        check_bodies(draft, crds, self.reading.library, findings)
         check_random(draft_parts, self.reading.templates, findings)
         check_secrecy(draft, draft_parts, self.reading.templates, findings)
         check_names(draft, draft_parts, self.reading.templates, findings)
-        check_definition(draft, crds, findings)
+        check_definition(draft, crds, used, findings)
         check_kinds(draft, crds, findings)
         warn_of_plain_text(draft_parts, self.reading.library, findings)
         warn_of_job_ttl(draft_parts, self.reading.templates, findings)

@@ -46,6 +46,9 @@ _PER_RENDER = frozenset({"namespace", "cycler", "joiner", "render"})
 """Functions whose results belong to one render: they have state, or read the names of the current render."""
 
 
+NO_KIND = "no apiVersion and kind in plain text: ruleop has to know them before it renders"
+
+
 @dataclass(slots=True, eq=False)
 class TemplateSource:
     """A parsed file of templates/, compiled on first use."""
@@ -86,6 +89,8 @@ class Library:
             self.environment.filters |= probe.filters
         self.environment.globals["file"] = TemplateFunction("file", self._file)
         self.environment.globals["render"] = TemplateFunction("render", self._render)
+        self.readings: dict[str, dict[str, Any]] = {}  # the texts of bodies that were read, by their files
+        self.read_files: dict[str, Any] = {}  # the files whose bodies were read
         self._sources: dict[str, TemplateSource] = {}
         self._written: dict[str, nodes.Template] = {}
         self._written_strings: dict[tuple[str, Site], nodes.Template] = {}
@@ -102,12 +107,7 @@ class Library:
             [(self.source(each).tree, self.source(each).path) for each in in_document], mistakes
         )
         if not kinds and not mistakes:
-            mistakes.append(
-                RuleError(
-                    "no apiVersion and kind in plain text: ruleop has to know them before it renders",
-                    Site(main.path, 1),
-                )
-            )
+            mistakes.append(RuleError(NO_KIND, Site(main.path, 1)))
         if mistakes:
             raise RuleErrors(mistakes)
         return TextTemplate(
@@ -210,6 +210,11 @@ class Library:
             return text
         strings.append(string)
         return string
+
+    def forget_bodies(self) -> None:
+        """Releases what was read to check the templates."""
+        self.readings.clear()
+        self.read_files.clear()
 
     # -- sources -------------------------------------------------------------------------------------------------------
 

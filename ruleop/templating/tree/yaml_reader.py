@@ -159,6 +159,7 @@ class _Reader:
         self.documents: list[YamlNode] = []
         self.mistakes: list[RuleError] = []
         self.count = 0
+        self.braces = -1  # the line of a value that starts with {{
 
     def read(self, text: str) -> None:
         try:
@@ -173,8 +174,9 @@ class _Reader:
         except _SyntaxError:
             pass
         except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            self.mistakes.append(RuleError(_explain(error, text), self._site(mark)))
+            mark = error.problem_mark
+            if mark is None or mark.line != self.braces:  # else it is what follows the braces
+                self.mistakes.append(self._syntax_error(error, text))
         except yaml.YAMLError as error:  # an invalid character; the error has its offset, not its line
             at = self.locate(*_line_and_column(text, getattr(error, "position", 0) or 0))
             self.mistakes.append(RuleError(f"not YAML: {getattr(error, 'reason', error)}", at))
@@ -285,6 +287,7 @@ class _Reader:
             hint = ""
             if isinstance(inner.value, dict) and inner.flow:
                 hint = ": a value that starts with {{ must be in quotes"
+                self.braces = event.start_mark.line
             self._mistake(f"a key must be a string{hint}", event.start_mark)
             return None
         node = self._scalar(event, self._site(event.start_mark))
@@ -314,6 +317,20 @@ class _Reader:
             self._mistake(f"{number} is a number that JSON cannot represent", event.start_mark)
             return YamlNode(None, site, plain=True)
 
+    def _syntax_error(self, error: yaml.MarkedYAMLError, text: str) -> RuleError:
+        """The mistake, at the line that is wrong, where libyaml notices it later."""
+        mark = error.problem_mark or error.context_mark
+        problem = str(error.problem)
+        if mark is not None and "mapping values are not allowed" in problem:
+            before = text.split("\n")[: mark.line]
+            number = next((number for number in reversed(range(len(before))) if _has_content(before[number])), None)
+            if number is not None and _BARE_WORDS.fullmatch(before[number]):
+                column = len(before[number]) - len(before[number].lstrip())
+                return RuleError(_NO_COLON, self.locate(number + 1, column + 1))
+        if "could not find expected ':'" in problem or "scanning a quoted scalar" in str(error.context):
+            mark = error.context_mark or mark
+        return RuleError(_explain(error, text), self._site(mark))
+
     def _site(self, mark: Any) -> Site:
         return self.locate(mark.line + 1, mark.column + 1) if mark else self.locate(1, 1)
 
@@ -332,6 +349,15 @@ def _line_and_column(text: str, position: int) -> tuple[int, int]:
     return text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
 
 
+_NO_COLON = "not YAML: a line without `: ` among the entries of a mapping; add the colon, or check its indentation"
+_BARE_WORDS = re.compile(r" *(?:- +)*(?![-\"'{\[|>&*!%@`#])(?:(?!: )[^#])*[^:#\s] *(?: #.*)?")
+"""A line of plain text among the entries of a mapping."""
+
+
+def _has_content(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
 def _explain(error: yaml.MarkedYAMLError, text: str) -> str:
     """The message for a syntax error: likely causes instead of what libyaml expected."""
     problem = str(error.problem or error)
@@ -347,10 +373,9 @@ def _explain(error: yaml.MarkedYAMLError, text: str) -> str:
             "check its indentation, and look for unclosed quotes or braces above it"
         )
     if "could not find expected ':'" in problem:
-        return (
-            "not YAML: a line without `: ` among the entries of a mapping; "
-            "check its indentation and that of the line above"
-        )
+        return _NO_COLON
+    if "found unexpected end of stream" in problem and "scanning a quoted scalar" in str(error.context):
+        return "not YAML: the quotes that open here are not closed"
     if "cannot start any token" in problem:
         return (
             f"not YAML: a value cannot start with {line[mark.column : mark.column + 1]!r}; put it in quotes"

@@ -1,0 +1,240 @@
+"""Every branch of a template is parsed when it is loaded: one that is never YAML is a mistake, and no other is."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ruleop.errors import RenderError
+from ruleop.templating import Library, Waiting
+from ruleop.templating.bodies.search import read_file
+from tests.exploration import examples
+
+
+def mistakes(text: str, **others: str) -> list[str]:
+    sources = {"a.yaml": text, **{f"{name}.j2": other for name, other in others.items()}}
+    return [str(each) for each in read_file("a.yaml", Library(sources)).mistakes]
+
+
+def lines(text: str, **others: str) -> list[int]:
+    library = Library({"a.yaml": text, **{f"{name}.j2": other for name, other in others.items()}})
+    return [each.site.line for each in read_file("a.yaml", library).mistakes]
+
+
+def test_a_line_that_is_never_yaml_is_a_mistake_with_its_place():
+    (found,) = mistakes("a: 1\n{% if spec.x %}\nb\n  c: 1\n{% endif %}\n")
+    assert found.startswith("templates/a.yaml:3:1: not YAML: a line without `: ` among the entries of a mapping;")
+
+
+BROKEN = {
+    "in the body of an if": ("a: 1\n{% if spec.x %}\n b: 1\n{% endif %}\n", 3),
+    "in an elif": ("a: 1\n{% if spec.x %}\nb: 1\n{% elif spec.y %}\nc\n{% endif %}\nd: 1\n", 5),
+    "in an else": ("{% if spec.x %}\na: 1\n{% else %}\na: b: c\n{% endif %}\n", 4),
+    "inside another if": ("{% if spec.x %}\na: 1\n{% if spec.y %}\n\tb: 1\n{% endif %}\n{% endif %}\n", 4),
+    "in a loop": ("a:\n{% for x in spec.xs %}\n  - b: {{ x }}\n   c: 1\n{% endfor %}\n", 4),
+    "in the else of a loop": ("a:\n{% for x in spec.xs %}\n  - b\n{% else %}\n  c\n d: 1\n{% endfor %}\n", 5),
+    "after the first pass of a loop": (
+        "a:\n{% for x in spec.xs %}\n  - b\n{% if not loop.first %}\n c: 1\n{% endif %}\n{% endfor %}\n",
+        5,
+    ),
+    "in a macro": ("{% macro m() %}\nx: 1\ny\n{% endmacro %}\na:\n  {{ m() }}\n", 3),
+    "in captured text": ("{% set t %}\nx: 1\ny\n{% endset %}\na:\n  {{ t }}\n", 3),
+    "in a filter block": ("a:\n  {% filter indent(2) %}\nx: 1\ny\n  {% endfilter %}\n", 4),
+    "in one of two texts": ("{% macro m() %}\nx: 1\ny\n{% endmacro %}\na:\n  {{ m() if spec.x else omit }}\n", 3),
+    "in a loop after another one": (
+        "{% for x in spec.xs %}\n  - q\n{% endfor %}\n{% for x in spec.xs %}\n{% if spec.c %}\nk: 1\nk: 1\n{% endif %}\n{% endfor %}\n",
+        6,
+    ),
+    "by a repeated key": ("a: 1\n{% if spec.x %}\na: 2\n{% endif %}\n", 3),
+    "by the key of an equal condition": (
+        "{% if spec.x %}\na: 1\n{% endif %}\nb: 1\n{% if spec.x and spec.y %}\na: 2\n{% endif %}\n",
+        6,
+    ),
+    "by a key that is a boolean": ("{% if spec.x %}\nn: 1\n{% endif %}\n", 2),
+    "by quotes that are not closed": ("{% if spec.x %}\na: 'b\n{% endif %}\n", 2),
+}
+
+
+@pytest.mark.parametrize("title", BROKEN)
+def test_a_branch_that_is_never_yaml_is_found_at_its_line(title):
+    text, line = BROKEN[title]
+    assert lines(text) == [line]
+
+
+def test_two_broken_branches_are_two_mistakes_and_one_inside_another_is_one():
+    two = "{% if spec.x %}\na: 'b\n{% endif %}\n{% if spec.y %}\nc: d: e\n{% endif %}\n"
+    assert lines(two) == [2, 5]
+    inside = "{% if spec.x %}\na: b: c\n{% if spec.y %}\nd: 1\n{% endif %}\n{% endif %}\nz: 1\n"
+    assert lines(inside) == [2]
+
+
+def test_a_mistake_of_another_file_is_at_its_place_there():
+    assert mistakes("a:\n  {% include 'b.j2' %}\n", b="x: 1\n{% if spec.x %}\nx: 2\n{% endif %}\n") == [
+        'templates/b.j2:3:1: duplicate key "x": the first is on line 1'
+    ]
+    child = "{% extends 'b.j2' %}\n{% block c %}\n{{ super() }}\ny\n{% endblock %}\n"
+    assert lines(child, b="x: 1\n{% block c %}\nz: 1\n{% endblock %}\nw: 1\n") == [4]
+
+
+VALID = {
+    "keys of conditions that exclude each other": (
+        "{% if spec.x %}\na: 1\n{% endif %}\n{% if not spec.x %}\na: 2\n{% endif %}\n"
+        "{% if spec.m == 'p' %}\nb: 1\n{% endif %}\n{% if spec.m == 'q' %}\nb: 2\n{% endif %}\n"
+    ),
+    "keys of conditions that only people know to exclude each other": (
+        "{% if spec.small %}\na: 1\n{% endif %}\n{% if spec.medium %}\na: 2\n{% endif %}\n"
+        "{% if spec.large %}\na: 3\n{% endif %}\n{% if spec.huge %}\na: 4\n{% endif %}\n"
+    ),
+    "an if that opens what another one fills": (
+        "{% if spec.env or spec.more %}\nenv:\n{% endif %}\n{% for x in spec.env | default([]) %}\n  - {{ x }}\n"
+        "{% endfor %}\n{% if spec.more %}\n  - b\n{% endif %}\n"
+    ),
+    "an if that opens what a narrower one fills": (
+        "{% if spec.all %}\nenv:\n{% endif %}\n{% if spec.some %}\n  - a\n{% endif %}\n"
+    ),
+    "the first pass opens a list": (
+        "{% for x in spec.xs %}\n{% if loop.first %}\nenv:\n{% endif %}\n  - {{ x }}\n{% endfor %}\n"
+    ),
+    "a namespace remembers whether the list is open": (
+        "{% set ns = namespace(open=false) %}\n{% for x in spec.xs %}\n{% if x.on %}\n{% if not ns.open %}\nenv:\n"
+        "{% set ns.open = true %}\n{% endif %}\n  - {{ x }}\n{% endif %}\n{% endfor %}\n"
+    ),
+    "one condition of two calls": (
+        "{% macro m(x) %}\n{% if x %}\na: 1\n{% else %}\nb: 1\n{% endif %}\n{% endmacro %}\n{{ m(true) }}\n{{ m(false) }}\n"
+    ),
+    "a variable with two values": (
+        "{% set x = spec.x %}\n{% if x %}\na: 1\n{% endif %}\n{% set x = spec.y %}\n{% if not x %}\nb: 1\n{% else %}\n"
+        "c: 1\n{% endif %}\n"
+    ),
+    "values alone on their lines": (
+        "a:\n  {{ spec.a }}\nb:\n  - 1\n  {{ spec.b }}\nc:\n  {{ unknown }}\n  d: 1\ne: >\n  x\n  {{ spec.e }}\n  y\n"
+    ),
+    "text of a let that ends with a key": "a:\n  {{ text }}\n    b: 1\n",
+    "flow style with separators": "a: [{% for x in spec.xs %}{{ x }}{% if not loop.last %}, {% endif %}{% endfor %}]\n",
+    "a loop that prints to itself": (
+        "a:\n{% for x in spec.xs recursive %}\n  - b:\n    {{ loop(x.children) }}\n{% endfor %}\n"
+    ),
+    "documents of a loop": "{% for x in spec.xs %}\n---\na: {{ x }}\n{% endfor %}\n",
+    "a block scalar": "a: |\n  {% if spec.x %}\n  b: c: d\n  {% endif %}\n",
+    "a branch that is never taken": "a: 1\n{% if false %}\n  b\n{% endif %}\n",
+}
+
+
+@pytest.mark.parametrize("title", VALID)
+def test_a_template_that_may_be_yaml_in_each_branch_has_no_mistakes(title):
+    assert mistakes(VALID[title]) == []
+
+
+# -- against what is rendered ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class If:
+    test: str
+    body: tuple[object, ...]
+    otherwise: tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class For:
+    name: str
+    body: tuple[object, ...]
+
+
+TESTS = {
+    "spec.a": lambda spec: spec["a"],
+    "not spec.a": lambda spec: not spec["a"],
+    "spec.b": lambda spec: spec["b"],
+    "spec.c": lambda spec: spec["c"],
+    "spec.a and spec.b": lambda spec: spec["a"] and spec["b"],
+    "spec.b or spec.c": lambda spec: spec["b"] or spec["c"],
+    "spec.m == 'x'": lambda spec: spec["m"] == "x",
+    "spec.m == 'y'": lambda spec: spec["m"] == "y",
+    "spec.m != 'x'": lambda spec: spec["m"] != "x",
+    "spec.xs": lambda spec: bool(spec["xs"]),
+}
+LINES = [
+    "k: 1",
+    "l: 1",
+    "m:",
+    "  n: 1",
+    "  o: 1",
+    "- p",
+    "  - q",
+    "word",
+    "- r: 1",
+    "s: {{ spec.a }}",
+    "  {{ spec.d }}",
+]
+STATEMENTS = st.recursive(
+    st.sampled_from(LINES),
+    lambda inner: st.one_of(
+        st.builds(
+            If,
+            st.sampled_from(sorted(TESTS)),
+            st.lists(inner, min_size=1, max_size=3).map(tuple),
+            st.lists(inner, max_size=2).map(tuple),
+        ),
+        st.builds(For, st.just("xs"), st.lists(inner, min_size=1, max_size=2).map(tuple)),
+    ),
+    max_leaves=7,
+)
+
+
+def source(body: tuple[object, ...]) -> str:
+    text = ""
+    for each in body:
+        if isinstance(each, If):
+            otherwise = f"{{% else %}}\n{source(each.otherwise)}" if each.otherwise else ""
+            text += f"{{% if {each.test} %}}\n{source(each.body)}{otherwise}{{% endif %}}\n"
+        elif isinstance(each, For):
+            text += f"{{% for x in spec.{each.name} %}}\n{source(each.body)}{{% endfor %}}\n"
+        else:
+            text += f"{each}\n"
+    return text
+
+
+def taken(body: tuple[object, ...], spec: dict[str, object], path: tuple[object, ...] = ()) -> set[tuple[object, ...]]:
+    """The branches that a template takes, by their places."""
+    found: set[tuple[object, ...]] = set()
+    for number, each in enumerate(body):
+        if isinstance(each, If):
+            true = TESTS[each.test](spec)
+            inner, place = (each.body if true else each.otherwise), (*path, number, true)
+        elif isinstance(each, For):
+            inner, place = (each.body if spec[each.name] else ()), (*path, number)
+        else:
+            continue
+        if inner:
+            found |= {place} | taken(inner, spec, place)
+    return found
+
+
+SPECS = [
+    {"a": a, "b": b, "c": c, "m": m, "xs": xs, "d": d}
+    for a, b, c, m, xs, d in itertools.product(
+        (True, False), (True, False), (True, False), ("x", "y", "z"), ([], [1]), ({"d": 1}, ["d"], None, "d")
+    )
+]
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(st.lists(STATEMENTS, min_size=1, max_size=5).map(tuple))
+def test_a_template_is_refused_if_a_branch_of_it_can_never_be_rendered(body):
+    library = Library({"a.yaml": source(body)})
+    template = library.text_mapping("a.yaml")
+    rendered, reached = set(), set()
+    for spec in SPECS:
+        branches = {(), *taken(body, spec)}
+        reached |= branches
+        try:
+            template.render({"spec": spec})
+        except (RenderError, Waiting):
+            continue
+        rendered |= branches
+    found = read_file("a.yaml", library).mistakes
+    assert bool(found) == (rendered != reached), (source(body), [str(each) for each in found])
