@@ -338,7 +338,7 @@ def _map_key_findings(items: Schema, key: str, path: FieldPath) -> Iterator[Sche
 
 def _default_findings(schema: Schema, path: FieldPath) -> Iterator[SchemaFinding]:
     value = schema.get("default")
-    if value is None:
+    if value is None or schema.get("type") not in (None, *SCHEMA_TYPES):  # a wrong type is reported by itself
         return
     if drop_unknown(value, schema) != value:
         yield SchemaFinding((*path, "default"), "has fields that the schema does not declare")
