@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.checking.object_names import is_label_field
 from ruleop.kinds import Kind, Object
+from ruleop.localcluster.kinds.creation import creation_errors
 from ruleop.names import VALUE_IN_WORDS, is_label_key, is_label_value
 from ruleop.offline.cluster import dropped, rejections
 from ruleop.planning import Problem
@@ -48,7 +49,7 @@ def _problems(child: Child, obj: Object, project: Project) -> Iterator[Problem]:
     kind = Kind.of(obj)
     is_secret = child.secret or child.reads_secret or kind.versionless == SECRET
     for finding in violations(obj, project):
-        if child.apply.strategy == "server-side" and finding.message == "is required":
+        if child.apply.strategy == "server-side" and finding.message.startswith(("is required", "Required value")):
             continue  # another manager may set it
         message = _without_value(finding, obj) if is_secret else finding.message
         text = f"{kind.kind}/{obj['metadata'].get('name', '')}: {finding.location}: {message}"
@@ -61,7 +62,9 @@ def violations(obj: Object, project: Project) -> list[SchemaFinding]:
     schema, shape = typed_schema(kind), typed_shape(kind)
     if schema is not None and shape is not None:
         found = [each for each in validate(obj, schema) if not _is_read_leniently(each, obj)]
-        return [*found, *unknown_to_shape(obj, shape), *_invalid_labels(obj.get("spec"), ("spec",), kind)]
+        found += [*unknown_to_shape(obj, shape), *_invalid_labels(obj.get("spec"), ("spec",), kind)]
+        # The server compares fields with each other once all have the right types.
+        return found or [SchemaFinding(_path(each.field), each.message) for each in creation_errors(obj)]
     crd = next((crd for crd in project.crds if (crd.group, crd.kind) == (kind.group, kind.kind)), None)
     version = crd.version(kind.version) if crd is not None else None
     if version is None:
@@ -70,6 +73,12 @@ def violations(obj: Object, project: Project) -> list[SchemaFinding]:
         *rejections(default(prune(obj, version.schema), version.schema), version.schema),
         *dropped(project, obj),
     ]
+
+
+def _path(field: str) -> FieldPath:
+    """A field as the API server writes it, such as spec.ports[0].name or data[a.b]."""
+    steps = re.findall(r"([^.\[\]]+)|\[([^\]]*)\]", field)
+    return tuple(name or (int(key) if key.isdecimal() else key) for name, key in steps)
 
 
 def _invalid_labels(value: Any, path: FieldPath, kind: Kind) -> Iterator[SchemaFinding]:

@@ -51,7 +51,7 @@ def test_check_reports_examples_that_break_a_rule_and_rules_that_do_not_compile(
     found = ruleop("check")
     assert found.status == 1
     assert "examples/site.yaml:5:1: error[RO506]: spec: too many replicas (rule: self.replicas < 5)" in found.out
-    assert "warning[RO401]: spec.versions[0]" in found.out
+    assert "error[RO401]: spec.versions[0]" in found.out
     assert "self.replica < 5: replica is not in the schema (did you mean replicas?)" in found.out
 
 
