@@ -34,7 +34,9 @@ def watch(kind="App", children="ConfigMap", more="", version="v1"):
 
 def project_of(*watches):
     return build_project(
-        {"watches.yaml": "".join(watches), "templates/a.yaml": "apiVersion: v1\nkind: Pod\n"}, root="rules", environ={}
+        {"watches.yaml": "".join(watches), "templates/a.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"},
+        root="rules",
+        environ={},
     )
 
 
