@@ -34,7 +34,9 @@ def nasty(project):
     project.write(
         "templates/config.yaml.j2",
         'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {a: "{{ spec.page }}"}}\n'
-        'data: {page: "{{ spec.page }}", lines: "one\\n{{ spec.page }}", "{{ spec.page }}": b}\n',
+        'data: {page: "{{ spec.page }}", lines: "one\\n{{ spec.page }}"}\n---\n'
+        "apiVersion: example.com/v1\nkind: Other\nmetadata: {name: b}\n"
+        'spec: {"{{ spec.page }}": b}\n',
     )
     return project
 
@@ -59,15 +61,17 @@ def test_no_output_about_a_custom_resource_contains_control_characters(nasty, ru
 
 
 def test_the_yaml_of_render_keeps_data_with_control_characters(nasty, ruleop):
-    config = next(yaml.safe_load_all(ruleop("render", "-f", "site.yaml").out))
-    assert config["data"] == {"page": TEXT, "lines": f"one\n{TEXT}", TEXT: "b"}
+    config, other, *_ = yaml.safe_load_all(ruleop("render", "-f", "site.yaml").out)
+    assert config["data"] == {"page": TEXT, "lines": f"one\n{TEXT}"}
+    assert other["spec"] == {TEXT: "b"}
     assert config["metadata"]["annotations"]["a"] == TEXT
 
 
 def test_the_json_of_plan_keeps_data_with_control_characters(nasty, ruleop):
     (plan,) = json.loads(ruleop("plan", "-f", "site.yaml", "-o", "json").out)["plans"]
-    (config,) = (each["object"] for each in plan["actions"] if each.get("object", {}).get("kind") == "ConfigMap")
-    assert config["data"] == {"page": TEXT, "lines": f"one\n{TEXT}", TEXT: "b"}
+    found = {each["object"]["kind"]: each["object"] for each in plan["actions"] if "object" in each}
+    assert found["ConfigMap"]["data"] == {"page": TEXT, "lines": f"one\n{TEXT}"}
+    assert found["Other"]["spec"] == {TEXT: "b"}
 
 
 @pytest.mark.parametrize("output", ["text", "json", "sarif", "github"])

@@ -354,7 +354,10 @@ def applications(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[str]]:
             data=entries(),
             binaryData={"b": base64.b64encode(text(is_named=False)[1].encode()).decode()},
         ),
-        deployment(container(), initContainers=[{"name": "init", "image": "acme/init", **container()}]),
+        deployment(
+            container(),
+            initContainers=[{"restartPolicy": "Always", "name": "init", "image": "acme/init", **container()}],
+        ),
         obj(
             "Grafana",
             "web",

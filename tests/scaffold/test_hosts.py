@@ -13,7 +13,12 @@ from tests.scaffold.projects import planned, rendered
 from tests.scaffold.test_credentials import deployment
 from tests.scaffold.test_from_manifests import made, obj, renamed
 
-DB = obj("Service", "web-db", spec={"ports": [{"port": 5432}, {"port": 99}]}, metadata={"namespace": "prod"})
+DB = obj(
+    "Service",
+    "web-db",
+    spec={"ports": [{"name": "sql", "port": 5432}, {"name": "metrics", "port": 99}]},
+    metadata={"namespace": "prod"},
+)
 
 
 def other(objects: list[dict[str, Any]], tmp_path: Any) -> dict[str, Any]:

@@ -1,0 +1,93 @@
+"""check, plan and test refuse what the API server refuses although every field has the right type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ruleop.checking.desired_objects import violations
+from tests.rules.projects import load
+
+if TYPE_CHECKING:
+    from ruleop.rules import Project
+
+LABELS = {"app": "web"}
+CONTAINER = {"name": "web", "image": "nginx"}
+
+
+def pods(container=None, labels=None, **spec):
+    return {"metadata": {"labels": labels or LABELS}, "spec": {"containers": [container or CONTAINER], **spec}}
+
+
+def workload(kind="Deployment", template=None, **spec):
+    spec = {"selector": {"matchLabels": LABELS}, "template": template or pods(), **spec}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "web"}, "spec": spec}
+
+
+def obj(kind, api_version="v1", **fields):
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "web"}, **fields}
+
+
+def cron_job(schedule="0 2 * * *", policy="Never"):
+    job = {"template": {"spec": {"containers": [CONTAINER], "restartPolicy": policy}}}
+    return obj("CronJob", "batch/v1", spec={"schedule": schedule, "jobTemplate": {"spec": job}})
+
+
+REFUSED = {
+    "a selector that does not match the labels": (
+        workload(template=pods(labels={"app": "other"})),
+        "spec.template.metadata.labels",
+    ),
+    "an unknown volume": (
+        workload(template=pods({**CONTAINER, "volumeMounts": [{"name": "data", "mountPath": "/data"}]})),
+        "spec.template.spec.containers[0].volumeMounts[0].name",
+    ),
+    "a port out of range": (
+        workload(template=pods({**CONTAINER, "ports": [{"containerPort": 156720}]})),
+        "spec.template.spec.containers[0].ports[0].containerPort",
+    ),
+    "a container without an image": (
+        workload(template=pods({"name": "web"})),
+        "spec.template.spec.containers[0].image",
+    ),
+    "a schedule in words": (cron_job("every night"), "spec.schedule"),
+    "a Job that restarts its pods always": (
+        cron_job(policy="Always"),
+        "spec.jobTemplate.spec.template.spec.restartPolicy",
+    ),
+    "a Service without ports": (obj("Service", spec={"selector": LABELS}), "spec.ports"),
+    "two ports of a Service without names": (
+        obj("Service", spec={"ports": [{"port": 80}, {"port": 81}]}),
+        "spec.ports[0].name",
+    ),
+    "a key that no file can have": (obj("ConfigMap", data={"a/b": "x"}), "data['a/b']"),
+}
+
+
+@pytest.fixture(scope="module")
+def project() -> Project:
+    return load("watches: []")
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_an_object_that_the_api_server_refuses_is_a_violation_at_its_field(project, case):
+    document, field = REFUSED[case]
+    assert field in [finding.location for finding in violations(document, project)]
+
+
+@pytest.mark.parametrize("document", [workload(), workload("StatefulSet", serviceName="web"), cron_job()], ids=str)
+def test_an_object_that_the_api_server_accepts_has_no_violation(project, document):
+    assert violations(document, project) == []
+
+
+def test_a_service_without_an_address_of_its_own_is_accepted(project):
+    assert (
+        violations(obj("Service", spec={"clusterIP": "None", "selector": LABELS, "ports": [{"port": 80}]}), project)
+        == []
+    )
+
+
+def test_types_are_reported_before_fields_are_compared(project):
+    document = workload(template=pods(labels={"app": "other"}), replicas="two")
+    assert [finding.location for finding in violations(document, project)] == ["spec.replicas"]
