@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from ruleop.scaffold.naming import plural
-from ruleop.schema.crds import API_VERSION
+from ruleop.schema.definition import AGE_COLUMN, READY_COLUMN, WRITTEN, Names, Version, definition_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ruleop.kinds import Kind
     from ruleop.schema.openapi import Schema
-
-_PROTECTED: Final = (".k8s.io", ".kubernetes.io")
-_TEXT: Final[Schema] = {"type": "string"}
-GENERATION: Final[Schema] = {"type": "integer", "format": "int64"}
-
-CONDITIONS: Final[Schema] = {
-    "type": "array",
-    "x-kubernetes-list-type": "map",
-    "x-kubernetes-list-map-keys": ["type"],
-    "items": {
-        "type": "object",
-        "required": ["type", "status"],
-        "properties": {
-            "type": _TEXT,
-            "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
-            "reason": _TEXT,
-            "message": _TEXT,
-            "lastTransitionTime": {"type": "string", "format": "date-time"},
-            "observedGeneration": GENERATION,
-        },
-    },
-}
-"""The conditions that ruleop writes."""
 
 
 def definition(
@@ -54,49 +30,11 @@ def definition(
     schema["properties"] = {
         "metadata": {"type": "object", "properties": {"name": name}},
         **fields,
-        "status": {
-            "type": "object",
-            "properties": {**status, "observedGeneration": GENERATION, "conditions": CONDITIONS},
-        },
+        "status": {"type": "object", "properties": {**status, **WRITTEN}},
     }
-    metadata: dict[str, Any] = {"name": f"{plural(kind.kind)}.{kind.group}"}
-    if f".{kind.group}".endswith(_PROTECTED):
-        metadata["annotations"] = {"api-approved.kubernetes.io": "unapproved, not an API of the Kubernetes project"}
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "CustomResourceDefinition",
-        "metadata": metadata,
-        "spec": {
-            "group": kind.group,
-            "scope": "Namespaced",
-            "names": {
-                "kind": kind.kind,
-                "listKind": f"{kind.kind}List",
-                "plural": plural(kind.kind),
-                "singular": kind.kind.lower(),
-            },
-            "versions": [
-                {
-                    "name": kind.version,
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}},
-                    "additionalPrinterColumns": _columns(status),
-                    "schema": {"openAPIV3Schema": schema},
-                }
-            ],
-        },
-    }
-
-
-def _columns(status: Mapping[str, Schema]) -> list[dict[str, str]]:
     columns = [
-        {"name": f"{name[0].upper()}{name[1:]}", "type": str(schema["type"]), "jsonPath": f".status.{name}"}
-        for name, schema in status.items()
+        {"name": f"{field[0].upper()}{field[1:]}", "type": str(each["type"]), "jsonPath": f".status.{field}"}
+        for field, each in status.items()
     ]
-    ready = '.status.conditions[?(@.type=="Ready")].status'
-    return [
-        *columns,
-        {"name": "Ready", "type": "string", "jsonPath": ready},
-        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
-    ]
+    version = Version(kind.version, schema, (*columns, READY_COLUMN, AGE_COLUMN))
+    return definition_document(kind.group, Names.of(kind.kind), [version], scope="Namespaced")

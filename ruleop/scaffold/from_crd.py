@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.kinds import SERVER_METADATA, Kind
 from ruleop.names import MAX_LABEL
 from ruleop.offline.cluster import rejections
-from ruleop.scaffold.definition import CONDITIONS, GENERATION
 from ruleop.scaffold.errors import ScaffoldError
 from ruleop.scaffold.from_sample import DEFINITION, LAST_APPLIED, NAME, settings, workload
 from ruleop.scaffold.instance import instance, validate_value
 from ruleop.scaffold.naming import kebab
 from ruleop.scaffold.project import NewChild, NewProject, StatusField
 from ruleop.schema.crds import parse_crd
+from ruleop.schema.definition import WRITTEN
 from ruleop.schema.schema_findings import SchemaError
 from ruleop.schema.structural import default
 
@@ -153,7 +153,7 @@ def _with_status(obj: Mapping[str, Any], version: str) -> tuple[dict[str, Any], 
     status = root.setdefault("properties", {}).setdefault("status", {"type": "object"})
     if not status.get("x-kubernetes-preserve-unknown-fields"):
         properties = status.setdefault("properties", {})
-        for name, schema in (("conditions", CONDITIONS), ("observedGeneration", GENERATION)):
+        for name, schema in reversed([*WRITTEN.items()]):
             if name not in properties:
                 properties[name] = schema
                 added.append(f"status.{name}")

@@ -42,14 +42,6 @@ def kebab(name: str) -> str:
     return _OTHER.sub("-", dashed).strip("-") or "app"
 
 
-def plural(kind: str) -> str:
-    """The plural of a kind in lower case, as controller-gen and kubebuilder make it."""
-    name = kind.lower()
-    if name.endswith("y") and name[-2:-1] not in "aeiou":
-        return f"{name[:-1]}ies"
-    return f"{name}es" if name.endswith(("s", "x", "z", "ch", "sh")) else f"{name}s"
-
-
 def free(name: str, taken: Collection[str]) -> str:
     """The name, or the first one with a number behind it that is not taken."""
     candidate, number = name, 2
