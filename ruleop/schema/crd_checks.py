@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.kinds import Kind, Object
 from ruleop.names import is_letter_label, is_subdomain
-from ruleop.schema.cel import cel_rules
+from ruleop.schema.cel import Verdict, cel_rules
 from ruleop.schema.crds import CrdVersion, CustomResourceDefinition, parse_crd
 from ruleop.schema.nearest import did_you_mean
 from ruleop.schema.pattern import InvalidPatternError, compile_pattern
@@ -250,7 +250,7 @@ def _int_or_string_paths(schema: Schema, path: FieldPath) -> frozenset[FieldPath
 
 def _keyword_findings(schema: Schema, path: FieldPath) -> Iterator[SchemaFinding]:
     """The checks of every schema, inside junctions and outside."""
-    keywords = _keywords()
+    keywords = schema_keywords()
     for keyword in schema:
         if keyword in _UNSUPPORTED and schema[keyword]:
             yield SchemaFinding((*path, keyword), "is not supported in a CRD")
@@ -343,8 +343,16 @@ def _default_findings(schema: Schema, path: FieldPath) -> Iterator[SchemaFinding
     if drop_unknown(value, schema) != value:
         yield SchemaFinding((*path, "default"), "has fields that the schema does not declare")
     # The server validates a default as it is written, without filling in the defaults inside it first.
-    for finding in validate(value, schema):
+    invalid = validate(value, schema)
+    for finding in invalid or _broken_rules(value, schema):
         yield SchemaFinding((*path, "default", *finding.path), f"does not match its own schema: {finding.message}")
+
+
+def _broken_rules(value: Any, schema: Schema) -> Iterator[SchemaFinding]:
+    around = cel_rules({"type": "object", "properties": {"default": schema}})
+    for broken in around.broken({"default": value}):
+        if broken.verdict in (Verdict.BROKEN, Verdict.FAILED):
+            yield SchemaFinding(broken.path[1:], broken.finding.message)
 
 
 def _junction(path: FieldPath) -> str:
@@ -352,7 +360,8 @@ def _junction(path: FieldPath) -> str:
 
 
 @functools.cache
-def _keywords() -> frozenset[str]:
+def schema_keywords() -> frozenset[str]:
+    """The keywords of a CRD's schema."""
     schema_shape = shape_at(_crd_shape(), _SCHEMA_PATH) or UNKNOWN
     return frozenset(schema_shape.fields)
 
