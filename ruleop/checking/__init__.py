@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.checking.allowances import silenced
 from ruleop.checking.apply_paths import check_apply_paths
+from ruleop.checking.definitions import checked_definitions
 from ruleop.checking.examples import check_examples, read_examples
 from ruleop.checking.exposed_secrets import check_exposed_secrets
 from ruleop.checking.object_names import check_object_names
@@ -36,6 +37,7 @@ def check_project(loaded: Loaded, *, roles: Roles | None = None) -> tuple[Findin
     examples = read_examples(Path(loaded.project.root), unread)
     loaded = replace(loaded, files={**loaded.files, **examples})
     findings = Findings(loaded.files)
+    loaded = checked_definitions(loaded, findings)
     check_types(loaded, findings)
     check_unused_names(loaded, findings)
     check_apply_paths(loaded, findings)

@@ -8,11 +8,12 @@ import signal
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ruleop.checking import check_project
+from ruleop.checking.definitions import to_serve, with_definitions
 from ruleop.cli import findings as found
 from ruleop.cli.dev_views import LiveView, PlainView
 from ruleop.cli.documents import read_documents
@@ -31,6 +32,7 @@ from ruleop.rules import ProjectErrors, parse_duration
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from ruleop.kinds import Object
     from ruleop.report.plan_text import Line
     from ruleop.rules import Finding
 
@@ -75,15 +77,15 @@ def command(
 ) -> int:
     """Run the operator with a cluster in memory, and show a tree.
 
-    Checks the project, starts an API server in memory with the controllers of a cluster, applies the CRDs of crds/, and
-    runs the operator with hot reload. Shows the custom resources with their children as a tree. The printed KUBECONFIG
-    lets kubectl work with the cluster. Everything is gone when it stops. Exit status 0: stopped, and with --once all
-    custom resources are ready. 1: the project has mistakes, or they are not ready within --timeout.
+    Checks the project, starts an API server in memory with the controllers of a cluster, applies the CRDs of crds/ and
+    of `schema`, and runs the operator with hot reload. Shows the custom resources with their children as a tree. The
+    printed KUBECONFIG lets kubectl work with the cluster. Everything is gone when it stops. Exit status 0: stopped, and
+    with --once all custom resources are ready. 1: the project has mistakes, or they are not ready within --timeout.
     """
     logs.set_up(log_level, None)
     where = Folder(folder)
     try:
-        loaded = load_with_sources(where, env_files)
+        loaded = with_definitions(load_with_sources(where, env_files))
     except ProjectErrors as errors:
         print_diagnostics(found.lines(errors.findings, where))
         return UNUSABLE if is_unreadable(errors) else NO
@@ -93,7 +95,7 @@ def command(
         raise click.BadParameter(str(error), param_hint="--timeout") from None
     settings = Settings(
         samples=tuple(each.data for each in read_documents(files, folder=folder)),
-        definitions=partial(_definitions, folder),
+        definitions=partial(_definitions, where, env_files),
         check=partial(_check, where, env_files),
         once=once,
         timeout=seconds,
@@ -124,10 +126,12 @@ def _check(folder: Folder, env_files: tuple[str, ...]) -> list[Line]:
     return [*found.lines(findings, folder)]
 
 
-def _definitions(folder: str) -> list[dict[str, Any]]:
-    definitions = Path(folder, "crds")
+def _definitions(folder: Folder, env_files: tuple[str, ...]) -> list[Object]:
+    """The CRDs of crds/ and of `schema`. Raises RuleopError while the project has mistakes."""
+    definitions = Path(folder.name, "crds")
     files = [str(definitions)] if definitions.is_dir() else []
-    return [each.data for each in read_documents(files, folder=folder)]
+    written = [each.data for each in read_documents(files, folder=folder.name)]
+    return to_serve(written, with_definitions(load_with_sources(folder, env_files)).project)
 
 
 async def _run(session: Session) -> int:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ruleop.checking.definitions import with_definitions
 from ruleop.cli import findings as found
 from ruleop.cli.cluster_options import access_of, cluster_options
 from ruleop.cli.live_cluster import run_on_cluster, split_target
 from ruleop.cli.program import DONE, Command, UsageError, output_option
-from ruleop.cli.project import WATCHES, Folder, load, project_options
+from ruleop.cli.project import WATCHES, Folder, load_with_sources, project_options
 from ruleop.cli.terminal import json_document, print_diagnostics, print_lines, print_text
 from ruleop.live.cluster import open_cluster
 from ruleop.live.explain import Explainer
@@ -71,7 +72,7 @@ def _project(folder: str, env_files: tuple[str, ...]) -> tuple[Project | None, l
         return None, [f"no {WATCHES} in this folder (use -C DIR for the rules); {WITHOUT_RULES}"]
     where = Folder(folder)
     try:
-        return load(where, env_files), []
+        return with_definitions(load_with_sources(where, env_files)).project, []
     except ProjectErrors as errors:
         print_diagnostics(found.lines(errors.findings, where))
         return None, [f"the rules of {folder} have mistakes; {WITHOUT_RULES}"]

@@ -9,6 +9,7 @@ import click
 from ruleop.cli.program import CommandGroup
 
 COMMANDS: Final = {
+    "crd": "Print the CustomResourceDefinitions of watches that have `schema`.",
     "schema": "Print the JSON Schema of watches.yaml or of rule tests, for editors.",
 }
 
@@ -17,11 +18,11 @@ COMMANDS: Final = {
     cls=CommandGroup,
     lines=COMMANDS,
     prefix="generate_",
-    example="ruleop generate schema --out schemas/",
+    example="ruleop generate crd --out crds/",
     no_args_is_help=True,
 )
 def command() -> None:
-    """Generate files, such as the JSON Schema for editors.
+    """Generate files: CRDs, the JSON Schema for editors.
 
     The same input gives the same bytes each time.
     """

@@ -22,7 +22,8 @@ def command(tests: bool, out: str, check: bool) -> int:
     --check found a file that is missing or not current. 2: wrong usage, or a file cannot be written.
     """
     files = schema_files()
-    return print_or_write({TESTS: files[TESTS]} if tests else files, TESTS if tests else WATCHES, out=out, check=check)
+    printed = files[TESTS if tests else WATCHES]
+    return print_or_write({TESTS: files[TESTS]} if tests else files, printed, out=out, check=check)
 
 
 def schema_files() -> dict[str, str]:

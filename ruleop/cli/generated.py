@@ -30,16 +30,24 @@ def generated_options(command: F) -> F:
     )(command)
 
 
-def print_or_write(files: Mapping[str, str], printed: str, *, out: str, check: bool) -> int:
-    """Prints one of the files, or writes all of them, or with `check` compares them with what is on disk."""
+def print_or_write(files: Mapping[str, str], printed: str, *, out: str, check: bool, mark: str = "") -> int:
+    """Prints a text, or writes all files, or with `check` compares them with what is on disk. A file that does not
+    begin with the mark is not overwritten."""
     if check and not out:
         raise UsageError("--check compares with files: name their folder with --out")
     if not out:
-        print_text(files[printed])
+        print_text(printed)
         return DONE
     folder = Path(out)
-    stale = {name: text for name, text in files.items() if _content(folder / name) != text.encode()}
+    existing = {name: _content(folder / name) for name in files}
+    stale = {name: text for name, text in files.items() if existing[name] != text.encode()}
     if not check:
+        for name in stale:
+            if not (existing[name] or mark.encode()).startswith(mark.encode()):
+                path = (folder / name).as_posix()
+                raise UsageError(
+                    f"{path} was not made by `ruleop generate`: nothing was written; --force overwrites it"
+                )
         for name, text in stale.items():
             _write(folder / name, text)
     lines: list[Line] = []

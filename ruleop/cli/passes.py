@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from ruleop.checking.definitions import with_definitions
 from ruleop.checking.desired_objects import with_violations
 from ruleop.cli import findings as found
 from ruleop.cli.documents import read_documents
 from ruleop.cli.program import UsageError
-from ruleop.cli.project import Folder, load
+from ruleop.cli.project import Folder, load_with_sources
 from ruleop.cli.terminal import print_diagnostics
 from ruleop.kinds import Kind, ObjectKey
 from ruleop.offline.cluster import OfflineKinds, as_live, dropped, identified, named_like, prepare, undecided
@@ -94,7 +95,7 @@ def load_for_planning(folder: str, env_files: Sequence[str]) -> tuple[Folder, Pr
     """Loads the project. Raises UsageError after printing its mistakes."""
     where = Folder(folder)
     try:
-        project = load(where, env_files)
+        project = with_definitions(load_with_sources(where, env_files)).project
     except ProjectErrors as errors:
         print_diagnostics(found.lines(errors.findings, where))
         count = found.counted(found.count(errors.findings)[0], "error")

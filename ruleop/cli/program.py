@@ -38,7 +38,7 @@ COMMANDS: Final = {
     "cluster": "Run an API server in memory, for any client.",
     "dev": "Run the operator with a cluster in memory, and show a tree.",
     "explain": "Explain why a custom resource of a cluster is as it is.",
-    "generate": "Generate files, such as the JSON Schema for editors.",
+    "generate": "Generate files: CRDs, the JSON Schema for editors.",
     "init": "Make a new project in a folder.",
     "plan": "Show what one reconcile of a custom resource would do.",
     "render": "Print the children of a custom resource as YAML.",

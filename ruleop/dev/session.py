@@ -101,6 +101,7 @@ class Session:
     def _on_reload(self, project: Project | None) -> None:
         if project is not None:
             self.project = project
+            self._apply_definitions()
         self.view.checked(self.settings.check())
         self.view.changed(self)
 
@@ -125,8 +126,11 @@ class Session:
             await asyncio.sleep(CRD_PERIOD)
             if (found := self._modified()) != known:
                 known = found
-                with contextlib.suppress(RuleopError):  # the operator logs what is wrong with the project
-                    self._apply(self.settings.definitions())
+                self._apply_definitions()
+
+    def _apply_definitions(self) -> None:
+        with contextlib.suppress(RuleopError):  # the operator logs what is wrong with the project
+            self._apply(self.settings.definitions())
 
     def _modified(self) -> dict[str, int]:
         files = Path(self.root, "crds")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import structlog
 
+from ruleop.checking.definitions import to_serve
 from ruleop.dev.session import Session, Settings, View
 from ruleop.engine.manager.options import Options
 from ruleop.errors import RuleopError
@@ -119,7 +120,7 @@ class DevMode(View):
         for file in sorted((root / "crds").glob("*")):
             documents, _ = read_resources(read_inside(file, root).decode("utf-8-sig"), str(file))
             found += [document.data() for document in documents]
-        return [*found, *map(_open_definition, self.served)]
+        return [*to_serve(found, self.project), *map(_open_definition, self.served)]
 
     # -- what a step changes -------------------------------------------------------------------------------------------
 

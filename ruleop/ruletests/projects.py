@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from ruleop.checking.definitions import with_definitions
 from ruleop.errors import RuleopError
 from ruleop.files import RefusedFileError, why_unreadable
 from ruleop.offline.cluster import OfflineKinds
-from ruleop.rules import load_project
+from ruleop.rules import load_with_sources
 from ruleop.ruletests.admission import Admission
 from ruleop.ruletests.cases import read_text
 from ruleop.ruletests.plan_mode import PlanMode
@@ -39,7 +40,8 @@ class Projects:
         key = tuple(sorted(env.items()))
         found = self._loaded.get(key)
         if found is None:
-            found = self._loaded[key] = load_project(self.root, environ={**self.environ, **env}, probe=self.probe)
+            loaded = load_with_sources(self.root, environ={**self.environ, **env}, probe=self.probe)
+            found = self._loaded[key] = with_definitions(loaded).project
         return found
 
     def any(self) -> Project | None:

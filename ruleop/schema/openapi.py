@@ -72,7 +72,7 @@ class OpenApi:
         return self._inlined_schemas[name] if name else None
 
     def _inlined(self, schema: Schema, within: frozenset[str], *, keep: str = "") -> Schema:
-        name = _reference(schema)
+        name = reference(schema)
         if name in within or (name and name not in self._schemas):
             return {
                 "x-kubernetes-preserve-unknown-fields": True
@@ -109,7 +109,7 @@ class ShapeBuilder:
         map_type = schema.get("x-kubernetes-map-type") or ""
         if schema.get("type") != "array":
             retain_keys = retain_keys or "retainKeys" in _patch_strategy(schema)
-        name = _reference(schema)
+        name = reference(schema)
         if not name:
             shape = Shape()
             self._fill(shape, schema, map_type=map_type, retain_keys=retain_keys)
@@ -190,7 +190,7 @@ class ShapeBuilder:
         if list_type == "map" and keys:
             shape.list_type, shape.keys = "map", keys
             shape.key_defaults = self._key_defaults(item_schema, keys)
-            shape.unique = UNIQUE.get(_reference(item_schema), ())
+            shape.unique = UNIQUE.get(reference(item_schema), ())
         elif list_type == "set":
             shape.list_type = "set"
 
@@ -198,7 +198,7 @@ class ShapeBuilder:
         """The defaults of missing keys. The documents of the built-in kinds declare them all (protocol: TCP of a
         container's and a Service's port); where a key is optional and has no default, items without it differ by the
         other keys, as on the server."""
-        declared = self._defaults(self._schemas.get(_reference(item_schema), item_schema))
+        declared = self._defaults(self._schemas.get(reference(item_schema), item_schema))
         return {key: declared[key] for key in keys if key in declared}
 
     def _defaults(self, schema: Schema) -> dict[str, Any]:
@@ -213,7 +213,7 @@ class ShapeBuilder:
         }
 
 
-def _reference(schema: Schema) -> str:
+def reference(schema: Schema) -> str:
     """The name of the type that a schema refers to: directly, or through an `allOf` of one, which allows
     extensions beside it."""
     target = schema

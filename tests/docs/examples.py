@@ -107,7 +107,7 @@ def define(root: Path) -> None:
     for watch in _watches(root):
         kind, group = watch["kind"], watch.get("group", "")
         file = root / "crds" / f"{kind.lower()}.yaml"
-        if "." not in group or file.exists():
+        if "." not in group or "schema" in watch or file.exists():
             continue
         open_schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         schema = {"type": "object", "properties": {"spec": open_schema, "status": open_schema}}

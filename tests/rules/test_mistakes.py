@@ -698,15 +698,6 @@ children:
         ],
     ),
     Row(
-        "a key of a later version",
-        watch("""
-schema: {size: "nonsense | of=any kind"}
-"""),
-        [
-            'watches.yaml:4:3: "schema" cannot be used yet: write the CustomResourceDefinition into a file of crds/, and remove this key',
-        ],
-    ),
-    Row(
         "dependsOn",
         watch("""
 children:

@@ -12,10 +12,13 @@ from ruleop.checking.typing.typed_bodies import typed
 from ruleop.checking.typing.types import UNKNOWN, Dumped
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from jinja2 import nodes
 
     from ruleop.checking.typing.schema_nodes import Kinds, SchemaNode
     from ruleop.checking.typing.statements import Runner
+    from ruleop.checking.typing.typed_bodies import Body
     from ruleop.kinds import Kind
     from ruleop.rules.checks.scopes import Part
 
@@ -43,9 +46,13 @@ class BodyChecks:
     def status(self, part: Part, node: SchemaNode | None) -> None:
         """The status, with the schema of the CRD. Fields that it does not declare are findings of loading."""
         conformance = Conformance("the status", reports_unknown=False, requires=False)
-        for body in bodies(part, self.runner.library, self._stand_in):
-            conformance.check(typed(body, self.runner.printed), node, "status")
+        for body in self.typed(part):
+            conformance.check(body, node, "status")
         self._write(conformance)
+
+    def typed(self, part: Part) -> Iterator[Body]:
+        """The bodies of a part with the types of their slots."""
+        return (typed(body, self.runner.printed) for body in bodies(part, self.runner.library, self._stand_in))
 
     def _stand_in(self, node: nodes.Node) -> Any:
         """A value that is laid out as values of the node's type are."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from jinja2 import nodes
 
+    from ruleop.checking.typing.typed_bodies import Body
     from ruleop.errors import Site
     from ruleop.rules import Findings, Loaded, Watch
     from ruleop.rules.checks.scopes import Part
@@ -71,12 +72,7 @@ class WatchTypes:
         self.env = Environment(resource_names(self.draft, kinds))
 
     def check(self) -> None:
-        kind = self.draft.table.kind
-        self.inference.kind_site = kind.site if kind is not None else self.draft.table.site
-        self.env = self.env.with_names(observed_names(self.draft, self.kinds))
-        self._lets()
-        self.env = self.env.with_names(child_names(self.draft, self.kinds, self._conditions(), self._is_certain))
-        self.inference.base = self.env
+        self._define_names()
         valid = self._validations()
         for part in self._of("observe"):
             self.run(part, self.env)
@@ -87,6 +83,21 @@ class WatchTypes:
             self._status(part)
         for part in self._of("conditions"):
             self.run(part, self.env)
+
+    def status_bodies(self) -> Iterator[Body]:
+        """The statuses that the rule renders, with the types of their values."""
+        self._define_names()
+        for part in self._of("status"):
+            self.run(part, self.env)
+            yield from self.bodies.typed(part)
+
+    def _define_names(self) -> None:
+        kind = self.draft.table.kind
+        self.inference.kind_site = kind.site if kind is not None else self.draft.table.site
+        self.env = self.env.with_names(observed_names(self.draft, self.kinds))
+        self._lets()
+        self.env = self.env.with_names(child_names(self.draft, self.kinds, self._conditions(), self._is_certain))
+        self.inference.base = self.env
 
     def _status(self, part: Part) -> None:
         crd = self.kinds.node(self.draft.kind) if self.kinds.crd(self.draft.kind) is not None else None

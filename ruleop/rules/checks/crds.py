@@ -49,14 +49,14 @@ def _read(node: YamlNode, findings: Findings) -> CustomResourceDefinition | None
     except SchemaError as error:
         found = without_consequences([*misspelt_fields(document), error.finding])
         for finding in found:
-            findings.mistake("crd", str(finding), _site(node, finding.path))
+            findings.mistake("crd", str(finding), site_at(node, finding.path))
         return None
     for finding in without_consequences(check_crd(document)):
-        findings.error("crd", str(finding), _site(node, finding.path))
+        findings.error("crd", str(finding), site_at(node, finding.path))
     return crd
 
 
-def _site(node: YamlNode, path: FieldPath) -> Site:
+def site_at(node: YamlNode, path: FieldPath) -> Site:
     """The site of the value at a path, or of the nearest existing container."""
     site = node.site
     for part in path:

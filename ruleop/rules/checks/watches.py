@@ -105,6 +105,12 @@ def check_watch(draft: Draft, findings: Findings) -> None:
                 message = "a watch's selector must be plain text without templates: it selects the CRs to read"
                 findings.mistake("wrong-value", message, value.node.site)
     writes = [name for name in ("status", "conditions") if name in table.key_sites]
+    if "schema" in table.key_sites and is_builtin(draft):
+        message = f'{draft.kind.kind} is a built-in kind, whose fields the API server declares: remove "schema"'
+        findings.mistake("conflict", message, table.key_sites["schema"])
+    elif "schema" in table.key_sites and not draft.kind.group:
+        message = "a kind with a schema needs a group, such as example.com: the core group has built-in kinds only"
+        findings.mistake("conflict", message, table.key_sites["schema"])
     if is_builtin(draft):
         for name in [*writes, *(["manageStatus"] if "manageStatus" in table.key_sites and table.manage_status else [])]:
             findings.mistake(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ruleop.errors import Site
-    from ruleop.kinds import JSON, Kind
+    from ruleop.kinds import JSON, Kind, Object
     from ruleop.merge import Path
     from ruleop.rules.findings import Finding
     from ruleop.schema.crds import CustomResourceDefinition
@@ -167,7 +167,8 @@ class Project:
 
     root: str
     rules: tuple[Rule, ...]
-    crds: tuple[CustomResourceDefinition, ...]  # from crds/
+    crds: tuple[CustomResourceDefinition, ...]  # from crds/, and from `schema` of watches
     templates: Mapping[str, str]  # name -> source
     digest: str
     findings: tuple[Finding, ...] = ()  # findings that do not make the project invalid
+    definitions: tuple[Object, ...] = ()  # the whole CRDs of `schema`, which only tools make

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
 from ruleop.rules.findings import did_you_mean_quoted, format_list
@@ -16,7 +15,7 @@ from ruleop.rules.language.value_types import Reading, Type, wrong_type
 from ruleop.schema.nearest import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from ruleop.errors import Site
     from ruleop.kinds import JSON
@@ -93,7 +92,6 @@ class Table:
     TITLE: ClassVar[str]  # the name of the table in messages
     DEFINITION: ClassVar[str]  # its name in the JSON Schema
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = ()
-    FUTURE: ClassVar[Mapping[str, str]] = MappingProxyType({})  # keys of a later version, with what to do until then
 
     site: Site
     key_sites: dict[str, Site]
@@ -120,10 +118,7 @@ class TableOf(Type[R], Generic[R]):
         names = {known_key.name for known_key in known.values()}
         members = dict(node.value)
         for name, member in node.value.items():
-            if name in table.FUTURE:
-                message = f'"{name}" cannot be used yet: {table.FUTURE[name]}'
-                reading.findings.mistake("unknown-key", message, node.key_sites[name])
-            elif name not in names:
+            if name not in names:
                 message = f'unknown key "{name}" in {table.TITLE}{did_you_mean_quoted(name, names)}'
                 reading.findings.mistake("unknown-key", message, node.key_sites[name])
                 # Report one mistake only: the similar key does not count as missing.

@@ -6,12 +6,12 @@ them."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from ruleop.names import LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN
 from ruleop.rules.language.allow import AllowedChecks
 from ruleop.rules.language.model import Strategy
+from ruleop.rules.language.schema_keys import SCHEMA_TABLES, SchemaTable
 from ruleop.rules.language.tables import Constraint, ExactlyOne, Needs, Table, TableOf, key
 from ruleop.rules.language.value_types import (
     NAME,
@@ -42,8 +42,6 @@ from ruleop.templating.compile.hints import has_templates
 from ruleop.templating.compile.static_fields import COMPUTED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ruleop.kinds import JSON
     from ruleop.merge import Path
 
@@ -317,9 +315,6 @@ APPLY = TableOf(ApplyTable)
 class WatchTable(Table):
     TITLE: ClassVar[str] = "a watch"
     DEFINITION: ClassVar[str] = "watch"
-    FUTURE: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"schema": "write the CustomResourceDefinition into a file of crds/, and remove this key"}
-    )
 
     group: Word = key("group", GROUP, "The API group of the custom resource; empty for the core one.", default="")
     version: Word | None = key("version", VERSION, "Its version, like v1.", required=True)
@@ -328,6 +323,11 @@ class WatchTable(Table):
         "name",
         Text(QUALIFIED, "a name of letters, digits, dots and dashes"),
         "Needed where a kind has several watches.",
+    )
+    schema: SchemaTable | None = key(
+        "schema",
+        TableOf(SchemaTable),
+        "The CustomResourceDefinition of the kind in short form, instead of a file in crds/.",
     )
     children: tuple[NamedEntry[ChildTable], ...] = key(
         "children",
@@ -424,4 +424,5 @@ TABLES: tuple[type[Table], ...] = (
     IgnoreTable,
     FullSelectorTable,
     RequirementTable,
+    *SCHEMA_TABLES,
 )

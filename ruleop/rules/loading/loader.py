@@ -27,6 +27,7 @@ from ruleop.rules.checks.secrets import check_names, check_secrecy
 from ruleop.rules.checks.unused_templates import warn_of_unused
 from ruleop.rules.checks.watches import check_watch, check_watches
 from ruleop.rules.findings import Findings, ProjectErrors
+from ruleop.rules.language.definitions import read_definitions
 from ruleop.rules.language.env_vars import Constants, EnvVars
 from ruleop.rules.language.model import Project, Rule
 from ruleop.rules.language.parsed import Draft, Shared, join, read_file
@@ -132,6 +133,11 @@ class _Loading:
     def loaded(self, root: str) -> Loaded:
         crds = read_crds({path: text for path, text in self.files.items() if path.startswith(CRDS)}, self.findings)
         drafts = list(self._drafts())
+        defined = read_definitions(drafts, self.findings)
+        crds = (
+            *(crd for crd in crds if (crd.group, crd.kind) not in defined),
+            *(each.crd for each in defined.values()),
+        )
         if not drafts and not self.findings.failed:
             self._report_no_watches()
         every_part = [(draft, list(parts(draft))) for draft in drafts]

@@ -1,0 +1,102 @@
+"""Random values of `schema:` that load, as a hypothesis strategy, and the projects of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import strategies as st
+
+from ruleop.checking.definitions import whole_definitions
+from ruleop.rules import Findings, build_with_sources
+
+if TYPE_CHECKING:
+    from ruleop.rules import Loaded
+    from ruleop.rules.language.definitions import Definition
+
+GROUP = "random.example.com"
+API_TYPES = (
+    "v1.EnvVar",
+    "v1.ResourceRequirements",
+    "v1.Toleration",
+    "v1.LabelSelector",
+    "v1.PodSpec",
+    "v1.LocalObjectReference",
+    "v1.Condition",
+    "apps.v1.DeploymentStrategy",
+    "resource.Quantity",
+    "intstr.IntOrString",
+    "meta.v1.Time",
+)
+FIELDS = ("a", "b", "c", "type", "items")
+STRUCTS = ("Inner", "Outer")
+
+
+@st.composite
+def _string(draw: st.DrawFn) -> str:
+    shape = draw(st.sampled_from(["", 'enum="a,b,c"', "minLength=1 maxLength=3", 'pattern="^[a-z]+$"']))
+    default = draw(st.sampled_from(["", "default=a", 'default="b"']))
+    more = draw(st.sampled_from(["", "immutable=true", 'description="a: b"']))
+    return f"string | {shape} {default} {more}"
+
+
+@st.composite
+def _number(draw: st.DrawFn) -> str:
+    of_type = draw(st.sampled_from(["integer", "number"]))
+    shape = draw(st.sampled_from(["", "minimum=0", "minimum=-1 maximum=100", 'enum="1,2,7"']))
+    return f"{of_type} | {shape} {draw(st.sampled_from(['', 'default=1', 'default=7']))}"
+
+
+@st.composite
+def _collection(draw: st.DrawFn) -> str:
+    prefix = draw(st.sampled_from(["[]", "map[string]", "[][]", "map[string][]"]))
+    item = draw(st.sampled_from(["string", "integer", "object", "boolean", *STRUCTS, *API_TYPES]))
+    empty = "[]" if prefix.startswith("[]") else "{}"
+    limits = draw(st.sampled_from(["", "minItems=0 maxItems=3"])) if empty == "[]" else ""
+    unique = "uniqueItems=true" if prefix == "[]" and item in ("string", "integer") and draw(st.booleans()) else ""
+    return f"{prefix}{item} | {limits} {unique} {draw(st.sampled_from(['', f'default={empty}']))}"
+
+
+TEXTS = st.one_of(
+    _string(),
+    _number(),
+    _collection(),
+    st.sampled_from(["boolean | default=true", "boolean", "object", "Inner", *API_TYPES]),
+).flatmap(lambda text: st.sampled_from([text, text, f"{text}{'' if '|' in text else ' |'} required=true"]))
+JSON_SCHEMAS: Any = st.sampled_from(
+    [
+        {"x-kubernetes-int-or-string": True},
+        {"type": "array", "items": {"$ref": "v1.ContainerPort"}, "required": True},
+        {"type": "object", "required": ["p"], "properties": {"p": {"type": "string", "nullable": True}}},
+        {"$ref": "v1.Affinity"},
+    ]
+)
+MAPPINGS = st.recursive(
+    TEXTS | JSON_SCHEMAS,
+    lambda inner: st.dictionaries(st.sampled_from(("a", "b", "c")), inner, min_size=1, max_size=3),
+    max_leaves=5,
+)
+_IN_LISTS = MAPPINGS.filter(lambda each: "immutable" not in json.dumps(each))
+
+
+@st.composite
+def schemas(draw: st.DrawFn) -> dict[str, Any]:
+    """A schema whose structs are used in lists, so their fields are never immutable."""
+    inner = draw(st.dictionaries(st.sampled_from(FIELDS), _IN_LISTS.filter(lambda each: "er" not in json.dumps(each))))
+    outer = draw(
+        st.dictionaries(st.sampled_from(FIELDS), _IN_LISTS.filter(lambda each: "Outer" not in json.dumps(each)))
+    )
+    types = {"Inner": {"i": "integer", **inner}, "Outer": {"o": "string", **outer}}
+    return {"spec": draw(st.dictionaries(st.sampled_from(FIELDS), MAPPINGS, max_size=4)), "types": types}
+
+
+def loaded(schema: dict[str, Any], **keys: Any) -> Loaded:
+    watch = {"group": GROUP, "version": "v1", "kind": "Random", "schema": schema} | keys
+    return build_with_sources({"watches.yaml": json.dumps([watch])}, root="/project", environ={})
+
+
+def definition_of(schema: dict[str, Any], **keys: Any) -> tuple[Definition, list[str]]:
+    """The whole definition, and what is wrong with it."""
+    findings = Findings({})
+    (definition,) = whole_definitions(loaded(schema, **keys), findings)
+    return definition, [str(each) for each in findings.sorted()]
