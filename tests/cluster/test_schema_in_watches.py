@@ -46,7 +46,7 @@ def refusal(server: Client, document: Any) -> str:
     return ""
 
 
-@settings(ON_A_SERVER, max_examples=40)
+@settings(ON_A_SERVER, max_examples=40, derandomize=True)
 @given(schemas())
 def test_random_schemas_are_accepted(server: Client, schema: dict[str, Any]) -> None:
     definition, mistakes = definition_of(schema)
@@ -86,7 +86,7 @@ def test_a_default_that_breaks_a_rule_is_refused_here_and_by_the_server(
 
 
 @pytest.mark.real_server("the server in memory has the same functions as ruleop")
-@settings(ON_A_SERVER, max_examples=6)
+@settings(ON_A_SERVER, max_examples=6, derandomize=True)
 @given(schemas())
 def test_random_objects_are_stored_as_the_schema_declares(server: Client, schema: dict[str, Any]) -> None:
     chance = Chance(7)

@@ -54,20 +54,21 @@ CASES: dict[str, tuple[Subject, JSON, JSON, str]] = {
     "no name in the first": (objects.SERVICE, service({"port": 1}), service({"port": 1}, B), "name"),
     "one node port": (
         objects.SERVICE,
-        service({**A, "nodePort": 30500}),
-        service({**A, "nodePort": 30500}, {**B, "nodePort": 30500}),
+        service({**A, "nodePort": 30000}),
+        service({**A, "nodePort": 30000}, {**B, "nodePort": 30000}),
         "nodePort",
     ),
     "one node port of two numbers and protocols": (
         objects.SERVICE,
-        service({**A, "nodePort": 30500}),
-        service({**A, "nodePort": 30500}, {**B, **UDP, "nodePort": 30500}),
+        service({**A, "nodePort": 30000}),
+        service({**A, "nodePort": 30000}, {**B, **UDP, "nodePort": 30000}),
         "nodePort",
     ),
+    # The first ports of the range, which the server gives to no other Service by itself.
     "one node port of two protocols of one number": (
         objects.SERVICE,
-        service({**A, "nodePort": 30500}),
-        service({**A, "nodePort": 30500}, {**A, **UDP, "name": "b", "nodePort": 30500}),
+        service({**A, "nodePort": 30000}),
+        service({**A, "nodePort": 30000}, {**A, **UDP, "name": "b", "nodePort": 30000}),
         "",
     ),
     "one target port": (
