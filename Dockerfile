@@ -5,14 +5,14 @@ FROM ${PYTHON} AS build
 WORKDIR /src
 COPY requirements/run.txt requirements/build.txt requirements/
 RUN python -m venv /opt/ruleop \
- && /opt/ruleop/bin/pip install --no-cache-dir --no-compile --require-hashes --only-binary :all: -r requirements/run.txt
-# Of the package kubernetes, ruleop imports kubernetes.config, and only to read a kubeconfig (ruleop/kube/auth/kubeconfig.py). Importing
+ && /opt/ruleop/bin/pip install --no-cache-dir --no-compile --require-hashes --no-deps --only-binary :all: -r requirements/run.txt
+# Of the package kubernetes, ruleop imports kubernetes.config, and only to read a kubeconfig (ruleop/operator/kube/auth/kubeconfig.py). Importing
 # it needs no generated model and no generated API: 120 MB.
 RUN cd /opt/ruleop/lib/python3*/site-packages/kubernetes \
  && find . \( -path '*/client/models/*' -o -path '*/client/api/*' \) -not -name __init__.py -delete
 COPY pyproject.toml README.md LICENSE ./
 COPY ruleop ruleop
-RUN python -m venv /opt/build && /opt/build/bin/pip install --no-cache-dir --require-hashes --only-binary :all: -r requirements/build.txt \
+RUN python -m venv /opt/build && /opt/build/bin/pip install --no-cache-dir --require-hashes --no-deps --only-binary :all: -r requirements/build.txt \
  && /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation -w /wheels . \
  && /opt/ruleop/bin/pip install --no-cache-dir --no-compile --no-deps /wheels/*.whl \
  && /opt/ruleop/bin/pip uninstall --yes --quiet pip \

@@ -21,7 +21,7 @@ define step
 	@echo "== $(1)"; start=$$(date +%s); { $(2); }; status=$$?; echo "== done in $$(( $$(date +%s) - start )) s (exit $$status)"; exit $$status
 endef
 
-.PHONY: help demo test test-all lint test-cluster controlplane helm cluster-up cluster-down image image-tools test-image bench bench-cluster fuzz mutations coverage lock clean
+.PHONY: help demo test test-all lint test-cluster controlplane programs cluster-up cluster-down image image-tools test-image bench bench-cluster fuzz mutations pictures coverage lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -30,7 +30,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	@echo "== a virtual environment in $(VENV), from hash-pinned requirements"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "ruleop needs Python 3.11 or later; $(PYTHON) is $$($(PYTHON) --version). Name another: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/dev.txt
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -55,10 +55,10 @@ lint: $(STAMP)  ## ruff, mypy strict, import-linter
 controlplane:  ## build the control plane for the tests (about ten minutes the first time)
 	$(call step,the control plane,$(PYTHON) tests/controlplane/up.py build)
 
-helm:  ## build Helm for the tests (two minutes the first time)
-	$(call step,Helm,$(PYTHON) tests/controlplane/up.py build-helm)
+programs:  ## build Helm and other programs for the tests (a few minutes the first time)
+	$(call step,programs for the tests,$(PYTHON) tests/controlplane/up.py build-programs)
 
-test-cluster: $(STAMP) controlplane helm  ## the tests that need a real API server
+test-cluster: $(STAMP) controlplane programs  ## the tests that need a real API server
 	$(call step,the tests and the contract against a real control plane,$(CLUSTER) --hypothesis-profile=$(HYPOTHESIS_PROFILE) --contract-server=real tests/cluster tests/contract)
 
 cluster-up: controlplane  ## start a real control plane on this machine, with a kubeconfig
@@ -97,6 +97,9 @@ fuzz: $(STAMP)  ## search for the most expensive pass (MINUTES=, SEED=, WORKERS=
 COUNT ?= 200
 mutations: $(STAMP)  ## random mutations of the examples' templates: do check and the examples' tests find them? (COUNT=, SEED=)
 	$(call step,mutations of the examples' templates,$(BIN)/python -m bench.mutations --count $(COUNT) --seed $(SEED))
+
+pictures: $(STAMP)  ## the pictures of the documentation, from what commands show
+	$(call step,the pictures,$(BIN)/python bench/pictures.py)
 
 lock:  ## regenerate requirements/*.txt from pyproject.toml
 	@$(PYTHON) -m venv $(UV) && $(UV)/bin/pip install --quiet uv

@@ -14,8 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from ruleop.checking import check_project  # noqa: E402
-from ruleop.rules import build_with_sources  # noqa: E402
+from ruleop.authoring.checking import check_project  # noqa: E402
+from ruleop.core.rules import build_with_sources  # noqa: E402
 
 WATCHES = 50
 PROJECTS = (

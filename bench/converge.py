@@ -20,10 +20,10 @@ from typing import Any
 
 import yaml
 
+from ruleop.authoring.dev.session import Session, Settings, View
 from ruleop.cli.project import Folder, load
-from ruleop.dev.session import Session, Settings, View
-from ruleop.engine.manager.options import Options
-from ruleop.engine.telemetry import logging as logs
+from ruleop.operator.engine.manager.options import Options
+from ruleop.operator.engine.telemetry import logging as logs
 
 ROOT = Path(__file__).resolve().parent.parent
 APPS, PATIENCE = 10_000, 600.0

@@ -26,17 +26,17 @@ import jsonpatch
 import structlog
 import yaml
 
-from ruleop.kinds import Kind
-from ruleop.merge import create_fields, three_way
-from ruleop.offline.cluster import OfflineKinds, prepare
-from ruleop.planning import FixedObjects, Observed, choose_rule, plan
-from ruleop.planning.rendering.scope import Scope
-from ruleop.rules import Project, load_project
-from ruleop.ruletests.cases import parse_file
-from ruleop.ruletests.projects import Projects
-from ruleop.ruletests.runner import Runner
-from ruleop.ruletests.snapshots import Snapshots
-from ruleop.schema.table import builtin_shape
+from ruleop.authoring.offline.cluster import OfflineKinds, prepare
+from ruleop.authoring.ruletests.cases import parse_file
+from ruleop.authoring.ruletests.projects import Projects
+from ruleop.authoring.ruletests.runner import Runner
+from ruleop.authoring.ruletests.snapshots import Snapshots
+from ruleop.core.kinds import Kind
+from ruleop.core.merge import create_fields, three_way
+from ruleop.core.planning import FixedObjects, Observed, choose_rule, plan
+from ruleop.core.planning.rendering.scope import Scope
+from ruleop.core.rules import Project, load_project
+from ruleop.core.schema.table import builtin_shape
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the corpus belongs to the tests

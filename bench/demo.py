@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from ruleop.authoring.dev.session import Session, Settings, View
+from ruleop.authoring.report.tree import is_ready, tree_lines
 from ruleop.cli.project import Folder, load
 from ruleop.cli.terminal import print_lines
-from ruleop.dev.session import Session, Settings, View
-from ruleop.engine.manager.options import Options
-from ruleop.engine.telemetry import logging as logs
-from ruleop.report.tree import is_ready, tree_lines
+from ruleop.operator.engine.manager.options import Options
+from ruleop.operator.engine.telemetry import logging as logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from ruleop.checking import check_project
-from ruleop.errors import RuleopError
-from ruleop.kinds import Kind
-from ruleop.offline.cluster import OfflineKinds, prepare
-from ruleop.rules import Project, ProjectErrors, load_project, load_with_sources
-from ruleop.ruletests.admission import Admission
-from ruleop.ruletests.cases import Case, find_files, parse_file
-from ruleop.ruletests.plan_mode import PlanMode
-from ruleop.ruletests.projects import Projects
-from ruleop.ruletests.runner import Runner
-from ruleop.ruletests.snapshots import Snapshots
+from ruleop.authoring.checking import check_project
+from ruleop.authoring.offline.cluster import OfflineKinds, prepare
+from ruleop.authoring.ruletests.admission import Admission
+from ruleop.authoring.ruletests.cases import Case, find_files, parse_file
+from ruleop.authoring.ruletests.plan_mode import PlanMode
+from ruleop.authoring.ruletests.projects import Projects
+from ruleop.authoring.ruletests.runner import Runner
+from ruleop.authoring.ruletests.snapshots import Snapshots
+from ruleop.core.errors import RuleopError
+from ruleop.core.kinds import Kind
+from ruleop.core.rules import Project, ProjectErrors, load_project, load_with_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

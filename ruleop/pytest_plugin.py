@@ -25,7 +25,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     """The cases of a test file of a project."""
     if not file_path.name.endswith(".test.yaml") or not _is_of_ruleop(file_path):
         return None
-    from ruleop.ruletests.pytest_items import RuleTestFile  # noqa: PLC0415 - lazy: most test runs have no such file
+    from ruleop.authoring.ruletests.pytest_items import RuleTestFile  # noqa: PLC0415 - lazy: most test runs have no such file
 
     return RuleTestFile.from_parent(parent, path=file_path)
 
@@ -36,7 +36,7 @@ def _is_of_ruleop(file: Path) -> bool:
     watches = next((each for folder in file.parents if (each := folder / "watches.yaml").is_file()), None)
     if watches is None:
         return False
-    from ruleop.files import read_regular  # noqa: PLC0415 - lazy: most test runs have no such file
+    from ruleop.core.files import read_regular  # noqa: PLC0415 - lazy: most test runs have no such file
 
     try:
         return b"resource:" in read_regular(file) and not re.search(OF_OPERATOR_SDK, read_regular(watches))

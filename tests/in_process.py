@@ -6,12 +6,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote
 
-from ruleop.kube.client.errors import answer_error
 from ruleop.localcluster.http.message import Request as HttpRequest
+from ruleop.operator.kube.client.errors import response_error
 
 if TYPE_CHECKING:
-    from ruleop.kube.http.request import Request
     from ruleop.localcluster.http.message import Response
+    from ruleop.operator.kube.http.request import Request
 
 
 def received(request: Request) -> HttpRequest:
@@ -25,7 +25,7 @@ def body_of(response: Response, request: Request) -> bytes:
     """The body of an answer. Raises ApiError for an error."""
     if response.status < 300:
         return response.body
-    raise answer_error(
+    raise response_error(
         response.status,
         response.body,
         verb=request.verb,

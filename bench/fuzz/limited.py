@@ -26,7 +26,7 @@ import orjson
 from bench.fuzz.case import Case
 from bench.fuzz.one_pass import MEBIBYTE, PREPARING, TEXT, TEXT_FACTOR, Passes, Reading, Samples, UnusableError
 from ruleop.cli.run import collect_garbage_seldom
-from ruleop.engine.reconcile.turns import NEVER
+from ruleop.operator.engine.reconcile.turns import NEVER
 
 GRACE: Final = 20.0
 """Factor of wall time over CPU time before a process is stopped: other work runs on this machine."""

@@ -23,30 +23,30 @@ import orjson
 import structlog
 
 from bench.fuzz.case import CHANGES, DEFINITIONS, MAX_RESOURCE, Case, size
-from ruleop.engine.queue.request import Request
-from ruleop.engine.reconcile.pass_log import PassLog
-from ruleop.engine.telemetry.logging import shorten
-from ruleop.engine.telemetry.metrics import ControllerMetrics, Metrics
-from ruleop.errors import RuleopError
-from ruleop.kinds import ObjectKey
-from ruleop.offline.cluster import OfflineKinds
-from ruleop.planning import History, Observed, Outcome, Plan, Planning, choose_rule
-from ruleop.planning.changes.drift import Reverted, corrections
-from ruleop.planning.events import write_events
-from ruleop.planning.model.actions import AddFinalizer, Create, Delete, Patch, Replace, ServerSideApply
-from ruleop.planning.model.marks import PART_OF
-from ruleop.planning.model.observed import DEFAULT_FINALIZER
-from ruleop.report.plan_text import show, text_of
-from ruleop.rules import Project, ProjectErrors, Rule
-from ruleop.rules.loading.loader import build_project
-from ruleop.steps import finished
-from ruleop.templating.values.budget import Account
+from ruleop.authoring.offline.cluster import OfflineKinds
+from ruleop.authoring.report.plan_text import show, text_of
+from ruleop.core.errors import RuleopError
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.planning import History, Observed, Outcome, Plan, Planning, choose_rule
+from ruleop.core.planning.changes.drift import Reverted, corrections
+from ruleop.core.planning.events import write_events
+from ruleop.core.planning.model.actions import AddFinalizer, Create, Delete, Patch, Replace, ServerSideApply
+from ruleop.core.planning.model.marks import PART_OF
+from ruleop.core.planning.model.observed import DEFAULT_FINALIZER
+from ruleop.core.rules import Project, ProjectErrors, Rule
+from ruleop.core.rules.loading.loader import build_project
+from ruleop.core.steps import finished
+from ruleop.core.templating.values.budget import Account
+from ruleop.operator.engine.queue.request import Request
+from ruleop.operator.engine.reconcile.pass_log import PassLog
+from ruleop.operator.engine.telemetry.logging import shorten
+from ruleop.operator.engine.telemetry.metrics import ControllerMetrics, Metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ruleop.kinds import GroupKind, Object
-    from ruleop.planning import Action
+    from ruleop.core.kinds import GroupKind, Object
+    from ruleop.core.planning import Action
 
 T = TypeVar("T")
 MEBIBYTE: Final = 1024 * 1024
@@ -204,7 +204,7 @@ class Passes:
         with structlog.testing.capture_logs() as lines:
             history = self.history.at_pass_start(self.cluster, self.clock)
             planned, of_status = self._plan(history), None
-            units = self.account.units
+            self.account.first_plan = self.account.units
             history = finished(history.with_plan(planned, self.clock))
             events = [*self.log.field_conflicts(request, planned)]
             if planned.actions:
@@ -212,7 +212,7 @@ class Passes:
                 finished(self.log.wrote(request, history, planned, outcome, allowance=self.account.descriptions))
                 events += write_events(outcome.done, "default")
                 self.history = history = history.after(planned, outcome, self.kinds, self.clock)
-                of_status = self._plan(history) if self.account.may_suffice(units) else None
+                of_status = self._plan(history) if self.account.may_suffice() else None
             if not planned.actions:
                 self._concluded(planned, history)
             elif of_status is not None and not self.account.exhausted:

@@ -5,29 +5,32 @@ from __future__ import annotations
 import contextlib
 import gc
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ruleop.checking import check_project
-from ruleop.checking.explanations import explanation
-from ruleop.checking.permissions import Roles
-from ruleop.checking.roles import Grants
+from ruleop.authoring.checking import check_project
+from ruleop.authoring.checking.explanations import explanation
+from ruleop.authoring.checking.needed_permissions import Settings
+from ruleop.authoring.checking.permissions import Roles
+from ruleop.authoring.checking.roles import Grants
+from ruleop.authoring.generate.choices import misspelt_variables, read_choices
+from ruleop.authoring.report.plan_text import Span, Tone
 from ruleop.cli import findings as found
 from ruleop.cli.documents import read_documents
+from ruleop.cli.loading import load_with_sources
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command, UsageError, output_option
-from ruleop.cli.project import Folder, is_unreadable, load_with_sources, project_options
+from ruleop.cli.project import Folder, is_unreadable, project_options
 from ruleop.cli.terminal import print_lines, print_text
-from ruleop.planning.model.needed_permissions import Settings
-from ruleop.report.plan_text import Span, Tone
-from ruleop.rules import ProjectErrors
-from ruleop.rules.check_ids import BY_ID, CHECKS
-from ruleop.schema.nearest import did_you_mean
+from ruleop.core.rules import ProjectErrors
+from ruleop.core.rules.check_ids import BY_ID, CHECKS
+from ruleop.core.schema.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.rules import Finding, Project
+    from ruleop.core.rules import Finding, Project
 
 _DOCUMENTS = {"json": found.as_json, "sarif": found.as_sarif, "github": found.as_github}
 
@@ -80,7 +83,7 @@ def command(
     try:
         with _uncollected():
             loaded = load_with_sources(where, env_files)
-            findings = check_project(loaded, roles=roles)
+            findings = check_project(loaded, roles=roles) + misspelt_variables(loaded, read_choices(Path(folder)))
         if strict:
             findings = tuple(replace(each, severity="error") for each in findings)
         project = loaded.project

@@ -9,14 +9,14 @@ from pathlib import Path
 import click
 import yaml
 
+from ruleop.authoring.report.plan_text import Span, Tone
 from ruleop.cli.local_cluster import new_file, port_option
 from ruleop.cli.program import DONE, Command, UsageError
 from ruleop.cli.run import collect_garbage_seldom
 from ruleop.cli.terminal import print_lines
-from ruleop.errors import RuleopError
-from ruleop.files import read_named
+from ruleop.core.errors import RuleopError
+from ruleop.core.files import read_named
 from ruleop.localcluster import Fault, LocalCluster
-from ruleop.report.plan_text import Span, Tone
 
 
 @click.command(cls=Command, example="ruleop cluster & export KUBECONFIG=$PWD/ruleop-cluster.kubeconfig")

@@ -3,12 +3,10 @@ no client."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import click
-
-from ruleop.kube.access import Access
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -22,18 +20,22 @@ def flag(name: str, **settings: Any) -> Callable[[F], F]:
     return click.option(name, envvar=variable, show_envvar=True, **settings)
 
 
+def connection_options(command: F) -> F:
+    """The options that name a cluster."""
+    command = flag("--context", default="", metavar="NAME", help=CONTEXT)(command)
+    return flag("--kubeconfig", default="", metavar="FILE", help=KUBECONFIG)(command)
+
+
 def cluster_options(command: F) -> F:
     """The options that name a cluster, a namespace in it, and its operator."""
     options: list[Callable[[F], F]] = [
         click.option("-n", "--namespace", default="", metavar="NS", help="Namespace. Default: the context's."),
-        flag("--kubeconfig", default="", metavar="FILE", help=KUBECONFIG),
-        flag("--context", default="", metavar="NAME", help=CONTEXT),
+        connection_options,
         flag(
             "--name",
-            default="ruleop",
-            show_default=True,
+            default="",
             metavar="NAME",
-            help="Name of the operator, as in `ruleop run --name`.",
+            help="Name of the operator, as in `ruleop run --name`. Default: that of ruleop.yaml, or ruleop.",
         ),
         flag(
             "--operator-namespace",
@@ -45,10 +47,3 @@ def cluster_options(command: F) -> F:
     for option in reversed(options):
         command = option(command)
     return command
-
-
-def access_of(flags: Mapping[str, Any]) -> Access:
-    """The values of `cluster_options`, taken out of all flags of a command."""
-    return Access(
-        **{name: flags[name] for name in ("kubeconfig", "context", "namespace", "name", "operator_namespace")}
-    )

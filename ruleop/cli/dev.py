@@ -12,29 +12,30 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ruleop.checking import check_project
-from ruleop.checking.definitions import to_serve, with_definitions
+from ruleop.authoring.checking import check_project
+from ruleop.authoring.checking.definitions import to_serve, with_definitions
+from ruleop.authoring.dev.session import Session, Settings
+from ruleop.authoring.report.plan_text import Span, Tone
 from ruleop.cli import findings as found
 from ruleop.cli.dev_views import LiveView, PlainView
 from ruleop.cli.documents import read_documents
+from ruleop.cli.loading import load_with_sources, project_variables
 from ruleop.cli.local_cluster import new_file, port_option
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
-from ruleop.cli.project import Folder, is_unreadable, load_with_sources, project_options, variables
+from ruleop.cli.project import Folder, is_unreadable, project_options
 from ruleop.cli.run import collect_garbage_seldom
 from ruleop.cli.terminal import has_colour, print_diagnostics
-from ruleop.dev.session import Session, Settings
-from ruleop.engine.manager.options import Options
-from ruleop.engine.telemetry import logging as logs
-from ruleop.errors import RuleopError
-from ruleop.report.plan_text import Span, Tone
-from ruleop.rules import ProjectErrors, parse_duration
+from ruleop.core.errors import RuleopError
+from ruleop.core.rules import ProjectErrors, parse_duration
+from ruleop.operator.engine.manager.options import Options
+from ruleop.operator.engine.telemetry import logging as logs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.kinds import Object
-    from ruleop.report.plan_text import Line
-    from ruleop.rules import Finding
+    from ruleop.authoring.report.plan_text import Line
+    from ruleop.core.kinds import Object
+    from ruleop.core.rules import Finding
 
 
 @click.command(cls=Command, example="ruleop dev --apply examples/")
@@ -109,7 +110,7 @@ def command(
         reload=not once,
         prune_after_reload=0.5,
         environ=dict(os.environ),
-        variables=variables(env_files),
+        variables=project_variables(where, env_files),
         grace=5.0,
     )
     collect_garbage_seldom()

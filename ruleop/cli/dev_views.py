@@ -1,4 +1,4 @@
-"""How a session looks: a live tree on a terminal, plain lines elsewhere."""
+"""The display of a session: a live tree on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from ruleop.authoring.dev.session import View
+from ruleop.authoring.report.plan_text import Span, Tone
+from ruleop.authoring.report.tree import tree_lines
 from ruleop.cli.terminal import print_diagnostics, print_lines
-from ruleop.dev.session import View
-from ruleop.printable import printable
-from ruleop.report.plan_text import Span, Tone
-from ruleop.report.tree import tree_lines
+from ruleop.core.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ruleop.dev.session import Session
-    from ruleop.kinds import Object
-    from ruleop.report.plan_text import Line
+    from ruleop.authoring.dev.session import Session
+    from ruleop.authoring.report.plan_text import Line
+    from ruleop.core.kinds import Object
 
 LAST_EVENTS: Final = 8
 MAX_FINDINGS: Final = 15  # lines above the tree

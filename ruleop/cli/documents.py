@@ -6,17 +6,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ruleop.authoring.offline.documents import SUFFIXES, documents_in
 from ruleop.cli.findings import excerpt, mistake
 from ruleop.cli.program import UsageError
 from ruleop.cli.terminal import print_diagnostics
-from ruleop.errors import Site
-from ruleop.files import read_named, read_stream, why_unreadable
-from ruleop.offline.documents import SUFFIXES, documents_in
+from ruleop.core.errors import Site
+from ruleop.core.files import read_named, read_stream, why_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.offline.documents import Document
+    from ruleop.authoring.offline.documents import Document
 
 
 STDIN = "-"

@@ -7,24 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ruleop.checking.definitions import with_definitions
+from ruleop.authoring.checking.definitions import with_definitions
+from ruleop.authoring.live.cluster import open_cluster
+from ruleop.authoring.live.explain import Explainer
+from ruleop.authoring.report.explain_documents import as_dot, as_json
+from ruleop.authoring.report.explain_text import explain_lines
 from ruleop.cli import findings as found
-from ruleop.cli.cluster_options import access_of, cluster_options
+from ruleop.cli.access import access_of
+from ruleop.cli.cluster_options import cluster_options
 from ruleop.cli.live_cluster import run_on_cluster, split_target
+from ruleop.cli.loading import load_with_sources
 from ruleop.cli.program import DONE, Command, UsageError, output_option
-from ruleop.cli.project import WATCHES, Folder, load_with_sources, project_options
+from ruleop.cli.project import WATCHES, Folder, project_options
 from ruleop.cli.terminal import json_document, print_diagnostics, print_lines, print_text
-from ruleop.live.cluster import open_cluster
-from ruleop.live.explain import Explainer
-from ruleop.printable import printable_lines
-from ruleop.report.explain_documents import as_dot, as_json
-from ruleop.report.explain_text import explain_lines
-from ruleop.rules import ProjectErrors
+from ruleop.core.printable import printable_lines
+from ruleop.core.rules import ProjectErrors
 
 if TYPE_CHECKING:
-    from ruleop.kube.access import Access
-    from ruleop.report.explanation import Explanation
-    from ruleop.rules import Project
+    from ruleop.authoring.report.explanation import Explanation
+    from ruleop.core.rules import Project
+    from ruleop.operator.kube.access import Access
 
 WITHOUT_RULES = "not shown: which expression each child waits for, and what the next reconcile would do"
 
@@ -50,7 +52,7 @@ def command(folder: str, env_files: tuple[str, ...], names: tuple[str, ...], out
     if not name:
         raise UsageError(f"expected KIND/NAME, not {kind}")
     project, notes = _project(folder, env_files)
-    explanation = run_on_cluster(_explain(access_of(flags), project, notes, kind, name))
+    explanation = run_on_cluster(_explain(access_of(folder, flags), project, notes, kind, name))
     if output == "json":
         print_text(json_document(as_json(explanation)))
     elif output == "dot":

@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import ruleop
-from ruleop.checking.explanations import explanation
+from ruleop.authoring.checking.explanations import explanation
+from ruleop.authoring.offline.cluster import unevaluated
+from ruleop.authoring.report.plan_text import Span, Tone
 from ruleop.cli.terminal import json_document
-from ruleop.files import read_regular
-from ruleop.offline.cluster import unevaluated
-from ruleop.printable import printable
-from ruleop.report.plan_text import Span, Tone
-from ruleop.rules import MAX_CRD_BYTES
+from ruleop.core.files import read_regular
+from ruleop.core.printable import printable
+from ruleop.core.rules import MAX_CRD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from ruleop.authoring.report.plan_text import Line
     from ruleop.cli.project import Folder
-    from ruleop.errors import Site
-    from ruleop.report.plan_text import Line
-    from ruleop.rules import Finding, Project
+    from ruleop.core.errors import Site
+    from ruleop.core.rules import Finding, Project
 
 MAX_WIDTH: Final = 120
 _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -49,7 +49,7 @@ def mistake(place: str, message: str, *, id: str = "", warning: bool = False) ->
 
 
 def notes(project: Project) -> Iterator[Line]:
-    """What offline commands leave to the cluster."""
+    """Notes about checks that offline commands leave to the cluster."""
     for crd in project.crds:
         if note := unevaluated(crd):
             yield (Span("note: ", Tone.FAINT), Span(note))

@@ -2,96 +2,75 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ruleop.checking.definitions import whole_definitions
-from ruleop.cli import findings as found
+from ruleop.authoring.checking.definitions import sound_definitions
+from ruleop.authoring.generate.crds import MARK, crd_files, yaml_stream
+from ruleop.authoring.generate.installed_crds import installed_crds
+from ruleop.cli.cluster_options import connection_options
+from ruleop.cli.crd_changes import compared, written_crds
 from ruleop.cli.documents import read_documents
-from ruleop.cli.generated import generated_options, print_or_write
-from ruleop.cli.program import DONE, NO, UNUSABLE, Command, UsageError
-from ruleop.cli.project import Folder, is_unreadable, load_with_sources, project_options
-from ruleop.cli.terminal import print_diagnostics, print_lines
-from ruleop.generate.breaking_changes import breaking_changes
-from ruleop.generate.crds import MARK, crd_files, yaml_stream
-from ruleop.report.plan_text import Span, Tone
-from ruleop.rules import Findings, ProjectErrors
-from ruleop.schema.crds import parse_crd
-from ruleop.schema.schema_findings import SchemaError
+from ruleop.cli.generated import Made, force_option, generated_options, print_or_write, reporting
+from ruleop.cli.loading import load_with_sources
+from ruleop.cli.program import DONE, NO, Command, UsageError
+from ruleop.cli.project import Folder, project_options
+from ruleop.cli.terminal import print_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
-    from ruleop.kinds import Object
-    from ruleop.offline.documents import Document
-    from ruleop.report.plan_text import Line
-    from ruleop.rules.language.definitions import Definition
+    from ruleop.core.kinds import Object
 
 
 @click.command(cls=Command, example="ruleop generate crd --out crds/")
 @project_options
 @generated_options
-@click.option("--force", is_flag=True, help="Overwrite files that `ruleop generate` did not make.")
+@force_option
 @click.option(
     "--against",
     default="",
     metavar="FILE",
-    help="File or folder of the CRDs in use: name each change that breaks what works with them, and write nothing.",
+    help="Compare all CRDs of the project with those of a file or folder: name each change that breaks what works "
+    "with them, and write nothing.",
 )
-def command(folder: str, env_files: tuple[str, ...], out: str, check: bool, force: bool, against: str) -> int:
+@click.option("--live", is_flag=True, help="Like --against, with the CRDs of the cluster.")
+@connection_options
+def command(folder: str, env_files: tuple[str, ...], **flags: Any) -> int:
     """Print the CustomResourceDefinitions of the watches that have `schema`.
 
     The fields of the status are inferred from the rules. --out writes a file for each kind. Exit status 0: done. 1: the
-    project has mistakes, --check found a file that is missing or not current, or --against found a breaking change. 2:
-    wrong usage, or a file cannot be read or written.
+    project has mistakes, --check found a file that is missing or not current, or --against or --live found a breaking
+    change. 2: wrong usage, a file cannot be read or written, or the cluster cannot be used.
     """
-    if against and (out or check):
-        raise UsageError("--against writes nothing: use it without --out and --check")
-    where = Folder(folder)
-    try:
-        loaded = load_with_sources(where, env_files)
-    except ProjectErrors as errors:
-        print_diagnostics(found.lines(errors.findings, where))
-        return UNUSABLE if is_unreadable(errors) else NO
-    findings = Findings(loaded.files)
-    definitions = whole_definitions(loaded, findings)
-    if findings.failed:
-        print_diagnostics(found.lines(findings.sorted(), where))
-        return NO
+    against, live, out, check = flags["against"], flags["live"], flags["out"], flags["check"]
+    if (against or live) and (out or check):
+        raise UsageError("--against and --live write nothing: use them without --out and --check")
+    if against and live:
+        raise UsageError("--against compares with files and --live with the cluster: use one of them")
+    with reporting(Folder(folder)):
+        loaded = load_with_sources(Folder(folder), env_files)
+        if against or live:
+            crds = installed_crds(loaded)
+            in_use = _of_cluster(crds, flags) if live else written_crds(read_documents([against], folder=folder))
+            lines, is_breaking = compared(crds, in_use)
+            print_lines(lines)
+            return NO if is_breaking else DONE
+        definitions = sound_definitions(loaded)
     if not definitions:
         raise UsageError("no watch has `schema`: there is nothing to generate")
-    if against:
-        return _compare(definitions, read_documents([against], folder=folder))
     files = crd_files(definitions)
-    return print_or_write(files, yaml_stream(files), out=out, check=check, mark="" if force else MARK)
+    return print_or_write(files, yaml_stream(files), out=out, check=check, made=Made("" if flags["force"] else MARK))
 
 
-def _compare(definitions: Iterable[Definition], documents: Iterable[Document]) -> int:
-    """Prints what each definition breaks for the definitions in use."""
-    in_use: dict[tuple[str, str], Object] = {}
-    for document in documents:
-        if document.data.get("kind") != "CustomResourceDefinition":
-            continue
-        try:
-            crd = parse_crd(document.data)
-        except SchemaError as error:
-            raise UsageError(f"{document.site(error.finding.path)}: {error.finding}") from None
-        in_use[crd.group, crd.kind] = document.data
-    lines: list[Line] = []
-    status = DONE
-    for each in definitions:
-        old = in_use.get((each.crd.group, each.crd.kind))
-        changes = breaking_changes(old, each.document) if old is not None else []
-        status = NO if changes else status
-        verdict = (
-            "new"
-            if old is None
-            else "no breaking change"
-            if not changes
-            else found.counted(len(changes), "breaking change")
-        )
-        lines.append((Span(f"{each.crd.name}: ", Tone.TITLE), Span(verdict, Tone.BAD if changes else Tone.PLAIN)))
-        lines += [(Span("  "), Span(str(change))) for change in changes]
-    print_lines(lines)
-    return status
+def _of_cluster(crds: list[Object], flags: Mapping[str, Any]) -> list[Object]:
+    # Imports the client, which only --live needs.
+    from ruleop.authoring.live.definitions import definitions_in_use  # noqa: PLC0415
+    from ruleop.cli.live_cluster import run_on_cluster  # noqa: PLC0415
+    from ruleop.operator.kube.client.errors import ApiError  # noqa: PLC0415
+
+    try:
+        return run_on_cluster(definitions_in_use(crds, flags["kubeconfig"], flags["context"]))
+    except ApiError as error:
+        raise UsageError(f"the CRDs of the cluster cannot be read: {error}") from None

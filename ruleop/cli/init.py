@@ -7,25 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ruleop.authoring.report.plan_text import Span, Tone
+from ruleop.authoring.scaffold.ci import CI
+from ruleop.authoring.scaffold.errors import ScaffoldError
+from ruleop.authoring.scaffold.from_crd import crd_projects
+from ruleop.authoring.scaffold.from_sample import DEFAULT, check_kind, empty_project, sample_project
+from ruleop.authoring.scaffold.manifests.application import Asked, application_project
+from ruleop.authoring.scaffold.project import EXISTING, IGNORED, README, project_files
+from ruleop.authoring.scaffold.writing import ExistsError, write_files
 from ruleop.cli.documents import read_documents
 from ruleop.cli.generate_schema import schema_files
 from ruleop.cli.program import DONE, Command, UsageError
 from ruleop.cli.terminal import print_lines
-from ruleop.kinds import Kind
-from ruleop.report.plan_text import Span, Tone
-from ruleop.scaffold.errors import ScaffoldError
-from ruleop.scaffold.from_crd import crd_projects
-from ruleop.scaffold.from_sample import DEFAULT, check_kind, empty_project, sample_project
-from ruleop.scaffold.manifests.application import Asked, application_project
-from ruleop.scaffold.project import EXISTING, IGNORED, README, project_files
-from ruleop.scaffold.writing import ExistsError, write_files
+from ruleop.core.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.offline.documents import Document
-    from ruleop.report.plan_text import Line
-from ruleop.scaffold.project import NewProject
+    from ruleop.authoring.offline.documents import Document
+    from ruleop.authoring.report.plan_text import Line
+    from ruleop.authoring.scaffold.project import NewProject
 
 
 @click.command(cls=Command, example="ruleop init blog --from-sample blog.yaml")
@@ -61,15 +62,15 @@ from ruleop.scaffold.project import NewProject
     help="With --from-manifests: a field that moves into the spec, like spec.replicas, Deployment/blog:spec.replicas "
     "or spec.replicas=size. Repeatable. Default: images, replicas, resources, environment, hosts and storage.",
 )
+@click.option("--ci", type=click.Choice([*CI]), help="Also write a workflow that checks the rules at each change.")
 def command(
     folder: str,
-    group: str,
-    version: str,
-    kind: str,
     samples: tuple[str, ...],
     crds: tuple[str, ...],
     manifests: tuple[str, ...],
     lift: tuple[str, ...],
+    ci: str | None,
+    **names: str,
 ) -> int:
     """Make a new project in a folder.
 
@@ -78,9 +79,9 @@ def command(
     """
     if lift and not manifests:
         raise UsageError("--lift names fields of manifests: use it with --from-manifests")
-    if samples and (crds or manifests or group or version or kind):
+    if samples and (crds or manifests or any(names.values())):
         raise UsageError("--from-sample has the kind: leave out --group, --version, --kind and other --from options")
-    if crds and (manifests or group or version or kind):
+    if crds and (manifests or any(names.values())):
         raise UsageError("--from-crd has the kind: leave out --group, --version, --kind and other --from options")
     try:
         if samples:
@@ -88,16 +89,17 @@ def command(
         elif crds:
             projects = crd_projects(_objects(crds))
         elif manifests:
-            asked = Asked(group or DEFAULT.group, version or DEFAULT.version, kind, Path(folder).resolve().name, lift)
+            group, version = names["group"] or DEFAULT.group, names["version"] or DEFAULT.version
+            asked = Asked(group, version, names["kind"], Path(folder).resolve().name, lift)
             documents = _documents(manifests)
             projects = [application_project([each.data for each in documents], asked, documents=documents)]
         else:
-            named = Kind(group or DEFAULT.group, version or DEFAULT.version, kind or DEFAULT.kind)
+            named = Kind(*(names[each] or getattr(DEFAULT, each) for each in ("group", "version", "kind")))
             check_kind(named)
             projects = [empty_project(named)]
-        defaults = () if samples or crds else _defaults(group, version, kind or "".join(manifests))
-        files = project_files(projects[0], schema_files(), projects[1:])
-        kept = write_files(Path(folder), files, (README, IGNORED))
+        defaults = () if samples or crds else _defaults(**names | ({"kind": "known"} if manifests else {}))
+        files = project_files(projects[0], schema_files(), projects[1:]) | dict([CI[ci]] if ci else [])
+        kept = write_files(Path(folder), files, (README, IGNORED, *(path for path, _ in CI.values())))
     except (ScaffoldError, ExistsError) as error:
         raise UsageError(str(error)) from None
     notes = [*defaults, *(f"{name} exists, and was left as it is." for name in kept)]

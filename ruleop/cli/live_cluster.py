@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ruleop.authoring.live.connection import NotConnectedError
+from ruleop.authoring.live.names import UnknownKindError
 from ruleop.cli.program import UsageError
-from ruleop.live.connection import NotConnectedError
-from ruleop.live.names import UnknownKindError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

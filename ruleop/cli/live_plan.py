@@ -6,6 +6,11 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.authoring.live.cluster import open_cluster
+from ruleop.authoring.live.server_dry_run import ServerDryRun
+from ruleop.authoring.live.survey import all_passes
+from ruleop.authoring.offline.cluster import identified
+from ruleop.authoring.report.change_summary import ChangeSummary
 from ruleop.cli import findings as found
 from ruleop.cli.documents import read_documents
 from ruleop.cli.live_cluster import run_on_cluster, split_target
@@ -19,25 +24,20 @@ from ruleop.cli.passes import (
 )
 from ruleop.cli.program import UsageError, write_to
 from ruleop.cli.terminal import print_diagnostics
-from ruleop.errors import RuleopError
-from ruleop.kinds import Kind, ObjectKey
-from ruleop.live.cluster import open_cluster
-from ruleop.live.server_dry_run import ServerDryRun
-from ruleop.live.survey import all_passes
-from ruleop.offline.cluster import identified
-from ruleop.report.change_summary import ChangeSummary
+from ruleop.core.errors import RuleopError
+from ruleop.core.kinds import Kind, ObjectKey
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
+    from ruleop.authoring.live.cluster import LiveCluster
+    from ruleop.authoring.live.planner import LivePass, LivePlanner
+    from ruleop.authoring.offline.documents import Document
     from ruleop.cli.project import Folder
-    from ruleop.kinds import Object
-    from ruleop.kube.access import Access
-    from ruleop.live.cluster import LiveCluster
-    from ruleop.live.planner import LivePass, LivePlanner
-    from ruleop.offline.documents import Document
-    from ruleop.rules import Project
-    from ruleop.schema.table import ResourceInfo
+    from ruleop.core.kinds import Object
+    from ruleop.core.rules import Project
+    from ruleop.core.schema.table import ResourceInfo
+    from ruleop.operator.kube.access import Access
 
 
 PROGRESS: Final = 100
@@ -46,7 +46,7 @@ PROGRESS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Subjects:
-    """What to plan: one custom resource or all of a kind, those of files, or all."""
+    """The custom resources to plan: one custom resource or all of a kind, those of files, or all."""
 
     names: tuple[str, ...] = ()  # KIND, KIND/NAME or KIND NAME
     files: tuple[str, ...] = ()

@@ -8,26 +8,27 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from ruleop.checking.definitions import with_definitions
-from ruleop.checking.desired_objects import with_violations
+from ruleop.authoring.checking.definitions import with_definitions
+from ruleop.authoring.checking.desired_objects import with_violations
+from ruleop.authoring.offline.cluster import OfflineKinds, as_live, dropped, identified, named_like, prepare, undecided
 from ruleop.cli import findings as found
 from ruleop.cli.documents import read_documents
+from ruleop.cli.loading import load_with_sources
 from ruleop.cli.program import UsageError
-from ruleop.cli.project import Folder, load_with_sources
+from ruleop.cli.project import Folder
 from ruleop.cli.terminal import print_diagnostics
-from ruleop.kinds import Kind, ObjectKey
-from ruleop.offline.cluster import OfflineKinds, as_live, dropped, identified, named_like, prepare, undecided
-from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan
-from ruleop.rules import ProjectErrors
-from ruleop.schema.nearest import nearest
+from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.core.planning import FixedObjects, Observed, Plan, choose_rule, plan
+from ruleop.core.rules import ProjectErrors
+from ruleop.core.schema.nearest import nearest
 
 if TYPE_CHECKING:
-    from ruleop.kinds import Object
-    from ruleop.offline.documents import Document
-    from ruleop.planning import Kinds
-    from ruleop.report.server_answers import Answer
-    from ruleop.rules import Project
-    from ruleop.schema.schema_findings import SchemaFinding
+    from ruleop.authoring.offline.documents import Document
+    from ruleop.authoring.report.server_answers import Answer
+    from ruleop.core.kinds import Object
+    from ruleop.core.planning import Kinds
+    from ruleop.core.rules import Project
+    from ruleop.core.schema.schema_findings import SchemaFinding
 
 F = TypeVar("F", bound=Callable[..., Any])
 

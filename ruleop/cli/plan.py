@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ruleop.cli.cluster_options import access_of, cluster_options
+from ruleop.authoring.offline.cluster import EPOCH
+from ruleop.authoring.report.change_summary import ChangeSummary
+from ruleop.authoring.report.plan_text import Line, as_json, show
+from ruleop.cli.access import access_of
+from ruleop.cli.cluster_options import cluster_options
 from ruleop.cli.passes import Passes, make_passes, pass_options
 from ruleop.cli.program import DONE, NO, Command, UsageError, output_option
 from ruleop.cli.project import Folder, project_options
 from ruleop.cli.replay import replay_pass
 from ruleop.cli.terminal import json_document, print_lines, print_text
-from ruleop.offline.cluster import EPOCH
-from ruleop.report.change_summary import ChangeSummary
-from ruleop.report.plan_text import Line, as_json, show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +60,7 @@ def _planned(folder: str, env_files: tuple[str, ...], flags: Mapping[str, Any]) 
         if replay or existing:
             raise UsageError("--live reads the cluster: it cannot be combined with --replay or --with")
         subjects = Subjects(names, files, everything, server_dry_run=flags["server_dry_run"])
-        return plan_live(folder, env_files, subjects, access_of(flags))
+        return plan_live(folder, env_files, subjects, access_of(folder, flags))
     if flags["server_dry_run"]:
         raise UsageError("--server-dry-run asks the API server of a cluster: add --live")
     if names or everything:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from ruleop.errors import RuleopError, traceback_lines
-from ruleop.printable import printable_lines
-from ruleop.schema.nearest import did_you_mean
+from ruleop.core.errors import RuleopError, traceback_lines
+from ruleop.core.printable import printable_lines
+from ruleop.core.schema.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ COMMANDS: Final = {
     "cluster": "Run an API server in memory, for any client.",
     "dev": "Run the operator with a cluster in memory, and show a tree.",
     "explain": "Explain why a custom resource of a cluster is as it is.",
-    "generate": "Generate files: CRDs, the JSON Schema for editors.",
+    "generate": "Generate what a cluster needs: CRDs, roles, manifests, a chart.",
     "init": "Make a new project in a folder.",
     "plan": "Show what one reconcile of a custom resource would do.",
     "render": "Print the children of a custom resource as YAML.",
@@ -73,7 +73,7 @@ def _discard(stream: TextIO) -> None:
 
 
 _COMPLETED: Final = {"DIR": "dir", "FILE": "file", "PATH": "file"}
-"""What a shell completes as the value of an option, by the option's metavar."""
+"""The kind of file that a shell completes as the value of an option, by the option's metavar."""
 
 
 class PathText(click.types.StringParamType):

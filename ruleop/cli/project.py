@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ruleop import rules
 from ruleop.cli.program import DEBUG, UsageError
-from ruleop.errors import Site
-from ruleop.files import read_named, why_unreadable
+from ruleop.core import rules
+from ruleop.core.errors import Site
+from ruleop.core.files import read_named, why_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ruleop.rules import Loaded, Project, ProjectErrors
+    from ruleop.core.rules import Loaded, Project, ProjectErrors
 
 WATCHES = "watches.yaml"
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,24 +63,24 @@ class Folder:
 
 
 def load(folder: Folder, env_files: Iterable[str]) -> Project:
-    """Loads the project. Raises UsageError if the folder holds none, and ProjectErrors if it has mistakes."""
-    return load_with_sources(folder, env_files).project
+    """Loads the project as the operator does, which does not read ruleop.yaml. Raises UsageError if the folder holds
+    none, and ProjectErrors if it has mistakes."""
+    return load_rules(folder, variables(env_files)).project
 
 
-def load_with_sources(folder: Folder, env_files: Iterable[str]) -> Loaded:
-    """The same, with what the rules were made from."""
+def variables(env_files: Iterable[str]) -> Mapping[str, str]:
+    """The variables that the operator can read. Those of the files override the environment."""
+    return {**os.environ, **_read(env_files)}
+
+
+def load_rules(folder: Folder, environ: Mapping[str, str]) -> Loaded:
+    """The rules, with what they were made from."""
     root = Path(folder.name)
-    environ = variables(env_files)
     try:
         _require_project(root)
         return rules.load_with_sources(root, environ=environ)
     except OSError as error:
         raise UsageError(f"{error.filename or root}: cannot be read: {error.strerror}") from None
-
-
-def variables(env_files: Iterable[str]) -> Mapping[str, str]:
-    """The variables that watches.yaml can read. Those of the files override the environment."""
-    return {**os.environ, **_read(env_files)}
 
 
 def is_unreadable(errors: ProjectErrors) -> bool:

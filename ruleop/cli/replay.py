@@ -12,16 +12,16 @@ from ruleop.cli import findings as found
 from ruleop.cli.passes import NOT_SELECTED, Passes, Planned, load_for_planning
 from ruleop.cli.program import UsageError
 from ruleop.cli.terminal import print_diagnostics
-from ruleop.errors import RuleopError
-from ruleop.files import read_named, why_unreadable
-from ruleop.kinds import ObjectKey
-from ruleop.offline.recording import Replay, read_document
-from ruleop.planning import choose_rule, plan
+from ruleop.core.errors import RuleopError
+from ruleop.core.files import read_named, why_unreadable
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.planning import choose_rule, plan
+from ruleop.core.recording.recording import Replay, read_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ruleop.rules import Project, Rule
+    from ruleop.core.rules import Project, Rule
 
 
 def replay_pass(folder: str, env_files: Sequence[str], file: str) -> Passes:

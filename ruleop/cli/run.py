@@ -15,19 +15,19 @@ import click
 from ruleop.cli.cluster_options import CONTEXT, KUBECONFIG, flag
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.cli.project import Folder, is_unreadable, load, project_options, variables
-from ruleop.engine.manager.manager import Manager
-from ruleop.engine.manager.options import Options
-from ruleop.engine.telemetry import logging as logs
-from ruleop.errors import RuleopError
-from ruleop.kube.leader.lease import Timing
-from ruleop.names import is_label
-from ruleop.printable import printable_lines
-from ruleop.rules import ProjectErrors, parse_duration
+from ruleop.core.errors import RuleopError
+from ruleop.core.names import MOST_OF_NAME, is_label
+from ruleop.core.printable import printable_lines
+from ruleop.core.rules import ProjectErrors, parse_duration
+from ruleop.operator.engine.manager.manager import Manager
+from ruleop.operator.engine.manager.options import Options
+from ruleop.operator.engine.telemetry import logging as logs
+from ruleop.operator.kube.leader.lease import Timing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ruleop.rules import Project
+    from ruleop.core.rules import Project
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -151,15 +151,15 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
 
 
 def collect_garbage_seldom() -> None:
-    """What is loaded by now stays, and is not looked through again. A pass makes some thousand objects that go without
-    the collector, and a tenth of the operator's CPU went into looking for cycles among them."""
+    """Freezes the objects that are loaded by now, so that they are not scanned again. A pass makes some thousand
+    objects that go without the collector, and a tenth of the operator's CPU went into looking for cycles among them."""
     gc.freeze()
     gc.set_threshold(5000, 5, 80)
 
 
 def _name(text: str) -> str:
-    if not is_label(text, most=40):  # a finalizer's name is limited to 63
-        message = f'"{text}" is not a valid name: up to 40 lowercase letters, digits and "-"'
+    if not is_label(text, most=MOST_OF_NAME):
+        message = f'"{text}" is not a valid name: up to {MOST_OF_NAME} lowercase letters, digits and "-"'
         raise click.BadParameter(message, param_hint="--name")
     return text
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import orjson
 
+from ruleop.authoring.report.plan_text import Span, Tone
 from ruleop.cli.program import write_to
-from ruleop.printable import printable, printable_json
-from ruleop.report.plan_text import Span, Tone
+from ruleop.core.printable import printable, printable_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import TextIO
 
-    from ruleop.report.plan_text import Line
+    from ruleop.authoring.report.plan_text import Line
 
 _STYLES: Final[dict[Tone, dict[str, Any]]] = {
     Tone.TITLE: {"bold": True},

@@ -11,29 +11,30 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ruleop.authoring.report.plan_text import Span, Tone
+from ruleop.authoring.ruletests import coverage_report
+from ruleop.authoring.ruletests.cases import SUFFIX, TestFile, find_files, parse_file, read_text
+from ruleop.authoring.ruletests.coverage import Probe
+from ruleop.authoring.ruletests.projects import Projects
+from ruleop.authoring.ruletests.report import Run, as_json, failure_lines, junit, summary
+from ruleop.authoring.ruletests.runner import Runner
+from ruleop.authoring.ruletests.snapshots import Snapshots
+from ruleop.authoring.ruletests.watching import Touches, changed_files, modified
 from ruleop.cli import findings as found
+from ruleop.cli.loading import load_with_sources, project_variables
 from ruleop.cli.passes import load_for_planning
 from ruleop.cli.program import DONE, NO, Command, UsageError, output_option, write_to
-from ruleop.cli.project import Folder, load, project_options, variables
+from ruleop.cli.project import Folder, project_options
 from ruleop.cli.terminal import has_colour, json_document, print_diagnostics, print_lines, print_text, styled
-from ruleop.files import read_regular, why_unreadable
-from ruleop.report.plan_text import Span, Tone
-from ruleop.rules import ProjectErrors
-from ruleop.ruletests import coverage_report
-from ruleop.ruletests.cases import SUFFIX, TestFile, find_files, parse_file, read_text
-from ruleop.ruletests.coverage import Probe
-from ruleop.ruletests.projects import Projects
-from ruleop.ruletests.report import Run, as_json, failure_lines, junit, summary
-from ruleop.ruletests.runner import Runner
-from ruleop.ruletests.snapshots import Snapshots
-from ruleop.ruletests.watching import Touches, changed_files, modified
+from ruleop.core.files import read_regular, why_unreadable
+from ruleop.core.rules import ProjectErrors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ruleop.report.plan_text import Place
-    from ruleop.ruletests.cases import Case
-    from ruleop.ruletests.results import Result
+    from ruleop.authoring.report.plan_text import Place
+    from ruleop.authoring.ruletests.cases import Case
+    from ruleop.authoring.ruletests.results import Result
 
 WATCH_PERIOD: Final = 0.3  # seconds between two readings of the times of files
 WIDTH: Final = 100  # cases on a line of progress
@@ -101,7 +102,7 @@ def _run_once(options: Options) -> Run:
     paths = _paths(options)
     snapshots = Snapshots(update=options.update, ci=bool(os.environ.get("CI")))
     probe = Probe() if options.measures else None
-    projects = Projects(Path(options.folder), variables(options.env_files), probe)
+    projects = Projects(Path(options.folder), project_variables(Folder(options.folder), options.env_files), probe)
     progress = _Progress(quiet=options.output == "json")
     run = _Runs(Runner(projects, snapshots), options.part, first=options.first).run(_parsed(paths), progress.add)
     progress.end()
@@ -125,7 +126,7 @@ def _run_once(options: Options) -> Run:
 def _check_project(options: Options) -> None:
     """Raises UsageError after printing the project's mistakes. Variables that are missing may come with the cases."""
     try:
-        print_diagnostics(found.notes(load(Folder(options.folder), options.env_files)))
+        print_diagnostics(found.notes(load_with_sources(Folder(options.folder), options.env_files).project))
     except ProjectErrors as errors:
         if any(each.code != "environment" for each in errors.findings if each.severity == "error"):
             load_for_planning(options.folder, options.env_files)
@@ -266,7 +267,7 @@ def _watch(options: Options) -> None:
 def _run_touched(options: Options, touches: Touches, changed: set[Path]) -> None:
     _check_project(options)
     probe = Probe()
-    projects = Projects(Path(options.folder), variables(options.env_files), probe)
+    projects = Projects(Path(options.folder), project_variables(Folder(options.folder), options.env_files), probe)
     runner = Runner(projects, Snapshots(update=options.update, ci=bool(os.environ.get("CI"))))
     progress = _Progress(quiet=False)
 

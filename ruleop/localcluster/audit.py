@@ -14,7 +14,7 @@ from ruleop.localcluster.api.verbs import verb_of
 from ruleop.localcluster.http.message import Response, Stream
 
 if TYPE_CHECKING:
-    from ruleop.localcluster.http.message import Answer, Request
+    from ruleop.localcluster.http.message import AnyResponse, Request
 
 _NOWHERE: Final = Route("", "", "", "")
 
@@ -33,7 +33,7 @@ class Audited:
     namespace: str
     name: str  # that of the new object, where one was created
     subresource: str
-    status: int  # 0 if it got no answer, or gets one later
+    status: int  # 0 if it got no response, or gets one later
 
 
 @dataclass(slots=True)
@@ -43,13 +43,13 @@ class Audit:
     enabled: bool = False
     entries: list[Audited] = field(default_factory=list)
 
-    def record(self, request: Request, answer: Answer) -> None:
+    def record(self, request: Request, response: AnyResponse) -> None:
         route = route_of(request.path)
         where = route or _NOWHERE
-        name = where.name or (_created(answer) if request.method == "POST" else "")
+        name = where.name or (_created(response) if request.method == "POST" else "")
         uri = quote(request.path) + (f"?{urlencode(request.query)}" if request.query else "")
         verb = verb_of(request, route) if route is not None else request.method.lower()
-        status = answer.status if isinstance(answer, Response) else 200 if isinstance(answer, Stream) else 0
+        status = response.status if isinstance(response, Response) else 200 if isinstance(response, Stream) else 0
         self.entries.append(
             Audited(
                 time.time(),
@@ -67,11 +67,11 @@ class Audit:
         )
 
 
-def _created(answer: Answer) -> str:
-    if not isinstance(answer, Response) or answer.status >= 300:
+def _created(response: AnyResponse) -> str:
+    if not isinstance(response, Response) or response.status >= 300:
         return ""
     try:
-        document = orjson.loads(answer.body)
+        document = orjson.loads(response.body)
     except orjson.JSONDecodeError:  # a table, or YAML
         return ""
     metadata = document.get("metadata") if isinstance(document, dict) else None

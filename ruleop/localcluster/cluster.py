@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import orjson
 
-from ruleop.errors import RuleopError
-from ruleop.kinds import SERVER_METADATA, Kind
-from ruleop.localcluster.api.answers import refusal
+from ruleop.core.errors import RuleopError
+from ruleop.core.kinds import SERVER_METADATA, Kind
 from ruleop.localcluster.api.api import Api
 from ruleop.localcluster.api.faulty import FaultyApi
-from ruleop.localcluster.api.options import WriteOptions
-from ruleop.localcluster.api.writer import Writer
+from ruleop.localcluster.api.requests.options import WriteOptions
+from ruleop.localcluster.api.responses import refusal
+from ruleop.localcluster.api.writes.writer import Writer
 from ruleop.localcluster.audit import Audit
 from ruleop.localcluster.controllers import CONTROLLERS
+from ruleop.localcluster.controllers.core.pods import node
+from ruleop.localcluster.controllers.core.volumes import storage_class
 from ruleop.localcluster.controllers.machinery import Machinery
-from ruleop.localcluster.controllers.pods import node
-from ruleop.localcluster.controllers.volumes import storage_class
 from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.faults import Faults
 from ruleop.localcluster.http.server import Server
-from ruleop.localcluster.kinds.custom import follow
+from ruleop.localcluster.kinds.apiextensions.custom_resources import follow
 from ruleop.localcluster.kinds.registry import Registry
 from ruleop.localcluster.kinds.resources import CLASSES, NAMESPACES, NODES
 from ruleop.localcluster.state_file import read_state, write_state
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from ruleop.kinds import Object
-    from ruleop.localcluster.http.message import Answer, Request
+    from ruleop.core.kinds import Object
+    from ruleop.localcluster.http.message import AnyResponse, Request
     from ruleop.localcluster.store.store import Event, Resource, Stored
 
 T = TypeVar("T")
@@ -88,7 +88,7 @@ class LocalCluster:
             self.store.listen_to_all(self._save_soon)
 
     def _fill(self) -> None:
-        """What every cluster has."""
+        """Creates the objects that every cluster has."""
         for name in FIRST_NAMESPACES:
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             self.machinery.create(NAMESPACES, "", namespace)
@@ -228,12 +228,12 @@ class LocalCluster:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the author of the object that was applied last should know."""
+        """Warnings to the author of the object that was applied last."""
         return tuple(self.writer.warnings)
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
-    def _handle(self, request: Request) -> Answer:
+    def _handle(self, request: Request) -> AnyResponse:
         host = request.headers.get("host", "").rpartition(":")[0]
         if host not in _HOSTS:
             return refusal(Rejected(403, "Forbidden", "the Host header does not name this machine"))
@@ -246,7 +246,7 @@ class LocalCluster:
         if user is None:
             return refusal(Rejected(401, "Unauthorized", "Unauthorized"))
         asked = replace(request, path=path, user=user)
-        answer = self.api.handle(asked)
+        response = self.api.handle(asked)
         if self.audit.enabled:
-            self.audit.record(asked, answer)
-        return answer
+            self.audit.record(asked, response)
+        return response

@@ -2,70 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-import orjson
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
-    from ruleop.kinds import Kind
+    from ruleop.core.kinds import Kind
+    from ruleop.core.validation.errors import FieldError
 
+_SHOWN: Final = 30  # bytes of a body, in a message
 SCHEME: Final = "pkg/runtime/scheme.go:111"
 """Where the server's decoder looks kinds up, as its messages name it."""
-
-
-class Cause(NamedTuple):
-    """One reason of an error, with the field that it concerns."""
-
-    reason: str
-    message: str
-    field: str = ""
-
-    def document(self) -> dict[str, Any]:
-        found = {"reason": self.reason, "message": self.message}
-        return {**found, "field": self.field} if self.field else found
-
-
-def unsupported(field: str, value: object, supported: Iterable[str]) -> Cause:
-    """A value that is not in an enumeration."""
-    listed = ", ".join(f'"{each}"' for each in supported)
-    shown = orjson.dumps(value).decode()
-    return Cause("FieldValueNotSupported", f"Unsupported value: {shown}: supported values: {listed}", field)
-
-
-def invalid_value(field: str, value: object, problem: str = "") -> Cause:
-    shown = f"Invalid value: {orjson.dumps(value).decode()}"
-    return Cause("FieldValueInvalid", f"{shown}: {problem}" if problem else shown, field)
-
-
-def invalid_values(field: str, value: object, problems: Iterable[str]) -> Iterator[Cause]:
-    """One cause for each problem of a value."""
-    return (invalid_value(field, value, problem) for problem in problems)
-
-
-def immutable_value(field: str, value: object) -> Cause:
-    return invalid_value(field, value, "field is immutable")
-
-
-def required(field: str, problem: str = "") -> Cause:
-    return Cause("FieldValueRequired", f"Required value: {problem}" if problem else "Required value", field)
-
-
-def duplicate(field: str, value: object) -> Cause:
-    return Cause("FieldValueDuplicate", f"Duplicate value: {orjson.dumps(value).decode()}", field)
-
-
-def too_long(field: str, limit: int) -> Cause:
-    return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", field)
-
-
-def too_many(field: str, number: int, limit: int) -> Cause:
-    return Cause("FieldValueTooMany", f"Too many: {number}: must have at most {limit} items", field)
-
-
-def forbidden_value(field: str, problem: str) -> Cause:
-    return Cause("FieldValueForbidden", f"Forbidden: {problem}", field)
 
 
 class Rejected(Exception):  # noqa: N818 - named for what happened to the request
@@ -113,12 +60,25 @@ def _title(group: str, plural: str) -> str:
 
 
 def not_registered(kind: str, version: str) -> str:
-    """What the server's decoder says of a kind that it does not know, or not here."""
+    """The message of the server's decoder about a kind that it does not know, or not here."""
     return f'no kind "{kind}" is registered for version "{version}" in scheme "{SCHEME}"'
 
 
 def bad_request(message: str) -> Rejected:
     return Rejected(400, "BadRequest", message)
+
+
+def unrecognized(kind: str, problem: str, data: bytes) -> Rejected:
+    """The response to a body that is not an object of a kind."""
+    return bad_request(f"the object provided is unrecognized (must be of type {kind}): {problem} ({_excerpt(data)})")
+
+
+def _excerpt(data: bytes) -> str:
+    if not data:
+        return "<empty>"
+    if data[:1] != b"{":
+        return data[:_SHOWN].hex() + (" ..." if len(data) > _SHOWN else "")
+    return data[:_SHOWN].decode(errors="replace") + (" ..." if len(data) > _SHOWN else "")
 
 
 def unknown_path() -> Rejected:
@@ -149,9 +109,9 @@ def conflict(group: str, plural: str, name: str, message: str) -> Rejected:
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-def forbidden(group: str, plural: str, name: str, message: str, causes: Iterable[Cause] = ()) -> Rejected:
+def forbidden(group: str, plural: str, name: str, message: str, errors: Iterable[FieldError] = ()) -> Rejected:
     details = _details(group, plural, name)
-    found = [each.document() for each in causes]
+    found = [each.document() for each in errors]
     return Rejected(
         403,
         "Forbidden",
@@ -160,12 +120,12 @@ def forbidden(group: str, plural: str, name: str, message: str, causes: Iterable
     )
 
 
-def invalid(kind: Kind, name: str, causes: Iterable[Cause]) -> Rejected:
-    return invalid_named(kind.group, kind.kind, name, causes)
+def invalid(kind: Kind, name: str, errors: Iterable[FieldError]) -> Rejected:
+    return invalid_named(kind.group, kind.kind, name, errors)
 
 
-def invalid_named(group: str, kind: str, name: str, causes: Iterable[Cause]) -> Rejected:
-    found = list(causes)
+def invalid_named(group: str, kind: str, name: str, errors: Iterable[FieldError]) -> Rejected:
+    found = list(errors)
     sentences = list(dict.fromkeys(f"{each.field}: {each.message}" if each.field else each.message for each in found))
     text = sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]"
     return Rejected(
@@ -176,9 +136,9 @@ def invalid_named(group: str, kind: str, name: str, causes: Iterable[Cause]) -> 
     )
 
 
-def invalid_options(options: str, *causes: Cause) -> Rejected:
-    """What is wrong with the options of a request, such as ListOptions."""
-    return invalid_named("meta.k8s.io", options, "", causes)
+def invalid_options(options: str, *errors: FieldError) -> Rejected:
+    """The rejection of a request with invalid options, such as ListOptions."""
+    return invalid_named("meta.k8s.io", options, "", errors)
 
 
 READ_TYPES: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
@@ -194,12 +154,12 @@ def unsupported_media_type(accepted: str) -> Rejected:
 
 
 def unsupported_patch_type() -> Rejected:
-    """The answer of the built-in kinds."""
+    """The response of the built-in kinds."""
     return Rejected(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
 def no_representation(available: str) -> Rejected:
-    """The built-in kinds' answer where no accepted media type is known."""
+    """The built-in kinds' response where no accepted media type is known."""
     return Rejected(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
 
 

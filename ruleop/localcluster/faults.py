@@ -1,4 +1,4 @@
-"""Faults that a test asks for: errors, delays, lost answers, watches that lie or fall silent.
+"""Faults that a test asks for: errors, delays, lost responses, watches that lie or fall silent.
 
 A fault names the requests that it concerns, and how often it happens. `LocalCluster.faults` holds the active ones.
 """
@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.errors import RuleopError
-from ruleop.schema.nearest import did_you_mean
+from ruleop.core.errors import RuleopError
+from ruleop.core.schema.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
 class Effect(Enum):
-    """What happens to a request, or to the events of a watch."""
+    """The effect of a fault on a request, or on the events of a watch."""
 
     ERROR = "error"  # it is answered with `status`, and not carried out
     LOSE_REQUEST = "lose-request"  # the connection ends before it is carried out
@@ -138,7 +138,7 @@ class Faults:
             self._active.clear()
 
     def happened(self, effect: Effect) -> int:
-        """How often this effect has happened to requests and events since the faults were cleared."""
+        """The number of times that this effect has happened to requests and events since the faults were cleared."""
         with self._lock:
             return sum(each.happened for each in self._active if each.fault.effect is effect)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.errors import RuleopError
+from ruleop.core.errors import RuleopError
 from ruleop.localcluster.store.store import Resource
 
 if TYPE_CHECKING:

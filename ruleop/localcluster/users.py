@@ -1,4 +1,5 @@
-"""Who asks: names for tokens. Every user may do everything; the names tell the requests of several clients apart."""
+"""The users of requests: names for tokens. Every user may do everything; the names tell the requests of several clients
+apart."""
 
 from __future__ import annotations
 

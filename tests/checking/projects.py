@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ruleop.checking import check_project
-from ruleop.rules import Finding, build_with_sources
+from ruleop.authoring.checking import check_project
+from ruleop.core.rules import Finding, build_with_sources
 from tests.definitions import definition
 from tests.rules.projects import watch
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import random
 
-    from ruleop.kinds import Kind
-    from ruleop.schema.openapi import Schema
+    from ruleop.core.kinds import Kind
+    from ruleop.core.schema.openapi import Schema
 
 WORDS = [
     "a",

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from ruleop.checking.definitions import whole_definitions
-from ruleop.rules import Findings, build_with_sources
+from ruleop.authoring.checking.definitions import whole_definitions
+from ruleop.core.rules import Findings, build_with_sources
 
 if TYPE_CHECKING:
-    from ruleop.rules import Loaded
-    from ruleop.rules.language.definitions import Definition
+    from ruleop.core.rules import Loaded
+    from ruleop.core.rules.language.definitions import Definition
 
 GROUP = "random.example.com"
 API_TYPES = (

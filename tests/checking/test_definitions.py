@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from ruleop.checking import check_project
-from ruleop.checking.definitions import whole_definitions, with_definitions
-from ruleop.generate.crds import crd_files
-from ruleop.rules import Findings, build_with_sources
+from ruleop.authoring.checking import check_project
+from ruleop.authoring.checking.definitions import whole_definitions, with_definitions
+from ruleop.authoring.generate.crds import crd_files
+from ruleop.core.rules import Findings, build_with_sources
 from tests.checking.random_schemas import definition_of, schemas
 from tests.rules.projects import watch
 
@@ -19,7 +19,7 @@ schema:
   spec:
     size: integer | minimum=1 maximum=3
     mode: string | enum="a,b" default=a
-    memory: resource.Quantity
+    memory: resource.Quantity | default=10Gi
     hosts: "[]string"
     labels: "map[string]string"
     env: "[]v1.EnvVar"

@@ -5,10 +5,10 @@ import textwrap
 import pytest
 import yaml
 
-from ruleop.checking.desired_objects import violations, with_violations
-from ruleop.offline.cluster import EPOCH, OfflineKinds, prepare
-from ruleop.planning import FixedObjects, Observed, plan
-from ruleop.rules import build_project
+from ruleop.authoring.checking.desired_objects import violations, with_violations
+from ruleop.authoring.offline.cluster import EPOCH, OfflineKinds, prepare
+from ruleop.core.planning import FixedObjects, Observed, plan
+from ruleop.core.rules import build_project
 from tests.definitions import definition
 from tests.docs.messages import ROOT
 from tests.rules.projects import watch

@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-from ruleop.checking.typing.environments import Environment
-from ruleop.checking.typing.expressions import Inference
-from ruleop.checking.typing.filters import FILTERS, FUNCTIONS, TESTS
-from ruleop.checking.typing.report import Report, Source
-from ruleop.checking.typing.types import kind_of, of_data
-from ruleop.errors import RenderError, Site
-from ruleop.rules import Findings
-from ruleop.templating import FUNCTIONS as SCOPE_FUNCTIONS
-from ruleop.templating import Library, Waiting, view
-from ruleop.templating.filters.registry import FILTER_NAMES
+from ruleop.authoring.checking.typing.environments import Environment
+from ruleop.authoring.checking.typing.expressions import EXPRESSIONS
+from ruleop.authoring.checking.typing.filters import FILTERS, FUNCTIONS, TESTS
+from ruleop.authoring.checking.typing.inference import Inference
+from ruleop.authoring.checking.typing.report import Report, Source
+from ruleop.authoring.checking.typing.types import kind_of, of_data
+from ruleop.core.errors import RenderError, Site
+from ruleop.core.rules import Findings
+from ruleop.core.templating import FUNCTIONS as SCOPE_FUNCTIONS
+from ruleop.core.templating import Library, Waiting, view
+from ruleop.core.templating.filters.registry import FILTER_NAMES
 
 LIBRARY = Library({})
 ARGUMENTS = {
@@ -67,7 +68,7 @@ def test_a_filter_takes_and_gives_what_its_row_has(name: str) -> None:
 
 
 def _inferred(source: str, sample: Any) -> Any:
-    inference = Inference(Report(Findings({})))
+    inference = Inference(Report(Findings({})), EXPRESSIONS)
     tree: Any = LIBRARY.environment._parse("{{ " + source + " }}", "a", "a")
     with inference.within(Source(Site("a", 1))):
         return inference.infer(tree.body[0].nodes[0], Environment({"value": of_data(sample)}))

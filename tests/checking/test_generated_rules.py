@@ -8,8 +8,8 @@ import pytest
 
 from bench.fuzz.case import DEFINITIONS
 from bench.fuzz.genes import Genetics, case_of
-from ruleop.checking.typing.watches import check_types
-from ruleop.rules import Findings, ProjectErrors, build_with_sources
+from ruleop.authoring.checking.typing.watches import check_types
+from ruleop.core.rules import Findings, ProjectErrors, build_with_sources
 
 TYPES = (
     "{type: object, required: [text, number, flag, many, table], properties: {text: {type: string}, "

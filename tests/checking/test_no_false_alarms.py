@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ruleop.checking import check_project
-from ruleop.rules import REFUSED_METADATA, ProjectErrors, build_with_sources, load_with_sources
+from ruleop.authoring.checking import check_project
+from ruleop.core.rules import REFUSED_METADATA, ProjectErrors, build_with_sources, load_with_sources
 from tests.checking.test_desired_objects import MANIFESTS, without_nulls
 from tests.definitions import definition
 from tests.docs.examples import examples

@@ -33,6 +33,11 @@ TO_DO = "make one with `dns_label`, or give the field a pattern and a maxLength 
         ("name: Web-{{ metadata.name }}", "v1/ConfigMap", '"W" cannot be in a name'),
         ("name: web.{{ metadata.name }}", "v1/Service", '"." cannot be in a name'),
         ("name: {{ metadata.name }}-" + 70 * "x", "v1/Service", "this name has at least 71 characters, and at most 63"),
+        (
+            "name: {{ metadata.name }}-" + 52 * "x",
+            "batch/v1/CronJob",
+            "this name has at least 53 characters, and at most 52",
+        ),
         ("namespace: Team", "v1/ConfigMap", '"T" cannot be in a namespace'),
         ("labels: {a: 'x y'}", "v1/ConfigMap", '" " cannot be in a label value'),
         ("labels: {a: '{{ metadata.name }}/x'}", "v1/ConfigMap", '"/" cannot be in a label value'),
@@ -41,6 +46,26 @@ TO_DO = "make one with `dns_label`, or give the field a pattern and a maxLength 
 def test_literal_characters_that_no_name_can_have_are_errors(template, kind, message):
     (found, *_) = names(template + "\n  name: {{ metadata.name }}" * ("name:" not in template), kind=kind, body="")
     assert message in found
+
+
+SHORT = "{type: object, properties: {team: {type: string, pattern: '^[a-z]+$', maxLength: 40}, code: {type: string, pattern: '^[a-z]+$'}}}"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "lengths"),
+    [
+        ("{{ spec.team }}-backup-of-web", "batch/v1/CronJob", "54 characters here, and the API server at most 52"),
+        ("{{ spec.team }}-{{ spec.team }}", "v1/Service", "81 characters here, and the API server at most 63"),
+        ("{{ spec.team }}-web", "batch/v1/CronJob", ""),
+        ("{{ spec.team }}-{{ spec.team }}", "apps/v1/Deployment", ""),
+        ("{{ spec.team }}-{{ spec.code }}-backup-of-web", "batch/v1/CronJob", ""),
+        ("{{ spec.team | upper }}-backup-of-web", "batch/v1/CronJob", ""),
+    ],
+)
+def test_a_name_is_too_long_for_its_kind_if_all_its_parts_are_bounded(name, kind, lengths):
+    found = [each for each in names(f"name: '{name}'", kind=kind, spec=SHORT) if "would have the same name" not in each]
+    assert len(found) == bool(lengths)
+    assert lengths in "".join(found)
 
 
 def test_labels_of_a_custom_kind_are_its_own():

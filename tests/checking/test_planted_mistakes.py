@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ruleop.checking.typing.watches import check_types
-from ruleop.rules import Findings, build_with_sources, load_with_sources
+from ruleop.authoring.checking.typing.watches import check_types
+from ruleop.core.rules import Findings, build_with_sources, load_with_sources
 from tests.projects.snapshots import ROOT
 
 if TYPE_CHECKING:

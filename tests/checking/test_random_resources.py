@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ruleop.checking.desired_objects import with_violations
-from ruleop.offline.cluster import EPOCH, OfflineKinds, prepare
-from ruleop.planning import FixedObjects, Observed, choose_rule, plan
-from ruleop.rules import build_with_sources, load_with_sources
+from ruleop.authoring.checking.desired_objects import with_violations
+from ruleop.authoring.offline.cluster import EPOCH, OfflineKinds, prepare
+from ruleop.core.planning import FixedObjects, Observed, choose_rule, plan
+from ruleop.core.rules import build_with_sources, load_with_sources
 from tests.checking.random_resources import ImpossibleError, resource
 from tests.checking.test_expressions import MISTAKES, QUIET
 from tests.checking.test_no_false_alarms import PROJECTS
@@ -20,7 +20,7 @@ from tests.checking.typed_projects import CRD
 from tests.projects.snapshots import ROOT
 
 if TYPE_CHECKING:
-    from ruleop.rules import Loaded
+    from ruleop.core.rules import Loaded
 
 _BY_TYPE = re.compile(
     r"is not set|is undefined|has no (such )?field|does not wait|not possible|only text can be added|list is empty"

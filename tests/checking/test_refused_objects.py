@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ruleop.checking.desired_objects import violations
+from ruleop.authoring.checking.desired_objects import violations
 from tests.rules.projects import load
 
 if TYPE_CHECKING:
-    from ruleop.rules import Project
+    from ruleop.core.rules import Project
 
 LABELS = {"app": "web"}
 CONTAINER = {"name": "web", "image": "nginx"}
+BACKEND = {"service": {"name": "web", "port": {"number": 80}}}
+RBAC = "rbac.authorization.k8s.io"
+TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 
 
 def pods(container=None, labels=None, **spec):
@@ -62,6 +65,42 @@ REFUSED = {
         "spec.ports[0].name",
     ),
     "a key that no file can have": (obj("ConfigMap", data={"a/b": "x"}), "data['a/b']"),
+    "a quantity below zero": (
+        workload(template=pods({**CONTAINER, "resources": {"requests": {"memory": "-1Gi"}}})),
+        "spec.template.spec.containers[0].resources.requests.memory",
+    ),
+    "a CronJob whose Jobs have too long names": (
+        {**cron_job(), "metadata": {"name": "w" * 53}},
+        "metadata.name",
+    ),
+    "an address that is none": (
+        obj("Service", spec={"clusterIP": "10.0.0.300", "ports": [{"port": 80}]}),
+        "spec.clusterIPs[0]",
+    ),
+    "a claim without a size": (
+        obj("PersistentVolumeClaim", spec={"accessModes": ["ReadWriteOnce"]}),
+        "spec.resources.storage",
+    ),
+    "a path of an Ingress that is relative": (
+        obj(
+            "Ingress",
+            "networking.k8s.io/v1",
+            spec={"rules": [{"http": {"paths": [{"path": "shop", "pathType": "Prefix", "backend": BACKEND}]}}]},
+        ),
+        "spec.rules[0].http.paths[0].path",
+    ),
+    "a role of a binding that is of no kind of role": (
+        obj("RoleBinding", f"{RBAC}/v1", roleRef={"apiGroup": RBAC, "kind": "Rule", "name": "a"}),
+        "roleRef.kind",
+    ),
+    "an autoscaler of fewer than it needs": (
+        obj(
+            "HorizontalPodAutoscaler",
+            "autoscaling/v2",
+            spec={"minReplicas": 3, "maxReplicas": 2, "scaleTargetRef": TARGET},
+        ),
+        "spec.maxReplicas",
+    ),
 }
 
 

@@ -1,8 +1,8 @@
 """Bodies show each `{{ ... }}` at its field, in every branch, without rendering."""
 
-from ruleop.checking.bodies import bodies
-from ruleop.rules import build_with_sources
-from ruleop.templating.bodies.writer import Printed
+from ruleop.authoring.checking.bodies import bodies
+from ruleop.core.rules import build_with_sources
+from ruleop.core.templating.bodies.writer import Printed
 from tests.definitions import definition
 from tests.rules.projects import watch
 

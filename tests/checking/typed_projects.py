@@ -5,11 +5,11 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from ruleop.checking.typing.watches import check_types
-from ruleop.rules import Findings, build_with_sources
+from ruleop.authoring.checking.typing.watches import check_types
+from ruleop.core.rules import Findings, build_with_sources
 
 if TYPE_CHECKING:
-    from ruleop.rules import Finding
+    from ruleop.core.rules import Finding
 
 CRD = """
 apiVersion: apiextensions.k8s.io/v1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ruleop.files import MAX_FILE, read_named, read_regular
+from ruleop.core.files import MAX_FILE, read_named, read_regular
 from tests.cli.conftest import SITE
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def test_a_pipe_in_a_project_is_not_waited_for(
 def test_an_endless_file_is_read_up_to_the_limit(
     project: Project, ruleop: Callable[..., Ran], options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ruleop.files.read_named.__defaults__", (1 << 20,))
+    monkeypatch.setattr("ruleop.core.files.read_named.__defaults__", (1 << 20,))
     ran = ruleop(*options)
     assert ran.status == 2
     assert "/dev/zero: is larger than 1024 KiB" in ran.err

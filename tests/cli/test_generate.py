@@ -9,6 +9,8 @@ import jsonschema
 import pytest
 import yaml
 
+NAMES = ("watches", "tests", "ruleop")
+
 
 def test_the_schema_of_watches_yaml_goes_to_stdout(ruleop):
     ran = ruleop("generate", "schema")
@@ -17,12 +19,18 @@ def test_the_schema_of_watches_yaml_goes_to_stdout(ruleop):
     assert ruleop("generate", "schema").out == ran.out
 
 
-def test_with_out_both_are_files_with_the_same_bytes(ruleop, tmp_path):
+def test_with_out_all_are_files_with_the_same_bytes(ruleop, tmp_path):
     out = tmp_path / "schemas"
     ran = ruleop("generate", "schema", "--out", str(out))
-    assert ran.out == f"{out}/watches.schema.json: written\n{out}/tests.schema.json: written\n"
+    assert ran.out == "".join(f"{out}/{name}.schema.json: written\n" for name in NAMES)
     assert (out / "watches.schema.json").read_text() == ruleop("generate", "schema").out
     assert (out / "tests.schema.json").read_text() == ruleop("generate", "schema", "--tests").out
+    assert (out / "ruleop.schema.json").read_text() == ruleop("generate", "schema", "--choices").out
+
+
+def test_one_schema_is_chosen_at_a_time(ruleop):
+    ran = ruleop("generate", "schema", "--tests", "--choices")
+    assert (ran.status, ran.err) == (2, "ruleop: --tests and --choices exclude each other\n")
 
 
 def test_the_schema_of_rule_tests_accepts_those_of_the_examples(ruleop):
@@ -47,7 +55,10 @@ def test_check_reports_a_file_that_is_not_current_and_leaves_it(ruleop, tmp_path
     if text is not None:
         file.write_text(text)
     ran = ruleop("generate", "schema", "--out", str(tmp_path), "--check")
-    assert (ran.status, ran.out) == (1, f"{file}: not current\n{tmp_path}/tests.schema.json: not current\n")
+    assert (ran.status, ran.out) == (
+        1,
+        "".join(f"{tmp_path}/{name}.schema.json: not current\n" for name in NAMES),
+    )
     assert file.exists() is (text is not None)
 
 
@@ -55,7 +66,7 @@ def test_check_of_a_current_file_succeeds(ruleop, tmp_path):
     ruleop("generate", "schema", "--out", str(tmp_path))
     ran = ruleop("generate", "schema", "--out", str(tmp_path), "--check")
     assert ran.status == 0
-    assert ran.out == f"{tmp_path}/watches.schema.json: current\n{tmp_path}/tests.schema.json: current\n"
+    assert ran.out == "".join(f"{tmp_path}/{name}.schema.json: current\n" for name in NAMES)
 
 
 def test_check_needs_a_folder(ruleop):
@@ -76,9 +87,9 @@ def test_an_unknown_command_below_generate_names_the_nearest(ruleop):
     assert "unknown command 'shema' (did you mean schema?)" in ran.err
 
 
-@pytest.mark.parametrize("tests", [False, True], ids=["watches.yaml", "rule tests"])
-def test_each_key_of_a_schema_has_a_description_of_one_sentence(ruleop, tests):
-    schema = json.loads(ruleop("generate", "schema", *(["--tests"] if tests else [])).out)
+@pytest.mark.parametrize("option", [[], ["--tests"]], ids=["watches.yaml", "rule tests"])
+def test_each_key_of_a_schema_has_a_description_of_one_sentence(ruleop, option):
+    schema = json.loads(ruleop("generate", "schema", *option).out)
     described = {
         f"{table}.{name}": inner.get("description", "")
         for table, found in schema["$defs"].items()

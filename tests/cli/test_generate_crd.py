@@ -113,9 +113,13 @@ def test_a_kind_that_is_not_in_use_breaks_nothing(generate, tmp_path):
     assert (ran.status, ran.out) == (0, "sites.example.com: new\n")
 
 
-def test_against_writes_nothing(generate, tmp_path):
-    ran = generate("--against", str(tmp_path), "--out", str(tmp_path))
-    assert (ran.status, ran.err) == (2, "ruleop: --against writes nothing: use it without --out and --check\n")
+def test_a_comparison_writes_nothing(generate, tmp_path):
+    for compared in (["--against", str(tmp_path)], ["--live"]):
+        ran = generate(*compared, "--out", str(tmp_path))
+        message = "ruleop: --against and --live write nothing: use them without --out and --check\n"
+        assert (ran.status, ran.err) == (2, message)
+    ran = generate("--live", "--against", str(tmp_path))
+    assert (ran.status, "use one of them" in ran.err) == (2, True)
 
 
 def test_plan_and_tests_of_rules_take_the_definition_from_the_schema(project, ruleop):

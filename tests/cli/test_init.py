@@ -39,7 +39,15 @@ def test_the_kind_is_named_by_flags(here, ruleop):
     ran = ruleop("init", "x", "--group", "cms.example.com", "--version", "v2", "--kind", "Blog")
     assert ran.out.startswith("Blog in cms.example.com/v2\n")
     assert "By default" not in ran.out
-    assert (here / "x/crds/blogs.cms.example.com.yaml").exists()
+    assert (here / "x/ruleop.yaml").read_text() == (
+        "# yaml-language-server: $schema=schemas/ruleop.schema.json\nname: blog\nnamespace: blog-system\nversion: 0.1.0\n"
+    )
+    crd = yaml.safe_load(ruleop("generate", "crd", "-C", "x").out)
+    assert crd["metadata"]["name"] == "blogs.cms.example.com"
+    assert crd["spec"]["versions"][0]["subresources"]["scale"] == {
+        "specReplicasPath": ".spec.replicas",
+        "statusReplicasPath": ".status.readyReplicas",
+    }
 
 
 def test_the_kind_and_its_schema_come_from_a_sample(here, ruleop):
@@ -52,20 +60,18 @@ def test_the_kind_and_its_schema_come_from_a_sample(here, ruleop):
 
 
 def test_an_existing_file_is_a_refusal_with_its_name_and_nothing_is_written(here, ruleop):
-    (here / "app/crds").mkdir(parents=True)
-    (here / "app/crds/apps.example.com.yaml").write_text("mine")
+    (here / "app").mkdir()
+    (here / "app/ruleop.yaml").write_text("mine")
     ran = ruleop("init", "app")
     assert ran.status == 2
-    assert ran.err == (
-        "ruleop: app/crds/apps.example.com.yaml exists: nothing was written; move it away, or name another folder\n"
-    )
-    assert [path.name for path in (here / "app").rglob("*") if path.is_file()] == ["apps.example.com.yaml"]
-    assert (here / "app/crds/apps.example.com.yaml").read_text() == "mine"
+    assert ran.err == "ruleop: app/ruleop.yaml exists: nothing was written; move it away, or name another folder\n"
+    assert [path.name for path in (here / "app").rglob("*") if path.is_file()] == ["ruleop.yaml"]
+    assert (here / "app/ruleop.yaml").read_text() == "mine"
 
 
 def test_a_second_init_names_one_of_the_files(here, ruleop):
     ruleop("init", "app")
-    assert "app/watches.yaml exists and 7 more: nothing was written" in ruleop("init", "app").err
+    assert "app/watches.yaml exists and 8 more: nothing was written" in ruleop("init", "app").err
 
 
 def test_other_files_of_the_folder_stay(here, ruleop):
@@ -80,9 +86,54 @@ def test_a_readme_and_a_list_of_ignored_files_stay_as_they_are(here, ruleop):
     ran = ruleop("init", ".")
     assert ran.status == 0
     assert "- README.md exists, and was left as it is.\n- .gitignore exists, and was left as it is.\n" in ran.out
-    assert "\n8 files. Try:\n" in ran.out
+    assert "\n9 files. Try:\n" in ran.out
     assert [(here / name).read_text() for name in ("README.md", ".gitignore")] == ["mine", "mine"]
     assert ruleop("check").status == 0
+
+
+def test_a_definition_that_is_written_into_the_project_agrees_with_its_schema(here, ruleop):
+    ruleop("init", ".")
+    assert ruleop("generate", "crd", "--out", "crds").status == 0
+    assert ruleop("check").out == "No errors in 1 rule, 2 children, 2 templates, 1 CRD.\n"
+    crd = here / "crds/apps.example.com.yaml"
+    crd.write_text(crd.read_text().replace("maximum: 65535", "maximum: 65536"))
+    assert "spec.port.maximum is 65536 here, and 65535 by the schema at watches.yaml:" in ruleop("check").out
+
+
+def test_the_commands_in_the_readme_of_a_new_project_work(here, ruleop):
+    ruleop("init", ".")
+    text = (here / "README.md").read_text()
+    lines = [line.partition("#")[0].split() for line in text.splitlines() if line.startswith("$ ruleop ")]
+    for line in lines:
+        if line[2] in ("check", "render", "test", "generate") and "--live" not in line:
+            ran = ruleop(*line[2 : line.index("|") if "|" in line else None])
+            assert ran.status == 0, (line, ran.err)
+    assert (here / "chart/Chart.yaml").exists()
+    assert (here / "Dockerfile").exists()
+    assert "helm install app ./chart --namespace app-system" in text
+    assert yaml.safe_load((here / "chart/Chart.yaml").read_text())["name"] == "app"
+
+
+def test_a_workflow_checks_the_rules_of_a_new_project(here, ruleop):
+    assert ruleop("init", "a", "--ci", "github").status == 0
+    jobs = yaml.safe_load((here / "a/.github/workflows/rules.yaml").read_text())["jobs"]
+    assert [*jobs] == ["check", "plan"]
+    assert ruleop("init", "b", "--ci", "gitlab").status == 0
+    pipeline = yaml.safe_load((here / "b/.gitlab-ci.yml").read_text())
+    assert [*pipeline] == ["default", "check", "plan"]
+    github = [each["run"] for each in jobs["check"]["steps"] if "run" in each]
+    gitlab = [*pipeline["default"]["before_script"], *pipeline["check"]["script"]]
+    assert [each.removesuffix(" -o github") for each in github] == gitlab
+    assert jobs["plan"]["steps"][-1]["run"].splitlines()[-2:] == pipeline["plan"]["script"]
+    ran = ruleop("init", "c", "--ci", "jenkins")
+    assert (ran.status, "'github', 'gitlab'" in ran.err) == (2, True)
+
+
+def test_a_workflow_that_exists_stays_as_it_is(here, ruleop):
+    (here / ".gitlab-ci.yml").write_text("mine")
+    ran = ruleop("init", ".", "--ci", "gitlab")
+    assert (ran.status, (here / ".gitlab-ci.yml").read_text()) == (0, "mine")
+    assert ".gitlab-ci.yml exists, and was left as it is." in ran.out
 
 
 def test_the_generated_test_names_what_to_change_when_a_child_is_replaced(here, ruleop):
@@ -124,6 +175,11 @@ def test_a_project_starts_from_a_definition_that_exists(here, ruleop):
     ]
     assert ruleop("check", "-C", "op").out == "No errors in 1 rule, 1 child, 1 template, 1 CRD.\n"
     assert ruleop("test", "-C", "op").out.startswith("1 passed")
+    assert "schema:" not in (here / "op/watches.yaml").read_text()
+    assert yaml.safe_load((here / "op/crds/zones.example.com.yaml").read_text())["kind"] == "CustomResourceDefinition"
+    assert (
+        ruleop("generate", "crd", "-C", "op", "--against", "op/crds").out == "zones.example.com: no breaking change\n"
+    )
     refused = ruleop("init", "other", "--from-sample", "crd.yaml").err
     assert refused == "ruleop: zones.example.com is a CustomResourceDefinition: use --from-crd\n"
 
@@ -188,7 +244,7 @@ def test_manifests_become_templates_and_the_output_lists_each_object(here, ruleo
         "- Event/news.1 was left out: made by controllers.",
         f"- Secret/mail was not copied: users make such a Secret, and spec.mailSecret has its name. {PLACEHOLDER}",
         "",
-        "10 files in op. Try:",
+        "11 files in op. Try:",
         "  cd op",
         "  ruleop check",
         "  ruleop test",
@@ -204,7 +260,10 @@ def test_lifted_fields_are_named(here, ruleop):
     ran = ruleop("init", "op", "--from-manifests", "news.yaml", "--kind", "Blog", "--lift", "spec.replicas=size")
     assert "  spec.size        Deployment/news:spec.replicas\n" in ran.out
     assert "spec.image" not in ran.out
-    assert (here / "op/crds/blogs.example.com.yaml").exists()
+    (watch,) = yaml.safe_load((here / "op/watches.yaml").read_text())
+    assert (watch["kind"], watch["schema"]["spec"]["size"]) == ("Blog", "integer | default=2")
+    assert watch["schema"]["scale"]["replicas"] == ".spec.size"
+    assert ruleop("check", "-C", "op").out == "No errors in 1 rule, 1 child, 1 template, 1 CRD.\n"
 
 
 def test_lines_of_manifests_are_not_quoted_in_errors(here, ruleop):
@@ -218,7 +277,7 @@ def test_the_files_of_a_new_project_are_the_same_each_time(here, ruleop):
     for folder in ("a", "b"):
         ruleop("init", folder)
     files = [path.relative_to(here / "a") for path in (here / "a").rglob("*") if path.is_file()]
-    assert len(files) == 10
+    assert len(files) == 11
     assert all((here / "a" / path).read_bytes() == (here / "b" / path).read_bytes() for path in files)
 
 

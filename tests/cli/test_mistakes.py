@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ruleop.cli.program import COMMANDS, program
-from ruleop.rules import ProjectErrors, load_with_sources
+from ruleop.core.rules import ProjectErrors, load_with_sources
 
 
 def make_large(file: Path) -> None:

@@ -7,9 +7,9 @@ import json
 import orjson
 import pytest
 
-from ruleop.offline.cluster import OfflineKinds, identified, prepare
-from ruleop.planning import FixedObjects, History, Observed
-from ruleop.rules import load_project
+from ruleop.authoring.offline.cluster import OfflineKinds, identified, prepare
+from ruleop.core.planning import FixedObjects, History, Observed
+from ruleop.core.rules import load_project
 from tests.offline.replays import document_of
 
 
@@ -124,5 +124,5 @@ def test_debugging_shows_where_a_value_of_a_recording_was_read(project, ruleop, 
     recorded.write_text(json.dumps(document))
     ran = ruleop("plan", "--replay", "pass.json", "--debug")
     assert "AttributeError" in ran.err.splitlines()[0]
-    assert "ruleop/kinds.py" in ran.err
+    assert "ruleop/core/kinds.py" in ran.err
     assert "pass.json: not a recorded pass" in ran.err

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from ruleop.cli import run
-from ruleop.engine.manager.options import Options
-from ruleop.kube.leader.lease import Timing
+from ruleop.operator.engine.manager.options import Options
+from ruleop.operator.kube.leader.lease import Timing
 
 ROOT = Path(__file__).parents[2]
 

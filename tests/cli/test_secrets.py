@@ -7,9 +7,9 @@ import json
 import orjson
 import pytest
 
-from ruleop.offline.cluster import OfflineKinds, as_live, identified, prepare
-from ruleop.planning import FixedObjects, History, Observed
-from ruleop.rules import load_project
+from ruleop.authoring.offline.cluster import OfflineKinds, as_live, identified, prepare
+from ruleop.core.planning import FixedObjects, History, Observed
+from ruleop.core.rules import load_project
 from tests.offline.replays import document_of
 
 VALUE = "Pl4nt3dV4lu3"
@@ -84,7 +84,7 @@ def test_a_traceback_contains_no_value_of_a_secret(reading, ruleop, monkeypatch)
     def broken(*_args, **_more):
         raise KeyError(VALUE)
 
-    monkeypatch.setattr("ruleop.planning.child.children.apply", broken)
+    monkeypatch.setattr("ruleop.core.planning.child.children.apply", broken)
     for arguments in ((), ("--debug",)):
         ran = ruleop("plan", "-f", "cr.yaml", "--with", "live.yaml", *arguments)
         assert ran.status == 2

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import Scheduling
 
-    from ruleop.kinds import Kind
+    from ruleop.core.kinds import Kind
 
     NewCluster: TypeAlias = Callable[..., ControlPlane | InMemory]
 

@@ -25,17 +25,17 @@ from controlplane.audit import AuditLog, Event, Mark
 from controlplane.cluster import ControlPlaneError
 
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.controllers.namespaces import Definitions
-from ruleop.localcluster.controllers.services import Ingresses
+from ruleop.localcluster.controllers.core.namespaces import Definitions
+from ruleop.localcluster.controllers.core.services import Ingresses
+from ruleop.localcluster.kinds.core.pod import admit_pod_as_it_is
 from ruleop.localcluster.kinds.registry import Registry
-from ruleop.localcluster.kinds.workloads import admit_pod_as_it_is
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     import pytest
 
-    from ruleop.kinds import Kind
+    from ruleop.core.kinds import Kind
     from ruleop.localcluster.audit import Audit, Audited
 
 TIMEOUT = 30.0

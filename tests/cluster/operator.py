@@ -112,6 +112,8 @@ OWN_NAMESPACE = [{"apiGroups": [""], "resources": ["configmaps", "secrets"], "ve
 def _copied(project: Path, folder: Path) -> Path:
     """A copy of the project's files for one operator, so that edits of the project do not affect it."""
     for part in ("templates", "crds"):
+        if not (project / part).exists():
+            continue
         shutil.copytree(project / part, folder / part)
     shutil.copy(project / "watches.yaml", folder)
     return folder
@@ -156,8 +158,8 @@ class Operator:
         return self
 
     def __exit__(self, kind: object = None, *_: object) -> None:
-        if kind is not None and self._process is not None:  # pytest shows it beside what failed
-            sys.stderr.write(f"ready: {self.probe('/readyz?verbose')}\n{self.log_file.read_text()[-20000:]}")
+        if kind is not None:
+            self.show()
         self.kill()
         for path in (
             f"{RBAC}/clusterrolebindings/{self.name}",
@@ -167,6 +169,11 @@ class Operator:
             with contextlib.suppress(RefusedError):
                 self.admin.delete(path)
         self.admin.close()
+
+    def show(self) -> None:
+        """Its state, which pytest shows beside what failed."""
+        if self._process is not None:
+            sys.stderr.write(f"ready: {self.probe('/readyz?verbose')}\n{self.log_file.read_text()[-20000:]}")
 
     # -- live_example --------------------------------------------------------------------------------------------------
 

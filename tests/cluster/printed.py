@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ruleop.kinds import Kind
+from ruleop.core.kinds import Kind
 
 LONG_AGO, LATER = "2020-01-01T00:00:00Z", "2020-01-01T00:05:30Z"
 POD_SPEC: dict[str, Any] = {"containers": [{"name": "app", "image": "app:1"}, {"name": "log", "image": "log:2"}]}
@@ -274,9 +274,6 @@ STATUSES: dict[Kind, list[tuple[dict[str, Any], list[dict[str, Any]]]]] = {
             ],
         )
     ],
-    Kind("", "v1", "ReplicationController"): [
-        (named("r", {"selector": {"app": "x"}, "template": TEMPLATE}), [{"replicas": 0}, SET_STATUS])
-    ],
     Kind("batch", "v1", "Job"): [
         (
             named("j", {**spec, "template": {"spec": {**POD_SPEC, "restartPolicy": "Never"}}}),
@@ -444,7 +441,6 @@ STATUSES: dict[Kind, list[tuple[dict[str, Any], list[dict[str, Any]]]]] = {
     ],
 }
 
-OWNER = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s", "uid": "1", "controller": True}
 INVOLVED = {"kind": "Pod", "name": "p", "namespace": "tables", "fieldPath": "spec.containers{app}"}
 
 
@@ -478,13 +474,6 @@ MORE: list[dict[str, Any]] = [
         "type": "Warning",
         "reportingController": "example.com/c",
         "reportingInstance": "i",
-    },
-    {
-        "apiVersion": "apps/v1",
-        "kind": "ControllerRevision",
-        "metadata": {"name": "rich", "ownerReferences": [OWNER]},
-        "revision": 7,
-        "data": {"a": 1},
     },
     {
         "apiVersion": "rbac.authorization.k8s.io/v1",

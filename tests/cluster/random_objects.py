@@ -12,7 +12,7 @@ import copy
 import re
 from typing import TYPE_CHECKING, Any
 
-from ruleop.merge.equality import canonical
+from ruleop.core.merge.equality import canonical
 
 if TYPE_CHECKING:
     import random

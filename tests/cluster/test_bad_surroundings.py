@@ -192,7 +192,7 @@ def test_without_permission_for_the_watched_kind_the_operator_waits(
     with Pod(control_plane, APP.project, permissions, tmp_path / "log") as operator:
         said = operator.wait_for_log("not permitted to watch; will retry")
         assert "apps.myapp.k8s.io" in said["error"]
-        assert said["grant"] == "get, list, watch, patch on apps.myapp.k8s.io in all namespaces"
+        assert said["grant"] == "get, list, watch on apps.myapp.k8s.io in all namespaces"
         live_example = LiveExample(APP, operator, namespace, kubectl)
         live_example.apply()
         operator.admin.merge(f"{RBAC}/clusterroles/{operator.name}", {"rules": APP.permissions.rules()}, "somebody")

@@ -13,13 +13,13 @@ import yaml
 from controlplane.cluster import ControlPlane
 from kube.certificates import Certificates
 
-from ruleop.kinds import Kind
-from ruleop.kube.auth.credentials import find_credentials
-from ruleop.kube.client import requests
-from ruleop.kube.client.client import Client
-from ruleop.kube.client.errors import ApiError, Problem
-from ruleop.kube.client.session import Session
-from ruleop.schema.table import ResourceInfo
+from ruleop.core.kinds import Kind
+from ruleop.core.schema.table import ResourceInfo
+from ruleop.operator.kube.auth.credentials import find_credentials
+from ruleop.operator.kube.client import requests
+from ruleop.operator.kube.client.client import Client
+from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,16 +25,16 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, note, reject, settings
 from hypothesis import strategies as st
 
-from ruleop.kinds import Kind
-from ruleop.merge import FieldSet, Learned, create_fields, merge_patch, normalise_desired, same, three_way
-from ruleop.merge.equality import fingerprint
-from ruleop.merge.fields import Fields, KeyedFields, Leaf, MapFields, SetFields
-from ruleop.merge.lists import item_key, item_keys
-from ruleop.schema.crds import parse_crd
-from ruleop.schema.derived_fields import DERIVED
-from ruleop.schema.quantity import quantity_equal
-from ruleop.schema.shape import UNKNOWN, Shape
-from ruleop.schema.table import builtin_shape
+from ruleop.core.kinds import Kind
+from ruleop.core.merge import FieldSet, Learned, create_fields, merge_patch, normalise_desired, same, three_way
+from ruleop.core.merge.equality import fingerprint
+from ruleop.core.merge.fields import Fields, KeyedFields, Leaf, MapFields, SetFields
+from ruleop.core.merge.lists import item_key, item_keys
+from ruleop.core.schema.crds import parse_crd
+from ruleop.core.schema.derived_fields import DERIVED
+from ruleop.core.schema.quantity import quantity_equal
+from ruleop.core.schema.shape import UNKNOWN, Shape
+from ruleop.core.schema.table import builtin_shape
 from tests.cluster import everything, objects
 from tests.cluster.server import Client, RefusedError
 

@@ -13,9 +13,9 @@ import yaml
 from kube.certificates import Certificates
 from structlog.testing import capture_logs
 
-from ruleop.engine.manager.manager import Manager
-from ruleop.engine.manager.options import Options
-from ruleop.rules import load_project
+from ruleop.core.rules import load_project
+from ruleop.operator.engine.manager.manager import Manager
+from ruleop.operator.engine.manager.options import Options
 from tests.cluster.operator import eventually
 from tests.docs.manifests import METRICS
 

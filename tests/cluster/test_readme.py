@@ -1,4 +1,4 @@
-"""Steps 1 and 7 of the README's tour, as it is written: `kubectl` and `ruleop run` with a kubeconfig, and Ctrl-C."""
+"""Steps 1, 7 and 8 of the README's tour, as it is written: kubectl, Helm, `ruleop run`, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+from controlplane import programs
 
+from tests.cluster.kubelet import Kubelet
 from tests.cluster.operator import eventually
 from tests.docs.console import blocks, prepared
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.real_server("kubectl is typed by the reader")
 
-LINES = [command.line for block in blocks() if block.mark == "needs a cluster" for command in block.commands]
+*LINES, INSTALL = [command.line for block in blocks() if block.mark == "needs a cluster" for command in block.commands]
 IN_MEMORY = [command.line for block in blocks() if block.mark == "needs kubectl" for command in block.commands]
 
 
@@ -31,7 +33,7 @@ class Terminal:
 
     def __init__(self, plane: ControlPlane, home: Path) -> None:
         self.home = home
-        path = f"{plane.layout.built}:/usr/local/bin:/usr/bin:/bin"
+        path = f"{plane.layout.built}:{programs.program('helm').parent}:/usr/local/bin:/usr/bin:/bin"
         # The addresses are the machine's, and other tests may have the default ones.
         addresses = {"RULEOP_METRICS_BIND_ADDRESS": "0", "RULEOP_HEALTH_PROBE_BIND_ADDRESS": "0"}
         self.environment = {"PATH": path, "HOME": str(home), "KUBECONFIG": str(plane.kubeconfig()), **addresses}
@@ -118,6 +120,23 @@ def test_the_tour_of_the_readme_works_on_a_cluster(terminal: Terminal, control_p
         terminal.run(line)
     assert control_plane.kubectl(*children) == ""
     assert control_plane.kubectl(*["get", "configmaps", "--output=name"]).split() == ["configmap/kube-root-ca.crt"]
+
+
+def test_the_last_step_of_the_readme_installs_an_operator_that_makes_an_app_ready(
+    terminal: Terminal, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    terminal.run(INSTALL)
+    with Kubelet(control_plane, tmp_path) as kubelet:
+        kubelet.sync()
+        terminal.run("kubectl wait --for=condition=Established crd/apps.myapp.k8s.io")
+        control_plane.restart_controllers(watching=["apps.myapp.k8s.io"])
+        terminal.run("kubectl apply -f examples/app.yaml")
+        terminal.run("kubectl wait --for=condition=Ready app/app-sample --timeout=50s")
+        terminal.run("kubectl delete --cascade=foreground app app-sample")
+        terminal.run("helm uninstall app")
+        kubelet.sync()
+        assert kubelet.pods == {}
+    terminal.run("kubectl delete lease/app configmap/app-inventory")
 
 
 def test_the_first_step_of_the_readme_works_with_a_cluster_in_memory(terminal: Terminal) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ruleop.engine.manager.inventory import decode
+from ruleop.operator.engine.manager.inventory import decode
 from tests.cluster.mounts import publish
 from tests.cluster.operator import RBAC, Operator, Permissions, eventually
 from tests.cluster.server import CRDS, RefusedError

@@ -12,14 +12,21 @@ from controlplane.cluster import START_TIMEOUT
 from controlplane.process import ControlPlaneError, wait_for
 from hypothesis import HealthCheck, Phase, given, settings
 
-from ruleop.generate.crds import crd_files
-from ruleop.merge import same
-from ruleop.schema.builtin_types import type_schemas
-from ruleop.schema.structural import default, prune
-from ruleop.schema.validation import validate
+from ruleop.authoring.checking.definitions import sound_definitions
+from ruleop.authoring.generate.crds import crd_files
+from ruleop.authoring.scaffold.from_sample import empty_project
+from ruleop.authoring.scaffold.project import project_files
+from ruleop.authoring.scaffold.writing import write_files
+from ruleop.core.kinds import Kind
+from ruleop.core.merge import same
+from ruleop.core.rules import load_with_sources
+from ruleop.core.schema.builtin_types import type_schemas
+from ruleop.core.schema.structural import default, prune
+from ruleop.core.schema.validation import validate
 from tests.checking.random_schemas import definition_of, schemas
 from tests.cluster.server import CRDS, RefusedError
-from tests.cluster.test_schema_crds import Chance, agree, field, written
+from tests.cluster.test_schema_crds import agree, field, written
+from tests.schema.chance import Chance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,15 +150,15 @@ def scaled(control_plane: ControlPlane, tmp_path: Path) -> Iterator[None]:
     for name, text in crd_files([definition]).items():
         (tmp_path / name).write_text(text)
     control_plane.define(tmp_path)
-    wait_for("the published schema", lambda: _is_published(control_plane), START_TIMEOUT, [])
+    wait_for("the published schema", lambda: _is_published(control_plane, "scaleds"), START_TIMEOUT, [])
     yield
     control_plane.kubectl("delete", f"crd/{definition.crd.name}")
 
 
-def _is_published(control_plane: ControlPlane) -> bool:
+def _is_published(control_plane: ControlPlane, plural: str) -> bool:
     """The API server publishes schemas some time after it serves a kind."""
     try:
-        return bool(control_plane.kubectl("explain", "scaleds"))
+        return bool(control_plane.kubectl("explain", plural))
     except ControlPlaneError:
         return False
 
@@ -170,3 +177,23 @@ def test_kubectl_explains_and_scales_the_kind(kubectl: Kubectl) -> None:
     header, row = kubectl("get", "scd").splitlines()
     assert header.split() == ["NAME", "REPLICAS", "READY", "AGE"]
     assert row.split()[:2] == ["a", "3"]
+
+
+@pytest.mark.real_server("the stand-in for kubectl explains nothing; the stories of clients/ run kubectl itself")
+def test_kubectl_explains_and_scales_the_kind_of_a_new_project(
+    control_plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    write_files(tmp_path / "new", project_files(empty_project(Kind("new.example.com", "v1", "Webshop")), {}))
+    files = crd_files(sound_definitions(load_with_sources(tmp_path / "new", environ={})))
+    write_files(tmp_path / "crds", files)
+    control_plane.define(tmp_path / "crds")
+    try:
+        wait_for("the published schema", lambda: _is_published(control_plane, "webshops"), START_TIMEOUT, [])
+        assert "<integer>" in kubectl("explain", "webshops.spec.port")
+        kubectl("create", f"--filename={tmp_path / 'new' / 'examples'}")
+        kubectl("scale", "webshops/webshop-sample", "--replicas=3")
+        assert json.loads(kubectl("get", "webshops/webshop-sample", "--output=json"))["spec"]["replicas"] == 3
+        header, _ = kubectl("get", "webshops").splitlines()
+        assert header.split() == ["NAME", "READYREPLICAS", "READY", "AGE"]
+    finally:
+        control_plane.kubectl("delete", "crd/webshops.new.example.com")

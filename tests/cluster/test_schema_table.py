@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from ruleop.kinds import Kind
-from ruleop.schema.builtin_types import build_types
-from ruleop.schema.crds import parse_crd
-from ruleop.schema.openapi import OpenApi
-from ruleop.schema.table import MERGE_ATTRIBUTES, build_table
+from ruleop.core.kinds import Kind
+from ruleop.core.schema.builtin_types import build_types
+from ruleop.core.schema.crds import parse_crd
+from ruleop.core.schema.openapi import OpenApi
+from ruleop.core.schema.table import MERGE_ATTRIBUTES, build_table
 from tests.cluster import everything
 from tests.cluster.server import CRDS, DISCOVERY
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ruleop.schema.shape import Shape
+    from ruleop.core.schema.shape import Shape
     from tests.cluster.server import Client
 
 pytestmark = pytest.mark.real_server("it says what the packaged types should be")
@@ -37,7 +37,7 @@ def test_the_packaged_tables_equal_the_servers_schemas(server: Client, tmp_path:
         groups["items"] = [group for group in groups["items"] if group["metadata"].get("name") not in custom]
 
     files = {"builtin.json": build_table, "builtin_types.json": build_types}
-    packaged = {name: importlib.resources.files("ruleop.schema").joinpath(name).read_bytes() for name in files}
+    packaged = {name: importlib.resources.files("ruleop.core.schema").joinpath(name).read_bytes() for name in files}
     now = {name: build(documents, list(discovery.values())) for name, build in files.items()}
     if now == packaged:
         return

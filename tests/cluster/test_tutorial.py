@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.docs.tutorial import BLOCKS, Reader
+from tests.docs.reader import Reader, blocks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,9 +17,9 @@ pytestmark = pytest.mark.real_server("kubectl is typed by the reader")
 
 
 def test_the_tutorial_works_with_kubectl(control_plane: ControlPlane, tmp_path: Path) -> None:
-    reader = Reader(tmp_path, kubectl=control_plane.layout.built)
+    reader = Reader(tmp_path, [control_plane.layout.built])
     try:
-        for block in BLOCKS:
+        for block in blocks("tutorial.md"):
             reader.follow(block)
     finally:
         reader.stop()

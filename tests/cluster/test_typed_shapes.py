@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ruleop.kinds import Kind
-from ruleop.schema.builtin_types import type_schemas, typed_shape
-from ruleop.schema.optional_fields import OPTIONAL_FIELDS
+from ruleop.core.kinds import Kind
+from ruleop.core.schema.builtin_types import type_schemas, typed_shape
+from ruleop.core.schema.optional_fields import OPTIONAL_FIELDS
 from tests.cluster.server import Client, RefusedError
 from tests.cluster.test_at_rest import OBJECTS, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.schema.shape import Shape
+    from ruleop.core.schema.shape import Shape
 
 pytestmark = pytest.mark.real_server("it says what the packaged types should be")
 

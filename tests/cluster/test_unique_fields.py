@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ruleop.kinds import Kind
-from ruleop.merge.conflicts import conflicts
-from ruleop.schema.shape_fields import shape_at
-from ruleop.schema.table import builtin_kinds, builtin_shape
-from ruleop.schema.unique_fields import UNIQUE
+from ruleop.core.kinds import Kind
+from ruleop.core.merge.conflicts import conflicts
+from ruleop.core.schema.shape_fields import shape_at
+from ruleop.core.schema.table import builtin_kinds, builtin_shape
+from ruleop.core.schema.unique_fields import UNIQUE
 from tests.cluster import objects
 from tests.cluster.server import RefusedError
 

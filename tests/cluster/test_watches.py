@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from ruleop.engine.cache.informers import Informers
-from ruleop.engine.cache.watch_specs import observe_need
-from ruleop.kube.client import requests
-from ruleop.kube.watch.store import State
-from ruleop.rules import build_project
-from ruleop.schema.table import builtin_resource
+from ruleop.core.rules import build_project
+from ruleop.core.schema.table import builtin_resource
+from ruleop.operator.engine.cache.informers import Informers
+from ruleop.operator.engine.cache.watch_specs import observe_need
+from ruleop.operator.kube.client import requests
+from ruleop.operator.kube.watch.store import State
 from tests.cluster.operator import Operator, Permissions, eventually
 from tests.cluster.test_wire import on, until
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from controlplane.cluster import ControlPlane
     from controlplane.fixtures import Kubectl
 
-    from ruleop.kube.client.client import Client
+    from ruleop.operator.kube.client.client import Client
 
 GROUP = "watches.example.com"
 
@@ -90,9 +90,8 @@ def test_the_data_of_a_secret_watched_as_metadata_is_never_sent(
             return stream(request, *arguments, **more)
 
         client.stream = recorded  # type: ignore[method-assign]
-        informers = Informers(
-            client, lambda _kind: secrets, (namespace,), changed=lambda *_: None, state_changed=lambda *_: None
-        )
+        informers = Informers(client, lambda _kind: secrets, (namespace,))
+        informers.connect(lambda *_: None, lambda _: None)
         body = {
             "apiVersion": "v1",
             "kind": "Secret",

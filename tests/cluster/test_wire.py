@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ruleop.kinds import Kind, ObjectKey
-from ruleop.kube.auth.credentials import find_credentials
-from ruleop.kube.client import requests
-from ruleop.kube.client.client import Client
-from ruleop.kube.client.discovery import Discovery
-from ruleop.kube.client.errors import ApiError, Problem
-from ruleop.kube.client.event_recorder import EventRecorder, Happening
-from ruleop.kube.client.requests import Source
-from ruleop.kube.client.session import Session
-from ruleop.kube.leader.election import Election
-from ruleop.kube.leader.lease import Timing
-from ruleop.kube.watch.reflector import Phase
-from ruleop.kube.watch.store import Origin, State
-from ruleop.kube.watch.watcher import Watcher
-from ruleop.schema.table import ResourceInfo, builtin_resource
+from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.core.schema.table import ResourceInfo, builtin_resource
+from ruleop.operator.kube.auth.credentials import find_credentials
+from ruleop.operator.kube.client import requests
+from ruleop.operator.kube.client.client import Client
+from ruleop.operator.kube.client.discovery import Discovery
+from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.event_recorder import EventRecorder, Happening
+from ruleop.operator.kube.client.requests import Source
+from ruleop.operator.kube.client.session import Session
+from ruleop.operator.kube.leader.election import Election
+from ruleop.operator.kube.leader.lease import Timing
+from ruleop.operator.kube.watch.reflector import Phase
+from ruleop.operator.kube.watch.store import Origin, State
+from ruleop.operator.kube.watch.watcher import Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -158,7 +158,7 @@ def test_a_watch_with_a_selector_and_metadata_only_stores_only_these(
 def test_lists_are_paged_without_streaming_lists(
     control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ruleop.kube.watch.reflector.PAGE", 2)
+    monkeypatch.setattr("ruleop.operator.kube.watch.reflector.PAGE", 2)
 
     async def test(client: Client) -> None:
         for number in range(5):

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from ruleop.kinds import Kind
-from ruleop.merge import (
+from ruleop.core.kinds import Kind
+from ruleop.core.merge import (
     FieldSet,
     Learned,
     Record,
@@ -25,14 +25,14 @@ from ruleop.merge import (
     normalise_desired,
     three_way,
 )
-from ruleop.schema.table import builtin_shape
+from ruleop.core.schema.table import builtin_shape
 from tests.cluster.server import Client, RefusedError
 from tests.cluster.test_at_rest import path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ruleop.schema.shape import Shape
+    from ruleop.core.schema.shape import Shape
     from tests.cluster.random_objects import Drawing
 
 JSON = Any

@@ -11,7 +11,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.schema.cel import Verdict, cel_rules
+from ruleop.core.schema.cel import Verdict, cel_rules
 from tests.contract.client import eventually
 from tests.contract.definitions import GROUP, PATH
 from tests.contract.kinds import crd

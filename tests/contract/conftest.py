@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from controlplane.cluster import ControlPlane
 
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.controllers.services import Ingresses
+from ruleop.localcluster.controllers.core.services import Ingresses
 from tests.contract.client import Server
 from tests.contract.definitions import Definitions, define_samples
 from tests.contract.kinds import CRDS, INGRESSES, WIDGETS, Sample

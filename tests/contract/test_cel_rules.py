@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from ruleop.schema.cel import Verdict, cel_rules
+from ruleop.core.schema.cel import Verdict, cel_rules
 from tests.contract.cel_walk import CelWalk
 from tests.contract.client import MERGE, eventually
 from tests.contract.definitions import GROUP, PATH

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from ruleop.kube.client.errors import answer_error
-from ruleop.schema.immutable_fields import immutable_changes
+from ruleop.core.schema.immutable_fields import immutable_changes
+from ruleop.operator.kube.client.errors import response_error
 from tests.contract.client import MERGE, eventually
 from tests.patching import patched
 
@@ -169,4 +169,4 @@ def test_the_table_of_immutable_fields_foresees_refusals(server: Server, namespa
     causes = reply.refused(422, "Invalid")["details"]["causes"] if reply.status >= 400 else []
     single = [json.dumps({**reply.body, "details": {"causes": [each]}}).encode() for each in causes]
     is_foreseen = bool(immutable_changes(patched(live, patch), live))
-    assert is_foreseen == any(answer_error(422, each, verb="patch", resource=own).immutable for each in single)
+    assert is_foreseen == any(response_error(422, each, verb="patch", resource=own).immutable for each in single)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 HERE = Path(__file__).resolve().parent
 OLDEST_GO = (1, 26)
@@ -125,7 +125,11 @@ def stage_files(built: Path) -> list[Path]:
 
 def build() -> Path:
     """Returns the folder with the programs, building them first where they are missing."""
-    target = build_dir()
+    return built(build_dir(), _build_into)
+
+
+def built(target: Path, build_into: Callable[[Path], None]) -> Path:
+    """Returns the folder, building it first where it is missing. It exists only when it is complete."""
     if target.is_dir():
         return target
     check_go()
@@ -137,7 +141,7 @@ def build() -> Path:
             shutil.rmtree(stale, ignore_errors=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
         try:
-            _build_into(scratch)
+            build_into(scratch)
             scratch.chmod(0o755)
             scratch.rename(target)
         finally:
@@ -221,6 +225,6 @@ def _locked(path: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print("Another build of the control plane is running; waiting for it.", flush=True)
+            print("Another build of the same is running; waiting for it.", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from .build import BuildError, build, build_dir, cache_root
 from .cluster import ControlPlane
-from .helm import build_helm
 from .process import ControlPlaneError
+from .programs import PROGRAMS, program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("build", help="build the programs into the cache, where they are missing")
-    commands.add_parser("build-helm", help="build Helm into the cache, where it is missing")
+    commands.add_parser("build-programs", help=f"build {', '.join(PROGRAMS)} into the cache, where they are missing")
     for name, text in (("up", "start a cluster in the background"), ("serve", "run a cluster until SIGTERM or Ctrl-C")):
         command = commands.add_parser(name, help=text)
         command.add_argument("--no-controllers", action="store_true", help="only etcd and the API server")
@@ -65,8 +65,9 @@ def main(arguments: Sequence[str]) -> int:
             case "build":
                 print(build())
                 return 0
-            case "build-helm":
-                print(build_helm())
+            case "build-programs":
+                for name in PROGRAMS:
+                    print(program(name))
                 return 0
             case "up":
                 return _up(controllers=not options.no_controllers)

@@ -76,12 +76,17 @@ def _pattern(line: str) -> str:
 INTERPRETER = (sys.executable, "-c", "from ruleop.cli import main; main()")
 
 
+def copy_project(target: Path) -> None:
+    """The project of this repository."""
+    for folder in ("templates", "crds", "examples"):
+        shutil.copytree(ROOT / folder, target / folder)
+    shutil.copy(ROOT / "watches.yaml", target)
+
+
 def prepared(home: Path, command: Sequence[str] = INTERPRETER) -> Path:
     """A home with the checkout, and ruleop installed there as `make demo` does it."""
     checkout = home / "checkout"
-    for folder in ("templates", "crds", "examples"):
-        shutil.copytree(ROOT / folder, checkout / folder)
-    shutil.copy(ROOT / "watches.yaml", checkout)
+    copy_project(checkout)
     install(checkout / ".venv", command)
     return home
 

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     Names = dict[str, list[ast.expr]]  # what a function assigns to its names
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("rules", "templating", "planning", "schema", "merge", "kube", "scaffold", "cli", "live")
+ROOMS = (
+    *(f"core/{room}" for room in ("rules", "templating", "planning", "schema", "merge")),
+    "operator/kube",
+    *(f"authoring/{room}" for room in ("scaffold", "generate", "live")),
+    "cli",
+)
 
 RECORDERS = {
     "mistake", "_mistake", "warning", "fail", "wrong_type", "take",  # findings
@@ -37,7 +42,7 @@ OPAQUE = {
 }  # fmt: skip
 """Calls whose arguments are data, not words of a message."""
 
-VALUE_ERRORS = {"ruleop/rules/language/durations.py", "ruleop/rules/language/env_vars.py"}
+VALUE_ERRORS = {"ruleop/core/rules/language/durations.py", "ruleop/core/rules/language/env_vars.py"}
 """Where a ValueError becomes a message."""
 
 _COMPOUND = (

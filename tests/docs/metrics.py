@@ -1,5 +1,5 @@
-"""The table of metrics in docs/operations.md, made from what the operator declares. `python -m tests.docs.metrics`
-updates it."""
+"""The tables of metrics and alerts in docs/operations.md, made from what the operator and the generator declare.
+`python -m tests.docs.metrics` updates them."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from ruleop.engine.manager.collector import COUNTERS, GAUGES
-from ruleop.engine.telemetry.metrics import Metrics
+from ruleop.authoring.generate.alerts import ALERTS, Alert
+from ruleop.operator.engine.manager.collector import COUNTERS, GAUGES
+from ruleop.operator.engine.telemetry.metrics import Metrics
 from tests.docs.messages import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 PAGE = ROOT / "docs" / "operations.md"
-BEGIN, END = "<!-- metrics: begin -->\n", "<!-- metrics: end -->\n"
 GROUPS = ("controller_runtime", "workqueue", "rest_client", "leader_election", "ruleop")
 
 
 def table() -> str:
     rows = sorted(
-        _rows(),
+        declared(),
         key=lambda row: (next(number for number, group in enumerate(GROUPS) if row[0].startswith(group)), row[0]),
     )
     lines = [f"| `{name}` | {type_} | {', '.join(labels)} | {text} |" for name, type_, labels, text in rows]
     return "\n".join(["| metric | type | labels | means |", "|---|---|---|---|", *lines]) + "\n"
 
 
-def _rows() -> Iterator[tuple[str, str, Sequence[str], str]]:
+def declared() -> Iterator[tuple[str, str, Sequence[str], str]]:
     for each in vars(Metrics()).values():
         if isinstance(each, (Counter, Gauge, Histogram)):
             metric: Any = each
@@ -40,10 +40,24 @@ def _rows() -> Iterator[tuple[str, str, Sequence[str], str]]:
         yield f"{name}_total", "counter", labels, text
 
 
+def alerts() -> str:
+    lines = [f"| {each.name} | {_condition(each)} | {each.remedy} |" for each in ALERTS]
+    return "\n".join(["| alert | fires if | what to do |", "|---|---|---|", *lines]) + "\n"
+
+
+def _condition(alert: Alert) -> str:
+    """Without the selector of the operator's own series."""
+    expression = alert.expression.replace("{JOB}", "").replace("JOB,", "").replace("|", "\\|")
+    return f"`{expression}`" + (f", for {alert.lasting}" if alert.lasting else "")
+
+
 def written(text: str) -> str:
-    """The page with the table as it is now."""
-    head, rest = text.split(BEGIN)
-    return f"{head}{BEGIN}{table()}{END}{rest.split(END)[1]}"
+    """The page with the tables as they are now."""
+    for name, made in (("metrics", table()), ("alerts", alerts())):
+        begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+        head, rest = text.split(begin)
+        text = f"{head}{begin}{made}{end}{rest.split(end)[1]}"
+    return text
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ruleop.rules.language import watches_yaml as language
-from ruleop.rules.language.tables import ExactlyOne, Key, Needs, Table, keys
-from ruleop.ruletests import format as rule_tests
+from ruleop.authoring.ruletests import format as rule_tests
+from ruleop.core.rules.language import watches_yaml as language
+from ruleop.core.rules.language.tables import ExactlyOne, Key, Needs, Table, keys
 from tests.docs.examples import define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
 
@@ -37,6 +37,7 @@ TITLES = {
     "IgnoreTable": ("An ignored path", "Of `ignore`: a path by itself, or with a condition."),
     "FullSelectorTable": ("A selector", "Or a plain mapping of labels and their values."),
     "RequirementTable": ("A requirement", "Of `matchExpressions`."),
+    "PolicyRuleTable": ("A permission", "Of `rbac`: a rule of a role."),
     "SchemaTable": (
         "schema",
         "Of a watch: its CustomResourceDefinition in short form. [The words](../rules.md#schema).",
@@ -165,4 +166,4 @@ if __name__ == "__main__":
         each.write_text(written(each.read_text(encoding="utf-8"), tables, level), encoding="utf-8")
     for each in (ROOT / "docs" / "rules.md", ROOT / "docs" / "reference" / "errors.md", TESTING):
         each.write_text(_with_outputs(each, each.read_text(encoding="utf-8")), encoding="utf-8")
-    (ROOT / "ruleop" / "checking" / "checks.md").write_bytes((ROOT / "docs" / "checks.md").read_bytes())
+    (ROOT / "ruleop" / "authoring" / "checking" / "checks.md").write_bytes((ROOT / "docs" / "checks.md").read_bytes())

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ruleop.checking import check_project
-from ruleop.checking.permissions import Roles
-from ruleop.checking.roles import Grants
-from ruleop.offline.documents import documents_in
-from ruleop.planning.model.needed_permissions import Settings
-from ruleop.rules import ProjectErrors, load_with_sources
-from ruleop.rules.check_ids import CHECKS
+from ruleop.authoring.checking import check_project
+from ruleop.authoring.checking.needed_permissions import Settings
+from ruleop.authoring.checking.permissions import Roles
+from ruleop.authoring.checking.roles import Grants
+from ruleop.authoring.offline.documents import documents_in
+from ruleop.core.rules import ProjectErrors, load_with_sources
+from ruleop.core.rules.check_ids import CHECKS
 from tests.definitions import definition
 from tests.docs.examples import Example, examples
 from tests.docs.messages import ROOT
@@ -85,7 +85,7 @@ def test_the_wrong_example_has_this_finding_and_the_right_one_none(check, tmp_pa
 
 
 def test_the_package_has_a_copy_of_the_page():
-    copy = ROOT / "ruleop" / "checking" / "checks.md"
+    copy = ROOT / "ruleop" / "authoring" / "checking" / "checks.md"
     assert copy.read_bytes() == PAGE.read_bytes(), "run `python -m tests.docs.reference`"
 
 

@@ -33,7 +33,7 @@ def _missing_entries(missing: list[Message]) -> str:
 
 
 def test_messages_are_found_through_names_and_functions_of_their_module() -> None:
-    found = {message.telling for message in messages(("rules",))}
+    found = {message.telling for message in messages(("core/rules",))}
     assert "set `reach: cluster` in the watch to allow that" in found  # a constant of the module
     assert ", which requires" in " ".join(found)  # what a constraint returns
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ruleop.rules import load_project
-from ruleop.rules.language.tables import keys
+from ruleop.core.rules import load_project
+from ruleop.core.rules.language.tables import keys
 from tests.docs.examples import define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
 from tests.docs.reference import REFERENCES, written
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from ruleop.rules.language.tables import Table
+    from ruleop.core.rules.language.tables import Table
 
 PAGE = ROOT / "docs" / "rules.md"
 TESTING = ROOT / "docs" / "testing.md"

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.docs.tutorial import BLOCKS, Reader
+from tests.docs.reader import Reader, blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+BLOCKS = blocks("tutorial.md")
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from tests.docs.words import (
     MARKS,
     TEST_NAMES,
     Text,
+    headless_docstrings,
     hits,
     hits_in_names_of_tests,
     may_have_hits,
@@ -49,7 +50,7 @@ def read(file: str) -> str:
 def test_a_module_uses_no_word_to_avoid(file: str) -> None:
     """Its messages, its docstrings and comments, and the names that it defines."""
     source = read(file)
-    found = [*name_hits(names(source), file)]
+    found = [*name_hits(names(source), file), *headless_docstrings(source, file)]
     if may_have_hits(source):
         found += hits(prose(source), file)
     if file in MESSAGES:
@@ -117,6 +118,32 @@ def test_strings_are_distinguished_from_docstrings_and_comments() -> None:
         ("a:6", "fights"),
         ("a:7", "undone"),
     ]
+
+
+def test_headless_docstrings_of_modules_classes_functions_and_constants_are_found() -> None:
+    source = '''"""Why there are names."""
+
+class Name:
+    """What a child is called."""
+
+    def is_valid(self):
+        """Whether it is valid."""
+
+    async def length(self):
+        """
+        How long it is."""
+
+MOST = 63
+"""Which lengths are valid."""
+
+TEXT = "Who asks"  # What a user sees
+'''
+    assert {(hit.place, hit.found) for hit in headless_docstrings(source, "a")} == {
+        ("a:1", "Why"),
+        ("a:4", "What"),
+        ("a:10", "How"),
+        ("a:14", "Which"),
+    }
 
 
 def test_a_word_to_avoid_is_found_across_the_lines_of_a_comment() -> None:

@@ -104,6 +104,10 @@ TEST_NAMES = (
 )
 """Names of tests that do not say what broke when they fail: headless beginnings, and names of one or two words."""
 
+HEADLESS = Mark(r"what|why|which|how|who|whom|whose|whoever|whatever", "a noun first: The reason that, The number of")
+"""The first words of docstrings that a reader has to finish before the subject is known. `Whether` is the word for
+booleans."""
+
 _ANY = re.compile("|".join(rf"\b(?:{mark.pattern})\b" for mark in MARKS), re.IGNORECASE)
 _FOUND = [(mark, re.compile(rf"\b(?:{mark.pattern})\b", re.IGNORECASE)) for mark in MARKS]
 
@@ -175,6 +179,12 @@ def prose(source: str) -> Iterator[Text]:
         block = Text(line, words)
     if block is not None:
         yield block
+
+
+def headless_docstrings(source: str, place: str) -> Iterator[Hit]:
+    for node in _docstrings(source):
+        if match := re.match(rf"\s*({HEADLESS.pattern})\b", str(node.value), re.IGNORECASE):
+            yield Hit(f"{place}:{node.lineno}", match[1], HEADLESS.instead)
 
 
 def names(source: str) -> Iterator[Text]:

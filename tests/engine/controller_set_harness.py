@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
-from ruleop.engine.cache.cache import Cache
-from ruleop.engine.manager.controller_set import ControllerSet
-from ruleop.engine.manager.controllers import Controller, Controllers
-from ruleop.engine.manager.inventory import Inventory, InventoryEntry
-from ruleop.engine.manager.inventory_gc import InventoryCollector
-from ruleop.engine.queue.workers import Workers
-from ruleop.engine.telemetry.metrics import Metrics
-from ruleop.kinds import GroupKind, Kind, ObjectKey
-from ruleop.kube.watch.store import State, Store
-from ruleop.planning import Owner
-from ruleop.planning.model.marks import PART_OF
-from ruleop.rules import build_project
+from ruleop.core.kinds import GroupKind, Kind, ObjectKey
+from ruleop.core.planning import Owner
+from ruleop.core.planning.model.marks import PART_OF
+from ruleop.core.rules import build_project
+from ruleop.operator.engine.cache.cache import Cache
+from ruleop.operator.engine.manager.controller_set import ControllerSet
+from ruleop.operator.engine.manager.controllers import Controller, Controllers
+from ruleop.operator.engine.manager.inventory import Inventory, InventoryEntry
+from ruleop.operator.engine.manager.inventory_gc import InventoryCollector
+from ruleop.operator.engine.queue.workers import Workers
+from ruleop.operator.engine.telemetry.metrics import Metrics
+from ruleop.operator.kube.watch.store import State, Store
 from tests.engine.fake_config_map import FakeConfigMap
 
 APP, OTHER = GroupKind("example.com", "App"), GroupKind("example.com", "Other")
@@ -73,7 +73,9 @@ class FakeDiscovery(SimpleNamespace):
         return (
             None
             if kind in self.unserved
-            else SimpleNamespace(info=SimpleNamespace(kind=Kind(kind.group, "v1", kind.kind)))
+            else SimpleNamespace(
+                info=SimpleNamespace(kind=Kind(kind.group, "v1", kind.kind), status_subresource=True, namespaced=True)
+            )
         )
 
 

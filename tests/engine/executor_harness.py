@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from ruleop.engine.cache.own_writes import OwnWrites
-from ruleop.engine.reconcile.executor import Executor
-from ruleop.engine.reconcile.failures import classify
-from ruleop.kinds import ObjectKey
-from ruleop.merge import merge_patch
-from ruleop.planning import AddFinalizer, Create, Delete, Outcome, Patch, RemoveFinalizer, Replace, ServerSideApply
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.merge import merge_patch
+from ruleop.core.planning import AddFinalizer, Create, Delete, Outcome, Patch, RemoveFinalizer, Replace, ServerSideApply
+from ruleop.operator.engine.cache.own_writes import OwnWrites
+from ruleop.operator.engine.reconcile.executor import Executor
 from tests.engine.children import APP, child
 from tests.engine.fake_stores import FakeStores, as_kept
 from tests.engine.server import Server
@@ -21,7 +20,7 @@ class ExecutorHarness:
     def __init__(self, *children):
         self.server = Server(APP, *children)
         self.stores = FakeStores(map(self.server.live, self.server.object_keys()))
-        self.executor = Executor(self.server.api, self.stores, classify, OwnWrites())
+        self.executor = Executor(self.server.api, self.stores, OwnWrites())
         self.app = self.stored("web", "App")
 
     def key(self, name, kind="ConfigMap"):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.kinds import ObjectKey
-from ruleop.planning.model.marks import PART_OF
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.planning.model.marks import PART_OF
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ruleop.kinds import Object
+    from ruleop.core.kinds import Object
 
 
 class FakeStores:

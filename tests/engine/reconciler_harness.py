@@ -9,19 +9,18 @@ from unittest import mock
 
 import orjson
 
-from ruleop.engine.cache.own_writes import OwnWrites
-from ruleop.engine.queue.request import Request
-from ruleop.engine.reconcile.environment import Environment
-from ruleop.engine.reconcile.executor import Executor
-from ruleop.engine.reconcile.failures import classify
-from ruleop.engine.reconcile.owner_key import OwnerKey
-from ruleop.engine.reconcile.reconciler import Reconciler
-from ruleop.engine.reconcile.status_debounce import StatusDebounce
-from ruleop.engine.telemetry.metrics import Metrics
-from ruleop.kinds import ObjectKey
-from ruleop.kube.watch.store import parse_version
-from ruleop.offline.cluster import OfflineKinds
-from ruleop.planning.model.marks import PART_OF
+from ruleop.authoring.offline.cluster import OfflineKinds
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.planning.model.marks import PART_OF
+from ruleop.operator.engine.cache.own_writes import OwnWrites
+from ruleop.operator.engine.queue.request import Request
+from ruleop.operator.engine.reconcile.environment import Environment
+from ruleop.operator.engine.reconcile.executor import Executor
+from ruleop.operator.engine.reconcile.owner_key import OwnerKey
+from ruleop.operator.engine.reconcile.reconciler import Reconciler
+from ruleop.operator.engine.reconcile.status_debounce import StatusDebounce
+from ruleop.operator.engine.telemetry.metrics import Metrics
+from ruleop.operator.kube.watch.store import parse_version
 from tests.engine.fake_config_map import FakeConfigMap
 from tests.engine.fake_stores import FakeStores, as_kept, selects
 from tests.engine.server import Server
@@ -110,7 +109,7 @@ class ReconcilerHarness:
         """A new reconciler without any history, as after a restart."""
         environment = Environment(
             cache=self.stores,
-            executor=Executor(self.server.api, self.stores, classify, OwnWrites()),
+            executor=Executor(self.server.api, self.stores, OwnWrites()),
             inventory=SimpleNamespace(
                 before_writes=self.before_writes, conditions_of=lambda _kind: self.known_conditions
             ),

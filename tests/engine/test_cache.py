@@ -6,17 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from ruleop.engine.cache.cache import Cache
-from ruleop.engine.cache.informers import Informer, WatchSpec
-from ruleop.engine.cache.watch_specs import CHILD_LABELS
-from ruleop.errors import Site
-from ruleop.kinds import Kind, ObjectKey
-from ruleop.kube.client.requests import Source
-from ruleop.kube.watch.store import Entry, State, Store
-from ruleop.planning import Served
-from ruleop.planning.model.marks import PART_OF
-from ruleop.rules import Observe, Selector
-from ruleop.schema.table import ResourceInfo
+from ruleop.core.errors import Site
+from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.core.planning import Served
+from ruleop.core.planning.model.marks import PART_OF
+from ruleop.core.rules import Observe, Selector
+from ruleop.core.schema.table import ResourceInfo
+from ruleop.operator.engine.cache.cache import Cache
+from ruleop.operator.engine.cache.informers import Informer, WatchSpec
+from ruleop.operator.engine.cache.watch_specs import CHILD_LABELS
+from ruleop.operator.kube.client.requests import Source
+from ruleop.operator.kube.watch.store import Entry, State, Store
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap")
 KEY = ObjectKey("", "ConfigMap", "shop", "a")

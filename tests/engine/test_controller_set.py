@@ -7,13 +7,13 @@ from functools import partial
 
 from structlog.testing import capture_logs
 
-from ruleop.engine.cache.informers import WatchSpec
-from ruleop.engine.cache.watch_specs import child_need
-from ruleop.engine.manager.inventory import InventoryEntry
-from ruleop.engine.manager.reload import Reloader
-from ruleop.kinds import GroupKind, Kind
-from ruleop.kube.watch.store import State
-from ruleop.rules import load_project
+from ruleop.core.kinds import GroupKind, Kind
+from ruleop.core.rules import load_project
+from ruleop.operator.engine.cache.informers import WatchSpec
+from ruleop.operator.engine.cache.watch_specs import child_need
+from ruleop.operator.engine.manager.inventory import InventoryEntry
+from ruleop.operator.engine.manager.reload import Reloader
+from ruleop.operator.kube.watch.store import State
 from tests.engine.controller_set_harness import APP, OTHER, project_of, watch
 
 
@@ -217,12 +217,11 @@ def test_the_needed_verbs_of_a_kind_are_those_of_all_rules_and_of_the_inventory(
         operator.start(watch())
         full = {"get", "list", "watch", "create", "patch", "delete"}
         assert operator.controller_set.verbs(GroupKind("", "ConfigMap")) == full
+        assert operator.controller_set.verbs(APP) == {"get", "list", "watch"}
+        crds = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+        assert operator.controller_set.verbs(crds) == {"list", "watch"}
+        operator.inventory.entries[APP] = InventoryEntry(finalizer=True)
         assert operator.controller_set.verbs(APP) == {"get", "list", "watch", "patch"}
-        assert operator.controller_set.verbs(GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")) == {
-            "get",
-            "list",
-            "watch",
-        }
         operator.inventory.entries[APP] = InventoryEntry(children=frozenset({GroupKind("", "Secret")}))
         assert operator.controller_set.verbs(GroupKind("", "Secret")) == full - {"create"}
 

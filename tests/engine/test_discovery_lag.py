@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.engine.cache.informers import WatchSpec
-from ruleop.engine.manager.controller_set import CRD
-from ruleop.engine.manager.discovery_sync import DiscoverySync
-from ruleop.errors import RuleopError
-from ruleop.kinds import GroupKind, Kind, ObjectKey
-from ruleop.kube.client.discovery import Difference
-from ruleop.kube.watch.store import Change, Entry, Origin, State
+from ruleop.core.errors import RuleopError
+from ruleop.core.kinds import GroupKind, Kind, ObjectKey
+from ruleop.operator.engine.cache.informers import WatchSpec
+from ruleop.operator.engine.manager.controller_set import CRD
+from ruleop.operator.engine.manager.discovery_sync import DiscoverySync
+from ruleop.operator.kube.client.discovery import Difference
+from ruleop.operator.kube.watch.store import Change, Entry, Origin, State
 from tests.engine.virtual_time import run_in_virtual_time
 
 APP, OTHER = Kind("example.com", "v1", "App"), Kind("example.com", "v1", "Other")

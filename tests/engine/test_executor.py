@@ -6,11 +6,10 @@ import copy
 
 import pytest
 
-from ruleop.engine.cache.own_writes import OwnWrites
-from ruleop.engine.reconcile.executor import Executor
-from ruleop.kinds import ObjectKey
-from ruleop.planning import Failure, Owner
-from ruleop.planning.model.marks import OWNER, PART_OF
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.planning import Failure, Owner
+from ruleop.core.planning.model.marks import OWNER, PART_OF
+from ruleop.operator.engine.reconcile import executor
 from tests.engine.children import APP, child
 from tests.engine.executor_harness import OURS, WRITES, ExecutorHarness, harness_with_action
 from tests.engine.server import APPLIED_ALL_THE_SAME, Answer
@@ -126,19 +125,15 @@ def test_a_rejected_write_has_the_managed_fields_of_the_live_object(run, kind, r
     assert {entry["manager"] for entry in failed.managed} == ({"somebody", "kubectl-patch"} if readable else set())
 
 
-def test_the_longest_retry_after_of_several_failures_is_used(run):
-    harness = ExecutorHarness()
+def test_the_longest_retry_after_of_several_failures_is_used(run, monkeypatch):
+    harness, seconds = ExecutorHarness(), {"create configmaps shop/a": 7.0, "create configmaps shop/b": 5.0}
+    monkeypatch.setattr(
+        executor, "classify", lambda error: (Failure.OTHER, seconds.get(f"{error.verb} {error.resource}"))
+    )
 
-    class Patient:
-        def __call__(self, error):
-            return Failure.OTHER, {"create configmaps shop/a": 7.0, "create configmaps shop/b": 5.0}.get(
-                f"{error.verb} {error.resource}"
-            )
-
-    executor = Executor(harness.server.api, harness.stores, Patient(), OwnWrites())
     for name in "abc":
         harness.server.answer_with("create", name, Answer.THROTTLED)
-    assert run(executor.execute([harness.create(name) for name in "abc"], harness.app)).retry_after == 7.0
+    assert run(harness.execute(*map(harness.create, "abc"))).retry_after == 7.0
 
 
 # -- somebody else was faster ------------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.engine.reconcile.executor import MAX_CONCURRENT_WRITES
-from ruleop.kube.client.client import CONCURRENCY
-from ruleop.planning import AddFinalizer, Create, Delete, Failure, Patch, Replace, ServerSideApply
+from ruleop.core.planning import AddFinalizer, Create, Delete, Failure, Patch, Replace, ServerSideApply
+from ruleop.operator.engine.reconcile.executor import MAX_CONCURRENT_WRITES
+from ruleop.operator.kube.client.client import CONCURRENCY
 from tests.engine.children import child
 from tests.engine.executor_harness import OURS, OWNER, WRITES, ExecutorHarness, harness_with_action
 from tests.engine.server import Answer

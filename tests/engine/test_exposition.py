@@ -12,10 +12,10 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 
-from ruleop.engine.manager.collector import StateCollector
-from ruleop.engine.reconcile.pass_log import Reported
-from ruleop.engine.telemetry import exposition
-from ruleop.engine.telemetry.exposition import Exposition
+from ruleop.operator.engine.manager.collector import StateCollector
+from ruleop.operator.engine.reconcile.pass_log import Reported
+from ruleop.operator.engine.telemetry import exposition
+from ruleop.operator.engine.telemetry.exposition import Exposition
 
 
 class Source:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from ruleop.engine.reconcile.failures import classify
-from ruleop.errors import RuleopError
-from ruleop.kube.client.errors import ApiError, Problem, answer_error
-from ruleop.planning import Failure
+from ruleop.core.errors import RuleopError
+from ruleop.core.planning import Failure
+from ruleop.operator.engine.reconcile.failures import classify
+from ruleop.operator.kube.client.errors import ApiError, Problem, response_error
 
 
 def error(problem, verb="patch", **more):
@@ -17,7 +17,7 @@ def error(problem, verb="patch", **more):
 
 def status(code, reason, message="no", causes=(), verb="create", resource="secrets shop/a"):
     body = orjson.dumps({"kind": "Status", "reason": reason, "message": message, "details": {"causes": list(causes)}})
-    return answer_error(code, body, verb=verb, resource=resource)
+    return response_error(code, body, verb=verb, resource=resource)
 
 
 @pytest.mark.parametrize(

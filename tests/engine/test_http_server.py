@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-from ruleop.engine.telemetry import http_server
-from ruleop.engine.telemetry.http_server import HttpServer
+from ruleop.operator.engine.telemetry import http_server
+from ruleop.operator.engine.telemetry.http_server import HttpServer
 
 GET = b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
 

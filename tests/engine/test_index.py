@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.engine.cache.index import Index
-from ruleop.engine.queue.request import Request
-from ruleop.kinds import GroupKind, ObjectKey
-from ruleop.planning.model.marks import PART_OF
-from ruleop.planning.model.targets import Target
+from ruleop.core.kinds import GroupKind, ObjectKey
+from ruleop.core.planning.model.marks import PART_OF
+from ruleop.core.planning.model.targets import Target
+from ruleop.operator.engine.cache.index import Index
+from ruleop.operator.engine.queue.request import Request
 
 POD, NODE = GroupKind("", "Pod"), GroupKind("", "Node")
 WEB, DB = Request("shop", "web"), Request("shop", "db")

@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.engine.manager.inventory import MAX_ATTEMPTS, Inventory, InventoryEntry, decode, encode, entry_of_rules
-from ruleop.errors import RuleopError
-from ruleop.kinds import GroupKind
+from ruleop.core.errors import RuleopError
+from ruleop.core.kinds import GroupKind
+from ruleop.operator.engine.manager.inventory import (
+    MAX_ATTEMPTS,
+    Inventory,
+    InventoryEntry,
+    decode,
+    encode,
+    entry_of_rules,
+)
 from tests.engine.controller_set_harness import project_of
 from tests.engine.fake_config_map import FakeConfigMap
 

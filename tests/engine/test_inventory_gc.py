@@ -7,13 +7,13 @@ import asyncio
 
 import pytest
 
-from ruleop.engine.cache.informers import WatchSpec
-from ruleop.engine.cache.watch_specs import child_need
-from ruleop.engine.manager.inventory import InventoryEntry
-from ruleop.engine.queue.request import Request
-from ruleop.errors import RuleopError
-from ruleop.kinds import GroupKind, Kind
-from ruleop.kube.watch.store import State
+from ruleop.core.errors import RuleopError
+from ruleop.core.kinds import GroupKind, Kind
+from ruleop.operator.engine.cache.informers import WatchSpec
+from ruleop.operator.engine.cache.watch_specs import child_need
+from ruleop.operator.engine.manager.inventory import InventoryEntry
+from ruleop.operator.engine.queue.request import Request
+from ruleop.operator.kube.watch.store import State
 from tests.engine.controller_set_harness import (
     APP,
     CONFIG,

@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import pytest
 import structlog
 
-from ruleop.engine.telemetry.logging import set_up
-from ruleop.errors import RuleopError
+from ruleop.core.errors import RuleopError
+from ruleop.operator.engine.telemetry.logging import set_up
 
 SECRET = "hunter2"  # noqa: S105 - the canary
 
@@ -23,7 +23,9 @@ SECRET = "hunter2"  # noqa: S105 - the canary
 def stream(monkeypatch):
     """The output on stderr."""
     text = io.StringIO()
-    monkeypatch.setattr("ruleop.engine.telemetry.logging.sys", SimpleNamespace(stderr=text, exc_info=sys.exc_info))
+    monkeypatch.setattr(
+        "ruleop.operator.engine.telemetry.logging.sys", SimpleNamespace(stderr=text, exc_info=sys.exc_info)
+    )
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield text

@@ -15,11 +15,11 @@ import pytest
 import yaml
 from structlog.testing import capture_logs
 
-from ruleop.engine.manager.inventory import entry_of_plan
-from ruleop.engine.manager.manager import Manager
-from ruleop.engine.manager.options import Options
-from ruleop.engine.reconcile.recorder import PassFiles
 from ruleop.localcluster import LocalCluster
+from ruleop.operator.engine.manager.inventory import entry_of_plan
+from ruleop.operator.engine.manager.manager import Manager
+from ruleop.operator.engine.manager.options import Options
+from ruleop.operator.engine.reconcile.recorder import PassFiles
 from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.engine.test_start import free_port
 from tests.planning.harness import APP, project
@@ -67,16 +67,15 @@ class Planted:
         self.harness.stores.catch_up = with_source
         with_source()
         self.folder = folder
-        environment = self.harness.reconciler.environment
-        self.harness.reconciler.environment = replace(environment, pass_files=PassFiles(folder))
+        planning = self.harness.reconciler.planning
+        planning.environment = replace(planning.environment, pass_files=PassFiles(folder))
         self.emitted: list[str] = []
 
     async def pass_(self) -> None:
         with capture_logs() as lines:
             for _ in range(3):
                 await self.harness.reconcile()
-        found = [{name: value() if callable(value) else value for name, value in line.items()} for line in lines]
-        self.emitted.append(repr(found))
+        self.emitted.append(repr(lines))
 
     def searched(self) -> None:
         metrics = prometheus_client.generate_latest(self.harness.metrics.registry).decode()

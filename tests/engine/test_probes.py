@@ -16,12 +16,12 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
-from ruleop.engine.manager.collector import StateCollector
-from ruleop.engine.telemetry import loop_watchdog
-from ruleop.engine.telemetry.loop_watchdog import BLOCKED_AFTER, LoopWatchdog, call_on_loop
-from ruleop.engine.telemetry.metrics import Metrics
-from ruleop.engine.telemetry.probes import Check, Probes
-from ruleop.errors import RuleopError
+from ruleop.core.errors import RuleopError
+from ruleop.operator.engine.manager.collector import StateCollector
+from ruleop.operator.engine.telemetry import loop_watchdog
+from ruleop.operator.engine.telemetry.loop_watchdog import BLOCKED_AFTER, LoopWatchdog, call_on_loop
+from ruleop.operator.engine.telemetry.metrics import Metrics
+from ruleop.operator.engine.telemetry.probes import Check, Probes
 
 ANY = "127.0.0.1:0"
 

@@ -12,10 +12,10 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.engine.queue.work_queue import Backoff, WorkQueue
-from ruleop.planning.changes.drift import CAP, ENOUGH, FIRST, QUIET
-from ruleop.planning.memory.history import CONFLICT_CAP, REFUSED_CAP, STATUS_REFUSED_FOR
-from ruleop.planning.model.marks import PAUSED
+from ruleop.core.planning.changes.drift import CAP, ENOUGH, FIRST, QUIET
+from ruleop.core.planning.memory.history import CONFLICT_CAP, REFUSED_CAP, STATUS_REFUSED_FOR
+from ruleop.core.planning.model.marks import PAUSED
+from ruleop.operator.engine.queue.work_queue import Backoff, WorkQueue
 from tests.engine.children import child
 from tests.engine.reconciler_harness import WEB, ReconcilerHarness
 from tests.engine.server import Answer

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from ruleop.engine.cache.informers import Informer, WatchSpec
-from ruleop.engine.manager import ready_checks as checks
-from ruleop.engine.telemetry.probes import Check
-from ruleop.kinds import Kind
-from ruleop.kube.client.errors import ApiError, Problem
-from ruleop.kube.watch.reflector import SILENCE
+from ruleop.core.kinds import Kind
+from ruleop.operator.engine.cache.informers import Informer, WatchSpec
+from ruleop.operator.engine.manager import ready_checks as checks
+from ruleop.operator.engine.telemetry.probes import Check
+from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.watch.reflector import SILENCE
 from tests.engine.workers_harness import CONFIG_MAP, WorkersHarness
 
 REFUSED = ApiError(Problem.FORBIDDEN, verb="list", resource="configmaps", text="no")

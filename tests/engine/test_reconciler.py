@@ -7,11 +7,11 @@ import copy
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.engine.cache.expectations import PATIENCE, Expectations
-from ruleop.kinds import Kind, ObjectKey
-from ruleop.planning.changes.drift import ENOUGH, FIRST, QUIET
-from ruleop.planning.memory.history import STATUS_REFUSED_FOR
-from ruleop.planning.model.marks import PART_OF
+from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.core.planning.changes.drift import ENOUGH, FIRST, QUIET
+from ruleop.core.planning.memory.history import STATUS_REFUSED_FOR
+from ruleop.core.planning.model.marks import PART_OF
+from ruleop.operator.engine.cache.expectations import PATIENCE, Expectations
 from tests.engine.reconciler_harness import FINALIZER, WEB, ReconcilerHarness
 from tests.engine.server import Answer
 from tests.planning.harness import project
@@ -277,6 +277,18 @@ def test_a_field_conflict_delays_that_child_and_nothing_else(run):
         await harness.until_settled()
         assert harness.live("a")["data"] == {"v": "1"}
         assert await field_conflict(harness, 5) == 0, "the next pause is longer"
+
+    run(scenario())
+
+
+def test_a_field_conflict_is_noticed_although_another_child_fails(run):
+    async def scenario():
+        harness = one(TWO, b=B)
+        harness.server.answer_with("create", "b", *[Answer.INVALID] * 100)
+        await harness.until_settled()
+        assert harness.condition()["reason"] == "ApplyFailed"
+        assert await field_conflict(harness, ENOUGH + 3) == ENOUGH
+        assert "data.v is repeatedly changed by somebody" in harness.condition()["message"]
 
     run(scenario())
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import orjson
 from structlog.testing import capture_logs
 
-from ruleop.engine.reconcile import recorder
-from ruleop.engine.reconcile.recorder import PassFiles
-from ruleop.kinds import ObjectKey
-from ruleop.offline.recording import read_document
-from ruleop.planning import plan
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.planning import plan
+from ruleop.core.recording.recording import read_document
+from ruleop.operator.engine.reconcile import recorder
+from ruleop.operator.engine.reconcile.recorder import PassFiles
 from tests.engine.reconciler_harness import ReconcilerHarness
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"

@@ -14,9 +14,9 @@ from structlog.testing import capture_logs
 from watchdog.events import FileOpenedEvent
 from watchdog.observers.api import BaseObserver
 
-import ruleop.engine.manager.reload as module
-from ruleop.engine.manager.reload import Reloader
-from ruleop.rules import Project, files_digest, load_project
+import ruleop.operator.engine.manager.reload as module
+from ruleop.core.rules import Project, files_digest, load_project
+from ruleop.operator.engine.manager.reload import Reloader
 
 CRD = Path(__file__).parents[2] / "crds/apps.myapp.k8s.io.yaml"
 WATCHES = """

@@ -10,15 +10,15 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.engine.cache.cache import Cache
-from ruleop.engine.cache.published_schemas import ATTEMPTS_AWAITED, LONGEST_PAUSE, PublishedSchemas
-from ruleop.engine.reconcile.status_schema import StatusSchemas
-from ruleop.kinds import Kind
-from ruleop.kube.client.discovery import Discovery
-from ruleop.kube.client.errors import ApiError, Problem
-from ruleop.rules import build_project
-from ruleop.schema.openapi import OpenApi
-from ruleop.schema.table import ResourceInfo
+from ruleop.core.kinds import Kind
+from ruleop.core.rules import build_project
+from ruleop.core.schema.openapi import OpenApi
+from ruleop.core.schema.table import ResourceInfo
+from ruleop.operator.engine.cache.cache import Cache
+from ruleop.operator.engine.cache.published_schemas import ATTEMPTS_AWAITED, LONGEST_PAUSE, PublishedSchemas
+from ruleop.operator.engine.reconcile.status_schema import StatusSchemas
+from ruleop.operator.kube.client.discovery import Discovery
+from ruleop.operator.kube.client.errors import ApiError, Problem
 
 APP, TOOL, GONE, BUILT_IN = (
     Kind("example.com", "v1", "App"),
@@ -150,7 +150,7 @@ def test_fetching_a_schema_delays_no_other_kind(schemas, server, run):
 
 
 def test_a_schema_of_a_server_that_does_not_answer_is_not_waited_for(schemas, server, run, monkeypatch):
-    monkeypatch.setattr("ruleop.engine.cache.published_schemas.TIMEOUT", 0.01)
+    monkeypatch.setattr("ruleop.operator.engine.cache.published_schemas.TIMEOUT", 0.01)
     server.documents["example.com", "v1"] = asyncio.Event()
     assert not run(schemas.fetch(APP))
     assert schemas.is_known([APP])

@@ -9,10 +9,10 @@ import threading
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.engine.telemetry import http_server
-from ruleop.engine.telemetry.certificates import ServerCertificate
-from ruleop.engine.telemetry.http_server import HttpServer
-from ruleop.errors import RuleopError
+from ruleop.core.errors import RuleopError
+from ruleop.operator.engine.telemetry import http_server
+from ruleop.operator.engine.telemetry.certificates import ServerCertificate
+from ruleop.operator.engine.telemetry.http_server import HttpServer
 from tests.engine.test_http_server import app, read_all, wait_until
 from tests.kube.certificates import Certificates
 

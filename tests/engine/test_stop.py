@@ -6,9 +6,9 @@ import asyncio
 
 from structlog.testing import capture_logs
 
-from ruleop.engine.manager.manager import Manager
-from ruleop.engine.manager.options import Options
-from ruleop.engine.telemetry.loop_watchdog import LoopWatchdog
+from ruleop.operator.engine.manager.manager import Manager
+from ruleop.operator.engine.manager.options import Options
+from ruleop.operator.engine.telemetry.loop_watchdog import LoopWatchdog
 from tests.engine.test_start import RULES, unreachable
 
 __all__ = ["unreachable"]

@@ -12,13 +12,13 @@ from types import SimpleNamespace
 import pytest
 import structlog
 
-from ruleop.engine.queue.request import Request
-from ruleop.engine.queue.result import Result
-from ruleop.engine.queue.triggers import MAX_TRIGGERS, RESYNC, START, Triggers, describe
-from ruleop.engine.queue.workers import Workers
-from ruleop.engine.telemetry.logging import set_up
-from ruleop.engine.telemetry.metrics import Metrics
-from ruleop.kinds import ObjectKey
+from ruleop.core.kinds import ObjectKey
+from ruleop.operator.engine.queue.request import Request
+from ruleop.operator.engine.queue.result import Result
+from ruleop.operator.engine.queue.triggers import MAX_TRIGGERS, RESYNC, START, Triggers, describe
+from ruleop.operator.engine.queue.workers import Workers
+from ruleop.operator.engine.telemetry.logging import set_up
+from ruleop.operator.engine.telemetry.metrics import Metrics
 
 WEB = Request("shop", "web")
 DEPLOYMENT = ObjectKey("apps", "Deployment", "shop", "web")
@@ -52,7 +52,9 @@ def test_the_trigger_of_a_resync_is_dropped_when_another_came_before():
 @pytest.fixture
 def lines(monkeypatch):
     stream = io.StringIO()
-    monkeypatch.setattr("ruleop.engine.telemetry.logging.sys", SimpleNamespace(stderr=stream, exc_info=sys.exc_info))
+    monkeypatch.setattr(
+        "ruleop.operator.engine.telemetry.logging.sys", SimpleNamespace(stderr=stream, exc_info=sys.exc_info)
+    )
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     set_up(form="json")

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 from structlog.testing import capture_logs
 
-from ruleop.engine.queue.request import Request
-from ruleop.engine.reconcile.reconciler import Reconciler
-from ruleop.engine.telemetry.metrics import Metrics
-from ruleop.kinds import Kind, ObjectKey
-from ruleop.planning import Failed, Failure, Outcome, RemoveFinalizer
-from ruleop.planning.model.marks import PAUSED
+from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.core.planning import Failed, Failure, Outcome, RemoveFinalizer
+from ruleop.core.planning.model.marks import PAUSED
+from ruleop.operator.engine.queue.request import Request
+from ruleop.operator.engine.reconcile.reconciler import Reconciler
+from ruleop.operator.engine.telemetry.metrics import Metrics
 
 APP = Kind("example.com", "v1", "App")
 OURS = "ruleop.dev/ruleop"
@@ -43,8 +43,9 @@ class Play:
             dry_run=dry_run,
             clock=None,
             debounce=None,
+            turns=None,
         )
-        self.reconciler = Reconciler(APP, (), environment, queue=None)
+        self.reconciler = Reconciler(APP, (), environment, workers=None)
 
     async def execute(self, actions, _resource):
         self.done += actions

@@ -7,18 +7,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from ruleop.engine.cache.cache import Cache
-from ruleop.engine.cache.informers import WatchSpec
-from ruleop.engine.cache.watch_specs import child_need, child_needs, observe_need
-from ruleop.kinds import GroupKind, Kind, ObjectKey
-from ruleop.kube.client.requests import Source
-from ruleop.kube.watch.store import State, Store
-from ruleop.planning import Owner
-from ruleop.planning.child.child_plan import existing_of
-from ruleop.planning.model.marks import PART_OF
-from ruleop.rules import build_project
-from ruleop.schema.table import ResourceInfo
-from ruleop.steps import finished
+from ruleop.core.kinds import GroupKind, Kind, ObjectKey
+from ruleop.core.planning import Owner
+from ruleop.core.planning.child.child_plan import existing_of
+from ruleop.core.planning.model.marks import PART_OF
+from ruleop.core.rules import build_project
+from ruleop.core.schema.table import ResourceInfo
+from ruleop.core.steps import finished
+from ruleop.operator.engine.cache.cache import Cache
+from ruleop.operator.engine.cache.informers import WatchSpec
+from ruleop.operator.engine.cache.watch_specs import child_need, child_needs, observe_need
+from ruleop.operator.kube.client.requests import Source
+from ruleop.operator.kube.watch.store import State, Store
 
 THING = GroupKind("two.example.com", "Thing")
 V1, V2 = (Kind(*THING[:1], version, THING.kind) for version in ("v1", "v2"))

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ruleop.engine.cache.watch_specs import child_need, uses_has_kind
-from ruleop.engine.manager.controller_set import ControllerSet
-from ruleop.engine.manager.controllers import Controller, Controllers
-from ruleop.engine.manager.inventory import InventoryEntry
-from ruleop.engine.reconcile.status_schema import StatusSchemas
-from ruleop.engine.telemetry.metrics import Metrics
-from ruleop.kinds import GroupKind, Kind
-from ruleop.kube.watch.store import State
-from ruleop.rules import build_project
+from ruleop.core.kinds import GroupKind, Kind
+from ruleop.core.rules import build_project
+from ruleop.operator.engine.cache.watch_specs import child_need, uses_has_kind
+from ruleop.operator.engine.manager.controller_set import ControllerSet
+from ruleop.operator.engine.manager.controllers import Controller, Controllers
+from ruleop.operator.engine.manager.inventory import InventoryEntry
+from ruleop.operator.engine.reconcile.status_schema import StatusSchemas
+from ruleop.operator.engine.telemetry.metrics import Metrics
+from ruleop.operator.kube.watch.store import State
 
 if TYPE_CHECKING:
-    from ruleop.engine.cache.informers import WatchSpec
+    from ruleop.operator.engine.cache.informers import WatchSpec
 
 RULES = "- {group: example.com, version: v1, kind: App, children: {c: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}}}"
 APP, OLD = GroupKind("example.com", "App"), GroupKind("old.example.com", "Old")

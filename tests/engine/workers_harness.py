@@ -6,20 +6,20 @@ import asyncio
 import json
 from types import SimpleNamespace
 
-from ruleop.engine.cache.informers import Informer, WatchSpec
-from ruleop.engine.manager.collector import StateCollector
-from ruleop.engine.queue.request import Request
-from ruleop.engine.queue.result import IMMEDIATELY, Result
-from ruleop.engine.queue.triggers import RESYNC
-from ruleop.engine.queue.work_queue import Backoff
-from ruleop.engine.queue.workers import Workers
-from ruleop.engine.reconcile.pass_log import Reported
-from ruleop.engine.telemetry.metrics import Metrics
-from ruleop.kinds import Kind
-from ruleop.kube.client.event_recorder import EventRecorder
-from ruleop.kube.client.requests import Source
-from ruleop.kube.watch.watcher import Watcher
-from ruleop.schema.table import ResourceInfo
+from ruleop.core.kinds import Kind
+from ruleop.core.schema.table import ResourceInfo
+from ruleop.operator.engine.cache.informers import Informer, WatchSpec
+from ruleop.operator.engine.manager.collector import StateCollector
+from ruleop.operator.engine.queue.request import Request
+from ruleop.operator.engine.queue.result import IMMEDIATELY, Result
+from ruleop.operator.engine.queue.triggers import RESYNC
+from ruleop.operator.engine.queue.work_queue import Backoff
+from ruleop.operator.engine.queue.workers import Workers
+from ruleop.operator.engine.reconcile.pass_log import Reported
+from ruleop.operator.engine.telemetry.metrics import Metrics
+from ruleop.operator.kube.client.event_recorder import EventRecorder
+from ruleop.operator.kube.client.requests import Source
+from ruleop.operator.kube.watch.watcher import Watcher
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap")
 CONFIG_MAPS = ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP)

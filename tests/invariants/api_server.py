@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import orjson
 
-from ruleop.kinds import Kind, ObjectKey
+from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.localcluster.api.route import route_of
 from ruleop.localcluster.api.verbs import verb_of
 from ruleop.localcluster.http.message import Request as HttpRequest
@@ -25,9 +25,9 @@ from tests.in_process import body_of, received
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from ruleop.kube.client.requests import Source
-    from ruleop.kube.http.request import Request
-    from ruleop.schema.table import ResourceInfo
+    from ruleop.core.schema.table import ResourceInfo
+    from ruleop.operator.kube.client.requests import Source
+    from ruleop.operator.kube.http.request import Request
     from tests.kube.http_server import Exchange
     from tests.projects.cluster import Cluster, Happened
 

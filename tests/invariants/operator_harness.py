@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from ruleop.engine.cache import informers
-from ruleop.engine.manager import manager
-from ruleop.engine.manager.options import Options
-from ruleop.engine.queue.work_queue import Backoff
-from ruleop.engine.reconcile import status_debounce as debounce
-from ruleop.kube.client.errors import answer_error
-from ruleop.kube.watch.reflector import Reflector
-from ruleop.kube.watch.store import State, Store
+from ruleop.operator.engine.cache import informers
+from ruleop.operator.engine.manager import manager
+from ruleop.operator.engine.manager.options import Options
+from ruleop.operator.engine.queue.work_queue import Backoff
+from ruleop.operator.engine.reconcile import status_debounce as debounce
+from ruleop.operator.kube.client.errors import response_error
+from ruleop.operator.kube.watch.reflector import Reflector
+from ruleop.operator.kube.watch.store import State, Store
 from tests.invariants.api_server import HOME, ApiServer, Selection, Wire
 from tests.kube.model_server import bookmark, line
 from tests.kube.test_client import Open
@@ -28,9 +28,9 @@ from tests.kube.test_client import Open
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
-    from ruleop.engine.manager.controllers import Controller
-    from ruleop.kube.client.requests import Source
-    from ruleop.kube.watch.store import Selection as StoreSelection
+    from ruleop.operator.engine.manager.controllers import Controller
+    from ruleop.operator.kube.client.requests import Source
+    from ruleop.operator.kube.watch.store import Selection as StoreSelection
     from tests.projects.cluster import Happened
 
 
@@ -76,7 +76,7 @@ class FakeWatcher:
         """The watch is answered with 403 or 404."""
         now = time.monotonic()
         self.reflector.next(now)
-        self.reflector.failed(answer_error(status, b"{}", verb="list", resource=str(self.store.source)), now)
+        self.reflector.failed(response_error(status, b"{}", verb="list", resource=str(self.store.source)), now)
 
     def outstanding(self) -> list[tuple[str, dict[str, Any]]]:
         return [event for each in self._missed() if (event := self.selection.event(each))]

@@ -18,7 +18,7 @@ from tests.projects.test_convergence import EXAMPLE_CRS
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
 
-    from ruleop.kinds import Object
+    from ruleop.core.kinds import Object
 
 T = TypeVar("T")
 

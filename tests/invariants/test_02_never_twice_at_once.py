@@ -8,11 +8,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ruleop.engine.queue.request import Request
-from ruleop.engine.queue.result import Result
-from ruleop.engine.queue.work_queue import Urgency
-from ruleop.engine.queue.workers import Workers
-from ruleop.engine.telemetry.metrics import Metrics
+from ruleop.operator.engine.queue.request import Request
+from ruleop.operator.engine.queue.result import Result
+from ruleop.operator.engine.queue.work_queue import Urgency
+from ruleop.operator.engine.queue.workers import Workers
+from ruleop.operator.engine.telemetry.metrics import Metrics
 from tests.invariants.operator_harness import settled_operator
 from tests.invariants.scenarios import apps, property_test, run
 

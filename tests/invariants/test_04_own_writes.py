@@ -7,8 +7,8 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
-from ruleop.engine.cache.cache import Cache
-from ruleop.engine.reconcile.pass_planning import PassPlanning
+from ruleop.operator.engine.cache.cache import Cache
+from ruleop.operator.engine.reconcile.pass_planning import PassPlanning
 from tests.invariants.operator_harness import OperatorHarness, settled_operator
 from tests.invariants.scenarios import apply_edit, apps, cluster_with_sample, property_test, run
 from tests.kube.model_server import line

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ruleop.engine.queue.work_queue import Backoff
+from ruleop.operator.engine.queue.work_queue import Backoff
 from tests.invariants.operator_harness import OperatorHarness, settled_operator
 from tests.invariants.scenarios import apps, cluster_with_sample, run
 from tests.projects.samples import foreign

@@ -11,9 +11,9 @@ from urllib.parse import parse_qsl
 
 from hypothesis import strategies as st
 
-from ruleop.kube.watch import reflector
-from ruleop.kube.watch.reflector import Follow, Reflector, Rest
-from ruleop.kube.watch.store import Store
+from ruleop.operator.kube.watch import reflector
+from ruleop.operator.kube.watch.reflector import Follow, Reflector, Rest
+from ruleop.operator.kube.watch.store import Store
 from tests.invariants.live_operator import operator_and_server
 from tests.invariants.scenarios import apps, property_test, run, until
 from tests.kube.model_server import SOURCE, bookmark, line

@@ -15,22 +15,22 @@ from typing import Any
 import orjson
 import pytest
 
-from ruleop.engine.api import server_api as api
-from ruleop.engine.cache import cache as world
-from ruleop.engine.cache import kind_infos, own_writes
-from ruleop.engine.cache.expectations import Expectations
-from ruleop.engine.manager import controller_set, manager
-from ruleop.engine.manager.event_handler import EventHandler
-from ruleop.engine.queue import work_queue as queue
-from ruleop.engine.queue import workers
-from ruleop.engine.reconcile import executor, pass_planning
-from ruleop.engine.reconcile import reconciler as controller
-from ruleop.kube.client.errors import Problem
-from ruleop.kube.leader.election import Election
-from ruleop.kube.watch import reflector
-from ruleop.kube.watch.store import Origin, Store
-from ruleop.kube.watch.watcher import Watcher
-from ruleop.planning import Failure, Served
+from ruleop.core.planning import Failure, Served
+from ruleop.operator.engine.api import server_api as api
+from ruleop.operator.engine.cache import cache as world
+from ruleop.operator.engine.cache import kind_infos, own_writes
+from ruleop.operator.engine.cache.expectations import Expectations
+from ruleop.operator.engine.manager import controller_set, manager
+from ruleop.operator.engine.manager.event_handler import EventHandler
+from ruleop.operator.engine.queue import work_queue as queue
+from ruleop.operator.engine.queue import workers
+from ruleop.operator.engine.reconcile import executor, pass_planning
+from ruleop.operator.engine.reconcile import reconciler as controller
+from ruleop.operator.kube.client.errors import Problem
+from ruleop.operator.kube.leader.election import Election
+from ruleop.operator.kube.watch import reflector
+from ruleop.operator.kube.watch.store import Origin, Store
+from ruleop.operator.kube.watch.watcher import Watcher
 from tests.invariants import (
     operator_harness,
     scenarios,
@@ -371,7 +371,7 @@ BREAKAGES = [
         6,
         "a conflict is a failure",
         partial(sixth.conflicts_are_no_failures, 1),
-        instead(manager, "classify", conflicts_are_failures),
+        instead(executor, "classify", conflicts_are_failures),
     ),
     Breakage(
         6,

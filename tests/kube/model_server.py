@@ -8,10 +8,10 @@ from typing import Any
 
 import orjson
 
-from ruleop.kinds import Kind
-from ruleop.kube.client.errors import ApiError, answer_error
-from ruleop.kube.client.requests import Source
-from ruleop.schema.table import ResourceInfo
+from ruleop.core.kinds import Kind
+from ruleop.core.schema.table import ResourceInfo
+from ruleop.operator.kube.client.errors import ApiError, response_error
+from ruleop.operator.kube.client.requests import Source
 
 WIDGETS = ResourceInfo("widgets", namespaced=True, status_subresource=True, kind=Kind("example.com", "v1", "Widget"))
 SOURCE = Source(WIDGETS)
@@ -23,7 +23,7 @@ def refusal(
     body = orjson.dumps(
         {"kind": "Status", "status": "Failure", "code": status, "reason": reason, "message": reason, "details": details}
     )
-    return answer_error(status, body, verb=verb, resource="widgets.example.com", retry_after=retry_after)
+    return response_error(status, body, verb=verb, resource="widgets.example.com", retry_after=retry_after)
 
 
 def line(kind: str, obj: dict[str, Any]) -> bytes:

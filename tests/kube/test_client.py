@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from ruleop.kinds import ObjectKey
-from ruleop.kube.client import requests
-from ruleop.kube.client.client import Client, LineSplitter, reading, stored_object
-from ruleop.kube.client.discovery import Catalogue, read_catalogue
-from ruleop.kube.client.errors import ApiError, Problem
-from ruleop.kube.client.session import Session
-from ruleop.kube.http.access import Access
-from ruleop.kube.watch.reflector import Reflector
-from ruleop.kube.watch.store import State
-from ruleop.kube.watch.watcher import Watcher
+from ruleop.core.kinds import ObjectKey
+from ruleop.operator.kube.client import requests
+from ruleop.operator.kube.client.client import Client, LineSplitter, reading, stored_object
+from ruleop.operator.kube.client.discovery import Catalogue, read_catalogue
+from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.session import Session
+from ruleop.operator.kube.http.access import Access
+from ruleop.operator.kube.watch.reflector import Reflector
+from ruleop.operator.kube.watch.store import State
+from ruleop.operator.kube.watch.watcher import Watcher
 from tests.kube.http_server import Exchange, serving
 from tests.kube.model_server import SOURCE, WIDGETS, bookmark, line
 
@@ -253,7 +253,7 @@ def test_the_driver_resumes_after_every_kind_of_end_of_a_watch() -> None:
 
 def test_a_half_open_watch_is_abandoned_after_the_silence_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a first bookmark nothing comes any more, not even an end."""
-    monkeypatch.setattr("ruleop.kube.watch.reflector.SILENCE", 0.05)
+    monkeypatch.setattr("ruleop.operator.kube.watch.reflector.SILENCE", 0.05)
 
     async def handler(exchange: Exchange) -> None:
         await exchange.open()
@@ -273,7 +273,7 @@ def test_a_half_open_watch_is_abandoned_after_the_silence_timeout(monkeypatch: p
 def test_an_internal_error_of_the_watch_is_logged_and_counted_and_the_watch_resumes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ruleop.kube.watch.watcher.CRASH_WAIT", 0.0)
+    monkeypatch.setattr("ruleop.operator.kube.watch.watcher.CRASH_WAIT", 0.0)
     good = Reflector.opened
     calls = 0
 

@@ -21,14 +21,14 @@ from typing import Any
 import pytest
 import yaml
 
-from ruleop.files import MAX_CREDENTIAL
-from ruleop.kube.auth.credentials import ServiceAccount, find_credentials
-from ruleop.kube.auth.kubeconfig import Kubeconfig
-from ruleop.kube.client import requests
-from ruleop.kube.client.client import Client
-from ruleop.kube.client.errors import ApiError, Problem
-from ruleop.kube.client.session import Session
-from ruleop.kube.http.access import CredentialsError
+from ruleop.core.files import MAX_CREDENTIAL
+from ruleop.operator.kube.auth.credentials import ServiceAccount, find_credentials
+from ruleop.operator.kube.auth.kubeconfig import Kubeconfig
+from ruleop.operator.kube.client import requests
+from ruleop.operator.kube.client.client import Client
+from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.session import Session
+from ruleop.operator.kube.http.access import CredentialsError
 from tests.kube.certificates import Certificates
 from tests.kube.http_server import Exchange, serving
 

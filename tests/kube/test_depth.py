@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.kube.client import requests
-from ruleop.kube.client.client import parse_object
-from ruleop.kube.client.errors import ApiError, Problem, answer_error
-from ruleop.kube.client.json_depth import MAX_VALUES, TooManyValuesError, dump_json, fold, parse_json
-from ruleop.kube.watch.store import Store
+from ruleop.operator.kube.client import requests
+from ruleop.operator.kube.client.client import parse_object
+from ruleop.operator.kube.client.errors import ApiError, Problem, response_error
+from ruleop.operator.kube.client.json_depth import MAX_VALUES, TooManyValuesError, dump_json, fold, parse_json
+from ruleop.operator.kube.watch.store import Store
 from tests.kube.model_server import SOURCE
 
 JSON = st.recursive(
@@ -49,7 +49,7 @@ def test_an_unterminated_string_is_scanned_once(broken: bytes) -> None:
 
 
 def test_text_with_too_many_brackets_is_not_folded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ruleop.kube.client.json_depth.MAX_BRACKETS", 8)
+    monkeypatch.setattr("ruleop.operator.kube.client.json_depth.MAX_BRACKETS", 8)
     assert fold(b"[[[1]],[]]", 1) == (b"[0,1]", [b"[[1]]", b"[]"])
     assert fold(b"[[[1]],[],[]]", 1) == (b"[[[1]],[],[]]", [])
 
@@ -76,7 +76,7 @@ def test_an_answer_of_too_many_values_is_refused_before_it_is_parsed() -> None:
     with pytest.raises(ApiError, match="the answer is too large: it has more than 2,097,152 values") as caught:
         parse_object(empty, requests.document("/apis"))
     assert caught.value.problem is Problem.TOO_LARGE
-    error = answer_error(500, b'{"kind": "Status", "items": %b}' % empty, verb="get", resource="x")
+    error = response_error(500, b'{"kind": "Status", "items": %b}' % empty, verb="get", resource="x")
     assert error.problem is Problem.SERVER
 
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ruleop.kinds import GroupKind, Kind
-from ruleop.kube.client.discovery import Catalogue, Discovery, difference, read_catalogue
-from ruleop.kube.client.errors import ApiError
+from ruleop.core.kinds import GroupKind, Kind
+from ruleop.operator.kube.client.discovery import Catalogue, Discovery, difference, read_catalogue
+from ruleop.operator.kube.client.errors import ApiError
 from tests.kube.test_client import with_client
 
 if TYPE_CHECKING:
-    from ruleop.kube.client.client import Client
+    from ruleop.operator.kube.client.client import Client
     from tests.kube.http_server import Exchange
 
 

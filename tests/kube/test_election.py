@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from ruleop.kinds import ObjectKey
-from ruleop.kube.client import session
-from ruleop.kube.http.access import Access
-from ruleop.kube.leader.election import Election
-from ruleop.kube.leader.lease import Candidate, Timing
+from ruleop.core.kinds import ObjectKey
+from ruleop.operator.kube.client import session
+from ruleop.operator.kube.http.access import Access
+from ruleop.operator.kube.leader.election import Election
+from ruleop.operator.kube.leader.lease import Candidate, Timing
 from tests.kube.http_server import Exchange, serving, serving_elsewhere
 from tests.kube.test_client import Open
 

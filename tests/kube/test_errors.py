@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
-from ruleop.engine.queue.work_queue import Backoff
-from ruleop.kube.client.errors import MAX_CAUSES, Problem, answer_error
+from ruleop.operator.engine.queue.work_queue import Backoff
+from ruleop.operator.kube.client.errors import MAX_CAUSES, Problem, response_error
 
 
 def refused(
@@ -21,7 +21,7 @@ def refused(
     **details,
 ):
     body = orjson.dumps({"kind": "Status", "code": status, "reason": reason, "message": message, "details": details})
-    return answer_error(status, body, verb=verb, resource=resource)
+    return response_error(status, body, verb=verb, resource=resource)
 
 
 @pytest.mark.parametrize(
@@ -173,15 +173,15 @@ def test_the_fields_that_the_server_lists_as_mutable_are_part_of_the_cause() -> 
 
 def test_retry_after_is_read_from_the_status_and_the_header() -> None:
     assert refused(429, retryAfterSeconds=3).retry_after == 3.0
-    assert answer_error(429, b"", verb="get", resource="x", retry_after="7").retry_after == 7.0
+    assert response_error(429, b"", verb="get", resource="x", retry_after="7").retry_after == 7.0
     assert (
-        answer_error(429, b"", verb="get", resource="x", retry_after="Wed, 21 Oct 2026 07:28:00 GMT").retry_after
+        response_error(429, b"", verb="get", resource="x", retry_after="Wed, 21 Oct 2026 07:28:00 GMT").retry_after
         is None
     )
 
 
 def test_the_text_of_a_proxy_error_is_truncated() -> None:
-    error = answer_error(502, b"<html>" + b"x" * 1000, verb="get", resource="pods a/b")
+    error = response_error(502, b"<html>" + b"x" * 1000, verb="get", resource="pods a/b")
     assert error.problem is Problem.SERVER
     assert len(str(error)) < 300
 
@@ -240,7 +240,7 @@ def test_an_oversized_object_is_a_permanent_error(status: int, message: str) -> 
 )
 def test_missing_permission_is_distinguished_from_denial_by_a_policy(message: str, no_role: bool) -> None:
     body = orjson.dumps({"kind": "Status", "reason": "Forbidden", "message": message, "code": 403})
-    assert answer_error(403, body, verb="create", resource="services in shop").not_permitted is no_role
+    assert response_error(403, body, verb="create", resource="services in shop").not_permitted is no_role
 
 
 def test_a_role_that_grants_too_much_is_recognised_and_its_rules_are_left_out() -> None:
@@ -248,7 +248,7 @@ def test_a_role_that_grants_too_much_is_recognised_and_its_rules_are_left_out() 
     words = 'user "u" (groups=["g"]) is attempting to grant RBAC permissions not currently held'
     message = f'rolebindings.rbac.authorization.k8s.io "b" is forbidden: {words}:\n{rules}'
     body = orjson.dumps({"kind": "Status", "reason": "Forbidden", "message": message, "code": 403})
-    error = answer_error(403, body, verb="create", resource="rolebindings.rbac.authorization.k8s.io shop/b")
+    error = response_error(403, body, verb="create", resource="rolebindings.rbac.authorization.k8s.io shop/b")
     assert (error.grants_too_much, error.not_permitted) == (True, False)
     assert str(error).endswith(f"{words} (403 Forbidden)")
 
@@ -271,7 +271,7 @@ ODD = [
 @pytest.mark.parametrize("status", [422, 429, 503])
 def test_an_answer_that_is_not_quite_a_status_is_an_api_error_all_the_same(odd: dict[str, Any], status: int) -> None:
     body = orjson.dumps({"kind": "Status", **odd})
-    error = answer_error(status, body, verb="update", resource="leases a/b")
+    error = response_error(status, body, verb="update", resource="leases a/b")
     assert error.status == status
     assert error.retry_after is None
     assert not error.immutable
@@ -280,17 +280,17 @@ def test_an_answer_that_is_not_quite_a_status_is_an_api_error_all_the_same(odd: 
 
 def test_a_status_that_is_nested_deeper_than_python_formats_is_an_api_error() -> None:
     body = b'{"kind": "Status", "message": %b%b}' % (b"[" * 1000, b"]" * 1000)
-    assert answer_error(503, body, verb="get", resource="pods a/b").problem is Problem.SERVER
+    assert response_error(503, body, verb="get", resource="pods a/b").problem is Problem.SERVER
 
 
 @pytest.mark.parametrize("header", ["²", "-1", "", "1.5", "\N{ARABIC-INDIC DIGIT ONE}"])
 def test_a_header_retry_after_that_is_not_a_number_is_ignored(header: str) -> None:
-    assert answer_error(429, b"", verb="get", resource="x", retry_after=header).retry_after is None
+    assert response_error(429, b"", verb="get", resource="x", retry_after=header).retry_after is None
 
 
 @pytest.mark.parametrize("header", ["31536000", "9" * 400])
 def test_a_long_retry_after_is_cut_to_the_longest_backoff_of_a_cr(header: str) -> None:
-    assert answer_error(429, b"", verb="get", resource="x", retry_after=header).retry_after == Backoff().cap
+    assert response_error(429, b"", verb="get", resource="x", retry_after=header).retry_after == Backoff().cap
     assert refused(429, retryAfterSeconds=31536000).retry_after == Backoff().cap
 
 

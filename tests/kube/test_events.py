@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from structlog.testing import capture_logs
 
-from ruleop.kinds import ObjectKey
-from ruleop.kube.client.errors import ApiError, Problem
-from ruleop.kube.client.event_recorder import HOLD, EventCorrelator, EventRecorder, Happening
+from ruleop.core.kinds import ObjectKey
+from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.event_recorder import HOLD, EventCorrelator, EventRecorder, Happening
 
 if TYPE_CHECKING:
     import pytest
 
-    from ruleop.kube.http.request import Request
+    from ruleop.operator.kube.http.request import Request
 
 WALL = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 APP = ObjectKey("example.com", "App", "prod", "shop")
@@ -169,7 +169,7 @@ def test_a_server_that_refuses_all_events_holds_nothing_up() -> None:
 
 
 def test_an_event_yields_to_urgent_requests_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ruleop.kube.client.event_recorder.HOLD_INTERVAL", 0.001)
+    monkeypatch.setattr("ruleop.operator.kube.client.event_recorder.HOLD_INTERVAL", 0.001)
 
     async def run() -> None:
         sender, now, busy = Sender(), [0.0], [True]

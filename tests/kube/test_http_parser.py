@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.kube.http.response_parser import MAX_FRAMING, MAX_HEAD, PIECE, AnswerParser, MalformedError
+from ruleop.operator.kube.http.response_parser import MAX_FRAMING, MAX_HEAD, PIECE, MalformedError, ResponseParser
 
 Said = tuple[int, dict[bytes, bytes], bytes, bool, bool] | str
 
@@ -19,7 +19,7 @@ Said = tuple[int, dict[bytes, bytes], bytes, bool, bool] | str
 def read(pieces: list[bytes], *, ended: bool = False) -> Said:
     """What the parser makes of it: status, headers, body, whether it is done, and whether the connection may be used
     again."""
-    parser = AnswerParser()
+    parser = ResponseParser()
     try:
         for piece in pieces:
             parser.feed(piece)
@@ -200,10 +200,10 @@ def test_a_false_content_length_allocates_nothing() -> None:
 
 
 def test_an_opened_tunnel_has_no_body_and_a_refused_one_has() -> None:
-    opened = AnswerParser(tunnel=True)
+    opened = ResponseParser(tunnel=True)
     opened.feed(answer(status=b"200 Connection established", Content_Length="5"))
     assert opened.done
-    refused = AnswerParser(tunnel=True)
+    refused = ResponseParser(tunnel=True)
     refused.feed(answer(status=b"407 Proxy Authentication Required", Content_Length="5"))
     assert (refused.status, refused.reason, refused.done) == (407, b"Proxy Authentication Required", False)
 
@@ -283,7 +283,7 @@ def test_any_bytes_are_parsed_alike_however_they_are_chunked(data: st.DataObject
 
 def test_a_small_piece_of_a_body_counts_by_the_memory_that_it_takes() -> None:
     """Else chunks of one byte take ten times the limit of an answer."""
-    parser = AnswerParser()
+    parser = ResponseParser()
     parser.feed(answer(Transfer_Encoding="chunked") + b"1\r\nx\r\n" * 1000)
     assert parser.unread == 1000 * PIECE
     assert sys.getsizeof(b"x") + 8 <= PIECE

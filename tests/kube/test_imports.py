@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 COMMON = """
 import asyncio, sys
 from pathlib import Path
-import ruleop.engine.manager.manager
-from ruleop.kube.auth.credentials import find_credentials
+import ruleop.operator.engine.manager.manager
+from ruleop.operator.kube.auth.credentials import find_credentials
 folder = Path(sys.argv[1])
 """
 

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from ruleop.kube.leader.lease import Candidate, Pause, Read, Role, Timing, Write
+from ruleop.operator.kube.leader.lease import Candidate, Pause, Read, Role, Timing, Write
 from tests.exploration import examples
 
 

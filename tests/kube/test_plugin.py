@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ruleop.kube.auth.exec_plugin import CALL_AGAIN, EXPIRY_MARGIN, MAX_COMPLAINT, Credential, Plugin, PluginError
+from ruleop.operator.kube.auth.exec_plugin import (
+    CALL_AGAIN,
+    EXPIRY_MARGIN,
+    MAX_COMPLAINT,
+    Credential,
+    Plugin,
+    PluginError,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.errors import Cause
-from ruleop.kube.client.errors import ApiError, Problem, answer_error
-from ruleop.kube.client.redaction import redacted
+from ruleop.core.errors import Cause
+from ruleop.operator.kube.client.errors import ApiError, Problem, response_error
+from ruleop.operator.kube.client.redaction import redacted
 
 WRITES = ["create", "update", "patch", "delete"]
 STATUSES = [400, 403, 404, 405, 409, 410, 413, 415, 418, 422, 429, 500, 501, 503, 504]
@@ -21,7 +21,7 @@ REASONS = ["", "Invalid", "Forbidden", "Conflict", "AlreadyExists", "InternalErr
 
 def status(code, reason, message="no", causes=(), *, verb="create", resource="secrets shop/a"):
     body = orjson.dumps({"kind": "Status", "reason": reason, "message": message, "details": {"causes": list(causes)}})
-    return answer_error(code, body, verb=verb, resource=resource)
+    return response_error(code, body, verb=verb, resource=resource)
 
 
 def cause(field, reason="FieldValueInvalid"):
@@ -66,8 +66,8 @@ def test_a_rejected_secret_is_described_by_field_and_kind_of_error(causes, mista
         status(413, "RequestEntityTooLarge", "hunter2 is too large"),
         status(409, "Conflict", "hunter2", [cause("data[pass]")], verb="patch"),
         status(422, "hunter2", "hunter2"),
-        answer_error(502, b"<html>hunter2", verb="create", resource="secrets shop/a"),
-        answer_error(500, b'{"kind":"Status","message":"hunter2', verb="create", resource="secrets shop/a"),
+        response_error(502, b"<html>hunter2", verb="create", resource="secrets shop/a"),
+        response_error(500, b'{"kind":"Status","message":"hunter2', verb="create", resource="secrets shop/a"),
     ],
     ids=lambda error: str(error.status),
 )
@@ -83,7 +83,7 @@ def test_the_text_of_ruleops_own_errors_is_kept():
 
 def test_an_error_of_reading_a_secret_keeps_the_text_of_the_server_but_not_of_a_proxy():
     assert str(status(403, "Forbidden", "you may not", verb="get")) == "get secrets shop/a: you may not (403 Forbidden)"
-    assert str(answer_error(502, b"hunter2", verb="list", resource="secrets")) == "list secrets: no explanation (502)"
+    assert str(response_error(502, b"hunter2", verb="list", resource="secrets")) == "list secrets: no explanation (502)"
 
 
 def test_errors_about_other_resources_are_redacted_only_on_request():
@@ -174,7 +174,7 @@ def refusals(draw: st.DrawFn, value: str, resource: str) -> ApiError:
     )
     if draw(st.booleans()):
         body = draw(said).encode()
-    return answer_error(code, body, verb=verb, resource=resource, retry_after=draw(st.none() | said))
+    return response_error(code, body, verb=verb, resource=resource, retry_after=draw(st.none() | said))
 
 
 @given(st.data(), values)

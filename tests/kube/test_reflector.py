@@ -10,10 +10,10 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.kube.client.errors import ApiError, Problem
-from ruleop.kube.client.json_depth import MAX_VALUES
-from ruleop.kube.watch.reflector import SILENCE, Fetch, Follow, Phase, Reflector, Rest
-from ruleop.kube.watch.store import State, Store
+from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.json_depth import MAX_VALUES
+from ruleop.operator.kube.watch.reflector import SILENCE, Fetch, Follow, Phase, Reflector, Rest
+from ruleop.operator.kube.watch.store import State, Store
 from tests.kube.model_server import SOURCE, bookmark, line, refusal
 
 
@@ -47,6 +47,20 @@ def rested(reflector: Reflector, now: float) -> float:
     step = reflector.next(now)
     assert isinstance(step, Rest)
     return step.until
+
+
+def test_a_list_is_repeated_when_that_is_asked_for_and_only_once(reflector: Reflector) -> None:
+    watching(reflector, at=100)
+    reflector.closed(2.0)
+    assert query(reflector.next(2.0))["resourceVersion"] == "100", "until then, the watch is resumed"
+    reflector.opened(2.0)
+    reflector.list_again()
+    assert not reflector.reading
+    assert "sendInitialEvents" in query(reflector.next(3.0))
+    reflector.opened(3.0)
+    reflector.lines([bookmark(104, ends=True)], 3.0)
+    reflector.closed(9.0)
+    assert query(reflector.next(9.0))["resourceVersion"] == "104"
 
 
 def test_the_reflector_starts_with_a_streaming_list_that_continues_as_a_watch(

@@ -7,12 +7,12 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from ruleop.kinds import Kind, ObjectKey
-from ruleop.kube.client import requests
-from ruleop.kube.client.errors import ApiError
-from ruleop.kube.client.requests import Source
-from ruleop.kube.http.proxies import proxy_for
-from ruleop.schema.table import ResourceInfo
+from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.core.schema.table import ResourceInfo
+from ruleop.operator.kube.client import requests
+from ruleop.operator.kube.client.errors import ApiError
+from ruleop.operator.kube.client.requests import Source
+from ruleop.operator.kube.http.proxies import proxy_for
 
 DEPLOYMENTS = ResourceInfo("deployments", True, True, Kind("apps", "v1", "Deployment"))
 NODES = ResourceInfo("nodes", False, True, Kind("", "v1", "Node"))

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ruleop.kube.client import requests, session
-from ruleop.kube.client.client import Client
-from ruleop.kube.client.errors import ApiError, Problem
-from ruleop.kube.client.session import Session
-from ruleop.kube.http.access import Access, CredentialsError
+from ruleop.operator.kube.client import requests, session
+from ruleop.operator.kube.client.client import Client
+from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.session import Session
+from ruleop.operator.kube.http.access import Access, CredentialsError
 from tests.kube.http_server import Exchange, Recorder, serving
 from tests.kube.test_client import until
 

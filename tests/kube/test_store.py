@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
-from ruleop.kinds import ObjectKey
-from ruleop.kube.watch.store import MAX_KEPT_BYTES, Change, Origin, State, Store, parse_version
-from ruleop.names import PART_OF_LABEL
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.names import PART_OF_LABEL
+from ruleop.operator.kube.watch.store import MAX_KEPT_BYTES, Change, Origin, State, Store, parse_version
 from tests.kube.model_server import SOURCE
 
 
@@ -124,6 +124,21 @@ def test_a_list_replaces_the_contents_of_the_store_when_it_is_complete(store: St
         ("gone", True, Origin.LIST),
         ("new", False, Origin.LIST),
     ]
+
+
+def test_an_object_that_a_list_shows_otherwise_at_the_same_version_has_changed(
+    store: Store, changes: list[Change]
+) -> None:
+    """So does the API server after a CRD has a new default."""
+    store.apply(widget("same", 5, spec={"n": 1}))
+    store.apply(widget("defaulted", 6, spec={"n": 1}))
+    changes.clear()
+    store.begin_list()
+    store.list_object(widget("same", 5, spec={"n": 1}))
+    store.list_object(widget("defaulted", 6, spec={"n": 1, "color": "blue"}))
+    store.end_list(8)
+    assert [(change.key.name, change.outside_status) for change in changes] == [("defaulted", True)]
+    assert store.get(key("defaulted"))["spec"] == {"n": 1, "color": "blue"}
 
 
 def test_a_changed_uid_is_a_deletion_and_a_creation(store: Store, changes: list[Change]) -> None:

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ruleop.kinds import ObjectKey
-from ruleop.kube.client import requests
-from ruleop.kube.client.client import LONGEST_LINE, Client, Stream
-from ruleop.kube.client.errors import ApiError, Problem
-from ruleop.kube.client.session import Session
-from ruleop.kube.http import connection as http
-from ruleop.kube.http import pool
-from ruleop.kube.http.access import Access
-from ruleop.kube.http.tls import trusting_context
+from ruleop.core.kinds import ObjectKey
+from ruleop.operator.kube.client import requests
+from ruleop.operator.kube.client.client import LONGEST_LINE, Client, Stream
+from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.session import Session
+from ruleop.operator.kube.http import connection as http
+from ruleop.operator.kube.http import pool
+from ruleop.operator.kube.http.access import Access
+from ruleop.operator.kube.http.tls import trusting_context
 from tests.kube.certificates import Certificates
 from tests.kube.http_server import Exchange, Recorder, listening, serving
 from tests.kube.model_server import WIDGETS
@@ -788,7 +788,7 @@ def test_an_endless_line_ends_at_the_deadline() -> None:
 def test_a_line_above_the_maximum_length_ends_the_watch(
     play: Callable[..., None], monkeypatch: pytest.MonkeyPatch, end: bytes
 ) -> None:
-    monkeypatch.setattr("ruleop.kube.client.client.LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr("ruleop.operator.kube.client.client.LONGEST_LINE", 1 << 20)
 
     async def handler(exchange: Exchange) -> None:
         await exchange.open()
@@ -827,7 +827,7 @@ def test_a_watch_that_is_not_read_stops_its_sender(play: Callable[..., None], mo
             (connection,) = world.session._current._open
             await until(lambda: stopped)
             assert sent < 2_500
-            assert connection.answered.unread < 2_000_000
+            assert connection.response.unread < 2_000_000
             got = 0
             while (lines := await stream.lines(time.monotonic() + 30)) is not None:
                 got += len(lines)
@@ -860,7 +860,7 @@ def test_a_finished_watch_that_was_not_read_leaves_a_reusable_connection(
 def test_the_error_body_of_a_refused_watch_is_read_with_a_timeout(
     play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ruleop.kube.client.client.OPEN_TIMEOUT", 0.5)
+    monkeypatch.setattr("ruleop.operator.kube.client.client.OPEN_TIMEOUT", 0.5)
 
     async def handler(exchange: Exchange) -> None:
         await exchange.raw(b"HTTP/1.1 410 Gone\r\nContent-Length: 38\r\n\r\n")

@@ -10,14 +10,14 @@ from unittest import mock
 import pytest
 from structlog.testing import capture_logs
 
-from ruleop.engine.cache.informers import Informer, Informers, WatchSpec
-from ruleop.kinds import Kind
-from ruleop.kube.client.client import Client
-from ruleop.kube.client.requests import Source
-from ruleop.kube.client.session import Session
-from ruleop.kube.watch.store import State
-from ruleop.kube.watch.watcher import Watcher
-from ruleop.schema.table import ResourceInfo
+from ruleop.core.kinds import Kind
+from ruleop.core.schema.table import ResourceInfo
+from ruleop.operator.engine.cache.informers import Informer, Informers, WatchSpec
+from ruleop.operator.kube.client.client import Client
+from ruleop.operator.kube.client.requests import Source
+from ruleop.operator.kube.client.session import Session
+from ruleop.operator.kube.watch.store import State
+from ruleop.operator.kube.watch.watcher import Watcher
 from tests.kube.http_server import serving
 from tests.kube.test_client import Open
 
@@ -78,7 +78,7 @@ def test_a_throttled_watch_is_logged_as_information() -> None:
 def test_a_missing_permission_is_logged_once_with_what_to_grant() -> None:
     first, *others = refused(403, 3)
     assert (first["log_level"], first["event"]) == ("warning", "not permitted to watch; will retry")
-    assert first["grant"] == "get, list, watch on configmaps in all namespaces"
+    assert first["grant"] == "list, watch on configmaps in all namespaces"
     assert "configmaps" in first["error"]
     assert [line["event"] for line in others] == ["watch resumed"]
 
@@ -131,7 +131,7 @@ def test_a_server_that_answers_again_is_reported_once(status: int, times: int) -
 
 
 def test_when_a_watch_resumes_other_interrupted_watches_retry_at_once() -> None:
-    informers = Informers(None, lambda _kind: None, (), changed=lambda *_: None, state_changed=lambda *_: None)  # type: ignore[arg-type]
+    informers = Informers(None, lambda _kind: None, ())  # type: ignore[arg-type]
     watchers = [SimpleNamespace(cut_off=cut_off, wake=mock.Mock()) for cut_off in (True, False, True)]
     informer = informers.informers[WatchSpec(MAPS.kind)] = Informer(WatchSpec(MAPS.kind))
     informer.watchers = watchers  # type: ignore[assignment]

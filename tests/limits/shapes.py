@@ -10,16 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ruleop.planning import History, Plan
-from ruleop.planning.changes.drift import ENOUGH, FIRST, Reverted
-from ruleop.planning.changes.writes import changes, field_paths
-from ruleop.planning.planner import Planning
+from ruleop.core.planning import History, Plan
+from ruleop.core.planning.changes.drift import ENOUGH, FIRST, Reverted
+from ruleop.core.planning.changes.writes import changes, field_paths
+from ruleop.core.planning.planner import Planning
 from tests.planning.harness import Harness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ruleop.templating.values.budget import Account
+    from ruleop.core.templating.values.budget import Account
 
 Json = dict[str, Any]
 

@@ -8,11 +8,11 @@ import zlib
 import pytest
 import re2
 
-from ruleop.merge import Record, create_fields, decode, encode, in_sync, record, three_way
-from ruleop.merge.equality import _digest_of_text, fingerprint
-from ruleop.schema.quantity import _parse, parse_quantity
-from ruleop.schema.shape import UNKNOWN
-from ruleop.templating.filters.text_filters import MAX_PROGRAM, MAX_PROGRAMS, _compiled, regex_match
+from ruleop.core.merge import Record, create_fields, decode, encode, in_sync, record, three_way
+from ruleop.core.merge.equality import _digest_of_text, fingerprint
+from ruleop.core.schema.quantity import _parse, parse_quantity
+from ruleop.core.schema.shape import UNKNOWN
+from ruleop.core.templating.filters.text_filters import MAX_PROGRAM, MAX_PROGRAMS, _compiled, regex_match
 from tests.limits.shapes import FROM_FILE, deep, template
 from tests.planning.harness import Harness
 

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from ruleop.planning.changes import differences as module
-from ruleop.planning.changes.differences import FOUND, differences
-from ruleop.planning.changes.writes import is_mark
-from ruleop.schema.shape import Shape
-from ruleop.templating.values import budget
-from ruleop.templating.values.budget import Allowance
+from ruleop.core.planning.changes import differences as module
+from ruleop.core.planning.changes.differences import FOUND, differences
+from ruleop.core.planning.changes.writes import is_mark
+from ruleop.core.schema.shape import Shape
+from ruleop.core.templating.values import budget
+from ruleop.core.templating.values.budget import Allowance
 from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.limits.shapes import EACH, SHAPES, of_each, texts
 

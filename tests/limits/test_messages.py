@@ -11,11 +11,11 @@ import orjson
 import pytest
 import structlog
 
-from ruleop.engine.telemetry.logging import set_up
-from ruleop.messages import MAX_MESSAGE, shortened
-from ruleop.planning import Event
-from ruleop.planning.model.actions import FieldConflict, Problem, Wait
-from ruleop.planning.model.conditions import Condition
+from ruleop.core.messages import MAX_MESSAGE, shortened
+from ruleop.core.planning import Event
+from ruleop.core.planning.model.actions import FieldConflict, Problem, Wait
+from ruleop.core.planning.model.conditions import Condition
+from ruleop.operator.engine.telemetry.logging import set_up
 from tests.limits.shapes import EACH, FROM_FILE, of_each, template
 from tests.planning.harness import CR, Harness
 
@@ -26,7 +26,9 @@ FIXED = 300  # characters of a line that are the operator's own: time, level, na
 @pytest.fixture
 def lines(monkeypatch):
     text = io.StringIO()
-    monkeypatch.setattr("ruleop.engine.telemetry.logging.sys", SimpleNamespace(stderr=text, exc_info=sys.exc_info))
+    monkeypatch.setattr(
+        "ruleop.operator.engine.telemetry.logging.sys", SimpleNamespace(stderr=text, exc_info=sys.exc_info)
+    )
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     set_up("debug", "json")

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.planning import FixedObjects, Plan, Planning
-from ruleop.templating.values import budget
+from ruleop.core.planning import FixedObjects, Plan, Planning
+from ruleop.core.templating.values import budget
 from tests.limits.shapes import template
 from tests.planning.harness import Harness, config
 

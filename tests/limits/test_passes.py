@@ -7,11 +7,11 @@ import asyncio
 
 import pytest
 
-from ruleop.engine.queue.result import IMMEDIATELY, Result
-from ruleop.engine.reconcile import pass_planning
-from ruleop.engine.reconcile.reconciler import MAX_REPLANS
-from ruleop.planning import Planning
-from ruleop.templating.values import budget
+from ruleop.core.planning import Planning
+from ruleop.core.templating.values import budget
+from ruleop.operator.engine.queue.result import IMMEDIATELY, Result
+from ruleop.operator.engine.reconcile import pass_planning
+from ruleop.operator.engine.reconcile.reconciler import MAX_REPLANS
 from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.engine.server import Answer
 from tests.limits.shapes import EACH, of_each, texts

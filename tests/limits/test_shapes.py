@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.merge import Record, create_fields, encode
-from ruleop.messages import MAX_MESSAGE
-from ruleop.planning.child import apply
-from ruleop.planning.model.marks import APPLIED
-from ruleop.planning.model.observed import DEFAULT_FINALIZER
-from ruleop.schema.shape import UNKNOWN
-from ruleop.templating.values.budget import FUEL, MEMORY, RESERVE
+from ruleop.core.merge import Record, create_fields, encode
+from ruleop.core.messages import MAX_MESSAGE
+from ruleop.core.planning.child import apply
+from ruleop.core.planning.model.marks import APPLIED
+from ruleop.core.planning.model.observed import DEFAULT_FINALIZER
+from ruleop.core.schema.shape import UNKNOWN
+from ruleop.core.templating.values.budget import FUEL, MEMORY, RESERVE
 from tests.limits.shapes import FROM_FILE, SHAPES, Shape, created, template
 from tests.planning.harness import Harness
 

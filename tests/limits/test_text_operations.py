@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ruleop.errors import RenderError
-from ruleop.templating.values.budget import METER, Account, charged_to
+from ruleop.core.errors import RenderError
+from ruleop.core.templating.values.budget import METER, Account, charged_to
 from tests.templating.rendering import evaluate
 
 SEARCHES = (

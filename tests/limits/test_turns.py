@@ -9,10 +9,10 @@ import itertools
 
 import pytest
 
-from ruleop.engine.reconcile import pass_planning
-from ruleop.engine.reconcile import turns as module
-from ruleop.engine.reconcile.turns import Turns
-from ruleop.planning import Planning, plan
+from ruleop.core.planning import Planning, plan
+from ruleop.operator.engine.reconcile import pass_planning
+from ruleop.operator.engine.reconcile import turns as module
+from ruleop.operator.engine.reconcile.turns import Turns
 from tests.limits.shapes import EACH, FROM_FILE, of_each, template, texts
 from tests.limits.turns import Large
 from tests.planning.harness import Harness, as_bytes

@@ -15,18 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ruleop.engine.cache.own_writes import OwnWrites
-from ruleop.engine.queue.request import Request
-from ruleop.engine.reconcile.environment import Environment
-from ruleop.engine.reconcile.executor import Executor
-from ruleop.engine.reconcile.failures import classify
-from ruleop.engine.reconcile.owner_key import OwnerKey
-from ruleop.engine.reconcile.reconciler import Reconciler
-from ruleop.engine.reconcile.status_debounce import StatusDebounce
-from ruleop.engine.telemetry.metrics import Metrics
-from ruleop.kinds import ObjectKey
-from ruleop.offline.cluster import OfflineKinds
-from ruleop.planning.model.marks import PART_OF
+from ruleop.authoring.offline.cluster import OfflineKinds
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.planning.model.marks import PART_OF
+from ruleop.operator.engine.cache.own_writes import OwnWrites
+from ruleop.operator.engine.queue.request import Request
+from ruleop.operator.engine.reconcile.environment import Environment
+from ruleop.operator.engine.reconcile.executor import Executor
+from ruleop.operator.engine.reconcile.owner_key import OwnerKey
+from ruleop.operator.engine.reconcile.reconciler import Reconciler
+from ruleop.operator.engine.reconcile.status_debounce import StatusDebounce
+from ruleop.operator.engine.telemetry.metrics import Metrics
 from tests.engine.fake_config_map import FakeConfigMap
 from tests.limits.shapes import DEPLOYMENT
 from tests.planning.harness import app, project
@@ -160,7 +159,7 @@ class Large:
 
         environment = Environment(
             cache=self.cluster,
-            executor=Executor(self.cluster, self.cluster, classify, OwnWrites()),
+            executor=Executor(self.cluster, self.cluster, OwnWrites()),
             inventory=SimpleNamespace(before_writes=before_writes, conditions_of=lambda _kind: frozenset()),
             owner_key=OwnerKey(FakeConfigMap()),
             events=SimpleNamespace(record=lambda *_: None),  # type: ignore[arg-type]

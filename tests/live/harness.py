@@ -14,14 +14,14 @@ from click.testing import CliRunner
 from structlog.testing import capture_logs
 
 from ruleop.cli.program import program
-from ruleop.engine.manager.manager import Manager
-from ruleop.engine.manager.options import Options
-from ruleop.rules import load_project
+from ruleop.core.rules import load_project
+from ruleop.operator.engine.manager.manager import Manager
+from ruleop.operator.engine.manager.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ruleop.kinds import Object
+    from ruleop.core.kinds import Object
     from ruleop.localcluster import LocalCluster
     from ruleop.localcluster.http.message import Request
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from ruleop.cli.program import program
 from ruleop.localcluster import Effect, Fault
-from ruleop.localcluster.api.options import WriteOptions
+from ruleop.localcluster.api.requests.options import WriteOptions
 from ruleop.localcluster.store.store import Resource
 from tests.live.projects import shop, site
 
@@ -408,3 +408,12 @@ def test_a_rule_that_writes_no_status_is_explained_by_its_plan(sites):
     assert out.splitlines()[0].split() == ["Site", "default/a", "ready"]
     assert "no operator has reconciled it" not in out
     assert json.loads(sites.run("explain", "Site/a", "-o", "json")[1])["ready"] is True
+
+
+@pytest.mark.parametrize(("arguments", "name"), [((), "pages"), (("--name", "other"), "other")])
+def test_ruleop_yaml_or_the_option_names_the_operator(sites, arguments, name):
+    sites.write("ruleop.yaml", "name: pages\n")
+    sites.apply(site("a"))
+    sites.run("explain", "Site/a", *arguments)
+    asked = [request.query.get("fieldSelector") for request in sites.requests if request.path.endswith("/configmaps")]
+    assert f"metadata.name={name}-inventory" in asked

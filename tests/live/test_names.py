@@ -2,9 +2,9 @@
 
 import pytest
 
-from ruleop.kinds import GroupKind
-from ruleop.kube.client.discovery import Catalogue, read_catalogue
-from ruleop.live.names import UnknownKindError, find_kind
+from ruleop.authoring.live.names import UnknownKindError, find_kind
+from ruleop.core.kinds import GroupKind
+from ruleop.operator.kube.client.discovery import Catalogue, read_catalogue
 
 
 def catalogue(*kinds):

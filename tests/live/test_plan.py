@@ -4,12 +4,13 @@ import asyncio
 import json
 
 import pytest
+import yaml
 
-from ruleop.errors import RuleopError
-from ruleop.kube.client import requests
-from ruleop.live import planner, reader
-from ruleop.live.connection import connected
+from ruleop.authoring.live import planner, reader
+from ruleop.authoring.live.connection import connected
+from ruleop.core.errors import RuleopError
 from ruleop.localcluster import Effect, Fault
+from ruleop.operator.kube.client import requests
 from tests.live.projects import site
 
 IMAGE = ("templates/web.yaml.j2", "nginx:1.28", "nginx:1.29")
@@ -45,6 +46,17 @@ def test_a_change_of_the_rules_is_summarised_by_field(ready_sites):
         "\n"
         "3 of 3 would change.\n"
     )
+
+
+def test_a_new_default_of_the_projects_crd_is_planned_before_the_cluster_has_it(ready_sites):
+    crd = yaml.safe_load((ready_sites.root / "crds/sites.yaml").read_text())
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"] = {"colour": {"type": "string", "default": "blue"}}
+    ready_sites.write("crds/sites.yaml", yaml.safe_dump(crd))
+    ready_sites.edit("templates/config.yaml.j2", "data: {page", 'data: {colour: "{{ spec.colour }}", page')
+    status, out, err = ready_sites.run("plan", "--live", "--all")
+    assert (status, err) == (0, "")
+    assert "    data.colour: blue  in 3: Site default/a, Site default/b, Site other/c\n" in out
 
 
 def test_the_summary_of_a_live_plan_can_be_json(ready_sites):
@@ -146,7 +158,7 @@ def test_the_requests_do_not_grow_with_the_custom_resources(sites):
 
 
 def test_custom_resources_are_read_in_pages_and_planned_in_batches(sites, monkeypatch):
-    monkeypatch.setattr("ruleop.live.survey.BATCH", 4)
+    monkeypatch.setattr("ruleop.authoring.live.survey.BATCH", 4)
     monkeypatch.setattr(reader, "PAGE", 3)
     for number in range(10):
         sites.apply(site(f"s{number}"))
@@ -157,7 +169,7 @@ def test_custom_resources_are_read_in_pages_and_planned_in_batches(sites, monkey
 
 
 def test_an_expired_list_is_restarted_and_nothing_is_counted_twice(sites, monkeypatch):
-    monkeypatch.setattr("ruleop.live.survey.BATCH", 4)
+    monkeypatch.setattr("ruleop.authoring.live.survey.BATCH", 4)
     for number in range(10):
         sites.apply(site(f"s{number}"))
     sites.cluster.faults.add(Fault(Effect.ERROR, verbs=("list",), resources=("sites",), status=410, after=1, times=1))

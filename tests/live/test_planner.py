@@ -2,9 +2,9 @@
 
 import pytest
 
-from ruleop.kinds import GroupKind
-from ruleop.live.planner import common_selector
-from ruleop.planning.model.targets import Target
+from ruleop.authoring.live.planner import common_selector
+from ruleop.core.kinds import GroupKind
+from ruleop.core.planning.model.targets import Target
 
 POD = GroupKind("", "Pod")
 

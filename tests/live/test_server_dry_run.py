@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from ruleop.kube.client import errors, requests
-from ruleop.kube.http.request import Request
+from ruleop.authoring.report.server_answers import Answer, Verdict
+from ruleop.core.planning.changes.differences import NOTHING, Difference
 from ruleop.localcluster.faults import Effect, Fault
-from ruleop.planning.changes.differences import NOTHING, Difference
-from ruleop.report.server_answers import Answer, Verdict
+from ruleop.operator.kube.client import errors, requests
+from ruleop.operator.kube.http.request import Request
 from tests.live.projects import site
 
 IMAGE = "templates/web.yaml.j2", "nginx:1.28", "nginx:1.29"

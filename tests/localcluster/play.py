@@ -3,7 +3,7 @@
 import yaml
 
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
+from ruleop.localcluster.api.requests.options import DeleteOptions, WriteOptions
 from ruleop.localcluster.store.store import Name, Resource
 
 PODS, SETS = Resource("", "pods"), Resource("apps", "replicasets")

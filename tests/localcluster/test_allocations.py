@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.kinds import service_allocation
+from ruleop.localcluster.kinds.core import service_allocation
 from ruleop.localcluster.kinds.resources import SERVICES
 from ruleop.localcluster.store.store import Name, Store
 

@@ -11,7 +11,7 @@ import warnings
 
 import pytest
 
-from ruleop.errors import RuleopError
+from ruleop.core.errors import RuleopError
 from ruleop.localcluster import Effect, Fault, LocalCluster
 
 

@@ -1,5 +1,5 @@
-"""Fields that the server derived from others are updated with their source: each row of `ruleop.schema.derived_fields`,
-and the exceptions."""
+"""Fields that the server derived from others are updated with their source: each row of
+`ruleop.core.schema.derived_fields`, and the exceptions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ruleop.kinds import Kind
-from ruleop.merge import Learned, create_fields, merge_patch, parse_path, three_way
-from ruleop.schema.derived_fields import DERIVED
-from ruleop.schema.table import builtin_shape
+from ruleop.core.kinds import Kind
+from ruleop.core.merge import Learned, create_fields, merge_patch, parse_path, three_way
+from ruleop.core.schema.derived_fields import DERIVED
+from ruleop.core.schema.table import builtin_shape
 
 Object = dict[str, Any]
 

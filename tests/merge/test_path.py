@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.errors import RuleopError
-from ruleop.merge import PathError, parse_path
-from ruleop.merge.path import Selector
+from ruleop.core.errors import RuleopError
+from ruleop.core.merge import PathError, parse_path
+from ruleop.core.merge.path import Selector
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ruleop.merge import (
+from ruleop.core.merge import (
     FieldSet,
     Learned,
     Record,
@@ -26,12 +26,12 @@ from ruleop.merge import (
     same,
     three_way,
 )
-from ruleop.merge.fields import MapFields
-from ruleop.merge.in_sync import holds as holds_at_a_glance
-from ruleop.merge.in_sync import is_in_sync
-from ruleop.merge.learned import _differences
-from ruleop.merge.lists import item_key
-from ruleop.schema.shape import Shape
+from ruleop.core.merge.fields import MapFields
+from ruleop.core.merge.in_sync import holds as holds_at_a_glance
+from ruleop.core.merge.in_sync import is_in_sync
+from ruleop.core.merge.learned import _differences
+from ruleop.core.merge.lists import item_key
+from ruleop.core.schema.shape import Shape
 from tests.exploration import examples
 
 NAMES = ["a", "b", "c", "d"]

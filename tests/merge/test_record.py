@@ -8,8 +8,17 @@ import zlib
 
 import pytest
 
-from ruleop.merge import ANNOTATION, FieldSet, Record, RecordTooLargeError, create_fields, decode, encode, three_way
-from ruleop.schema.shape import UNKNOWN
+from ruleop.core.merge import (
+    ANNOTATION,
+    FieldSet,
+    Record,
+    RecordTooLargeError,
+    create_fields,
+    decode,
+    encode,
+    three_way,
+)
+from ruleop.core.schema.shape import UNKNOWN
 from tests.merge.shapes import DEPLOYMENT, TEXT, keyed, struct
 
 WANTED = {

@@ -7,8 +7,8 @@ import copy
 
 import pytest
 
-from ruleop.merge import FieldSet, MergeError, create_fields, merge_patch, three_way
-from ruleop.schema.shape import UNKNOWN, Shape
+from ruleop.core.merge import FieldSet, MergeError, create_fields, merge_patch, three_way
+from ruleop.core.schema.shape import UNKNOWN, Shape
 from tests.merge.shapes import CONFIG_MAP, DEPLOYMENT, ENV, SERVICE, SET, TEXT, keyed, struct
 
 

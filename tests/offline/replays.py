@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ruleop.offline.recording import Recorder, read_document
-from ruleop.planning import History, Observed, Plan, plan
-from ruleop.report.plan_text import as_json
+from ruleop.authoring.report.plan_text import as_json
+from ruleop.core.planning import History, Observed, Plan, plan
+from ruleop.core.recording.recording import Recorder, read_document
 
 if TYPE_CHECKING:
-    from ruleop.kinds import Object
-    from ruleop.rules import Rule
+    from ruleop.core.kinds import Object
+    from ruleop.core.rules import Rule
 
 
 def document_of(rule: Rule, resource: Object, observed: Observed, history: History) -> dict[str, Any]:

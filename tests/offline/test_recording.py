@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.errors import Cause, RuleopError
-from ruleop.merge import Learned
-from ruleop.offline.recording import read_document
-from ruleop.offline.redaction import Redaction
-from ruleop.planning import Failed, Failure, FixedObjects, History, Observed, plan
-from ruleop.planning.changes.drift import Reverted
-from ruleop.planning.memory.history import ConflictingObject, Refusal, RefusedStatus, Writes
-from ruleop.planning.model.marks import OWNER
-from ruleop.planning.model.proofs import KeyedProofs
-from ruleop.schema.shape import UNKNOWN
+from ruleop.core.errors import Cause, RuleopError
+from ruleop.core.merge import Learned
+from ruleop.core.planning import Failed, Failure, FixedObjects, History, Observed, plan
+from ruleop.core.planning.changes.drift import Reverted
+from ruleop.core.planning.memory.history import ConflictingObject, Refusal, RefusedStatus, Writes
+from ruleop.core.planning.model.marks import OWNER
+from ruleop.core.planning.model.proofs import KeyedProofs
+from ruleop.core.recording.recording import read_document
+from ruleop.core.recording.redaction import Redaction
+from ruleop.core.schema.shape import UNKNOWN
 from tests.exploration import examples
 from tests.offline.replays import document_of, replayed
 from tests.planning.harness import Harness, config, key

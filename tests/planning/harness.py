@@ -15,10 +15,10 @@ from typing import Any
 
 import orjson
 
-from ruleop.kinds import Kind, Object, ObjectKey
-from ruleop.merge import create_fields, three_way
-from ruleop.offline.cluster import OfflineKinds
-from ruleop.planning import (
+from ruleop.authoring.offline.cluster import OfflineKinds
+from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.merge import create_fields, three_way
+from ruleop.core.planning import (
     Action,
     AddFinalizer,
     Create,
@@ -41,11 +41,11 @@ from ruleop.planning import (
     ServerSideApply,
     plan,
 )
-from ruleop.planning.memory.history import Refusal, Writes
-from ruleop.planning.model.actions import RESYNC
-from ruleop.planning.model.marks import Owner, claim_on
-from ruleop.rules import Observe, Project, Rule, build_project
-from ruleop.schema.structural import default, drop_unknown
+from ruleop.core.planning.memory.history import Refusal, Writes
+from ruleop.core.planning.model.actions import RESYNC
+from ruleop.core.planning.model.marks import Owner, claim_on
+from ruleop.core.rules import Observe, Project, Rule, build_project
+from ruleop.core.schema.structural import default, drop_unknown
 from tests.definitions import definition
 from tests.patching import patched
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.errors import Cause
-from ruleop.kinds import ObjectKey
-from ruleop.merge import Learned, decode
-from ruleop.planning import Create, Delete, Failed, Failure, History, Patch, Replace, ServerSideApply, State
-from ruleop.planning.model.marks import APPLIED, MANAGED_BY, OWNER
+from ruleop.core.errors import Cause
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.merge import Learned, decode
+from ruleop.core.planning import Create, Delete, Failed, Failure, History, Patch, Replace, ServerSideApply, State
+from ruleop.core.planning.model.marks import APPLIED, MANAGED_BY, OWNER
 from tests.planning.harness import Harness, config, key
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"

@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store
 
-from ruleop.planning import Planning
-from ruleop.planning.rendering.randomness import draw, random_password
-from ruleop.rules import ProjectErrors
+from ruleop.core.planning import Planning
+from ruleop.core.planning.rendering.randomness import draw, random_password
+from ruleop.core.rules import ProjectErrors
 from tests.planning.harness import Harness, as_bytes, key, project
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.kinds import Kind
-from ruleop.planning import Failed, Failure, Served, State, choose_rule
-from ruleop.planning.child.child_plan import Existing
+from ruleop.core.kinds import Kind
+from ruleop.core.planning import Failed, Failure, Served, State, choose_rule
+from ruleop.core.planning.child.child_plan import Existing
 from tests.planning.harness import Harness, app, config, key, project
 
 PLAIN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\n"
@@ -373,7 +373,7 @@ def test_the_number_of_objects_of_a_cr_is_limited():
 
 
 def test_the_limit_counts_all_children_of_the_cr(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ruleop.planning.child.children.MAX_OBJECTS", 3)
+    monkeypatch.setattr("ruleop.core.planning.child.children.MAX_OBJECTS", 3)
     body = "children: {x: {template: x.yaml, forEach: range(2)}, w: {template: w.yaml, forEach: range(2)}}"
     planned = Harness.of(body, x=plain("x-{{ item }}"), w=plain("w-{{ item }}")).plan()
     assert [problem.child for problem in planned.problems] == ["w"]
@@ -710,7 +710,7 @@ def test_observed_objects_are_selected_and_waited_for_until_their_kind_is_listed
     harness.served["Pod"] = Served.FORBIDDEN
     harness.settle()
     assert harness.ready()[:2] == ("False", "Forbidden")
-    assert harness.ready()[2].endswith("cannot list pods in all namespaces: needs get, list, watch")
+    assert harness.ready()[2].endswith("cannot list pods in all namespaces: needs list, watch")
     assert "pods" not in harness.status
 
 

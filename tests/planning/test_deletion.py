@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.kinds import Kind
-from ruleop.planning import Delete, History, RemoveFinalizer, Served, State
-from ruleop.planning.model.marks import PAUSED, SKIP_FINALIZE
+from ruleop.core.kinds import Kind
+from ruleop.core.planning import Delete, History, RemoveFinalizer, Served, State
+from ruleop.core.planning.model.marks import PAUSED, SKIP_FINALIZE
 from tests.planning.harness import CR, FINALIZER, RESYNCED, Harness, config, key
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.kinds import ObjectKey
-from ruleop.planning import Create, Delete, Patch, Replace, ServerSideApply
-from ruleop.planning.changes.drift import (
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.planning import Create, Delete, Patch, Replace, ServerSideApply
+from ruleop.core.planning.changes.drift import (
     CAP,
     ENOUGH,
     FIRST,

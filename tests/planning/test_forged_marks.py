@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from ruleop.kinds import ObjectKey
-from ruleop.planning import Create, Delete, Owner, Patch
-from ruleop.planning.model.marks import APPLIED, OWNER, PART_OF, claim_on, names_an_owner
-from ruleop.planning.model.proofs import KeyedProofs
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.planning import Create, Delete, Owner, Patch
+from ruleop.core.planning.model.marks import APPLIED, OWNER, PART_OF, claim_on, names_an_owner
+from ruleop.core.planning.model.proofs import KeyedProofs
 from tests.planning.harness import CR, Harness, app, config, key
 
 PROOFS, OTHER_KEY = KeyedProofs((b"k" * 32,)), KeyedProofs((b"x" * 32,))

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.kinds import ObjectKey
-from ruleop.planning import (
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.planning import (
     Condition,
     Conditions,
     Create,
@@ -20,10 +20,10 @@ from ruleop.planning import (
     Patch,
     Plan,
 )
-from ruleop.planning.changes.drift import ENOUGH, Reverted
-from ruleop.planning.changes.writes import Verb
-from ruleop.planning.memory.history import CONFLICT_CAP, REFUSED_CAP, ConflictingObject, Refusal, Writes
-from ruleop.planning.model.actions import ChildReport, FieldConflict, ObjectReport, State
+from ruleop.core.planning.changes.drift import ENOUGH, Reverted
+from ruleop.core.planning.changes.writes import Verb
+from ruleop.core.planning.memory.history import CONFLICT_CAP, REFUSED_CAP, ConflictingObject, Refusal, Writes
+from ruleop.core.planning.model.actions import ChildReport, FieldConflict, ObjectReport, State
 from tests.planning.harness import Harness
 
 A, B = (ObjectKey("", "ConfigMap", "shop", name) for name in "ab")
@@ -164,13 +164,20 @@ def test_the_plan_after_the_writes_has_their_results():
 # -- drift -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_difference_is_drift_only_after_a_pass_without_pending_writes():
-    assert not after(History.NONE, patch(A), steady=False).drift
-    assert set(after(History.NONE, patch(A), steady=True).drift) == {A}
+def test_a_difference_is_drift_only_if_the_same_was_in_sync_before():
+    once = after(History.NONE, patch(A))
+    assert not once.drift
+    assert set(after(once, patch(A)).drift) == {A}
+    assert not after(once, replace(patch(A), desired_digest="another")).drift
+
+
+def test_an_object_that_was_created_twice_has_drifted():
+    create = Create(A, "a", obj("1"), "digest")
+    assert set(after(after(History.NONE, create), create).drift) == {A}
 
 
 def test_deletions_and_releases_by_ruleop_are_not_drift():
-    history = after(History.NONE, patch(A), patch(B), steady=True)
+    history = after(after(History.NONE, patch(A), patch(B)), patch(A), patch(B))
     assert set(after(history, Delete(A, "a", obj("1"), "pruned")).drift) == {B}
     assert set(after(history, patch(A, why="released")).drift) == {B}
 

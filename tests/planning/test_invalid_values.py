@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ruleop.errors import RuleopError
-from ruleop.planning import planner
+from ruleop.core.errors import RuleopError
+from ruleop.core.planning import planner
 from tests.planning.harness import Harness
 
 MAP = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: "{{ spec.v }}"}\n'

@@ -16,9 +16,9 @@ import orjson
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ruleop.planning import History, plan
-from ruleop.report.plan_text import as_json, show, text_of
-from ruleop.rules import ProjectErrors
+from ruleop.authoring.report.plan_text import as_json, show, text_of
+from ruleop.core.planning import History, plan
+from ruleop.core.rules import ProjectErrors
 from tests.exploration import examples
 from tests.planning.harness import Harness, key
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.kinds import Kind
-from ruleop.offline.cluster import OfflineKinds, as_live, dropped, identified, prepare
-from ruleop.planning import FixedObjects, Observed, Served, State, choose_rule, plan
-from ruleop.rules import Project, build_project
-from ruleop.schema.shape import UNKNOWN
+from ruleop.authoring.offline.cluster import OfflineKinds, as_live, dropped, identified, prepare
+from ruleop.core.kinds import Kind
+from ruleop.core.planning import FixedObjects, Observed, Served, State, choose_rule, plan
+from ruleop.core.rules import Project, build_project
+from ruleop.core.schema.shape import UNKNOWN
 from tests.definitions import definition
 
 WATCHES = """\

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.kinds import GroupKind, Kind
-from ruleop.planning import GRANT, Failed, Failure, Served
-from ruleop.planning.model.permissions import verbs
+from ruleop.core.kinds import GroupKind, Kind
+from ruleop.core.planning import GRANT, Failed, Failure, Served
+from ruleop.core.planning.model.observed import KindInfo
+from ruleop.core.planning.model.permissions import verbs
 from tests.planning.harness import Harness, config, key
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"
@@ -38,6 +39,8 @@ def test_a_missing_permission_is_forbidden_and_lists_all_needed_verbs(verb: str)
     assert harness.condition("Stalled")["status"] == "True"
 
 
+APP_V1 = Kind("example.com", "v1", "App")
+OTHER = KindInfo(Kind("", "v1", "Other"))  # the kind of a child is served in one way
 BINDING = """\
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
@@ -113,10 +116,53 @@ def test_replace_needs_update_and_observe_needs_read_permissions():
     observe: {d2: {group: apps, version: v1, kind: Deployment, name: x}, pods: {version: v1, kind: Pod, selector: {a: b}}}
     """
     rules = Harness.of(body, a=A, d=D).project.rules
-    assert verbs(rules, GroupKind("", "ConfigMap")) == {"get", "list", "watch", "create", "update", "patch", "delete"}
-    assert verbs(rules, GroupKind("apps", "Deployment")) == {"get", "list", "watch", "create", "patch", "delete"}
-    assert verbs(rules, GroupKind("", "Pod")) == {"get", "list", "watch"}
-    assert verbs(rules, GroupKind("example.com", "App")) == {"get", "list", "watch", "patch"}
+    assert verbs(rules, GroupKind("", "ConfigMap"), OTHER) == {"get", "list", "watch", "create", "update", "delete"}
+    assert verbs(rules, GroupKind("apps", "Deployment"), OTHER) == {"get", "list", "watch", "create", "patch", "delete"}
+    assert verbs(rules, GroupKind("", "Pod"), OTHER) == {"list", "watch"}
+
+
+APP, CONFIG_MAP = GroupKind("example.com", "App"), GroupKind("", "ConfigMap")
+
+
+@pytest.mark.parametrize(
+    ("body", "subresource", "needed"),
+    [
+        (ONE, True, {"get", "list", "watch"}),
+        (ONE, False, {"get", "list", "watch", "patch"}),
+        (f"manageStatus: false\n{ONE}", True, {"list", "watch"}),
+        (f"reach: cluster\n{ONE}", True, {"get", "list", "watch", "patch"}),
+        ("children: {a: {template: a.yaml, deletion: orphan}}", True, {"get", "list", "watch", "patch"}),
+        ("finalize: {a: {template: a.yaml}}", True, {"get", "list", "watch", "patch"}),
+    ],
+    ids=["plain", "no status subresource", "no status", "reach", "orphan", "finalize"],
+)
+def test_a_cr_is_patched_only_for_the_finalizer_or_a_status_without_subresource(body, subresource, needed):
+    rules = Harness.of(body, a=A).project.rules
+    assert verbs(rules, APP, KindInfo(APP_V1, status_subresource=subresource)) == needed
+
+
+def test_a_cluster_scoped_cr_needs_no_finalizer_for_children_elsewhere():
+    rules = Harness.of(f"reach: cluster\n{ONE}", a=A).project.rules
+    assert verbs(rules, APP, KindInfo(APP_V1, namespaced=False)) == {"get", "list", "watch"}
+
+
+@pytest.mark.parametrize(
+    ("child", "missing"),
+    [
+        ("", {"update"}),
+        (", apply: {strategy: server-side}", {"update"}),
+        (", apply: {strategy: create-only}", {"update"}),
+        (", apply: {strategy: replace}", {"patch"}),
+        (", apply: {strategy: replace}, deletion: orphan", {"delete"}),
+        (", deletion: orphan", {"update", "delete"}),
+        (", deletion: orphan, apply: {onImmutable: recreate}", {"update"}),
+        (", deletion: \"{{ 'orphan' if spec.keep else 'delete' }}\"", {"update"}),
+    ],
+)
+def test_a_child_needs_no_verb_that_its_strategy_and_deletion_never_use(child: str, missing: set[str]):
+    rules = Harness.of(f"children: {{a: {{template: a.yaml{child}}}}}", a=A).project.rules
+    every = {"get", "list", "watch", "create", "update", "patch", "delete"}
+    assert verbs(rules, CONFIG_MAP, OTHER) == every - missing
 
 
 def test_messages_name_resources_with_group_and_namespaced_ones_with_a_namespace():
@@ -138,7 +184,7 @@ def test_a_missing_permission_of_an_observe_names_its_namespace(place: str, wher
     harness.served["Secret"] = Served.FORBIDDEN
     (problem,) = harness.plan().problems
     assert (problem.child, problem.reason) == ("a", "Forbidden")
-    assert problem.message == f"cannot list secrets in {where}: needs get, list, watch"
+    assert problem.message == f"cannot list secrets in {where}: needs list, watch"
 
 
 def test_items_with_the_same_missing_permission_are_reported_once():
@@ -148,7 +194,7 @@ def test_items_with_the_same_missing_permission_are_reported_once():
     (problem,) = harness.plan().problems
     assert (problem.reason, problem.message) == (
         "Forbidden",
-        "cannot list secrets in all namespaces: needs get, list, watch",
+        "cannot list secrets in all namespaces: needs list, watch",
     )
 
 
@@ -157,7 +203,7 @@ def test_a_child_whose_ready_when_is_forbidden_is_not_ready():
     harness = Harness.of(body, {"v": "1"}, a=A)
     harness.served["Secret"] = Served.FORBIDDEN
     harness.settle()
-    message = "cannot list secrets in all namespaces: needs get, list, watch"
+    message = "cannot list secrets in all namespaces: needs list, watch"
     assert harness.plan().children[0].message == f"ConfigMap/a: readyWhen: {message}"
     assert harness.ready()[1] == "Forbidden"
     assert message in harness.ready()[2]
@@ -175,7 +221,7 @@ def test_a_validation_over_a_forbidden_kind_is_forbidden_and_changes_nothing():
     assert harness.ready() == (
         "False",
         "Forbidden",
-        "spec: watches.yaml:6:21: cannot list secrets in all namespaces: needs get, list, watch",
+        "spec: watches.yaml:6:21: cannot list secrets in all namespaces: needs list, watch",
     )
 
 

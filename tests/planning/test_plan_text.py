@@ -9,9 +9,10 @@ import jsonpatch
 import orjson
 import pytest
 
-from ruleop.errors import Site
-from ruleop.kinds import Kind, ObjectKey
-from ruleop.planning import (
+from ruleop.authoring.report.plan_text import Tone, as_json, show, text_of
+from ruleop.core.errors import Site
+from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.core.planning import (
     AddFinalizer,
     ChildReport,
     Condition,
@@ -32,9 +33,8 @@ from ruleop.planning import (
     StatusWrite,
     Wait,
 )
-from ruleop.report.plan_text import Tone, as_json, show, text_of
-from ruleop.schema.shape import UNKNOWN
-from ruleop.schema.table import builtin_shape
+from ruleop.core.schema.shape import UNKNOWN
+from ruleop.core.schema.table import builtin_shape
 
 APP = {"apiVersion": "example.com/v1", "kind": "App", "metadata": {"name": "web", "namespace": "shop", "uid": "u"}}
 KEY = ObjectKey("example.com", "App", "shop", "web")

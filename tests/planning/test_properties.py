@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ruleop.planning import AddFinalizer, Plan, RemoveFinalizer
-from ruleop.planning.model.marks import APPLIED
+from ruleop.core.planning import AddFinalizer, Plan, RemoveFinalizer
+from ruleop.core.planning.model.marks import APPLIED
 from tests.planning.harness import Harness, app, as_bytes, config, key, project
 
 if TYPE_CHECKING:
-    from ruleop.rules import Project
+    from ruleop.core.rules import Project
 
 FILES = {
     "db": """

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.merge import Record, encode
-from ruleop.merge.fields import FieldSet
-from ruleop.planning import Delete, Failed, Failure, Patch
-from ruleop.planning.child.apply import record_of
-from ruleop.planning.model.marks import APPLIED, OWNER, PART_OF
+from ruleop.core.merge import Record, encode
+from ruleop.core.merge.fields import FieldSet
+from ruleop.core.planning import Delete, Failed, Failure, Patch
+from ruleop.core.planning.child.apply import record_of
+from ruleop.core.planning.model.marks import APPLIED, OWNER, PART_OF
 from tests.planning.harness import FINALIZER, Harness, app, config, key
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ spec.name }}'}\n"

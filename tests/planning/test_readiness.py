@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ruleop.planning.child.readiness import readiness
-from ruleop.schema.shape import Shape
+from ruleop.core.planning.child.readiness import readiness
+from ruleop.core.schema.shape import Shape
 
 
 def obj(kind: str, spec: Any = None, status: Any = None, api: str = "apps/v1", **metadata: Any) -> dict[str, Any]:

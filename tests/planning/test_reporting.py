@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from ruleop.kinds import ObjectKey
-from ruleop.planning import Create, Delete, Event, Failed, Failure, Patch
-from ruleop.planning.changes.drift import Reverted, corrections
-from ruleop.planning.events import write_events
-from ruleop.planning.memory.history import Writes
-from ruleop.planning.model.marks import PAUSED
-from ruleop.report.plan_text import show, text_of
+from ruleop.authoring.report.plan_text import show, text_of
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.planning import Create, Delete, Event, Failed, Failure, Patch
+from ruleop.core.planning.changes.drift import Reverted, corrections
+from ruleop.core.planning.events import write_events
+from ruleop.core.planning.memory.history import Writes
+from ruleop.core.planning.model.marks import PAUSED
 from tests.planning.harness import Harness, config, key
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"

@@ -10,10 +10,10 @@ import base64
 
 import pytest
 
-from ruleop.errors import Cause
-from ruleop.planning import Failed, Failure, Plan
-from ruleop.planning.changes.masking import public_path
-from ruleop.planning.changes.writes import changes, field_paths
+from ruleop.core.errors import Cause
+from ruleop.core.planning import Failed, Failure, Plan
+from ruleop.core.planning.changes.masking import public_path
+from ruleop.core.planning.changes.writes import changes, field_paths
 from tests.planning.harness import Harness, key
 from tests.planning.test_security import public
 

@@ -9,11 +9,11 @@ from typing import Any
 import orjson
 import pytest
 
-from ruleop.merge import same
-from ruleop.planning import Failed, Failure, KindInfo, Planning, Served
-from ruleop.planning import status as module
-from ruleop.planning.model.marks import PAUSED, RECONCILE_PERIOD
-from ruleop.report.plan_text import show, text_of
+from ruleop.authoring.report.plan_text import show, text_of
+from ruleop.core.merge import same
+from ruleop.core.planning import Failed, Failure, KindInfo, Planning, Served
+from ruleop.core.planning import status as module
+from ruleop.core.planning.model.marks import PAUSED, RECONCILE_PERIOD
 from tests.planning.harness import Harness, config, key
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"

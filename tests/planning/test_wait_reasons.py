@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.planning import Failed, Failure, Served
+from ruleop.core.planning import Failed, Failure, Served
 from tests.planning.harness import Harness, key
 
 PLAIN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\n"

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.kinds import ObjectKey
-from ruleop.planning import Action, AddFinalizer, Create, Delete, Patch, RemoveFinalizer, Replace, ServerSideApply
-from ruleop.planning.changes.differences import NOTHING, Difference
-from ruleop.planning.changes.writes import (
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.planning import Action, AddFinalizer, Create, Delete, Patch, RemoveFinalizer, Replace, ServerSideApply
+from ruleop.core.planning.changes.differences import NOTHING, Difference
+from ruleop.core.planning.changes.writes import (
     MAX_FIELDS,
     MAX_PATH,
     Verb,

@@ -12,12 +12,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BREAKAGES = (
-    ("engine/reconcile/executor.py", "from ruleop.localcluster.cluster import LocalCluster"),
-    ("planning/planner.py", "from ruleop.checking import check_project"),
-    ("cli/run.py", "from ruleop.ruletests.runner import Runner"),
-    ("rules/loading/loader.py", "from ruleop.live.cluster import Cluster"),
-    ("kube/client/client.py", "from ruleop.dev.session import Session"),
-    ("templating/compile/compiler.py", "from ruleop.scaffold.project import NewProject"),
+    ("operator/engine/reconcile/executor.py", "from ruleop.localcluster.cluster import LocalCluster"),
+    ("core/planning/planner.py", "from ruleop.authoring.checking import check_project"),
+    ("cli/run.py", "from ruleop.authoring.ruletests.runner import Runner"),
+    ("core/rules/loading/loader.py", "from ruleop.authoring.live.cluster import Cluster"),
+    ("operator/kube/client/client.py", "from ruleop.authoring.dev.session import Session"),
+    ("core/merge/patch.py", "from ruleop.core.validation.creation import creation_errors"),
+    ("core/templating/compile/compiler.py", "from ruleop.authoring.scaffold.project import NewProject"),
 )
 CONTRACT = "importlinter:contract:operator"
 

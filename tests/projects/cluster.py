@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
-from ruleop.engine.reconcile.failures import classify
-from ruleop.kinds import SERVER_METADATA, Kind, Object, ObjectKey
-from ruleop.kube.client.errors import Problem, answer_error
+from ruleop.authoring.offline.cluster import OfflineKinds
+from ruleop.core.kinds import SERVER_METADATA, Kind, Object, ObjectKey
+from ruleop.core.planning import Failure, KindInfo, Served
+from ruleop.core.planning.model.marks import APPLIED
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.api.options import DeleteOptions, WriteOptions
+from ruleop.localcluster.api.requests.options import DeleteOptions, WriteOptions
+from ruleop.localcluster.controllers.core.namespaces import Definitions, Namespaces
+from ruleop.localcluster.controllers.core.volumes import Volumes
 from ruleop.localcluster.controllers.garbage_collector import GarbageCollector
 from ruleop.localcluster.controllers.machinery import is_being_deleted
-from ruleop.localcluster.controllers.namespaces import Definitions, Namespaces
-from ruleop.localcluster.controllers.volumes import Volumes
 from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.kinds.resources import CLAIMS, CRDS, NAMESPACES
 from ruleop.localcluster.kinds.served import Served as ServedResource
 from ruleop.localcluster.store.store import Name
-from ruleop.offline.cluster import OfflineKinds
-from ruleop.planning import Failure, KindInfo, Served
-from ruleop.planning.model.marks import APPLIED
+from ruleop.operator.engine.reconcile.failures import classify
+from ruleop.operator.kube.client.errors import Problem, response_error
 from tests.patching import patched
 from tests.projects.rendering import documents, loaded
 from tests.projects.statuses import settled
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from ruleop.core.rules import Observe
     from ruleop.localcluster.store.store import Event, Resource, Stored
-    from ruleop.rules import Observe
 
 CONTROLLERS: Final = (Namespaces, Definitions, GarbageCollector)
 OF_EVERY_NAMESPACE: Final = {("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")}
@@ -56,7 +56,7 @@ def refusals(verb: str, key: ObjectKey) -> Iterator[None]:
     try:
         yield
     except Rejected as rejected:
-        error = answer_error(rejected.code, orjson.dumps(rejected.document()), verb=verb, resource=key.kind)
+        error = response_error(rejected.code, orjson.dumps(rejected.document()), verb=verb, resource=key.kind)
         known = {Problem.EXISTS: Failure.EXISTS, Problem.CONFLICT: Failure.CONFLICT}
         failure = known.get(error.problem) or classify(error)[0] or Failure.OTHER
         raise Refused(failure, rejected.message) from None
@@ -162,7 +162,7 @@ class Cluster:
         return {each["type"]: (each["status"], each["reason"], each.get("message", "")) for each in found}
 
     def ready(self, name: str) -> tuple[str, str]:
-        status, reason, _ = self.conditions(name)["Ready"]
+        status, reason, _ = self.conditions(name).get("Ready", ("Unknown", "no condition", ""))
         return status, reason
 
     def fields(self, name: str) -> dict[str, Any]:

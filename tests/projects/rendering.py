@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from ruleop.kinds import Kind, Object, ObjectKey
-from ruleop.merge import ANNOTATION, Record, create_fields, encode
-from ruleop.offline.cluster import OfflineKinds, as_live, prepare
-from ruleop.planning import FixedObjects, Observed, Owner, Plan, choose_rule, plan
-from ruleop.planning.model.marks import PART_OF
-from ruleop.rules import Project, load_project
-from ruleop.schema.shape import UNKNOWN
+from ruleop.authoring.offline.cluster import OfflineKinds, as_live, prepare
+from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.merge import ANNOTATION, Record, create_fields, encode
+from ruleop.core.planning import FixedObjects, Observed, Owner, Plan, choose_rule, plan
+from ruleop.core.planning.model.marks import PART_OF
+from ruleop.core.rules import Project, load_project
+from ruleop.core.schema.shape import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ from tests.projects.simulation import Simulation
 from tests.projects.snapshots import ROOT
 
 if TYPE_CHECKING:
-    from ruleop.kinds import Object
+    from ruleop.core.kinds import Object
 
 READY, PROGRESSING, WAITING = ("True", "Ready"), ("False", "Progressing"), ("False", "Waiting")
 EXISTS = ("False", "ErrResourceExists")

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from hypothesis import settings
 
-from ruleop.kinds import Kind, Object, ObjectKey
-from ruleop.localcluster.objects.managed import without_managers
-from ruleop.planning import (
+from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.planning import (
     Action,
     AddFinalizer,
     Create,
@@ -36,7 +35,8 @@ from ruleop.planning import (
     choose_rule,
     plan,
 )
-from ruleop.planning.model.marks import APPLIED
+from ruleop.core.planning.model.marks import APPLIED
+from ruleop.localcluster.objects.managed import without_managers
 from tests.exploration import ALL
 from tests.offline.replays import replayed
 from tests.patching import patched

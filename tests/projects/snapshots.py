@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ruleop.kinds import Kind, Object
+from ruleop.core.kinds import Kind, Object
 from tests.projects.rendering import document, documents, planned, snapshot
 
 if TYPE_CHECKING:
-    from ruleop.planning import Plan
+    from ruleop.core.planning import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ruleop.kinds import ObjectKey
+from ruleop.core.kinds import ObjectKey
 from tests.projects.cluster import Refused
 from tests.projects.samples import CREDENTIALS, PLATFORM, READY, TLS, foreign, sample
 from tests.projects.simulation import Simulation

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.planning import Failure
+from ruleop.core.planning import Failure
 from tests.projects.cluster import Refused
 from tests.projects.samples import CONTAINERS, EVENTS, KAFKA, READY, WAITING, kafka, sample
 from tests.projects.simulation import Simulation

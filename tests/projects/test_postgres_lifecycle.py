@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.kinds import Kind
+from ruleop.core.kinds import Kind
 from tests.projects.samples import READY, sample, started
 from tests.projects.simulation import Simulation
 from tests.projects.snapshots import ROOT

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ruleop.kinds import Kind, Object
-from ruleop.schema.crd_checks import check_crd
-from ruleop.schema.shape_fields import unknown_to_shape
-from ruleop.schema.structural import default, unknown_fields
-from ruleop.schema.table import builtin_shape
-from ruleop.schema.validation import validate
+from ruleop.core.kinds import Kind, Object
+from ruleop.core.schema.crd_checks import check_crd
+from ruleop.core.schema.shape_fields import unknown_to_shape
+from ruleop.core.schema.structural import default, unknown_fields
+from ruleop.core.schema.table import builtin_shape
+from ruleop.core.schema.validation import validate
 from tests.projects.rendering import documents, loaded, snapshot
 from tests.projects.snapshots import CASES, ROOT, Case
 

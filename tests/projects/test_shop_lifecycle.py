@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ruleop.kinds import Kind
+from ruleop.core.kinds import Kind
 from tests.projects.samples import CREDENTIALS, PLATFORM, POD, READY, TLS, WAITING, sample, started
 from tests.projects.simulation import Simulation
 from tests.projects.snapshots import ROOT

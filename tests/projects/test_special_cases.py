@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ruleop.rules import load_project
+from ruleop.core.rules import load_project
 from tests.projects.samples import (
     BLOG,
     CREDENTIALS,

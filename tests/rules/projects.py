@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ruleop.rules import Project, ProjectErrors, Rule, build_project
+from ruleop.core.rules import Project, ProjectErrors, Rule, build_project
 from tests.definitions import definition
 
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n"

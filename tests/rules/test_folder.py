@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from ruleop.rules import Project, ProjectErrors, build_project, load_project, places
-from ruleop.rules.loading import files
-from ruleop.rules.loading.files import read_regular
+from ruleop.core.rules import Project, ProjectErrors, build_project, load_project, places
+from ruleop.core.rules.loading import files
+from ruleop.core.rules.loading.files import read_regular
 from tests.rules.projects import CRD, SERVICE, watch
 
 if TYPE_CHECKING:

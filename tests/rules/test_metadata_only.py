@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from ruleop.errors import RenderError
-from ruleop.kinds import Kind
-from ruleop.planning import FixedObjects, KindInfo, Observed, Served, plan
-from ruleop.rules import build_project
-from ruleop.templating import Fault, partial_view
+from ruleop.core.errors import RenderError
+from ruleop.core.kinds import Kind
+from ruleop.core.planning import FixedObjects, KindInfo, Observed, Served, plan
+from ruleop.core.rules import build_project
+from ruleop.core.templating import Fault, partial_view
 from tests.templating.rendering import evaluate
 
 OBSERVE = {

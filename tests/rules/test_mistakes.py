@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.kinds import SERVER_METADATA
-from ruleop.rules import ProjectErrors
-from ruleop.rules.language.tables import keys
-from ruleop.rules.language.watches_yaml import TABLES, ChildTable, WatchTable
-from ruleop.schema.nearest import nearest
-from ruleop.templating.compile.static_fields import COMPUTED
+from ruleop.core.kinds import SERVER_METADATA
+from ruleop.core.rules import ProjectErrors
+from ruleop.core.rules.language.tables import keys
+from ruleop.core.rules.language.watches_yaml import TABLES, ChildTable, WatchTable
+from ruleop.core.schema.nearest import nearest
+from ruleop.core.templating.compile.static_fields import COMPUTED
 from tests.definitions import definition
 from tests.exploration import examples
 from tests.rules.projects import SERVICE, Row, load, said, table, watch

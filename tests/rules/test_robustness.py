@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.rules import ProjectErrors, watches_schema
-from ruleop.templating import read_yaml
+from ruleop.core.rules import ProjectErrors, watches_schema
+from ruleop.core.templating import read_yaml
 from tests.exploration import examples
 from tests.rules.projects import CRD, SERVICE, load
 from tests.rules.test_schema_json import EXAMPLES, VALIDATOR

@@ -6,9 +6,9 @@ import dataclasses
 
 import pytest
 
-from ruleop.kinds import Kind
-from ruleop.merge import parse_path
-from ruleop.rules import Child, Condition, ProjectErrors, Rule, build_project
+from ruleop.core.kinds import Kind
+from ruleop.core.merge import parse_path
+from ruleop.core.rules import Child, Condition, ProjectErrors, Rule, build_project
 from tests.rules.projects import CRD, SERVICE, load, rule, said, watch
 
 JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\n"

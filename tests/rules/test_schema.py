@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.rules import Findings, build_with_sources
-from ruleop.rules.language.definitions import read_definition
+from ruleop.core.rules import Findings, build_with_sources
+from ruleop.core.rules.language.definitions import read_definition
 from tests.rules.projects import Row, load, said, table, watch
 
 ROWS = [
@@ -151,7 +151,6 @@ schema:
 """),
         [
             "watches.yaml:7:7: v1 is the version of the watch: its fields are those of `schema` itself",
-            'watches.yaml:7:19: the field "a" is not the same in v1, which is stored: objects would lose it',
             'watches.yaml:8:25: the field "size" is not the same in v1, which is stored: objects would lose it',
             'watches.yaml:8:53: the field "old" is not the same in v1, which is stored: objects would lose it',
         ],
@@ -252,6 +251,18 @@ schema:
     assert spec["properties"]["port"] == {"x-kubernetes-int-or-string": True}
     assert spec["properties"]["probe"]["required"] == ["path"]
     assert spec["properties"]["probe"]["properties"]["port"] == {"type": "integer", "minimum": 1}
+
+
+def test_a_field_that_a_served_version_lacks_is_a_mistake_and_one_that_is_not_served_may_lack_it():
+    text = """
+schema:
+  spec: {size: integer, page: {title: string, tags: "[]string"}}
+  versions:
+    v1beta1: {spec: {size: integer, page: {title: string}}}
+    v1alpha1: {spec: {size: integer}, served: false}
+"""
+    message = 'the field "tags" is missing in v1beta1: objects would lose it at a write in that version'
+    assert said(watch(text)) == [f"watches.yaml:5:49: {message}"]
 
 
 def test_another_version_may_be_the_stored_one():

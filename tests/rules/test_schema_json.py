@@ -8,10 +8,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ruleop.rules import watches_schema
-from ruleop.rules.language.tables import keys
-from ruleop.rules.language.watches_yaml import TABLES, ChildTable
-from ruleop.templating import read_yaml
+from ruleop.core.rules import watches_schema
+from ruleop.core.rules.language.tables import keys
+from ruleop.core.rules.language.watches_yaml import TABLES, ChildTable
+from ruleop.core.templating import read_yaml
 from tests.rules import (
     test_definitions,
     test_env_vars,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ruleop.rules import build_project
+from ruleop.core.rules import build_project
 from tests.rules.projects import SERVICE, Row, said, table, watch
 
 ROWS = (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ruleop.rules import Place, places
+from ruleop.core.rules import Place, places
 from tests.rules.projects import SERVICE, watch
 
 WATCHES = watch("children: {a: {template: a.yaml}}")

@@ -5,17 +5,17 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from ruleop.ruletests.cases import parse_file
-from ruleop.ruletests.projects import Projects
-from ruleop.ruletests.report import failure_text
-from ruleop.ruletests.runner import Runner
-from ruleop.ruletests.snapshots import Snapshots
+from ruleop.authoring.ruletests.cases import parse_file
+from ruleop.authoring.ruletests.projects import Projects
+from ruleop.authoring.ruletests.report import failure_text
+from ruleop.authoring.ruletests.runner import Runner
+from ruleop.authoring.ruletests.snapshots import Snapshots
 from tests.definitions import definition
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ruleop.ruletests.results import Result
+    from ruleop.authoring.ruletests.results import Result
 
 WATCHES = """\
 - group: example.com

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from ruleop.kinds import Kind
-from ruleop.planning.child.readiness import readiness
-from ruleop.ruletests.controllers import made_ready
-from ruleop.schema.shape import UNKNOWN, Shape
-from ruleop.schema.table import builtin_shape
+from ruleop.authoring.ruletests.controllers import made_ready
+from ruleop.core.kinds import Kind
+from ruleop.core.planning.child.readiness import readiness
+from ruleop.core.schema.shape import UNKNOWN, Shape
+from ruleop.core.schema.table import builtin_shape
 
 LIST = Shape(type="list")
 WITH_CONDITIONS = Shape(type="object", fields={"status": Shape(type="object", fields={"conditions": LIST})})

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.report.plan_text import text_of
-from ruleop.ruletests.cases import parse_file
-from ruleop.ruletests.coverage import FileCoverage, Probe
-from ruleop.ruletests.coverage_report import lcov, page, table
-from ruleop.ruletests.projects import Projects
-from ruleop.ruletests.runner import Runner
-from ruleop.ruletests.snapshots import Snapshots
+from ruleop.authoring.report.plan_text import text_of
+from ruleop.authoring.ruletests.cases import parse_file
+from ruleop.authoring.ruletests.coverage import FileCoverage, Probe
+from ruleop.authoring.ruletests.coverage_report import lcov, page, table
+from ruleop.authoring.ruletests.projects import Projects
+from ruleop.authoring.ruletests.runner import Runner
+from ruleop.authoring.ruletests.snapshots import Snapshots
 from tests.ruletests.running import write_project
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.ruletests.cases import find_files, parse_file
-from ruleop.ruletests.projects import Projects
-from ruleop.ruletests.report import failure_text
-from ruleop.ruletests.runner import Runner
-from ruleop.ruletests.snapshots import Snapshots
+from ruleop.authoring.ruletests.cases import find_files, parse_file
+from ruleop.authoring.ruletests.projects import Projects
+from ruleop.authoring.ruletests.report import failure_text
+from ruleop.authoring.ruletests.runner import Runner
+from ruleop.authoring.ruletests.snapshots import Snapshots
 from tests.docs.messages import ROOT
 
 PROJECTS = sorted(file.parent for file in (ROOT / "examples").glob("*/watches.yaml"))

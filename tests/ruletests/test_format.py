@@ -9,10 +9,10 @@ import jsonschema
 import pytest
 import yaml
 
-from ruleop.rules.language.tables import keys
-from ruleop.ruletests import format as test_format
-from ruleop.ruletests.cases import TestFile as File
-from ruleop.ruletests.cases import find_files, parse_file, project_of
+from ruleop.authoring.ruletests import format as test_format
+from ruleop.authoring.ruletests.cases import TestFile as File
+from ruleop.authoring.ruletests.cases import find_files, parse_file, project_of
+from ruleop.core.rules.language.tables import keys
 
 CASE = "name: a, resource: site.yaml"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.kinds import Kind
-from ruleop.planning.changes.differences import NOTHING
-from ruleop.ruletests.matching import Mismatch, mismatches
-from ruleop.schema.shape import UNKNOWN, Shape
-from ruleop.schema.table import builtin_shape
-from ruleop.templating import read_yaml
+from ruleop.authoring.ruletests.matching import Mismatch, mismatches
+from ruleop.core.kinds import Kind
+from ruleop.core.planning.changes.differences import NOTHING
+from ruleop.core.schema.shape import UNKNOWN, Shape
+from ruleop.core.schema.table import builtin_shape
+from ruleop.core.templating import read_yaml
 
 SERVICE = builtin_shape(Kind("", "v1", "Service"))
 DEPLOYMENT = builtin_shape(Kind("apps", "v1", "Deployment"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.kinds import Kind
-from ruleop.ruletests.matching import mismatches
-from ruleop.ruletests.overlay import overlaid
-from ruleop.schema.table import builtin_shape
-from ruleop.templating import read_yaml, yaml_document
+from ruleop.authoring.ruletests.matching import mismatches
+from ruleop.authoring.ruletests.overlay import overlaid
+from ruleop.core.kinds import Kind
+from ruleop.core.schema.table import builtin_shape
+from ruleop.core.templating import read_yaml, yaml_document
 
 SCALARS = st.none() | st.booleans() | st.integers(-1000, 1000) | st.text("ab:- \n#", max_size=5)
 VALUES = st.recursive(

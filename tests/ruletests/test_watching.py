@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ruleop.ruletests.cases import parse_file
-from ruleop.ruletests.watching import Touches, changed_files, modified
+from ruleop.authoring.ruletests.cases import parse_file
+from ruleop.authoring.ruletests.watching import Touches, changed_files, modified
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ruleop.ruletests.cases import Case
+    from ruleop.authoring.ruletests.cases import Case
 
 TEXT = """\
 - {name: web, resource: web.yaml, existing: [objects.yaml], snapshot: snapshots/web.yaml}

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from click.testing import CliRunner
 
-from ruleop.checking import check_project
+from ruleop.authoring.checking import check_project
+from ruleop.authoring.checking.definitions import with_definitions
+from ruleop.authoring.offline.cluster import EPOCH, OfflineKinds, as_live, dropped, identified, prepare
+from ruleop.authoring.scaffold.project import NewProject, project_files
+from ruleop.authoring.scaffold.writing import write_files
 from ruleop.cli.program import program
-from ruleop.offline.cluster import EPOCH, OfflineKinds, as_live, dropped, identified, prepare
-from ruleop.planning import FixedObjects, Observed, Plan, choose_rule, plan
-from ruleop.rules import load_with_sources
-from ruleop.scaffold.project import NewProject, project_files
-from ruleop.scaffold.writing import write_files
+from ruleop.core.planning import FixedObjects, Observed, Plan, choose_rule, plan
+from ruleop.core.rules import load_with_sources
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +30,7 @@ def planned(project: NewProject, root: Path) -> list[Plan]:
     assert [str(each) for each in check_project(loaded) if each.code != "missing-reference"] == []
     tested = CliRunner().invoke(program, ["test", "-C", str(root)], prog_name="ruleop")
     assert tested.exit_code == 0, tested.output
+    loaded = with_definitions(loaded)
     kinds = OfflineKinds(loaded.project)
     texts = {name: yaml.load(text, yaml.CSafeLoader) for name, text in files.items() if name.endswith(".yaml")}
     live = as_live([each for name, each in texts.items() if name.startswith("existing/")], kinds)

@@ -12,13 +12,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ruleop.authoring.scaffold.errors import ScaffoldError
+from ruleop.authoring.scaffold.manifests.application import Asked, application_project
+from ruleop.authoring.scaffold.manifests.references import references
+from ruleop.authoring.scaffold.project import NewProject, project_files
+from ruleop.authoring.scaffold.trees import replaced, walk
+from ruleop.core.rules import build_project
 from ruleop.localcluster import LocalCluster
-from ruleop.rules import build_project
-from ruleop.scaffold.errors import ScaffoldError
-from ruleop.scaffold.manifests.application import Asked, application_project
-from ruleop.scaffold.manifests.references import references
-from ruleop.scaffold.project import NewProject, project_files
-from ruleop.scaffold.trees import replaced, walk
 from tests.docs.messages import ROOT
 from tests.scaffold.projects import planned, rendered
 
@@ -156,7 +156,7 @@ def test_the_spec_has_the_varying_fields_with_their_values_as_defaults():
     assert spec["image"] == "wordpress:6.8"
     assert spec["host"] == "blog.example.com"
     assert spec["db"]["storage"] == "10Gi"
-    schema = project.fields["spec"]
+    schema = project.spec
     assert schema["required"] == ["host", "smtpSecret", "credentialsSecret"]
     assert schema["properties"]["image"]["default"] == "wordpress:6.8"
     assert ("spec.host", "Ingress/blog:spec.rules[0].host") in project.lifted

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from ruleop.kinds import Kind
-from ruleop.scaffold.errors import ScaffoldError
-from ruleop.scaffold.from_sample import empty_project, sample_project
-from ruleop.scaffold.project import project_files
-from ruleop.scaffold.trees import walk
+from ruleop.authoring.scaffold.errors import ScaffoldError
+from ruleop.authoring.scaffold.from_sample import empty_project, sample_project
+from ruleop.authoring.scaffold.project import project_files
+from ruleop.authoring.scaffold.trees import walk
+from ruleop.core.kinds import Kind
 from tests.exploration import examples
 from tests.scaffold.projects import planned, rendered
 from tests.scaffold.test_inference import SPECS
@@ -82,6 +82,8 @@ def test_a_sample_of_a_protected_group_declares_that_it_is_unapproved(tmp_path):
         ([{**cr({}), "apiVersion": "example.com/1.2"}], "is not a version"),
         ([{**cr({}), "kind": "shop"}], "is not a kind"),
         ([cr({}, "Shop.1")], "is not a name that children can be made of"),
+        ([{**cr({}), "data": {}, "kinds": []}], r"the Shop has fields beside spec \(data, kinds\)"),
+        ([cr("text")], "spec of the Shop is not a mapping"),
     ],
 )
 def test_samples_that_cannot_be_used_are_refused_with_what_to_change(objects, message):

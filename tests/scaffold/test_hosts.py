@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ruleop.offline.documents import documents_in
-from ruleop.scaffold.manifests.application import Asked, application_project
+from ruleop.authoring.offline.documents import documents_in
+from ruleop.authoring.scaffold.manifests.application import Asked, application_project
 from tests.scaffold.projects import planned, rendered
 from tests.scaffold.test_credentials import deployment
 from tests.scaffold.test_from_manifests import made, obj, renamed

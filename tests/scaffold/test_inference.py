@@ -1,22 +1,27 @@
-"""The inferred schema accepts its samples, keeps every field of them, and is one that the API server accepts."""
+"""The inferred schema accepts its samples, keeps every field of them, and says the same in short form."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from hypothesis import given
+import yaml
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ruleop.kinds import Kind
-from ruleop.scaffold.definition import definition
-from ruleop.scaffold.inference import INT_OR_STRING, OPEN, fields, infer
-from ruleop.schema.crd_checks import check_crd
-from ruleop.schema.structural import default, prune
-from ruleop.schema.validation import validate
+from ruleop.authoring.scaffold.inference import OPEN, fields, infer
+from ruleop.authoring.scaffold.short_form import schema_entry
+from ruleop.authoring.scaffold.yaml_layout import rules_text
+from ruleop.core.rules.language.schema_fields import with_empty_default
+from ruleop.core.schema.api_types import INT_OR_STRING, api_type
+from ruleop.core.schema.crd_checks import check_crd
+from ruleop.core.schema.structural import default, prune
+from ruleop.core.schema.validation import validate
+from tests.checking.random_schemas import definition_of
+from tests.schema.chance import NAMES as CHANCES
+from tests.schema.chance import Chance
 
-KIND = Kind("shop.example.com", "v1", "Shop")
-
+NAME = {"type": "string", "maxLength": 40}
 NAMES = st.sampled_from(
     ["name", "image", "replicas", "port", "labels", "resources", "limits", "cpu", "env", "a.b/c", "x", "hosts", ""]
 )
@@ -27,22 +32,20 @@ VALUES = st.recursive(
 SPECS = st.dictionaries(NAMES, VALUES, max_size=6)
 
 
-def crd(samples: list[dict[str, Any]]) -> dict[str, Any]:
-    schema = fields([{"spec": sample} for sample in samples])
-    return definition(
-        KIND,
-        schema["properties"],
-        required=schema.get("required", []),
-        status={"replicas": {"type": "integer"}},
-        longest=40,
-    )
+def read(spec: dict[str, Any]) -> dict[str, Any]:
+    """The schema of the custom resource whose spec this is, once it is written in short form and read again."""
+    (entry,) = yaml.safe_load(rules_text([schema_entry(spec, name=NAME)]))
+    definition, mistakes = definition_of(entry)
+    assert mistakes == []
+    found: dict[str, Any] = definition.document["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return found
 
 
 @given(st.lists(SPECS, min_size=1, max_size=3))
-def test_a_definition_from_random_samples_accepts_each_of_them(samples):
-    document = crd(samples)
-    assert check_crd(document) == []
-    schema = document["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+def test_a_schema_inferred_from_random_samples_accepts_each_of_them(samples):
+    spec = fields(samples)
+    schema = read(spec)
+    assert schema["properties"]["spec"] == with_empty_default(spec)
     for sample in samples:
         cr = {"apiVersion": "shop.example.com/v1", "kind": "Shop", "metadata": {"name": "shop"}, "spec": sample}
         stored = default(prune(cr, schema), schema)
@@ -50,6 +53,26 @@ def test_a_definition_from_random_samples_accepts_each_of_them(samples):
         assert prune(cr, schema) == cr
         if len(samples) == 1:
             assert stored == cr
+
+
+def crd(spec: dict[str, Any]) -> dict[str, Any]:
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    names = {"kind": "Shop", "plural": "shops"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "shops.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+@given(st.integers(0, 2**32))
+def test_every_schema_is_the_same_once_it_is_written_in_short_form_and_read(seed):
+    chance = Chance(seed)
+    spec = {"type": "object", "properties": {name: chance.schema(3) for name in CHANCES}}
+    assume(check_crd(crd(spec)) == [])
+    assert read(spec)["properties"]["spec"] == with_empty_default(spec)
 
 
 @pytest.mark.parametrize(
@@ -114,12 +137,19 @@ def test_labels_are_a_map_although_their_keys_could_be_fields():
     }
 
 
-def test_resources_are_maps_of_amounts():
-    properties = infer([{"resources": {"limits": {"cpu": 1, "memory": "1Gi"}}}])["properties"]["resources"][
-        "properties"
-    ]
-    amounts = {"type": "object", "additionalProperties": INT_OR_STRING}
-    assert properties == {"limits": amounts, "requests": amounts}
+def test_resources_are_those_of_a_container_if_their_amounts_are_valid():
+    properties = infer([{"resources": {"limits": {"cpu": 1, "memory": "1Gi"}}}])["properties"]
+    assert properties["resources"] == {**api_type("v1.ResourceRequirements"), "default": {}}
+    properties = infer([{"resources": {"limits": {"cpu": "a lot"}}}])["properties"]
+    assert properties["resources"]["properties"]["limits"]["additionalProperties"] == INT_OR_STRING
+
+
+def test_the_value_of_a_credential_is_not_a_default_and_is_nowhere_in_the_schema():
+    spec = fields([{"pin": 1, "db": {"password": 918273, "size": 3}, "secret": {"code": 918274}, "tokenTtl": 60}])
+    entry = schema_entry(spec, name=NAME)
+    assert entry["types"]["Db"] == {"password": "integer | required=true", "size": "integer | default=3"}
+    assert entry["spec"]["tokenTtl"] == "integer | default=60"
+    assert "91827" not in rules_text(entry)
 
 
 def test_fields_that_the_api_takes_as_number_and_as_text_are_both():

@@ -8,8 +8,8 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ruleop.scaffold.yaml_layout import Expr, Joined, Noted, rules_text, template_text
-from ruleop.templating import read_yaml
+from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, Noted, rules_text, template_text
+from ruleop.core.templating import read_yaml
 from tests.templating.rendering import render
 
 ODD = st.sampled_from(
@@ -110,6 +110,11 @@ def test_yaml_is_written_in_blocks_as_people_write_it():
         none: {}
         """
     )
+
+
+def test_an_item_may_have_a_comment_above_it():
+    text = rules_text({"rules": [Noted("for a\nand b", {"verbs": ["get"]}), Noted("for c", "d"), {"e": 1}]})
+    assert text == "rules:\n  # for a\n  # and b\n  - verbs: [get]\n  # for c\n  - d\n  - e: 1\n"
 
 
 def test_expressions_in_watches_yaml_are_quoted_strings_and_comments_are_above_keys():

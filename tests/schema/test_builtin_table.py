@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ruleop.kinds import GroupKind, Kind
-from ruleop.schema.shape import Unique
-from ruleop.schema.shape_fields import shape_at
-from ruleop.schema.table import builtin_kinds, builtin_release, builtin_resource, builtin_shape, object_meta
+from ruleop.core.kinds import GroupKind, Kind
+from ruleop.core.schema.shape import Unique
+from ruleop.core.schema.shape_fields import shape_at
+from ruleop.core.schema.table import builtin_kinds, builtin_release, builtin_resource, builtin_shape, object_meta
 
 if TYPE_CHECKING:
-    from ruleop.schema.shape import Shape
+    from ruleop.core.schema.shape import Shape
 
 DEPLOYMENT = Kind("apps", "v1", "Deployment")
 STATEFUL_SET = Kind("apps", "v1", "StatefulSet")
@@ -285,6 +285,6 @@ def test_the_builtin_table_names_its_kubernetes_release():
 
 
 def test_the_builtin_table_is_small_and_readable_in_a_diff():
-    data = importlib.resources.files("ruleop.schema").joinpath("builtin.json").read_bytes()
+    data = importlib.resources.files("ruleop.core.schema").joinpath("builtin.json").read_bytes()
     assert len(data) < 200_000
     assert max(len(line) for line in data.splitlines()) < 2_000

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
-from ruleop.kinds import Kind
-from ruleop.schema.builtin_types import served_resources, type_schemas, typed_schema, typed_shape
-from ruleop.schema.optional_fields import OPTIONAL_FIELDS
-from ruleop.schema.shape_fields import shape_at
-from ruleop.schema.table import builtin_kinds, builtin_resource, minimised_nodes
+from ruleop.core.kinds import Kind
+from ruleop.core.schema.builtin_types import served_resources, type_schemas, typed_schema, typed_shape
+from ruleop.core.schema.optional_fields import OPTIONAL_FIELDS
+from ruleop.core.schema.shape_fields import shape_at
+from ruleop.core.schema.table import builtin_kinds, builtin_resource, minimised_nodes
 
 if TYPE_CHECKING:
-    from ruleop.schema.shape import Shape
+    from ruleop.core.schema.shape import Shape
 
 DEPLOYMENT, POD, SERVICE = Kind("apps", "v1", "Deployment"), Kind("", "v1", "Pod"), Kind("", "v1", "Service")
 CONTAINER = ("spec", "template", "spec", "containers")
@@ -40,7 +40,7 @@ def item(kind: Kind, *path: str) -> Shape:
 
 def test_the_table_of_the_operator_is_a_subset_of_the_builtin_types():
     """Both files are generated from the same documents; a merge must not depend on which a command reads."""
-    table = orjson.loads(importlib.resources.files("ruleop.schema").joinpath("builtin.json").read_bytes())
+    table = orjson.loads(importlib.resources.files("ruleop.core.schema").joinpath("builtin.json").read_bytes())
     shapes = [shape for kind in builtin_kinds() if (shape := typed_shape(kind)) is not None]
     nodes, numbers = minimised_nodes(shapes)
     assert orjson.loads(orjson.dumps(nodes)) == table["shapes"]
@@ -51,7 +51,7 @@ def test_the_table_of_the_operator_is_a_subset_of_the_builtin_types():
 
 
 def test_the_operator_does_not_load_the_builtin_types():
-    program = "import sys, ruleop.engine.manager.manager; sys.exit('ruleop.schema.builtin_types' in sys.modules)"
+    program = "import sys, ruleop.operator.engine.manager.manager; sys.exit('ruleop.core.schema.builtin_types' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
@@ -180,7 +180,8 @@ def test_the_packaged_types_contain_no_descriptions():
     prose = [name for name, schema in type_schemas().items() if "description" in schema]
     assert prose == []
     assert (
-        b'"description":"' not in importlib.resources.files("ruleop.schema").joinpath("builtin_types.json").read_bytes()
+        b'"description":"'
+        not in importlib.resources.files("ruleop.core.schema").joinpath("builtin_types.json").read_bytes()
     )
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from ruleop.kinds import Kind
-from ruleop.schema.crd_checks import check_crd
-from ruleop.schema.crds import CrdVersion, PrinterColumn, parse_crd
-from ruleop.schema.schema_findings import SchemaError
-from ruleop.schema.shape_fields import shape_at
-from ruleop.schema.table import object_meta
+from ruleop.core.kinds import Kind
+from ruleop.core.schema.crd_checks import check_crd
+from ruleop.core.schema.crds import CrdVersion, PrinterColumn, parse_crd
+from ruleop.core.schema.schema_findings import SchemaError
+from ruleop.core.schema.shape_fields import shape_at
+from ruleop.core.schema.table import object_meta
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

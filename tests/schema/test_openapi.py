@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from ruleop.kinds import GroupKind, Kind
-from ruleop.schema.openapi import OBJECT_META, OpenApi, ShapeBuilder
-from ruleop.schema.shape import UNKNOWN, Shape
-from ruleop.schema.table import build_table, read_table
+from ruleop.core.kinds import GroupKind, Kind
+from ruleop.core.schema.openapi import OBJECT_META, OpenApi, ShapeBuilder
+from ruleop.core.schema.shape import UNKNOWN, Shape
+from ruleop.core.schema.table import build_table, read_table
 
 WIDGET = Kind("example.com", "v1", "Widget")
 

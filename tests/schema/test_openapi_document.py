@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ruleop.kinds import Kind
-from ruleop.schema.builtin_types import ServedResource, served_resources, type_schemas, typed_shape
-from ruleop.schema.crds import parse_crd
-from ruleop.schema.openapi import OpenApi
-from ruleop.schema.openapi_document import crd_types, openapi_document
-from ruleop.schema.table import builtin_kinds
+from ruleop.core.kinds import Kind
+from ruleop.core.schema.builtin_types import ServedResource, served_resources, type_schemas, typed_shape
+from ruleop.core.schema.crds import parse_crd
+from ruleop.core.schema.openapi import OpenApi
+from ruleop.core.schema.openapi_document import crd_types, openapi_document
+from ruleop.core.schema.table import builtin_kinds
 
 if TYPE_CHECKING:
-    from ruleop.schema.shape import Shape
+    from ruleop.core.schema.shape import Shape
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 CRD: dict[str, Any] = {

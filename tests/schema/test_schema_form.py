@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from ruleop.schema.crd_checks import check_crd
-from ruleop.schema.crds import crd_shape, parse_crd
-from ruleop.schema.schema_findings import SchemaError
-from ruleop.schema.schema_form import SchemaForm
-from ruleop.schema.structural import default, prune
-from ruleop.schema.validation import validate
+from ruleop.core.schema.crd_checks import check_crd
+from ruleop.core.schema.crds import crd_shape, parse_crd
+from ruleop.core.schema.schema_findings import SchemaError
+from ruleop.core.schema.schema_form import SchemaForm
+from ruleop.core.schema.structural import default, prune
+from ruleop.core.schema.validation import validate
 from tests.contract.kinds import CRDS, WIDGETS
 from tests.contract.walk.making import Chance
 from tests.localcluster.rubbish import changed

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.kinds import Kind
-from ruleop.schema.schema_findings import FieldPath, SchemaError, SchemaFinding, format_path
-from ruleop.schema.shape import Shape
-from ruleop.schema.shape_fields import shape_at, unknown_to_shape
-from ruleop.schema.table import builtin_shape
+from ruleop.core.kinds import Kind
+from ruleop.core.schema.schema_findings import FieldPath, SchemaError, SchemaFinding, format_path
+from ruleop.core.schema.shape import Shape
+from ruleop.core.schema.shape_fields import shape_at, unknown_to_shape
+from ruleop.core.schema.table import builtin_shape
 
 
 def test_a_path_in_a_shape_may_omit_list_indices():

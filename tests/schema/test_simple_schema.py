@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.schema.simple_schema import BASIC, Field, SimpleSchemaError, UnknownTypeError, is_type, parse_field
-from ruleop.schema.validation import validate
+from ruleop.core.schema.simple_schema import BASIC, Field, SimpleSchemaError, UnknownTypeError, is_type, parse_field
+from ruleop.core.schema.validation import validate
 
 PORT = {"type": "object", "required": ["port"], "properties": {"port": {"type": "integer"}}}
 

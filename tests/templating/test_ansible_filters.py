@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.errors import RenderError
-from ruleop.templating import Waiting, view
-from ruleop.templating.values.undefined import Origin
+from ruleop.core.errors import RenderError
+from ruleop.core.templating import Waiting, view
+from ruleop.core.templating.values.undefined import Origin
 from tests.exploration import examples
 from tests.templating.rendering import evaluate, paths_read, render
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.errors import RenderError
-from ruleop.templating import Library, Waiting
-from ruleop.templating.bodies.search import read_file
+from ruleop.core.errors import RenderError
+from ruleop.core.templating import Library, Waiting
+from ruleop.core.templating.bodies.search import read_file
 from tests.exploration import examples
 
 

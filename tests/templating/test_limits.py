@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ruleop.errors import RenderError
-from ruleop.templating.values.budget import MAX_TEXT
+from ruleop.core.errors import RenderError
+from ruleop.core.templating.values.budget import MAX_TEXT
 from tests.templating.rendering import evaluate, render
 
 MEMORY = 600 * 1024 * 1024
@@ -227,8 +227,8 @@ PATIENT = {
 # each attack.
 PARENT = """
 import json, os, resource, sys
-from ruleop.errors import RenderError
-from ruleop.templating import Library, RuleErrors, view
+from ruleop.core.errors import RenderError
+from ruleop.core.templating import Library, RuleErrors, view
 big = {f"k{i}": dict(a=i, b=[i] * 5, c="x" * 20) for i in range(2000)}
 spec = dict(
     s="s", numbers={f"n{i}": i for i in range(5000)}, megabyte="a" * 1000000, list=[f"item{i}" for i in range(20000)], deep=dict(x=[1, dict(y=2)]), big=big, copy=json.loads(json.dumps(big)),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.errors import RenderError
-from ruleop.templating import Lazy, Library, ObjectsView, Origin, TemplateFunction, Waiting, plain, view
-from ruleop.templating.values.budget import FUEL, MAX_OUTPUT, METER, Exhausted, weigh
-from ruleop.templating.values.faults import Fault
+from ruleop.core.errors import RenderError
+from ruleop.core.templating import Lazy, Library, ObjectsView, Origin, TemplateFunction, Waiting, plain, view
+from ruleop.core.templating.values.budget import FUEL, MAX_OUTPUT, METER, Exhausted, weigh
+from ruleop.core.templating.values.faults import Fault
 from tests.templating.rendering import HERE, documents, evaluate, library, render, scope
 
 PODS = [
@@ -162,11 +162,11 @@ class TestBudgets:
 
         with pytest.raises(RenderError, match="needs too much memory"):
             made.text_mapping("main.j2").render({"f": TemplateFunction("f", fail)})
-        monkeypatch.setattr("ruleop.templating.compile.renderer.lay_out", lambda _: fail())
+        monkeypatch.setattr("ruleop.core.templating.compile.renderer.lay_out", lambda _: fail())
         with pytest.raises(RenderError, match="needs too much memory"):
             library("a: 1").text_mapping("main.j2").render({})
         monkeypatch.setattr(
-            "ruleop.templating.compile.renderer.lay_out", lambda _: (_ for _ in ()).throw(RecursionError)
+            "ruleop.core.templating.compile.renderer.lay_out", lambda _: (_ for _ in ()).throw(RecursionError)
         )
         with pytest.raises(RenderError, match="nested too deeply"):
             library("a: 1").text_mapping("main.j2").render({})

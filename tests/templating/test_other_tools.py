@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from ruleop.templating import Library, RuleErrors
-from ruleop.templating.compile.other_tools import FILTERS, FUNCTIONS, NAMES, NOT_OFFERED, TESTS, instead_of
-from ruleop.templating.filters.registry import FILTER_NAMES
+from ruleop.core.templating import Library, RuleErrors
+from ruleop.core.templating.compile.other_tools import FILTERS, FUNCTIONS, NAMES, NOT_OFFERED, TESTS, instead_of
+from ruleop.core.templating.filters.registry import FILTER_NAMES
 from tests.templating.rendering import HERE, documents
 
 KNOWN = Library({}).environment.filters

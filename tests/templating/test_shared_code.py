@@ -6,11 +6,11 @@ import gc
 import weakref
 from typing import TYPE_CHECKING
 
-from ruleop.errors import Site
-from ruleop.templating.compile.library import Library
+from ruleop.core.errors import Site
+from ruleop.core.templating.compile.library import Library
 
 if TYPE_CHECKING:
-    from ruleop.templating.compile.compiled import Expression
+    from ruleop.core.templating.compile.compiled import Expression
 
 SITE = Site("watches.yaml", 3)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ruleop.errors import RenderError, Site
-from ruleop.templating import (
+from ruleop.core.errors import RenderError, Site
+from ruleop.core.templating import (
     OMIT,
     Broken,
     Disabled,
@@ -22,7 +22,7 @@ from ruleop.templating import (
     read_yaml,
     view,
 )
-from ruleop.templating.values.undefined import NotLive, Unknown
+from ruleop.core.templating.values.undefined import NotLive, Unknown
 from tests.templating.rendering import HERE, documents, evaluate, library, render, tree
 
 # What each origin says when its absence is used; `a` is there and has no `b`.

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.errors import RenderError
-from ruleop.templating import Library, RuleErrors
+from ruleop.core.errors import RenderError
+from ruleop.core.templating import Library, RuleErrors
 from tests.exploration import examples
 from tests.templating.hostile import HOSTILE
 from tests.templating.rendering import documents, library, render, scope, tree

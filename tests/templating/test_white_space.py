@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.templating import Library
-from ruleop.templating.values.text import Text
+from ruleop.core.templating import Library
+from ruleop.core.templating.values.text import Text
 from tests.exploration import examples
 from tests.templating.rendering import render, scope
 

@@ -1,1 +1,1 @@
-"""From a request to an answer: routes, verbs, watches, discovery, and errors as the real server words them."""
+"""From a request to a response: routes, verbs, watches, discovery, and errors as the real server words them."""

@@ -8,18 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.localcluster.api.accept import PLAIN, YAML, Form, check_form
-from ruleop.localcluster.api.answers import (
-    TRUE,
-    answer_with,
-    form_asked,
-    indented,
-    is_for_people,
-    json_answer,
-    refusal,
-    with_warnings,
-)
-from ruleop.localcluster.api.bodies import (
+from ruleop.core.schema.builtin_types import served_resources
+from ruleop.localcluster.api.general import NO_PAGE, General
+from ruleop.localcluster.api.requests.accept import PLAIN, YAML, Form, check_form
+from ruleop.localcluster.api.requests.bodies import (
     APPLY,
     JSON_PATCH,
     MERGE,
@@ -28,20 +20,36 @@ from ruleop.localcluster.api.bodies import (
     read_delete_options,
     read_patch,
 )
-from ruleop.localcluster.api.evictions import eviction_options
-from ruleop.localcluster.api.forms import in_form, list_bytes
-from ruleop.localcluster.api.general import NO_PAGE, General
-from ruleop.localcluster.api.options import DeleteOptions, ListOptions, WriteOptions, version_of
-from ruleop.localcluster.api.pages import NOW, expired_page, read_token, token_of
-from ruleop.localcluster.api.patching import configuration, patched, refused
-from ruleop.localcluster.api.path_names import check_name, check_namespace
-from ruleop.localcluster.api.request_objects import check_kind, decodable, parsed, read_unstored
-from ruleop.localcluster.api.reviews import review
+from ruleop.localcluster.api.requests.forms import in_form, list_bytes
+from ruleop.localcluster.api.requests.options import DeleteOptions, ListOptions, WriteOptions, version_of
+from ruleop.localcluster.api.requests.pages import NOW, expired_page, read_token, token_of
+from ruleop.localcluster.api.requests.patching import configuration, patched, refused
+from ruleop.localcluster.api.requests.path_names import check_name, check_namespace
+from ruleop.localcluster.api.requests.request_objects import check_kind, decodable, parsed, read_unstored
+from ruleop.localcluster.api.requests.selection import selection_of
+from ruleop.localcluster.api.requests.timeouts import timeout_of
+from ruleop.localcluster.api.responses import (
+    TRUE,
+    form_asked,
+    indented,
+    is_for_people,
+    json_response,
+    object_response,
+    refusal,
+    with_warnings,
+)
 from ruleop.localcluster.api.route import Route, route_of
-from ruleop.localcluster.api.scale import SCALE, decoded_scale, read_scale, scale_configuration, scale_of, scaled
-from ruleop.localcluster.api.selection import selection_of
-from ruleop.localcluster.api.timeouts import timeout_of
-from ruleop.localcluster.api.tokens import TOKEN_REQUEST, token_request
+from ruleop.localcluster.api.subresources.evictions import eviction_options
+from ruleop.localcluster.api.subresources.reviews import review
+from ruleop.localcluster.api.subresources.scale import (
+    SCALE,
+    decoded_scale,
+    read_scale,
+    scale_configuration,
+    scale_of,
+    scaled,
+)
+from ruleop.localcluster.api.subresources.tokens import TOKEN_REQUEST, token_request
 from ruleop.localcluster.api.verbs import verb_of
 from ruleop.localcluster.api.watching import DEFAULT_TIMEOUT, Watch, WatchOptions
 from ruleop.localcluster.errors import (
@@ -60,10 +68,9 @@ from ruleop.localcluster.http.message import Response, Stream
 from ruleop.localcluster.kinds.registry import REVIEWS, is_builtin_group
 from ruleop.localcluster.objects.patches import unknown_in_operations
 from ruleop.localcluster.store.store import Name, Stored, TooLargeError, TooOldError
-from ruleop.schema.builtin_types import served_resources
 
 if TYPE_CHECKING:
-    from ruleop.localcluster.api.writer import Writer
+    from ruleop.localcluster.api.writes.writer import Writer
     from ruleop.localcluster.http.message import Request
     from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
@@ -92,28 +99,28 @@ class Api:
             message = f"Request entity too large: limit is {MAX_BODY}"
             return refusal(Rejected(413, "RequestEntityTooLarge", message))
         try:
-            answer = self._answer(request)
+            response = self._response(request)
         except Rejected as error:
-            answer = refusal(error)
+            response = refusal(error)
             if request.headers.get("accept", "").startswith(YAML):
-                answer = in_form(Form(is_yaml=True), answer)
+                response = in_form(Form(is_yaml=True), response)
         except (RecursionError, orjson.JSONEncodeError) as error:
             if isinstance(error, orjson.JSONEncodeError) and "Recursion" not in str(error):
                 raise
             # A body is not as deep, but the object that a patch makes can be.
-            answer = refusal(bad_request("exceeded max depth"))
+            response = refusal(bad_request("exceeded max depth"))
         except TooLargeError as error:
-            answer = refusal(Rejected(500, "", str(error)))
-        if isinstance(answer, Response) and is_for_people(request):
-            answer = indented(answer)
-        return with_warnings(answer, self.writer.warnings) if self.writer.warnings else answer
+            response = refusal(Rejected(500, "", str(error)))
+        if isinstance(response, Response) and is_for_people(request):
+            response = indented(response)
+        return with_warnings(response, self.writer.warnings) if self.writer.warnings else response
 
-    def _answer(self, request: Request) -> Response | Stream:
+    def _response(self, request: Request) -> Response | Stream:
         if "timeout" in request.query and not _is_watch(request):
             timeout_of(request.query)
         route = route_of(request.path)
         if route is None:
-            return self.general.answer(request)
+            return self.general.response(request)
         served = self.registry.get(route.group, route.version, route.plural)
         if served is None or (route.namespace and not served.namespaced):
             if not is_builtin_group(route.group):
@@ -128,7 +135,7 @@ class Api:
         if served.kind.kind in REVIEWS:
             asked = read_unstored(request, served.kind, self.registry, self.writer.warnings)
             check_namespace(asked, route.namespace, served)
-            return json_answer(review(served.kind, asked, request.user, self.users), 201)
+            return json_response(review(served.kind, asked, request.user, self.users), 201)
         if route.subresource:
             return self._subresource(request, route, served)
         if route.name:
@@ -211,7 +218,7 @@ class Api:
     def _create(self, request: Request, route: Route, served: Served) -> Response:
         obj = parsed(request, served=served, registry=self.registry, warnings=self.writer.warnings)
         options = _write_options(request, "CreateOptions")
-        return answer_with(request, served, self.writer.create(served, route.namespace, obj, options), 201)
+        return object_response(request, served, self.writer.create(served, route.namespace, obj, options), 201)
 
     def _delete_collection(self, request: Request, route: Route, served: Served) -> Response:
         options = self._delete_options(request, served)
@@ -231,7 +238,7 @@ class Api:
         if request.method == "GET":
             if version := request.query.get("resourceVersion"):
                 self._check_reached(version_of(version))
-            return answer_with(request, served, self._find(route, served), 200)
+            return object_response(request, served, self._find(route, served), 200)
         if request.method == "PUT":
             return self._update(request, route, served)
         if request.method == "PATCH":
@@ -260,7 +267,7 @@ class Api:
         obj = parsed(request, served=served, registry=self.registry, warnings=self.writer.warnings)
         options, name = _write_options(request, "UpdateOptions"), Name(route.namespace, route.name)
         found, made = self.writer.replace(served, name, obj, route.subresource, options)
-        return answer_with(request, served, found, 201 if made else 200)
+        return object_response(request, served, found, 201 if made else 200)
 
     def _patch(self, request: Request, route: Route, served: Served) -> Response:
         media = media_of(request)
@@ -277,13 +284,13 @@ class Api:
             new = decodable(served, new, media, patch, self.registry)
         problems = unknown_in_operations(patch) if media == JSON_PATCH else []
         options = replace(options, refuse=partial(refused, media, patch, new), problems=tuple(problems))
-        return answer_with(request, served, self.writer.update(served, old, new, route.subresource, options), 200)
+        return object_response(request, served, self.writer.update(served, old, new, route.subresource, options), 200)
 
     def _apply(self, request: Request, route: Route, served: Served, options: WriteOptions) -> Response:
         config = configuration(read_patch(request, APPLY), served.kind)
         key = Name(route.namespace, route.name)
         found, made = self.writer.apply(served, key, config, route.subresource, options)
-        return answer_with(request, served, found, 201 if made else 200)
+        return object_response(request, served, found, 201 if made else 200)
 
     def _delete_options(self, request: Request, served: Served) -> DeleteOptions:
         options = DeleteOptions.of(request.query, read_delete_options(request))
@@ -296,7 +303,7 @@ class Api:
         options = self._delete_options(request, served)
         found, gone = self.writer.delete(served, self._find(route, served), options)
         if not gone or served.returns_deleted:
-            return answer_with(request, served, found, 200)
+            return object_response(request, served, found, 200)
         details: dict[str, Any] = {"name": route.name, "group": route.group, "kind": route.plural, "uid": found.uid}
         status = {
             "kind": "Status",
@@ -305,7 +312,7 @@ class Api:
             "status": "Success",
             "details": {name: value for name, value in details.items() if value},
         }
-        return json_answer(status)
+        return json_response(status)
 
     def _subresource(self, request: Request, route: Route, served: Served) -> Response | Stream:
         if route.subresource == "status" and served.status and request.method in ("GET", "PUT", "PATCH"):
@@ -325,7 +332,7 @@ class Api:
         raise not_found(route.group, route.plural, route.name)
 
     def _not_answered(self, request: Request, route: Route, served: Served) -> Rejected:
-        """Why a subresource of a built-in kind is not answered."""
+        """The rejection of a request for a subresource of a built-in kind that is not implemented."""
         kinds = (each for each in served_resources() if each.info.kind == served.kind)
         known = next((each.subresource(route.subresource) for each in kinds), None)
         if known is None:
@@ -343,13 +350,13 @@ class Api:
         check_namespace(asked, route.namespace, served)
         account = self._find(route, served).obj
         token = self.users.token_for(f"system:serviceaccount:{route.namespace}:{route.name}")
-        return json_answer(token_request(asked, account, token), 201)
+        return json_response(token_request(asked, account, token), 201)
 
     def _evict(self, request: Request, route: Route, served: Served) -> Response:
         options = eviction_options(request, route, served, self.registry, self.writer.warnings)
         self.writer.delete(served, self._find(route, served), options)
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-        return json_answer(status, 201)
+        return json_response(status, 201)
 
     def _scale(self, request: Request, route: Route, served: Served) -> Response:
         if not served.is_custom and request.method not in ("GET", "PUT", "PATCH"):
@@ -357,7 +364,7 @@ class Api:
         old = self._find(route, served)
         current = scale_of(served, old.obj)
         if request.method == "GET":
-            return json_answer(current)
+            return json_response(current)
         if request.method == "PATCH" and media_of(request) == APPLY:
             return self._apply_scale(request, route, served)
         if request.method == "PUT":
@@ -370,7 +377,7 @@ class Api:
             raise _no_method(request, route, served)
         options = _write_options(request, "UpdateOptions" if request.method == "PUT" else "PatchOptions")
         new = self.writer.update(served, old, scaled(served, old.obj, desired), "scale", options)
-        return json_answer(scale_of(served, new.obj))
+        return json_response(scale_of(served, new.obj))
 
     def _apply_scale(self, request: Request, route: Route, served: Served) -> Response:
         config = configuration(read_patch(request, APPLY), SCALE)
@@ -383,11 +390,11 @@ class Api:
             "scale",
             options,
         )
-        return json_answer(scale_of(served, found.obj))
+        return json_response(scale_of(served, found.obj))
 
 
 def _no_method(request: Request, route: Route, served: Served) -> Rejected:
-    """The answer to a method that a resource, a collection or a subresource does not have."""
+    """The response to a method that a resource, a collection or a subresource does not have."""
     if not served.is_custom or request.method in ("PUT", "PATCH"):
         return method_not_allowed()
     return not_supported(route.group, route.plural, {"POST": "create", "DELETE": "delete"}.get(request.method, ""))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from ruleop.localcluster.api.answers import refusal
+from ruleop.localcluster.api.requests.timeouts import TIMED_OUT, timeout_of
+from ruleop.localcluster.api.responses import refusal
 from ruleop.localcluster.api.route import route_of
-from ruleop.localcluster.api.timeouts import TIMED_OUT, timeout_of
 from ruleop.localcluster.api.verbs import verb_of
 from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.faults import OF_WATCHES, Effect, Fault, Faults
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ruleop.localcluster.api.api import Api
     from ruleop.localcluster.api.route import Route
-    from ruleop.localcluster.http.message import Answer, Request, Sink
+    from ruleop.localcluster.http.message import AnyResponse, Request, Sink
 
 OF_REQUESTS: Final = frozenset(Effect) - OF_WATCHES
 STALE_BY: Final = 10  # writes
@@ -39,7 +39,7 @@ class FaultyApi:
     def __init__(self, api: Api, faults: Faults) -> None:
         self.api, self.faults = api, faults
 
-    def handle(self, request: Request) -> Answer:
+    def handle(self, request: Request) -> AnyResponse:
         if not self.faults.active or (route := route_of(request.path)) is None:
             return self.api.handle(request)
         verb = verb_of(request, route)
@@ -55,9 +55,9 @@ class FaultyApi:
         if fault.effect is Effect.DELAY:
             return self._delayed(request, verb, route, fault.seconds)
         self.api.handle(request)
-        return Disconnect()  # the answer is lost
+        return Disconnect()  # the response is lost
 
-    def _delayed(self, request: Request, verb: str, route: Route, seconds: float) -> Answer:
+    def _delayed(self, request: Request, verb: str, route: Route, seconds: float) -> AnyResponse:
         """A request is not carried out if its client does not wait for long enough."""
         try:
             limit = timeout_of(request.query) if verb != "watch" else seconds
@@ -71,18 +71,18 @@ class FaultyApi:
         resource = f"{route.plural}/{route.subresource}" if route.subresource else route.plural
         return self.faults.next(verb, resource, route.namespace, route.name, effects)
 
-    def _watched(self, answer: Answer, verb: str, route: Route) -> Answer:
-        if verb != "watch" or not isinstance(answer, Stream):
-            return answer
+    def _watched(self, response: AnyResponse, verb: str, route: Route) -> AnyResponse:
+        if verb != "watch" or not isinstance(response, Stream):
+            return response
 
         def start(sink: Sink) -> Callable[[], None]:
-            return answer.start(_FaultySink(sink, lambda: self._next("watch", route, OF_WATCHES)))
+            return response.start(_FaultySink(sink, lambda: self._next("watch", route, OF_WATCHES)))
 
-        return Stream(start, answer.content_type, answer.headers)
+        return Stream(start, response.content_type, response.headers)
 
 
 class _FaultySink:
-    """What a watch sends, with the faults of its events."""
+    """The sink of a watch that applies faults to its events."""
 
     def __init__(self, sink: Sink, next_fault: Callable[[], Fault | None]) -> None:
         self.sink, self.next_fault = sink, next_fault

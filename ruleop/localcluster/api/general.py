@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from ruleop.core.schema.table import builtin_release
 from ruleop.localcluster.api import discovery
-from ruleop.localcluster.api.accept import form_of
-from ruleop.localcluster.api.forms import in_form
 from ruleop.localcluster.api.openapi import OpenApiDocuments
+from ruleop.localcluster.api.requests.accept import form_of
+from ruleop.localcluster.api.requests.forms import in_form
 from ruleop.localcluster.errors import method_not_allowed, unknown_path
 from ruleop.localcluster.http.message import JSON_TYPE, NO_HEADERS, Response
 from ruleop.localcluster.kinds.registry import is_builtin_group
-from ruleop.schema.table import builtin_release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ruleop.localcluster.store.store import Store
 
 NO_PAGE: Final = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
-"""What the real server answers where no group of its own is concerned."""
+"""The real server's response where no group of its own is concerned."""
 
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _OPENAPI: Final = "/openapi/v3/"
@@ -38,7 +38,7 @@ class General:
         self.registry = registry
         self.openapi = OpenApiDocuments(store, registry)
 
-    def answer(self, request: Request) -> Response:
+    def response(self, request: Request) -> Response:
         """Raises Rejected."""
         path = request.path.rstrip("/") or "/"
         if request.method != "GET":
@@ -91,8 +91,8 @@ class General:
 
     def _aggregated(self, request: Request, *, core: bool) -> Response:
         data = orjson.dumps(discovery.aggregated(self.registry, core=core))
-        answer = Response(200, data, discovery.AGGREGATED, {"Cache-Control": "public"})
-        return _with_tag(answer, hashlib.sha512(data).hexdigest().upper(), request)
+        response = Response(200, data, discovery.AGGREGATED, {"Cache-Control": "public"})
+        return _with_tag(response, hashlib.sha512(data).hexdigest().upper(), request)
 
     def _openapi(self, path: str, request: Request) -> Response:
         """The document of a group version. With its hash in the address it may be kept for good."""
@@ -102,15 +102,15 @@ class General:
         digest = self.openapi.digest(path)
         if given and given != digest:
             return Response(301, b"", JSON_TYPE, {"Location": f"?hash={digest}"})
-        answer = Response(200, found, JSON_TYPE, _IMMUTABLE if given else NO_HEADERS)
-        return _with_tag(answer, digest, request)
+        response = Response(200, found, JSON_TYPE, _IMMUTABLE if given else NO_HEADERS)
+        return _with_tag(response, digest, request)
 
 
-def _with_tag(answer: Response, digest: str, request: Request) -> Response:
-    """The answer with its ETag; without its body if the client has it already."""
-    answer = replace(answer, headers={"Etag": f'"{digest}"', "Vary": "Accept", **answer.headers})
+def _with_tag(response: Response, digest: str, request: Request) -> Response:
+    """The response with its ETag; without its body if the client has it already."""
+    response = replace(response, headers={"Etag": f'"{digest}"', "Vary": "Accept", **response.headers})
     known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
-    return replace(answer, status=304, body=b"") if "*" in known or f'"{digest}"' in known else answer
+    return replace(response, status=304, body=b"") if "*" in known or f'"{digest}"' in known else response
 
 
 def _version() -> dict[str, str]:

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ruleop.kinds import Kind
+from ruleop.core.kinds import Kind
+from ruleop.core.schema.builtin_types import ServedResource, Subresource, served_resources, type_schemas
+from ruleop.core.schema.crds import parse_crd
+from ruleop.core.schema.openapi_document import crd_types, openapi_document
+from ruleop.core.schema.table import ResourceInfo, builtin_release
 from ruleop.localcluster.kinds.resources import CRDS
-from ruleop.schema.builtin_types import ServedResource, Subresource, served_resources, type_schemas
-from ruleop.schema.crds import parse_crd
-from ruleop.schema.openapi_document import crd_types, openapi_document
-from ruleop.schema.table import ResourceInfo, builtin_release
 
 if TYPE_CHECKING:
+    from ruleop.core.schema.openapi import Schema
     from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.store import Store
-    from ruleop.schema.openapi import Schema
 
 _SCALE = Subresource("scale", Kind("autoscaling", "v1", "Scale"), ("get", "patch", "update"))
 
@@ -47,7 +47,7 @@ class OpenApiDocuments:
         return None
 
     def _identity(self, group: str, version: str) -> bytes:
-        """What the document is made from: the release, or the definitions of custom kinds."""
+        """The sources of the document: the release, or the definitions of custom kinds."""
         custom = [each for each in self.registry.in_group_version(group, version) if each.is_custom]
         if not custom:
             return f"{builtin_release()} {group}/{version}".encode()

@@ -1,4 +1,4 @@
-"""What a path names."""
+"""The route that a path names."""
 
 from __future__ import annotations
 

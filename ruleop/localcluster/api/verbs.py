@@ -1,4 +1,4 @@
-"""What Kubernetes calls a request: get, list, watch, create, update, patch, delete, deletecollection."""
+"""The Kubernetes verb of a request: get, list, watch, create, update, patch, delete, deletecollection."""
 
 from __future__ import annotations
 

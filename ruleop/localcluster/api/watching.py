@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.localcluster.api.accept import PLAIN, Form
-from ruleop.localcluster.api.forms import object_bytes, partial, table
+from ruleop.localcluster.api.requests.accept import PLAIN, Form
+from ruleop.localcluster.api.requests.forms import object_bytes, partial, table
 from ruleop.localcluster.errors import Rejected, expired
-from ruleop.localcluster.kinds.custom import resource_of
+from ruleop.localcluster.kinds.apiextensions.custom_resources import resource_of
 from ruleop.localcluster.kinds.resources import CRDS
 from ruleop.localcluster.objects.typed import zero_object
 from ruleop.localcluster.store.store import TooOldError, stored
@@ -19,8 +19,8 @@ from ruleop.localcluster.store.store import TooOldError, stored
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ruleop.kinds import Object
-    from ruleop.localcluster.api.selection import Selection
+    from ruleop.core.kinds import Object
+    from ruleop.localcluster.api.requests.selection import Selection
     from ruleop.localcluster.http.message import Sink
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.store import Event, Store, Stored

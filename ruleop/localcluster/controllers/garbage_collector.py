@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.kinds import Kind
-from ruleop.localcluster.api.deletion import FOREGROUND, ORPHAN
-from ruleop.localcluster.api.options import DeleteOptions
+from ruleop.core.kinds import Kind
+from ruleop.localcluster.api.requests.options import DeleteOptions
+from ruleop.localcluster.api.writes.deletion import FOREGROUND, ORPHAN
 from ruleop.localcluster.controllers.machinery import is_being_deleted, references
 from ruleop.localcluster.store.store import Name, Resource
 

@@ -1,4 +1,4 @@
-"""What all controllers share: a queue that the store's events fill, timers, and reads and writes of objects.
+"""The machinery of all controllers: a queue that the store's events fill, timers, and reads and writes of objects.
 
 A controller is called with the names of objects that may have changed, and reads their state then. All controllers run
 on the server's loop, a few objects at a time, so that requests are answered in between.
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import orjson
 
-from ruleop.localcluster.api.writer import CONTROLLERS, SUFFIX_LETTERS
-from ruleop.localcluster.controllers.events import Recorder
-from ruleop.localcluster.controllers.pod_index import PodIndex
+from ruleop.localcluster.api.writes.writer import CONTROLLERS, SUFFIX_LETTERS
+from ruleop.localcluster.controllers.core.events import Recorder
+from ruleop.localcluster.controllers.core.pod_index import PodIndex
 from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.kinds.resources import EVENTS, NAMESPACES, PODS
 from ruleop.localcluster.store.store import Event, Name, Resource, Stored
@@ -24,9 +24,9 @@ from ruleop.localcluster.store.store import Event, Name, Resource, Stored
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ruleop.kinds import Object
-    from ruleop.localcluster.api.options import DeleteOptions
-    from ruleop.localcluster.api.writer import Writer
+    from ruleop.core.kinds import Object
+    from ruleop.localcluster.api.requests.options import DeleteOptions
+    from ruleop.localcluster.api.writes.writer import Writer
     from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.store import Store
@@ -220,7 +220,7 @@ class OwningController:
 
 
 class OwnerIndex:
-    """Which objects name an owner."""
+    """The objects that name an owner, by its UID."""
 
     def __init__(self) -> None:
         self._by_uid: dict[str, dict[tuple[Resource, Name], None]] = {}

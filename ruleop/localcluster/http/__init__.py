@@ -1,1 +1,1 @@
-"""An HTTP/1.1 server on asyncio and llhttp: requests in, answers and streams out."""
+"""An HTTP/1.1 server on asyncio and llhttp: requests in, responses and streams out."""

@@ -49,8 +49,8 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """An answer without an end that is known in advance. `start` begins it and returns what stops it when the client is
-    gone."""
+    """A response without an end that is known in advance. `start` begins it and returns what stops it when the client
+    is gone."""
 
     start: Callable[[Sink], Callable[[], None]]
     content_type: str = JSON_TYPE
@@ -59,16 +59,16 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """An answer that is worked out after some seconds."""
+    """A response that is worked out after some seconds."""
 
     seconds: float
-    answer: Callable[[], Answer]
+    response: Callable[[], AnyResponse]
 
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """No answer: the connection is closed."""
+    """No response: the connection is closed."""
 
 
-Answer: TypeAlias = Response | Stream | Later | Disconnect
-Handler: TypeAlias = Callable[[Request], Answer]
+AnyResponse: TypeAlias = Response | Stream | Later | Disconnect
+Handler: TypeAlias = Callable[[Request], AnyResponse]

@@ -1,6 +1,6 @@
 """Reads the bodies that clients in Go send: Kubernetes' protobuf, turned into the JSON that they stand for.
 
-Only bodies of requests are read. Answers are JSON, which these clients accept as well. The table of messages is made
+Only bodies of requests are read. Responses are JSON, which these clients accept as well. The table of messages is made
 from the Go types (tests/controlplane/protobuf_table.py).
 """
 

@@ -18,13 +18,13 @@ from urllib.parse import parse_qsl, unquote
 
 import httptools
 
-from ruleop.errors import RuleopError
+from ruleop.core.errors import RuleopError
 from ruleop.localcluster.http.message import Disconnect, Later, Request, Response, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ruleop.localcluster.http.message import Answer, Handler
+    from ruleop.localcluster.http.message import AnyResponse, Handler
 
 MAX_BODY: Final = 16 * 1024 * 1024
 MAX_HEAD: Final = 1024 * 1024 + 4096  # bytes of a URL with its headers, as Go's server has it
@@ -32,7 +32,7 @@ MAX_WAITING: Final = 100  # requests of one connection that wait for their turn
 MAX_UNSENT: Final = 8 * 1024 * 1024  # bytes of a stream that a client has not read; then its connection is closed
 LINGERING: Final = 0.5  # seconds in which what a client still sends is dropped after its request was refused
 ACCEPTING: Final = 3  # turns of the loop until a connection that was accepted is known here
-_NOT_KEPT: Final = {"Cache-Control": "no-cache, private"}  # where an answer says nothing else
+_NOT_KEPT: Final = {"Cache-Control": "no-cache, private"}  # where a response says nothing else
 
 _LOG = logging.getLogger(__name__)
 
@@ -152,42 +152,42 @@ class _Connection(asyncio.Protocol):
         self._waiting.append(request)
         self._next()
 
-    # -- answers -------------------------------------------------------------------------------------------------------
+    # -- responses -----------------------------------------------------------------------------------------------------
 
     def _next(self) -> None:
         while self._waiting and not self._busy and not self.transport.is_closing():
             request = self._waiting.popleft()
             self._busy = True
             try:
-                answer = self.server.handler(request)
+                response = self.server.handler(request)
             except Exception:  # noqa: BLE001 - one request must not end the server; the log has the traceback
                 _LOG.exception("the handler of %s %s failed", request.method, request.path)
                 self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, "this is a bug of the server: its log has the traceback")
                 return
-            self._answer(request, answer)
+            self._respond(request, response)
 
-    def _answer(self, request: Request, answer: Answer) -> None:
-        if isinstance(answer, Response):
+    def _respond(self, request: Request, response: AnyResponse) -> None:
+        if isinstance(response, Response):
             close = request.headers.get("connection", "").lower() == "close"
-            body = answer.body if request.method != "HEAD" else b""
-            self.transport.write(_head(answer, close=close) + body)
+            body = response.body if request.method != "HEAD" else b""
+            self.transport.write(_head(response, close=close) + body)
             if close:
                 self.transport.close()
             self._done()
-        elif isinstance(answer, Stream):
-            self.transport.write(_stream_head(answer))
-            self._stop = answer.start(self)
+        elif isinstance(response, Stream):
+            self.transport.write(_stream_head(response))
+            self._stop = response.start(self)
             if self.transport.is_closing() or not self._busy:  # it ended at once
                 self._stop_stream()
-        elif isinstance(answer, Later):
+        elif isinstance(response, Later):
             loop = asyncio.get_running_loop()
-            loop.call_later(answer.seconds, lambda: self._answer_later(request, answer))
-        elif isinstance(answer, Disconnect):
+            loop.call_later(response.seconds, lambda: self._respond_later(request, response))
+        elif isinstance(response, Disconnect):
             self.transport.abort()
 
-    def _answer_later(self, request: Request, answer: Later) -> None:
+    def _respond_later(self, request: Request, response: Later) -> None:
         if not self.transport.is_closing():
-            self._answer(request, answer.answer())
+            self._respond(request, response.response())
 
     def _done(self) -> None:
         self._busy = False
@@ -199,7 +199,7 @@ class _Connection(asyncio.Protocol):
         self._waiting.clear()
         self.transport.write(_head(Response(status, message.encode(), "text/plain"), close=True) + message.encode())
         self.transport.write_eof()
-        # A connection that is closed while the client sends is reset, and the client may never read the answer.
+        # A connection that is closed while the client sends is reset, and the client may never read the response.
         asyncio.get_running_loop().call_later(LINGERING, self.transport.close)
 
     # -- a stream ------------------------------------------------------------------------------------------------------

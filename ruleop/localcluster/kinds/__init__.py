@@ -1,1 +1,1 @@
-"""Which resources are served and how: the built-in kinds and those of CustomResourceDefinitions."""
+"""The resources that are served: the built-in kinds and those of CustomResourceDefinitions."""

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ruleop.core.schema.builtin_types import served_resources, typed_shape
+from ruleop.core.schema.shape import UNKNOWN
+from ruleop.core.validation.builtin import validator_of
 from ruleop.localcluster.kinds.builtin import STRATEGIES
-from ruleop.localcluster.kinds.events import from_core, to_core
+from ruleop.localcluster.kinds.core.event import from_core, to_core
 from ruleop.localcluster.kinds.resources import EVENTS
 from ruleop.localcluster.kinds.served import PLAIN, Alias, Scale, Served
 from ruleop.localcluster.kinds.version_priority import priority
-from ruleop.schema.builtin_types import served_resources, typed_shape
-from ruleop.schema.shape import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.kinds import Kind
+    from ruleop.core.kinds import Kind
     from ruleop.localcluster.store.store import Resource
 
 GROUP_VERSIONS: Final = (
@@ -140,6 +141,7 @@ def _builtin() -> Iterator[Served]:
             returns_deleted=resource.returns_deleted,
             shape=typed_shape(kind) or UNKNOWN,
             strategy=STRATEGIES.get((kind.group, kind.kind), PLAIN),
+            validator=validator_of(kind.group, kind.kind),
             list_kind=f"{kind.kind}List",
             storage_version=kind.version,
             stored_as=_EVENTS if (kind.group, kind.kind) == ("events.k8s.io", "Event") else None,

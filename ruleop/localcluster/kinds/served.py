@@ -1,22 +1,22 @@
-"""How one version of a resource is served."""
+"""One version of a resource, as it is served."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.core.schema.shape import UNKNOWN, Shape
+from ruleop.core.schema.structural import default, prune
+from ruleop.core.validation.builtin import ACCEPTING, Validator
 from ruleop.localcluster.store.store import Resource, Stored, stored
-from ruleop.schema.shape import UNKNOWN, Shape
-from ruleop.schema.structural import default, prune
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
-    from ruleop.kinds import Kind, Object
-    from ruleop.localcluster.errors import Cause
+    from ruleop.core.kinds import Kind, Object
+    from ruleop.core.schema.crds import PrinterColumn
+    from ruleop.core.schema.openapi import Schema
     from ruleop.localcluster.store.store import Store
-    from ruleop.schema.crds import PrinterColumn
-    from ruleop.schema.openapi import Schema
 
 VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -34,20 +34,12 @@ def _same(obj: dict[str, Any]) -> dict[str, Any]:
     return obj
 
 
-def _accept(_new: Object, _old: Object | None) -> list[Any]:
-    return []
-
-
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """What the server does to the objects of a kind beyond what it does to all."""
+    """Steps of the server for the objects of one kind, beyond those for all kinds and beyond validation."""
 
-    default: Callable[[dict[str, Any]], dict[str, Any]] = _same  # the object with the server's defaults
     create: Callable[[dict[str, Any]], dict[str, Any]] = _same  # the object as it is stored first
     update: Callable[[dict[str, Any], Object], dict[str, Any]] | None = None  # (new, old): as it is stored next
-    validate: Callable[[Object, Object | None], Iterable[Cause]] = _accept  # (new, old): why it is not accepted
-    validate_status: Callable[[Object, Object | None], Iterable[Cause]] = _accept  # of an update of the status alone
-    warn: Callable[[Object, Object | None], list[str]] = _accept  # (new, old): what its author should know
     admit: Callable[[dict[str, Any], Store], dict[str, Any]] | None = None  # what follows from other objects
     allocates_on_update: bool = False  # `admit` is called for updates as well
     has_generation: bool = False
@@ -88,6 +80,7 @@ class Served:
     returns_deleted: bool = False  # a deletion is answered with the object, not with a Status
     shape: Shape = UNKNOWN
     strategy: Strategy = PLAIN
+    validator: Validator = ACCEPTING
     list_kind: str = ""
     storage_version: str = ""
     stored_as: Alias | None = None
@@ -97,7 +90,7 @@ class Served:
     schema: Schema = field(default_factory=dict)
     storage_schema: Schema = field(default_factory=dict)  # of the version in which objects are stored
     shapes: tuple[tuple[str, Shape], ...] = ()  # of the other versions, by apiVersion
-    deprecation: str = ""  # the warning of each answer
+    deprecation: str = ""  # the warning of each response
     columns: tuple[PrinterColumn, ...] = ()
     selectable: tuple[str, ...] = ()  # fields for selectors
     resource: Resource = field(init=False)

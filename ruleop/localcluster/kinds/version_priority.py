@@ -1,4 +1,5 @@
-"""Which version of a group clients prefer: v2 to v1, v1 to v1beta2, v1beta2 to v1alpha1, all these to other names."""
+"""The order in which clients prefer the versions of a group: v2 to v1, v1 to v1beta2, v1beta2 to v1alpha1, all these to
+other names."""
 
 from __future__ import annotations
 

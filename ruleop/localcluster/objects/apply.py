@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from ruleop.localcluster.errors import Cause, Rejected, bad_request
+from ruleop.core.merge.equality import same
+from ruleop.core.validation.errors import FieldError
+from ruleop.localcluster.errors import Rejected, bad_request
 from ruleop.localcluster.objects import fieldsets
 from ruleop.localcluster.objects.config_checks import NotTypedError, check_typed
 from ruleop.localcluster.objects.fieldsets import (
@@ -41,11 +43,10 @@ from ruleop.localcluster.objects.managed import (
     without_managers,
 )
 from ruleop.localcluster.objects.typed import Comparison, compare, field_set, merge, remove
-from ruleop.merge.equality import same
 
 if TYPE_CHECKING:
-    from ruleop.kinds import JSON, Object
-    from ruleop.schema.shape import Shape
+    from ruleop.core.kinds import JSON, Object
+    from ruleop.core.schema.shape import Shape
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
@@ -67,8 +68,8 @@ class Conflict:
     def message(self) -> str:
         return f"conflict with {self.manager}"
 
-    def as_cause(self) -> Cause:
-        return Cause("FieldManagerConflict", self.message, self.field)
+    def as_cause(self) -> FieldError:
+        return FieldError("FieldManagerConflict", self.message, self.field)
 
 
 class NotConvertedError(Rejected):
@@ -79,12 +80,12 @@ class NotConvertedError(Rejected):
 
 
 class ApplyConflictError(Rejected):
-    """409 Conflict, with a cause for each field."""
+    """409 Conflict, with a error for each field."""
 
     def __init__(self, conflicts: tuple[Conflict, ...]) -> None:
         self.conflicts = conflicts
-        causes = [conflict.as_cause().document() for conflict in conflicts]
-        super().__init__(409, "Conflict", _conflict_message(conflicts), {"causes": causes})
+        errors = [conflict.as_cause().document() for conflict in conflicts]
+        super().__init__(409, "Conflict", _conflict_message(conflicts), {"causes": errors})
 
 
 def apply(
@@ -259,7 +260,7 @@ def _taken_over(
 
 
 def _lost_in(version: str, old: Object, new: Object, tracking: Tracking) -> tuple[FieldSet, FieldSet] | None:
-    """What a write changes and removes in another version; None if the kind no longer has it."""
+    """The fields that a write changes and removes in another version; None if the kind no longer has it."""
     shape = tracking.shape_in(version)
     if shape is None:
         return None

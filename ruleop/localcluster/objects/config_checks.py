@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from ruleop.errors import RuleopError
+from ruleop.core.errors import RuleopError
+from ruleop.core.validation.fields.go_text import go_text
 from ruleop.localcluster.errors import internal
 from ruleop.localcluster.objects.fieldsets import InvalidFieldsError, element_text, item_element
-from ruleop.localcluster.objects.go_text import go_text
 
 if TYPE_CHECKING:
-    from ruleop.kinds import JSON, Kind, Object
+    from ruleop.core.kinds import JSON, Kind, Object
+    from ruleop.core.schema.shape import Shape
     from ruleop.localcluster.errors import Rejected
     from ruleop.localcluster.objects.decoding import DecodingError
-    from ruleop.schema.shape import Shape
 
 
 class NotTypedError(RuleopError):
@@ -45,7 +45,7 @@ def check_config(config: Object, shape: Shape, kind: Kind) -> None:
 
 
 def not_converted(kind: Kind, config: Object, error: DecodingError) -> Rejected:
-    """The answer to a configuration whose result cannot be decoded."""
+    """The response to a configuration whose result cannot be decoded."""
     return internal(
         f"failed to convert new object ({_title(config, kind)}) to proper version: unable to convert unstructured "
         f"object to {kind.group}/{kind.version}, Kind={kind.kind}: {error.conversion}"

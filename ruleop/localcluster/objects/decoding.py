@@ -12,20 +12,21 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ruleop.errors import RuleopError
-from ruleop.kinds import Kind
-from ruleop.localcluster.errors import Cause, Rejected, bad_request
-from ruleop.localcluster.objects.go_text import type_name
+from ruleop.core.errors import RuleopError
+from ruleop.core.kinds import Kind
+from ruleop.core.schema.builtin_types import typed_shape
+from ruleop.core.schema.quantity import parse_quantity
+from ruleop.core.schema.shape import EMPTY
+from ruleop.core.validation.errors import FieldError
+from ruleop.core.validation.fields.go_text import type_name
+from ruleop.localcluster.errors import Rejected, bad_request
 from ruleop.localcluster.objects.sharing import with_parts_of
-from ruleop.schema.builtin_types import typed_shape
-from ruleop.schema.quantity import parse_quantity
-from ruleop.schema.shape import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ruleop.kinds import JSON, Object
-    from ruleop.schema.shape import Shape
+    from ruleop.core.kinds import JSON, Object
+    from ruleop.core.schema.shape import Shape
 
 _BITS: Final = {"int32": 31, "int64": 63}
 _TIME: Final = re.compile(
@@ -62,8 +63,8 @@ class Decoded:
 
 
 def decode(obj: Object, shape: Shape, old: Object | None = None) -> Decoded:
-    """The object as the server reads it. `shape` is that of `ruleop.schema.builtin_types`. Parts that are those of an
-    earlier version, which was decoded, are taken as they are. Raises DecodingError."""
+    """The object as the server reads it. `shape` is that of `ruleop.core.schema.builtin_types`. Parts that are those of
+    an earlier version, which was decoded, are taken as they are. Raises DecodingError."""
     return _Decoder(_simple_name(shape) or str(obj.get("kind", ""))).decode(obj, shape, old or EMPTY)
 
 
@@ -79,15 +80,15 @@ def decode_metadata(metadata: JSON, old: Object | None = None) -> Decoded:
 
 
 def in_body(kind: Kind, problem: str | DecodingError) -> Rejected:
-    """The answer to a body that cannot be decoded."""
+    """The response to a body that cannot be decoded."""
     return bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}')
 
 
 def in_patch(patched: str, problem: str) -> Rejected:
-    """The answer to a patch whose result cannot be decoded. `patched` is that result, as JSON or as Go prints it."""
+    """The response to a patch whose result cannot be decoded. `patched` is that result, as JSON or as Go prints it."""
     message = f'Invalid value: "{_quoted(patched)}": {problem}'
-    cause = Cause("FieldValueInvalid", message, "patch")
-    return Rejected(422, "Invalid", f' "" is invalid: patch: {message}', {"causes": [cause.document()]})
+    error = FieldError("FieldValueInvalid", message, "patch")
+    return Rejected(422, "Invalid", f' "" is invalid: patch: {message}', {"causes": [error.document()]})
 
 
 def strict_problem(problems: Sequence[str]) -> str:
@@ -261,7 +262,7 @@ def _conversion_problem(value: JSON, desired: str) -> str:
 
 
 def _null(shape: Shape) -> JSON:
-    """What a null in a map or a list is read as."""
+    """The value that a null in a map or a list is read as."""
     if shape.type == "object":
         return {}
     if shape.format == "quantity":

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from ruleop.core.schema.shape import EMPTY
 from ruleop.localcluster.objects.fieldsets import (
     LEAF,
     SELF,
@@ -20,11 +21,10 @@ from ruleop.localcluster.objects.fieldsets import (
     union,
     without,
 )
-from ruleop.schema.shape import EMPTY
 
 if TYPE_CHECKING:
-    from ruleop.kinds import JSON, Object
-    from ruleop.schema.shape import Shape
+    from ruleop.core.kinds import JSON, Object
+    from ruleop.core.schema.shape import Shape
 
 MAX_UPDATE_MANAGERS: Final = 10
 ANCIENT_CHANGES: Final = "ancient-changes"
@@ -51,7 +51,7 @@ _STRIPPED: Final[FieldSet] = {
 
 
 class Manager(NamedTuple):
-    """Who wrote, and how."""
+    """The client that wrote, and its operation."""
 
     name: str
     operation: str
@@ -80,7 +80,7 @@ Managers: TypeAlias = dict[Manager, Entry]
 
 @dataclass(frozen=True, slots=True)
 class Tracking:
-    """How fields are tracked at one address of a kind. Built once for each."""
+    """The tracking of fields at one address of a kind. Built once for each."""
 
     api_version: str
     shape: Shape
@@ -248,7 +248,7 @@ def with_entries(obj: Object, entries: list[JSON]) -> dict[str, JSON]:
 
 
 def separate_entries(applied: Object) -> tuple[Object, list[JSON]]:
-    """What was applied, and its managedFields, which need not be decoded: they are the server's own."""
+    """The applied object, and its managedFields, which need not be decoded: they are the server's own."""
     return without_managers(applied), applied["metadata"].get("managedFields") or []
 
 

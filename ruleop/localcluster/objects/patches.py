@@ -1,7 +1,7 @@
 """The patches of the API: JSON patch (RFC 6902), JSON merge patch (RFC 7386), strategic merge patch.
 
 Each function takes the object and the decoded patch, and returns the patched object. It raises Rejected with the status
-and the message of the real server. Three answers of the server surprise:
+and the message of the real server. Three responses of the server surprise:
 
 - a JSON patch whose operation fails, a `test` included, is 422 with a message that does not say which.
 - `replace` of a missing member adds it, and a `test` for null holds for one.
@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
+from ruleop.core.merge.equality import same
+from ruleop.core.merge.patch import merge_patched, without_nulls
+from ruleop.core.validation.fields.go_text import go_text, type_name
 from ruleop.localcluster.errors import Rejected, bad_request
-from ruleop.localcluster.objects.go_text import go_text, type_name
-from ruleop.merge.equality import same
 
 if TYPE_CHECKING:
-    from ruleop.kinds import JSON, Object
-    from ruleop.schema.shape import Shape
+    from ruleop.core.kinds import JSON, Object
+    from ruleop.core.schema.shape import Shape
 
 MAX_OPERATIONS: Final = 10_000
 MAX_COPIED: Final = 3 * 1024 * 1024  # bytes that the `copy` operations of a patch may copy in all
@@ -66,7 +67,7 @@ def _rejected() -> Rejected:
 
 
 def unknown_in_operations(operations: Iterable[JSON]) -> list[str]:
-    """What strict field validation finds in a JSON patch itself."""
+    """The unknown fields that strict field validation finds in a JSON patch itself."""
     return [
         f'json patch unknown field "[{index}].{name}"'
         for index, operation in enumerate(operations)
@@ -82,19 +83,7 @@ def merge_patch(obj: Object, patch: JSON) -> Object:
             f"error decoding patch: json: cannot unmarshal {type_name(patch)} "
             "into Go value of type map[string]interface {}"
         )
-    return _merge_patched(obj, patch)
-
-
-def _merge_patched(obj: Mapping[str, JSON], patch: Mapping[str, JSON]) -> dict[str, JSON]:
-    merged = dict(obj)
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        elif not isinstance(before := merged.get(name), dict):
-            merged[name] = _without_nulls(value)
-        else:
-            merged[name] = _merge_patched(before, value) if isinstance(value, dict) else value
-    return merged
+    return merge_patched(obj, patch)
 
 
 def strategic_merge_patch(obj: Object, patch: JSON, shape: Shape) -> Object:
@@ -273,7 +262,7 @@ def _merged_map(live: Mapping[str, JSON], patch: Mapping[str, JSON], shape: Shap
             merged.pop(key, None)
         elif key not in merged or type(merged[key]) is not type(value):
             if not deleting:
-                _put(merged, key, _without_nulls(value))
+                _put(merged, key, without_nulls(value))
         elif isinstance(value, dict):
             inner = _member_shape(shape, key)
             merged[key] = value if _is_replaced(shape, key) else _merged_map(merged[key], value, inner)
@@ -502,12 +491,6 @@ def _without_directives(value: JSON) -> JSON:
     if isinstance(value, list):
         return [_without_directives(item) for item in value if not (isinstance(item, dict) and _DIRECTIVE in item)]
     return value
-
-
-def _without_nulls(value: JSON) -> JSON:
-    if isinstance(value, dict):
-        return {name: _without_nulls(member) for name, member in value.items() if member is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _go_type(value: JSON) -> str:

@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ruleop.labels import Requirement, meets
+from ruleop.core.labels import Requirement, meets
+from ruleop.core.names import MAX_LABEL, MAX_NAME, QUALIFIED, is_subdomain
 from ruleop.localcluster.errors import bad_request
-from ruleop.names import MAX_LABEL, MAX_NAME, QUALIFIED, is_subdomain
 
 if TYPE_CHECKING:
-    from ruleop.kinds import JSON, Kind, Object
+    from ruleop.core.kinds import JSON, Kind, Object
 
 Predicate: TypeAlias = Callable[["Object"], bool]
 
@@ -268,11 +268,6 @@ def field_terms(text: str) -> list[tuple[str, str, bool]]:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
         terms.append((part[: match.start()], _unescaped(part[match.end() :]), match[0] == "!="))
     return terms
-
-
-def names_one(text: str) -> str:
-    """The name that a field selector asks for, if it selects by `metadata.name=`: such a list needs one look-up."""
-    return next((value for path, value, negated in field_terms(text) if path == _COMMON[0] and not negated), "")
 
 
 def _unescaped(value: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 if TYPE_CHECKING:
-    from ruleop.kinds import JSON, Object
+    from ruleop.core.kinds import JSON, Object
 
 
 def with_parts_of(old: Object | None, new: dict[str, Any]) -> dict[str, Any]:

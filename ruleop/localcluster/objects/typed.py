@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.core.merge.equality import same
+from ruleop.core.merge.lists import in_apply_order
+from ruleop.core.schema.type_defaults import ALWAYS_WRITTEN
 from ruleop.localcluster.objects.fieldsets import EMPTY, LEAF, SELF, FieldSet, item_element
-from ruleop.merge.equality import same
-from ruleop.merge.lists import in_apply_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ruleop.kinds import JSON, Object
-    from ruleop.schema.shape import Shape
+    from ruleop.core.kinds import JSON, Object
+    from ruleop.core.schema.shape import Shape
 
 _MISSING: Final = object()
 _ADDED, _REMOVED, _MODIFIED = 1, 2, 4
@@ -28,7 +29,7 @@ _SCALARS: Final = frozenset({str, int, bool, float})
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How two objects differ. No field is in two of the sets."""
+    """The differences between two objects. No field is in two of the sets."""
 
     added: FieldSet
     removed: FieldSet
@@ -41,7 +42,7 @@ def field_set(obj: Object, shape: Shape) -> FieldSet:
 
 
 def compare(old: Object, new: Object, shape: Shape) -> Comparison:
-    """What changed. A map or list that appears or disappears counts as well as the fields below it."""
+    """The changed fields. A map or list that appears or disappears counts as well as the fields below it."""
     added: FieldSet = {}
     removed: FieldSet = {}
     modified: FieldSet = {}
@@ -108,7 +109,7 @@ def remove(value: JSON, fields: FieldSet, shape: Shape | None) -> JSON:
 
 def zero_object(shape: Shape) -> Object:
     """The fields that an object of a built-in kind has even when it is empty, because their Go types cannot be absent.
-    A custom resource has none. The shape is that of `ruleop.schema.builtin_types`."""
+    A custom resource has none. The shape is that of `ruleop.core.schema.builtin_types`."""
     return _zero_of_kind(shape) if "metadata" in shape.defaults else {}
 
 
@@ -312,3 +313,16 @@ def _remove_from_map(value: dict[str, JSON], fields: FieldSet, shape: Shape | No
         elif node and SELF not in node:
             kept[name] = remove(member, node, declared.get(name, others))
     return kept
+
+
+def zero_of(shape: Shape) -> Object:
+    """The fields that an empty object of a built-in kind has. A custom resource has none."""
+    return _with_written(zero_object(shape), shape)
+
+
+def _with_written(zero: Object, shape: Shape) -> dict[str, Any]:
+    found = {
+        name: _with_written(value, shape.fields[name]) if isinstance(value, dict) else value
+        for name, value in zero.items()
+    }
+    return {**ALWAYS_WRITTEN.get(shape.name, EMPTY), **found}

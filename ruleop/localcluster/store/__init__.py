@@ -1,1 +1,1 @@
-"""What the API server holds: objects, their versions, and the events that watches replay."""
+"""The storage of the API server: objects, their versions, and the events that watches replay."""

@@ -1,6 +1,6 @@
 """The objects of all resources, with one counter of versions, as etcd has one.
 
-Everything happens in one thread, so a write and the events that it causes are one step: listeners are called before the
+Everything happens in one thread, so a write and the events that it errors are one step: listeners are called before the
 write returns, and see the versions in order. Objects are frozen; a write stores a new one. Two reads of a version may
 return two objects, which are equal.
 """
@@ -18,7 +18,7 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ruleop.kinds import Object
+    from ruleop.core.kinds import Object
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ def _key(name: Name) -> str:
 
 
 class Resource(NamedTuple):
-    """What is stored together: the versions of a kind show the same objects."""
+    """One resource of the store: all versions of a kind share its objects."""
 
     group: str
     plural: str
@@ -265,7 +265,8 @@ class Store:
         return lambda: self._listeners.remove(listener)
 
     def attached(self, kind: Callable[[Store], T]) -> T:
-        """What is derived from the objects of this store and follows its events: one of each kind."""
+        """The view of this type that is derived from the objects of this store and follows its events: one of each
+        type."""
         if kind not in self._attached:
             self._attached[kind] = kind(self)
         found: T = self._attached[kind]

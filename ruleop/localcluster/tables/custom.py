@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
+from ruleop.core.schema.crds import PrinterColumn
 from ruleop.localcluster.tables.json_path import first, parse
 from ruleop.localcluster.tables.printer import NAME, ColumnDefinition
 from ruleop.localcluster.tables.text import name, since
-from ruleop.schema.crds import PrinterColumn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ruleop.kinds import JSON, Object
+    from ruleop.core.kinds import JSON, Object
 
 _AGE: Final = (PrinterColumn("Age", "date", ".metadata.creationTimestamp"),)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.kinds import JSON
+    from ruleop.core.kinds import JSON
 
 _STEP: Final = re.compile(
     r"""\.(?P<field>(?:\\.|[^.\[\\])+)

@@ -14,7 +14,7 @@ from ruleop.localcluster.tables.text import NONE, age, is_being_deleted, is_true
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ruleop.kinds import JSON, Object
+    from ruleop.core.kinds import JSON, Object
 
 _CONDITIONS: Mapping[str, str] = {
     "Succeeded": "The pod has completed successfully.",
@@ -136,7 +136,7 @@ def _end(terminated: Object) -> str:
 
 
 def _restarts(containers: Iterable[Object]) -> tuple[int, str]:
-    """How often containers were restarted, and when the last of them had ended."""
+    """The number of restarts of containers, and the time when the last of them had ended."""
     count, latest = 0, ""
     for each in containers:
         count += each.get("restartCount", 0)

@@ -1,12 +1,12 @@
-"""What a kind prints: its columns, and a function that gives the cells of an object."""
+"""The table of a kind: its columns, and a function that gives the cells of an object."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from ruleop.kinds import JSON, Object
+from ruleop.core.kinds import JSON, Object
 
 Cells = Callable[[Object, float], list[JSON]]
 """The cells of an object at a time, in seconds since 1970."""
@@ -50,3 +50,7 @@ def _column(text: str) -> ColumnDefinition:
     return ColumnDefinition(
         name, of_type or "string", "name" if name == "Name" else "", priority=1 if text.endswith("+") else 0
     )
+
+
+OF_TEMPLATE: Final = "Containers+|Images+|Selector+"
+"""The columns of what makes pods."""

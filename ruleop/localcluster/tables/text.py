@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 from ruleop.localcluster.clock import seconds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from ruleop.kinds import JSON, Object
+    from ruleop.core.kinds import JSON, Object
+    from ruleop.localcluster.tables.printer import Cells
 
 NONE: Final = "<none>"
 UNSET: Final = "<unset>"
@@ -123,3 +124,28 @@ def condition(obj: Object, of_type: str) -> Object | None:
 def is_true(obj: Object, of_type: str) -> bool:
     found = condition(obj, of_type)
     return found is not None and found.get("status") == "True"
+
+
+def with_age(*values: Callable[[Object], JSON]) -> Cells:
+    """Name, these values and age."""
+    return lambda obj, now: [name(obj), *(value(obj) for value in values), age(obj, now)]
+
+
+def field(*path: str, missing: JSON = "") -> Callable[[Object], JSON]:
+    def value(obj: Object) -> JSON:
+        found: JSON = obj
+        for part in path:
+            found = (found or {}).get(part)
+        return missing if found is None else found
+
+    return value
+
+
+def count(*path: str) -> Callable[[Object], JSON]:
+    found = field(*path, missing=())
+    return lambda obj: len(found(obj))
+
+
+def load_balancer(obj: Object) -> str:
+    ingress = (status(obj).get("loadBalancer") or {}).get("ingress") or ()
+    return ",".join(sorted({found for each in ingress if (found := each.get("ip") or each.get("hostname"))}))

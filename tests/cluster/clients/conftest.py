@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from controlplane.build import build_dir
-from controlplane.helm import build_helm
+from controlplane.programs import program
 
 from ruleop.localcluster import LocalCluster
 from tests.cluster.clients.sides import Side, Sides
@@ -26,7 +26,7 @@ def local_cluster() -> Iterator[LocalCluster]:
 @pytest.fixture
 def sides(control_plane: ControlPlane, local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Sides:
     folder = tmp_path_factory.mktemp("clients")
-    programs = (build_dir(), build_helm())
+    programs = (build_dir(), program("helm").parent)
     kubeconfig = folder / "local.kubeconfig"
     local_cluster.write_kubeconfig(kubeconfig)
     real, local = (Side(name, folder / name, programs) for name in ("real", "local"))

@@ -1,9 +1,10 @@
-"""A container as the kubelet and its runtime make one of the Deployment in docs/operations.md, with runc.
+"""A container as the kubelet and its runtime make one for a pod of an installed Deployment, with runc.
 
-What a pod has: the image's own command and environment with the Deployment's arguments, its user, no capability, no new
-privileges, a root that cannot be written, processes, hostname and mounts of its own, the service account's files, the
-mounted ConfigMap, and the API server's address in the environment. What differs: it shares the network of this machine,
-for the API server listens on loopback, so its ports are given to it; and there is no seccomp profile.
+What a pod has: the image's own command and environment with the Deployment's arguments and variables, the image's user,
+no capability, no new privileges, a root that cannot be written, processes, hostname and mounts of its own, the service
+account's files, the mounted ConfigMap, and the API server's address in the environment. What differs: it shares the
+network of this machine, for the API server listens on loopback, so its ports are given to it; there is no seccomp
+profile, and no limit of memory.
 """
 
 from __future__ import annotations
@@ -16,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.cluster import free_ports
 
-from tests.cluster.deployed import Deployed
-from tests.cluster.image.built import IMAGE, configuration
-from tests.docs.manifests import DEPLOYMENT
+from tests.cluster.image.built import configuration
+from tests.cluster.installed import Installed
 
 if TYPE_CHECKING:
     from controlplane.cluster import ControlPlane
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tests.cluster.image.built import Store
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-CONTAINER: dict[str, Any] = DEPLOYMENT["spec"]["template"]["spec"]["containers"][0]
 NAMESPACES = ("pid", "ipc", "uts", "mount")
 MASKED = [
     "/proc/acpi",
@@ -40,26 +39,30 @@ MASKED = [
 UNWRITABLE = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]
 
 
-class Contained(Deployed):
-    """The operator of the image, in a container."""
+class Contained(Installed):
+    """The operator of a Deployment that is there, in a container of the image that the Deployment names."""
 
-    def __init__(self, plane: ControlPlane, log: Path, store: Store) -> None:
-        super().__init__(plane, log)
+    def __init__(self, plane: ControlPlane, folder: Path, release: tuple[str, str], store: Store) -> None:
+        """`release`: its namespace and name."""
+        super().__init__(plane, folder, *release)
         self.store = store
-        self.folder = log.parent
-        self.image = configuration(store)
+        self.folder = folder
+        self.container: dict[str, Any] = {}
         self.id = f"ruleop-test-{uuid.uuid4().hex[:6]}"
-        self.working = store.buildah("from", "--pull-never", IMAGE)
-        self.files = store.buildah("mount", self.working)
+        self.working = ""
 
     def __exit__(self, kind: object = None, *_: object) -> None:
         super().__exit__(kind)
-        self.store.buildah("rm", self.working)
+        if self.working:
+            self.store.buildah("rm", self.working)
 
     def launch(self) -> None:
         (self.port,) = free_ports(1)
+        (self.container,) = self.pod_template()["spec"]["containers"]
+        if not self.working:
+            self.working = self.store.buildah("from", "--pull-never", self.container["image"])
         self._service_account()
-        command = self._bundle(*CONTAINER["args"])
+        command = self._bundle(*self.container["args"])
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
@@ -87,29 +90,34 @@ class Contained(Deployed):
         folder = self.folder / "serviceaccount"
         folder.mkdir(exist_ok=True)
         authority = self.plane.layout.authority.read_text(encoding="utf-8")
-        for name, text in (("token", self.token), ("ca.crt", authority), ("namespace", self.name)):
+        for name, text in (("token", self.token), ("ca.crt", authority), ("namespace", self.home)):
             (folder / name).write_text(text, encoding="utf-8")
 
     def _bundle(self, *arguments: str) -> list[str]:
         """Writes the container's configuration, and returns the command that runs it."""
+        image = configuration(self.store, self.container["image"])
         host, _, port = self.plane.server.removeprefix("https://").rpartition(":")
         environment = [
-            *self.image["Env"],
+            *image["Env"],
+            *(f"{name}={value}" for name, value in self.environment.items()),
             f"KUBERNETES_SERVICE_HOST={host}",
             f"KUBERNETES_SERVICE_PORT={port}",
             f"RULEOP_HEALTH_PROBE_BIND_ADDRESS=127.0.0.1:{self.port}",
             "RULEOP_METRICS_BIND_ADDRESS=0",
         ]
-        security = CONTAINER["securityContext"]
+        security = self.container["securityContext"]
         assert security["capabilities"] == {"drop": ["ALL"]}
-        user, _, group = self.image["User"].partition(":")
+        user, _, group = image["User"].partition(":")
         spec = {
             "ociVersion": "1.0.2",
             "hostname": "ruleop",
-            "root": {"path": self.files, "readonly": security["readOnlyRootFilesystem"]},
+            "root": {
+                "path": self.store.buildah("mount", self.working),
+                "readonly": security["readOnlyRootFilesystem"],
+            },
             "process": {
-                "args": [*self.image["Entrypoint"], *arguments],
-                "cwd": self.image["WorkingDir"],
+                "args": [*image["Entrypoint"], *arguments],
+                "cwd": image["WorkingDir"],
                 "env": environment,
                 "user": {"uid": int(user), "gid": int(group)},
                 "noNewPrivileges": not security["allowPrivilegeEscalation"],
@@ -127,8 +135,8 @@ class Contained(Deployed):
         return self._runc("run", "--bundle", str(self.folder), name)
 
     def _mounts(self) -> list[dict[str, Any]]:
-        (rules,) = CONTAINER["volumeMounts"]
-        bound = {rules["mountPath"]: self.project, SERVICE_ACCOUNT: self.folder / "serviceaccount"}
+        (rules,) = self.container["volumeMounts"]
+        bound = {rules["mountPath"]: self.rules, SERVICE_ACCOUNT: self.folder / "serviceaccount"}
         return [
             {"destination": "/proc", "type": "proc", "source": "proc"},
             {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ruleop.kinds import Kind
+from ruleop.core.kinds import Kind
 from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.objects.config_checks import check_config
 from ruleop.localcluster.objects.decoding import (

@@ -9,6 +9,9 @@ import jsonpatch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from ruleop.core.merge import merge_patch as smallest_merge_patch
+from ruleop.core.merge import same
+from ruleop.core.merge.normalise import without_nulls
 from ruleop.localcluster.objects.apply import ApplyConflictError, apply, track_update
 from ruleop.localcluster.objects.decoding import decode
 from ruleop.localcluster.objects.fieldsets import (
@@ -22,9 +25,6 @@ from ruleop.localcluster.objects.fieldsets import (
 )
 from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
 from ruleop.localcluster.objects.typed import compare, field_set
-from ruleop.merge import merge_patch as smallest_merge_patch
-from ruleop.merge import same
-from ruleop.merge.normalise import without_nulls
 from tests.exploration import examples
 from tests.localcluster.objects.kinds import SUBJECTS, TRACKING
 

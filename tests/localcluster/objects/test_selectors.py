@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ruleop.kinds import Kind
+from ruleop.core.kinds import Kind
 from ruleop.localcluster.errors import Rejected
-from ruleop.localcluster.objects.selectors import field_selector, label_selector, names_one
+from ruleop.localcluster.objects.selectors import field_selector, label_selector
 
 POD = Kind("", "v1", "Pod")
 
@@ -85,8 +85,3 @@ def test_custom_kinds_select_by_their_selectable_fields() -> None:
     assert selects({"spec": {"size": 3, "on": True}})
     with pytest.raises(Rejected, match=r"field label not supported: spec\.other"):
         field_selector("spec.other=3", kind, custom=True, selectable=["spec.size"])
-
-
-def test_a_field_selector_for_one_name_is_recognised() -> None:
-    assert names_one("metadata.namespace=n,metadata.name=x") == "x"
-    assert names_one("metadata.name!=x") == ""

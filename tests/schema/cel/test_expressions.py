@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ruleop.schema.cel import EvaluationError, InvalidRuleError, NotEvaluatedError
-from ruleop.schema.cel.compiler import compile_rule
-from ruleop.schema.cel.types import type_of_schema
-from ruleop.schema.cel.values import Budget, ListValue, to_value
+from ruleop.core.schema.cel import EvaluationError, InvalidRuleError, NotEvaluatedError
+from ruleop.core.schema.cel.compiler import compile_rule
+from ruleop.core.schema.cel.types import type_of_schema
+from ruleop.core.schema.cel.values import Budget, ListValue, to_value
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

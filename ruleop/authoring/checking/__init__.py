@@ -1,0 +1,64 @@
+"""Checks of a project beyond loading, for its authors.
+
+A project that loads may still be wrong: these checks find what would fail, or never happen, in a cluster. The operator
+does not run them. Each check is a function that adds findings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ruleop.authoring.checking.allowances import silenced
+from ruleop.authoring.checking.apply_paths import check_apply_paths
+from ruleop.authoring.checking.definitions import checked_definitions
+from ruleop.authoring.checking.examples import check_examples, read_examples
+from ruleop.authoring.checking.exposed_secrets import check_exposed_secrets
+from ruleop.authoring.checking.object_names import check_object_names
+from ruleop.authoring.checking.permissions import Roles, check_permissions
+from ruleop.authoring.checking.pod_references import check_pod_references
+from ruleop.authoring.checking.refused_objects import check_refused_objects
+from ruleop.authoring.checking.sensitive_fields import check_sensitive_fields
+from ruleop.authoring.checking.sources import Sources
+from ruleop.authoring.checking.typing.watches import check_types
+from ruleop.authoring.checking.unused_names import check_unused_names
+from ruleop.core.rules import Findings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ruleop.core.rules import Finding, Loaded
+
+
+def check_project(loaded: Loaded, *, roles: Roles | None = None) -> tuple[Finding, ...]:
+    """The findings of loading and the findings of all checks that are not silenced, in the order of their places.
+    `roles`: those of the operator."""
+    unread = Findings({})
+    examples = read_examples(Path(loaded.project.root), unread)
+    loaded = replace(loaded, files={**loaded.files, **examples})
+    findings = Findings(loaded.files)
+    loaded = checked_definitions(loaded, findings)
+    check_types(loaded, findings)
+    check_unused_names(loaded, findings)
+    check_apply_paths(loaded, findings)
+    every_source = [Sources(watch, loaded) for watch in loaded.watches]
+    check_pod_references(every_source, findings)
+    for sources in every_source:
+        check_object_names(sources, findings)
+        check_refused_objects(sources, findings)
+        check_sensitive_fields(sources, findings)
+        check_exposed_secrets(sources, findings)
+    if roles is not None and every_source:
+        check_permissions(every_source, roles, findings)
+    found = {*loaded.project.findings, *unread.sorted(), *findings.sorted()}
+    kept = silenced({*found, *_of_examples(loaded, examples, found)}, loaded)
+    return tuple(sorted(kept, key=lambda finding: finding.order))
+
+
+def _of_examples(loaded: Loaded, examples: Mapping[str, str], others: set[Finding]) -> Iterator[Finding]:
+    """The findings of the examples, except on lines that have another error, which is the cause."""
+    findings = Findings(loaded.files)
+    check_examples(loaded, examples, findings)
+    lines = {(each.site.path, each.site.line) for each in others if each.severity == "error"}
+    return (each for each in findings.sorted() if (each.site.path, each.site.line) not in lines)

@@ -1,0 +1,45 @@
+"""Paths of `apply.ignore` and `apply.own` that lead nowhere: the field that was meant is reverted, or its items stay.
+
+A path may be set for one child or, in a watch or a file, for all of them. A shared path must lead somewhere in one of
+the children. Loading refuses what is wrong with an owned path by its form; a schema may be older than the cluster.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ruleop.core.rules.checks.field_paths import first_mistake, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.core.errors import Site
+    from ruleop.core.merge import Path
+    from ruleop.core.rules import Findings, Loaded
+    from ruleop.core.rules.language.parsed import ChildDraft
+
+
+def check_apply_paths(loaded: Loaded, findings: Findings) -> None:
+    reasons_by_path: dict[tuple[str, Path, Site], list[str]] = {}
+    for watch in loaded.watches:
+        for child in watch.draft.everyone:
+            for each in _paths(child):
+                reasons_by_path.setdefault(each, []).append(_reason(child, each[1], loaded))
+    for (what, path, site), reasons in reasons_by_path.items():
+        if all(reasons):
+            findings.mistake("unknown-field", f'{what} "{path}": {reasons[0]}', site)
+
+
+def _paths(child: ChildDraft) -> Iterator[tuple[str, Path, Site]]:
+    for ignored in child.ignore:
+        if ignored.path is not None:
+            yield "an ignored path", ignored.path, ignored.key_sites.get("path", ignored.site)
+    for owned in child.own:
+        yield "an owned path", owned.path, owned.site
+
+
+def _reason(child: ChildDraft, path: Path, loaded: Loaded) -> str:
+    """The reason that no object of the child can have the field; "" if one can."""
+    crds = loaded.project.crds
+    reasons = [first_mistake(path.segments, kind, shape_of(kind, crds)) for kind in sorted(child.kinds)]
+    return reasons[0] if reasons and all(reasons) else ""

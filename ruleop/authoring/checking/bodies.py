@@ -1,0 +1,66 @@
+"""The bodies of children before anything is rendered: those of their templates, and of the objects of watches.yaml."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ruleop.core.templating import TextTemplate, YamlNode
+from ruleop.core.templating.bodies.body import Body
+from ruleop.core.templating.bodies.conditions import Conditions, Outcomes
+from ruleop.core.templating.bodies.search import bodies_of_file
+from ruleop.core.templating.bodies.writer import Printed, StandIn, Writer, as_text
+from ruleop.core.templating.tree.layout import VALUE, lay_out
+
+if TYPE_CHECKING:
+    from ruleop.core.errors import Site
+    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.templating import Library
+
+
+def bodies(part: Part, library: Library, stand_in: StandIn = as_text) -> tuple[Body, ...]:
+    """The bodies of a child; of a template with several documents, those of each. `stand_in`: a value for a printed
+    node, of the type that it prints if that is known: a mapping alone on its line is spread."""
+    if isinstance(part.compiled, TextTemplate):
+        return tuple(bodies_of_file(part.compiled.name, library, stand_in))
+    return (_Marker(library).body(part.node),)
+
+
+class _Marker:
+    """Replaces the templates in the strings of an object by marks."""
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+        self.printed: list[Printed] = []
+
+    def body(self, node: YamlNode) -> Body:
+        return Body(self._node(node), tuple(self.printed))
+
+    def _node(self, node: YamlNode) -> YamlNode:
+        value = node.value
+        if isinstance(value, str):
+            text, alone = self._text(value, node.site)
+            return YamlNode(text, node.site, plain=alone)
+        if isinstance(value, list):
+            return YamlNode([self._node(item) for item in value], node.site)
+        if isinstance(value, dict):
+            members, sites = {}, {}
+            for key, member in value.items():
+                text, alone = self._text(key, node.key_sites[key])
+                if alone and member.value is None:
+                    text = VALUE.sub("\ufdd2\\1\ufdd1: 0", text)
+                members[text], sites[text] = self._node(member), node.key_sites[key]
+            return YamlNode(members, node.site, sites)
+        return node
+
+    def _text(self, text: str, site: Site) -> tuple[str, bool]:
+        """The text with marks, and whether it is one slot, which keeps its type."""
+        if "{{" not in text and "{%" not in text:
+            return text, False
+        outcomes = Outcomes({}, bool)
+        writer = Writer(self.library, site.path, self.library.written_tree, outcomes, Conditions())
+        with self.library.renderer:
+            layout = lay_out(writer.parts(self.library.written_string(text, site).body, {}))
+        first = len(self.printed)
+        self.printed += (writer.of_slot[id(slot)] for slot in layout.slots)
+        marked = VALUE.sub(lambda match: f"\ufdd0{int(match[1]) + first}\ufdd1", layout.text)
+        return marked, VALUE.fullmatch(marked) is not None

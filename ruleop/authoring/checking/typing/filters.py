@@ -1,0 +1,354 @@
+"""The types that each filter, test and function of templates takes and returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from jinja2 import nodes
+
+from ruleop.authoring.checking.typing.lookups import Lookup, with_field
+from ruleop.authoring.checking.typing.types import (
+    BOOLEAN,
+    INTEGER,
+    LIST,
+    MAPPING,
+    NULL,
+    NUMBER,
+    OTHER,
+    SCALARS,
+    STRING,
+    UNKNOWN,
+    Dumped,
+    Type,
+    Undefined,
+    entry_of,
+    is_empty_list,
+    item_of,
+    join,
+    list_of,
+    mapping_of,
+    of_node,
+    row_of,
+    truth_of,
+)
+from ruleop.core.templating.values.methods import METHODS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Kinds: TypeAlias = frozenset[str]
+
+TEXT: Final[Kinds] = SCALARS
+ANY: Final[Kinds | None] = None
+_LISTS: Final[Kinds] = frozenset({"list"})
+_MAPPINGS: Final[Kinds] = frozenset({"mapping"})
+_SIZED: Final[Kinds] = frozenset({"list", "mapping", "string"})
+_NUMBERS: Final[Kinds] = frozenset({"boolean", "integer", "number"})
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A filter with its input and arguments. `attribute` looks up a field of an item and reports unknown ones."""
+
+    value: Type
+    args: tuple[Type, ...]
+    kwargs: Mapping[str, Type]
+    node: Any
+    attribute: Callable[[Type, str], Lookup]
+    apply: Callable[[str, Type], Type]  # another filter, by its name
+
+    def arg(self, position: int, name: str = "") -> Type | None:
+        if position < len(self.args):
+            return self.args[position]
+        return self.kwargs.get(name) if name else None
+
+    def constant(self, position: int, name: str = "") -> Any:
+        """The value of an argument that is a literal."""
+        found = self.node.args[position] if position < len(self.node.args) else None
+        for keyword in self.node.kwargs:
+            if name and keyword.key == name:
+                found = keyword.value
+        return found.value if isinstance(found, nodes.Const) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A filter: the kinds that it takes (None: all), and the type that it gives."""
+
+    takes: Kinds | None
+    gives: Callable[[Applied], Type]
+
+
+def _always(result: Type) -> Callable[[Applied], Type]:
+    return lambda _: result
+
+
+def items_of(value: Type) -> Type:
+    """The type of what a loop over a value iterates over."""
+    found: list[Type] = []
+    if "list" in value.kinds and not is_empty_list(value):
+        found.append(item_of(value).defined())
+    if value.kinds & {"mapping", "string"}:
+        found.append(STRING)
+    return join(found)
+
+
+def members_of(mapping: Type) -> Type:
+    """The type of the values of a mapping."""
+    if mapping.node is not None:
+        below = mapping.node.values
+        if below is not None and not list(mapping.node.names):
+            return of_node(below, f"{mapping.path}[]" if mapping.path else "", origin=mapping.origin)
+        return UNKNOWN
+    if mapping.fields is None and mapping.values is None:
+        return UNKNOWN
+    known = [each.defined() for each in (mapping.fields or {}).values()]
+    return join([*known, mapping.values] if mapping.values is not None else known)
+
+
+def entries_of(mapping: Type) -> Type:
+    return list_of(entry_of(STRING, members_of(mapping)), least=mapping.least)
+
+
+def _same_items(given: Applied) -> Type:
+    return list_of(items_of(given.value))
+
+
+def _with_attribute(given: Applied, position: int | None = None) -> Type:
+    """The items, after the attribute that the filter reads of them was looked up."""
+    name = given.constant(position, "attribute") if position is not None else given.constant(99, "attribute")
+    item = items_of(given.value)
+    if isinstance(name, str):
+        for each in name.split(","):
+            given.attribute(item, each.strip())
+    return replace(list_of(item), least=given.value.least)
+
+
+def _kept(given: Applied) -> int:
+    """The items that are left for certain: those without an attribute are skipped, and equal ones may be one."""
+    return 0 if given.constant(99, "attribute") is not None else min(given.value.least, 1)
+
+
+def _one(given: Applied) -> Type:
+    item = _with_attribute(given).item or UNKNOWN
+    if given.value.least > 0 or not given.value.is_known:
+        return item
+    return item.maybe(Undefined("empty", given.value.path, given.node.name))
+
+
+def _map(given: Applied) -> Type:
+    item = items_of(given.value)
+    name = given.constant(99, "attribute")
+    if isinstance(name, str):
+        found = given.attribute(item, name).type.defined()
+        fallback = given.kwargs.get("default")
+        if not found.kinds:
+            return list_of(fallback)
+        return list_of(found if fallback is None else join((found, fallback)))
+    applied = given.constant(0)
+    result = given.apply(applied, item) if isinstance(applied, str) else UNKNOWN
+    return list_of(result, least=given.value.least)
+
+
+def _selected_by_attribute(given: Applied) -> Type:
+    item = items_of(given.value)
+    name, test = given.constant(0), given.constant(1)
+    if not isinstance(name, str):
+        return list_of(item)
+    found = given.attribute(item, name).type
+    keeps_defined = given.node.name == "selectattr" and test != "undefined"
+    if keeps_defined and "mapping" in item.kinds and found.kinds:
+        narrowed = found.defined() if test else found.defined().without({"null"})
+        item = with_field(item, tuple(name.split(".")), narrowed)
+    return list_of(item)
+
+
+def _grouped(given: Applied) -> Type:
+    item = items_of(given.value)
+    name = given.constant(0, "attribute")
+    found = given.attribute(item, name).type.defined() if isinstance(name, str) else UNKNOWN
+    group = row_of(found, list_of(item, least=1))
+    return list_of(replace(group, fields={"grouper": found, "list": list_of(item, least=1)}))
+
+
+def _sum(given: Applied) -> Type:
+    _with_attribute(given)
+    start = given.arg(1, "start")
+    return NUMBER if start is None or start.kinds <= _NUMBERS else UNKNOWN
+
+
+def _joined(given: Applied) -> Type:
+    _with_attribute(given, 1)
+    return STRING
+
+
+def _dict2items(given: Applied) -> Type:
+    key, value = given.constant(0, "key_name") or "key", given.constant(1, "value_name") or "value"
+    return list_of(mapping_of({str(key): STRING, str(value): members_of(given.value)}))
+
+
+def _items2dict(given: Applied) -> Type:
+    item = items_of(given.value)
+    given.attribute(item, str(given.constant(0, "key_name") or "key"))
+    found = given.attribute(item, str(given.constant(1, "value_name") or "value")).type
+    return Type(frozenset({"mapping"}), fields={}, values=found.defined() if found.kinds else UNKNOWN)
+
+
+def _default(given: Applied) -> Type:
+    fallback = given.arg(0, "default_value") or STRING
+    value = given.value.defined()
+    if truth_of(given.arg(1, "boolean") or NULL):
+        value = value.without({"null"})
+    elif given.value.undefined is None and given.value.is_known:
+        return value
+    if not value.kinds:
+        return fallback
+    return join((value, fallback))
+
+
+def _required(given: Applied) -> Type:
+    value = given.value
+    waits = value.undefined is not None and value.undefined.waits
+    return (value if waits else value.defined()).without({"null"})
+
+
+def _ternary(given: Applied) -> Type:
+    return join(given.args[:2]) if len(given.args) > 1 else UNKNOWN
+
+
+def _dumped(given: Applied) -> Type:
+    return replace(STRING, code=Dumped(given.value))
+
+
+def _kept_text(given: Applied) -> Type:
+    return replace(STRING, code=given.value.code)
+
+
+def _merged(given: Applied) -> Type:
+    parts = [given.value, *given.args]
+    if all(each.fields is not None and each.node is None and not each.partial for each in parts) and not given.kwargs:
+        merged: dict[str, Type] = {}
+        for each in parts:
+            for name, member in (each.fields or {}).items():
+                both_maps = name in merged and "mapping" in merged[name].kinds & member.kinds
+                merged[name] = MAPPING if both_maps else member
+        return mapping_of(merged, values=next((each.values for each in parts if each.values is not None), None))
+    return MAPPING
+
+
+def _united(given: Applied) -> Type:
+    return list_of(join(items_of(each) for each in (given.value, *given.args)))
+
+
+def _reversed(given: Applied) -> Type:
+    return STRING if given.value.kinds == {"string"} else _same_items(given)
+
+
+def _condition(_: Applied) -> Type:
+    return replace(STRING, constants=frozenset(("string", each) for each in ("True", "False", "Unknown")))
+
+
+def _quantity(given: Applied) -> Type:
+    return NUMBER if given.arg(0, "unit") is None else INTEGER
+
+
+def _searched(given: Applied) -> Type:
+    return join((STRING, NULL)) if len(given.args) < 2 else UNKNOWN
+
+
+def _truncated(given: Applied) -> Type:
+    return STRING if given.value.kinds <= SCALARS else UNKNOWN
+
+
+def _bool(given: Applied) -> Type:
+    return join((BOOLEAN, NULL)) if "null" in given.value.kinds else BOOLEAN
+
+
+def _zipped(given: Applied) -> Type:
+    return list_of(row_of(items_of(given.value), *map(items_of, given.args)))
+
+
+_TEXT: Final = Row(TEXT, _always(STRING))
+_OF_STRING: Final = Row(frozenset({"string"}), _always(STRING))
+_TO_STRING: Final = Row(ANY, _always(STRING))
+_ITEMS: Final = Row(_SIZED, lambda given: replace(_with_attribute(given), least=_kept(given)))
+_ENTRIES: Final = Row(_MAPPINGS, lambda given: entries_of(given.value))
+_ROWS: Final = Row(_SIZED, lambda given: list_of(_same_items(given)))
+
+FILTERS: Final[Mapping[str, Row]] = {
+    **dict.fromkeys(("default", "d"), Row(ANY, _default)), "required": Row(ANY, _required),
+    **dict.fromkeys(("string", "center", "replace", "regex_replace", "b64encode", "b64decode", "dns_label"), _TEXT),
+    **dict.fromkeys(("format", "basename", "dirname"), _OF_STRING),
+    **dict.fromkeys(("quote", "shell_quote", "wordwrap", "urlencode", "sha256", "capitalize"), _TO_STRING),
+    "filesizeformat": _TO_STRING,
+    **dict.fromkeys(("lower", "title", "upper"), _TO_STRING), "truncate": Row(ANY, _truncated),
+    "indent": Row(TEXT, _kept_text), "trim": Row(TEXT, _kept_text), "join": Row(_SIZED, _joined),
+    "split": Row(TEXT, lambda given: list_of(STRING, least=1 if given.args else 0)),
+    "regex_match": Row(TEXT, _always(BOOLEAN)), "regex_findall": Row(TEXT, _always(LIST)),
+    "regex_search": Row(TEXT, _searched),
+    **dict.fromkeys(("first", "last", "min", "max"), Row(_SIZED, _one)), "list": Row(_SIZED, _with_attribute),
+    **dict.fromkeys(("sort", "unique"), _ITEMS), **dict.fromkeys(("items", "dictsort"), _ENTRIES),
+    **dict.fromkeys(("batch", "slice"), _ROWS), "reverse": Row(_SIZED, _reversed),
+    **dict.fromkeys(("select", "reject"), Row(_SIZED, _same_items)), "map": Row(_SIZED, _map),
+    **dict.fromkeys(("selectattr", "rejectattr"), Row(_SIZED, _selected_by_attribute)),
+    "sum": Row(_SIZED, _sum), "groupby": Row(_SIZED, _grouped),
+    **dict.fromkeys(("length", "count"), Row(_SIZED, _always(INTEGER))),
+    "dict2items": Row(_MAPPINGS, _dict2items), "items2dict": Row(_LISTS, _items2dict),
+    **dict.fromkeys(("difference", "intersect"), Row(_LISTS, _same_items)),
+    **dict.fromkeys(("union", "symmetric_difference"), Row(_LISTS, _united)),
+    "flatten": Row(_LISTS, _always(LIST)),
+    "zip": Row(_LISTS, _zipped), "zip_longest": Row(_LISTS, _always(list_of(LIST))),
+    "ternary": Row(ANY, _ternary), "combine": Row(_MAPPINGS | _LISTS, _merged), "condition": Row(_MAPPINGS, _condition),
+    "bool": Row(frozenset({"boolean", "integer", "number", "string", "null"}), _bool),
+    "round": Row(SCALARS, _always(NUMBER)), "abs": Row(_NUMBERS, _always(NUMBER)), "float": Row(ANY, _always(NUMBER)),
+    "int": Row(ANY, _always(INTEGER)), "wordcount": Row(ANY, _always(INTEGER)),
+    "quantity": Row(frozenset({"string", "integer", "number"}), _quantity),
+    **dict.fromkeys(("to_yaml", "to_json", "tojson"), Row(ANY, _dumped)),
+    **dict.fromkeys(("from_yaml", "from_json"), Row(ANY, _always(UNKNOWN))),
+}  # fmt: skip
+"""A row for each registered filter."""
+
+TESTS: Final[Mapping[str, Kinds | None]] = {
+    "none": frozenset({"null"}), "string": frozenset({"string"}), "mapping": frozenset({"mapping"}),
+    "boolean": frozenset({"boolean"}), "integer": frozenset({"integer"}), "float": None, "number": None,
+    "sequence": None, "iterable": None, "defined": None, "undefined": None, "odd": None, "even": None,
+    "divisibleby": None, "filter": None, "test": None, "false": None, "true": None, "lower": None, "upper": None,
+    "sameas": None, "==": None, "eq": None, "equalto": None, "!=": None, "ne": None, ">": None, "gt": None,
+    "greaterthan": None, "<": None, "lt": None, "lessthan": None, ">=": None, "ge": None, "<=": None, "le": None,
+    "in": None,
+}  # fmt: skip
+"""A row for each registered test: the kinds for which it is true, where it is true for all values of these kinds and
+for no other; else None."""
+
+_CERTIFICATE: Final = mapping_of({"Cert": STRING, "Key": STRING})
+FUNCTIONS: Final[Mapping[str, Type]] = {
+    "range": list_of(INTEGER), "dict": MAPPING, "namespace": OTHER, "cycler": OTHER, "joiner": OTHER, "lipsum": STRING,
+    "file": STRING, "render": STRING, "has_kind": BOOLEAN, "random_password": STRING, "now": STRING,
+    "genCA": _CERTIFICATE, "genSignedCert": _CERTIFICATE, "genSelfSignedCert": _CERTIFICATE, "htpasswd": STRING,
+    "super": STRING, "caller": STRING,
+}  # fmt: skip
+"""The result of each function."""
+
+_TEXT_RESULTS: Final[Mapping[str, Type]] = {
+    **dict.fromkeys(("split", "rsplit", "splitlines"), list_of(STRING)),
+    **dict.fromkeys(("partition", "rpartition"), list_of(STRING, least=3)),
+    **dict.fromkeys(("find", "rfind", "count"), INTEGER),
+    **dict.fromkeys(
+        ("startswith", "endswith", "isdigit", "isalpha", "isalnum", "islower", "isupper", "isspace", "isnumeric"),
+        BOOLEAN,
+    ),
+}
+
+
+def method_of(kind: str, name: str, value: Type) -> Type | None:
+    """The result of a method of values of this kind, except `get`; None if it has no such method."""
+    words = {"string": "text", "mapping": "mapping", "list": "list"}
+    if (words.get(kind, ""), name) not in METHODS:
+        return None
+    if kind == "string":
+        return _TEXT_RESULTS.get(name, STRING)
+    if kind == "list":
+        return INTEGER
+    keys, values = list_of(STRING, least=value.least), list_of(members_of(value), least=value.least)
+    return {"items": entries_of(value), "keys": keys, "values": values}.get(name, UNKNOWN)

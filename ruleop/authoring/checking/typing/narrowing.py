@@ -1,0 +1,265 @@
+"""Facts that a condition shows about the values that it reads: inside `{% if spec.tls is defined %}`, spec.tls is
+set."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from jinja2 import nodes
+
+from ruleop.authoring.checking.typing.environments import Environment, canonical, chain_of, joined
+from ruleop.authoring.checking.typing.filters import TESTS
+from ruleop.authoring.checking.typing.types import CONTAINERS, Type, of_constant, truth_of
+
+if TYPE_CHECKING:
+    from ruleop.authoring.checking.typing.inference import Inference
+
+_MAX_DEPTH: Final = 12  # of conditions joined by `and` and `or`
+_SAME_TRUTH: Final = frozenset({"list", "length", "count", "string", "bool", "trim", "sort", "unique", "reverse"})
+"""Filters whose result is true only if their input is."""
+_OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "eq": operator.eq, "ne": operator.ne, "gt": operator.gt, "gteq": operator.ge, "lt": operator.lt,
+    "lteq": operator.le,
+}  # fmt: skip
+_LEAST: Final[Mapping[str, int]] = {"gt": 1, "gteq": 0, "eq": 0, "ne": 0}
+"""The items that a list has at least if its length compares so with a number, beyond that number."""
+Change: TypeAlias = Callable[[Type], Type]
+_EQUAL: Final = frozenset({"eq", "==", "equalto"})
+
+
+def truthy(value: Type) -> Type:
+    """The values that count as true."""
+    found = value.defined().without({"null"})
+    if found.constants is not None:
+        found = replace(found, constants=frozenset(each for each in found.constants if each[1]))
+    if found.kinds and found.kinds <= CONTAINERS:
+        found = replace(found, least=max(found.least, 1))
+    return found
+
+
+def falsy(value: Type) -> Type:
+    """The values that count as false."""
+    found = value.defined()
+    if found.constants is not None:
+        left = frozenset(each for each in found.constants if not each[1])
+        found = replace(found, constants=left, kinds=frozenset(kind for kind, _ in left)) if left else found
+    elif found.kinds == {"boolean"}:
+        found = of_constant(False)
+    return found
+
+
+def assume(inference: Inference, node: nodes.Node, env: Environment, *, truth: bool) -> Environment:
+    """The environment where a condition holds, or does not."""
+    if isinstance(node, nodes.Not):
+        return assume(inference, node.node, env, truth=not truth)
+    if isinstance(node, (nodes.And, nodes.Or)):
+        both = isinstance(node, nodes.And) is truth
+        if not both and _depth(node) > _MAX_DEPTH:
+            return env
+        first = assume(inference, node.left, env, truth=truth)
+        if both:
+            return assume(inference, node.right, first, truth=truth)
+        second = assume(inference, node.left, env, truth=not truth)
+        return joined([first, assume(inference, node.right, second, truth=truth)])
+    env = env.with_truth(canonical(node), truth)
+    if isinstance(node, nodes.Test):
+        return _tested(inference, node, env, truth=truth)
+    if isinstance(node, nodes.Compare):
+        return _compared(inference, node, env, truth=truth)
+    if isinstance(node, nodes.Filter):
+        return _filtered(inference, node, env, truth=truth)
+    return _with(inference, node, env, truthy if truth else falsy)
+
+
+def _depth(node: nodes.Node) -> int:
+    """The nesting depth of `and` and `or`. Each operand is evaluated for both outcomes, so time doubles with each
+    level."""
+    depth = 0
+    while isinstance(node, (nodes.And, nodes.Or)):
+        depth += 1
+        node = node.left
+    return depth
+
+
+def _with(inference: Inference, node: nodes.Node, env: Environment, change: Change) -> Environment:
+    """The environment in which the value of a chain is known better, and the mappings around it exist."""
+    path = chain_of(node)
+    if path is None:
+        return env
+    env = _implied(inference, str(path[0]), env, change)
+    value = inference.quiet(node, env)
+    narrowed = change(value)
+    env = _parents(inference, node, env)
+    return env if narrowed is value else env.with_fact(path, narrowed)
+
+
+def _implied(inference: Inference, name: str, env: Environment, change: Change) -> Environment:
+    """The facts that the value of a name shows about others: a child has a value only if its `when` holds, and a let
+    that is true has a true expression."""
+    code = getattr(env.names.get(name), "code", None)
+    implied, value = getattr(code, "implied", None), getattr(code, "value", None)
+    if implied is not None and (canonical(implied), True) not in env.truths:
+        env = assume(inference, implied, env, truth=True)
+    if value is not None and change in (truthy, falsy) and (canonical(value), change is truthy) not in env.truths:
+        env = assume(inference, value, env, truth=change is truthy)
+    return env
+
+
+def _parents(inference: Inference, node: nodes.Node, env: Environment) -> Environment:
+    """The mappings and lists around a value that exists."""
+    if not isinstance(node, (nodes.Getattr, nodes.Getitem)):
+        return env
+    env = _parents(inference, node.node, env)
+    path = chain_of(node.node)
+    if path is None:
+        return env
+    outer = inference.quiet(node.node, env)
+    narrowed = outer.defined().without({"null"})
+    return env if narrowed is outer or not outer.kinds else env.with_fact(path, narrowed)
+
+
+def _defined(inference: Inference, node: nodes.Node, env: Environment) -> Environment:
+    return _with(inference, node, env, lambda value: value.defined() if value.kinds else value)
+
+
+def _undefined(inference: Inference, node: nodes.Node, env: Environment) -> Environment:
+    path = chain_of(node)
+    if path is None or len(path) < 2:
+        return env
+    value = inference.quiet(node, env)
+    if value.undefined is None:
+        return env
+    gone = replace(value, kinds=frozenset(), undefined=replace(value.undefined, hint=""))
+    return env.with_fact(path, gone)
+
+
+def _tested(inference: Inference, node: nodes.Test, env: Environment, *, truth: bool) -> Environment:
+    if node.name in {"defined", "undefined"}:
+        is_set = (node.name == "defined") is truth
+        return _defined(inference, node.node, env) if is_set else _undefined(inference, node.node, env)
+    if node.name in _EQUAL and node.args:
+        return _equal(inference, node.node, node.args[0], env, truth=truth)
+    env = _defined(inference, node.node, env)
+    kinds = TESTS.get(node.name)
+    if kinds is None:
+        return env
+    return _with(inference, node.node, env, lambda value: value.only(kinds) if truth else value.without(kinds))
+
+
+def _compared(inference: Inference, node: nodes.Compare, env: Environment, *, truth: bool) -> Environment:
+    for each in (node.expr, *(operand.expr for operand in node.ops)):
+        env = _used(inference, each, env)
+    if len(node.ops) != 1:
+        return env
+    (operand,) = node.ops
+    env = _not_fallback(inference, node.expr, operand, env, truth=truth)
+    if truth and isinstance(operand.expr, nodes.Const):
+        env = _counted(inference, node.expr, operand, env)
+    if operand.op in {"eq", "ne"}:
+        holds = truth is (operand.op == "eq")
+        env = _equal(inference, node.expr, operand.expr, env, truth=holds)
+        return _equal(inference, operand.expr, node.expr, env, truth=holds)
+    if operand.op in {"in", "notin"} and truth is (operand.op == "in"):
+        if isinstance(node.expr, nodes.Const) and isinstance(node.expr.value, str):
+            member = nodes.Getitem(operand.expr, node.expr, "load", lineno=node.lineno)
+            return _defined(inference, member, env)
+        options = inference.quiet(operand.expr, env)
+        constants = options.item.constants if options.item is not None else None
+        if constants is not None:
+            return _with(inference, node.expr, env, lambda value: _limited(value, constants))
+    return env
+
+
+def _not_fallback(
+    inference: Inference, node: nodes.Node, operand: nodes.Operand, env: Environment, *, truth: bool
+) -> Environment:
+    """`x | default(0) > 0` can only be true if x is set: the fallback makes it false."""
+    compare = _OPERATORS.get(operand.op)
+    is_default = isinstance(node, nodes.Filter) and node.name in {"default", "d"}
+    if not is_default or compare is None or not isinstance(operand.expr, nodes.Const):
+        return env
+    assert isinstance(node, nodes.Filter)
+    fallback = node.args[0] if node.args else nodes.Const("")
+    if node.node is None or not isinstance(fallback, nodes.Const):
+        return env
+    try:
+        result = bool(compare(fallback.value, operand.expr.value))
+    except TypeError:
+        return env
+    return _defined(inference, node.node, env) if result is not truth else env
+
+
+def _counted(inference: Inference, node: nodes.Node, operand: nodes.Operand, env: Environment) -> Environment:
+    """`x | length > 0` shows that x has items."""
+    assert isinstance(operand.expr, nodes.Const)
+    number = operand.expr.value
+    is_length = isinstance(node, nodes.Filter) and node.name in {"length", "count"}
+    if not is_length or not isinstance(number, int) or operand.op not in _LEAST:
+        return env
+    assert isinstance(node, nodes.Filter)
+    assert node.node is not None
+    least = number + _LEAST[operand.op] if operand.op != "ne" else 1 - min(number, 1)
+    return _with(inference, node.node, env, lambda value: replace(value, least=max(value.least, least)))
+
+
+def _used(inference: Inference, node: nodes.Node, env: Environment) -> Environment:
+    """A value that was compared exists, or the comparison would have failed."""
+    while isinstance(node, nodes.Filter) and node.node is not None and node.name not in {"default", "d"}:
+        node = node.node
+    return _defined(inference, node, env)
+
+
+def _limited(value: Type, constants: frozenset[tuple[str, object]]) -> Type:
+    kinds = frozenset(kind for kind, _ in constants)
+    known = value.constants & constants if value.constants is not None else constants
+    return replace(value.defined(), kinds=value.kinds & kinds or kinds, constants=known or constants)
+
+
+def _equal(inference: Inference, node: nodes.Node, other: nodes.Node, env: Environment, *, truth: bool) -> Environment:
+    constants = inference.quiet(other, env).constants
+    if constants is None or len(constants) != 1:
+        return env
+    if truth:
+        return _with(inference, node, env, lambda value: _limited(value, constants))
+    if any(kind == "null" for kind, _ in constants):
+        return _with(inference, node, env, lambda value: value.without({"null"}))
+    return _with(inference, node, env, lambda value: _excluded(value, constants))
+
+
+def _excluded(value: Type, constants: frozenset[tuple[str, object]]) -> Type:
+    if value.constants is None or not value.constants - constants:
+        return value
+    return replace(value, constants=value.constants - constants)
+
+
+def _filtered(inference: Inference, node: nodes.Filter, env: Environment, *, truth: bool) -> Environment:
+    """`x | default(false)` is true only if x is set and true."""
+    if node.node is None:
+        return env
+    if node.name in {"default", "d"}:
+        fallback = inference.quiet(node.args[0], env) if node.args else of_constant("")
+        is_false = truth_of(fallback) is False or (fallback.kinds <= {"list", "mapping"} and _is_empty(fallback))
+        if truth and is_false:
+            return assume(inference, node.node, env, truth=True)
+        return env
+    if node.name in _SAME_TRUTH and truth:
+        return assume(inference, node.node, env, truth=True)
+    return _used(inference, node.node, env)
+
+
+def _is_empty(value: Type) -> bool:
+    return value.elements == () or (value.fields is not None and not value.fields and value.values is None)
+
+
+def is_certain(inference: Inference, node: nodes.Node, env: Environment) -> bool:
+    """Whether a condition holds for sure, by what is known here."""
+    if isinstance(node, nodes.And):
+        return is_certain(inference, node.left, env) and is_certain(inference, node.right, env)
+    if isinstance(node, nodes.Or):
+        return is_certain(inference, node.left, env) or is_certain(inference, node.right, env)
+    if isinstance(node, nodes.Not) and (canonical(node.node), False) in env.truths:
+        return True
+    return (canonical(node), True) in env.truths or truth_of(inference.quiet(node, env)) is True

@@ -1,0 +1,324 @@
+"""The type of a value: the kinds of JSON that it can be, its fields, and whether it can be missing.
+
+A `Type` describes a set of values. The less is known the larger the set; `UNKNOWN` is the set of all. So a finding has
+to hold for every value of the set, and joining two branches can only remove findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from ruleop.authoring.checking.typing.schema_nodes import KINDS, SchemaNode
+from ruleop.core.templating import Origin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Reason: TypeAlias = Literal[
+    "optional", "no-spec", "undesired", "unserved", "live", "empty", "omit", "later", "unknown", "unset"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Undefined:
+    """The reason that a value can be missing, and the name of the field: `spec.tls` for the value `spec.tls.secret`."""
+
+    reason: Reason
+    path: str = ""
+    hint: str = ""  # the end of the message about it
+
+    @property
+    def waits(self) -> bool:
+        """Whether using the missing value waits instead of failing."""
+        return self.reason == "later"
+
+
+Constant: TypeAlias = tuple[str, Any]
+"""A kind and a value: True and 1 differ."""
+
+
+MODULE: Final = "module"
+"""The `code` of an imported file, whose fields are its macros."""
+CAPTURED: Final = "captured"
+"""The `code` of text of a template."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dumped:
+    """The `code` of the text of `to_yaml` and `to_json`."""
+
+    value: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    kinds: frozenset[str] = KINDS
+    node: SchemaNode | None = None
+    fields: Mapping[str, Type] | None = None  # of a mapping that a template or the rules made
+    values: Type | None = None  # of the members of a mapping that are not in `fields`
+    item: Type | None = None
+    elements: tuple[Type, ...] | None = None  # of a row, such as a pair of `items()`
+    named: bool = False  # a list of objects that are also found by name
+    partial: bool = False  # any declared field may be missing: the mapping itself may be an empty stand-in
+    stand_in: Undefined | None = None  # why it is missing then
+    origin: Origin = Origin.GIVEN
+    path: str = ""
+    undefined: Undefined | None = None
+    constants: frozenset[Constant] | None = None
+    least: int = 0  # items that a list certainly has
+    code: Any = None  # a macro, an imported module, a let
+
+    @property
+    def is_inserted(self) -> bool:
+        """Whether it is text that may be inserted as entries or items: of a macro, or of `to_yaml`."""
+        return self.code == CAPTURED or isinstance(self.code, Dumped)
+
+    @property
+    def is_known(self) -> bool:
+        return self.kinds != KINDS
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether there is certainly no value."""
+        return not self.kinds and self.undefined is not None
+
+    def only(self, kinds: Iterable[str]) -> Type:
+        """The values of these kinds."""
+        left = self.kinds & frozenset(kinds)
+        return self if left == self.kinds else replace(self, kinds=left, constants=_of_kinds(self.constants, left))
+
+    def without(self, kinds: Iterable[str]) -> Type:
+        return self.only(self.kinds - frozenset(kinds))
+
+    def defined(self) -> Type:
+        return self if self.undefined is None else replace(self, undefined=None)
+
+    def maybe(self, undefined: Undefined | None) -> Type:
+        """The type of a value that can also be missing for this reason."""
+        found = combined(self.undefined, undefined)
+        return self if found is self.undefined else replace(self, undefined=found)
+
+
+UNKNOWN: Final = Type()
+STRING: Final = Type(frozenset({"string"}))
+INTEGER: Final = Type(frozenset({"integer"}))
+NUMBER: Final = Type(frozenset({"integer", "number"}))
+BOOLEAN: Final = Type(frozenset({"boolean"}))
+NULL: Final = Type(frozenset({"null"}))
+LIST: Final = Type(frozenset({"list"}))
+MAPPING: Final = Type(frozenset({"mapping"}))
+OTHER: Final = Type(frozenset({"other"}))
+SCALARS: Final = frozenset({"boolean", "integer", "number", "string"})
+NUMBERS: Final = frozenset({"boolean", "integer", "number"})
+CONTAINERS: Final = frozenset({"mapping", "list"})
+
+
+def missing(undefined: Undefined) -> Type:
+    return Type(frozenset(), undefined=undefined)
+
+
+def list_of(item: Type | None, *, least: int = 0) -> Type:
+    return Type(frozenset({"list"}), item=item.defined() if item is not None else None, least=least)
+
+
+def row_of(*elements: Type) -> Type:
+    return Type(frozenset({"list"}), elements=elements, item=join(elements), least=len(elements))
+
+
+def mapping_of(fields: Mapping[str, Type], *, values: Type | None = None) -> Type:
+    return Type(frozenset({"mapping"}), fields=fields, values=values)
+
+
+def entry_of(key: Type, value: Type) -> Type:
+    """An entry of `items()` or `dictsort`: a row with names."""
+    return replace(row_of(key, value), fields={"key": key, "value": value})
+
+
+def of_node(node: SchemaNode | None, path: str, *, origin: Origin = Origin.GIVEN) -> Type:
+    """The type of a value that a schema declares."""
+    if node is None:
+        return Type(path=path, origin=origin)
+    constants = node.constants
+    return Type(
+        node.kinds,
+        node=node,
+        origin=origin,
+        path=path,
+        least=node.least_items,
+        constants=frozenset((kind_of(each), each) for each in constants)
+        if constants and origin is Origin.GIVEN and all(isinstance(each, str | int | float) for each in constants)
+        else None,
+    )
+
+
+def kind_of(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    if isinstance(value, float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "mapping" if isinstance(value, Mapping) else "list" if isinstance(value, list | tuple) else "other"
+
+
+def of_constant(value: Any) -> Type:
+    """The type of a literal, with its value where it is a scalar."""
+    kind = kind_of(value)
+    if kind in SCALARS or kind == "null":
+        return Type(frozenset({kind}), constants=frozenset([(kind, value)]))
+    return of_data(value)
+
+
+def of_data(value: Any, path: str = "") -> Type:
+    """The type of plain data of the rules. The scalars may come from the environment, so only their kinds count."""
+    kind = kind_of(value)
+    if value is None:
+        return Type(path=path)
+    if isinstance(value, Mapping):
+        fields = {key: of_data(each, f"{path}.{key}" if path else key) for key, each in value.items()}
+        return Type(frozenset({"mapping"}), fields=fields, path=path)
+    if isinstance(value, list | tuple):
+        return Type(frozenset({"list"}), item=join(map(of_data, value)) if value else None, least=len(value), path=path)
+    return Type(frozenset({kind}), path=path)
+
+
+def join(types: Iterable[Type]) -> Type:
+    """The type of a value that is of one of the types."""
+    found: Type | None = None
+    for each in types:
+        found = each if found is None or found is each else _joined(found, each)
+    return found if found is not None else UNKNOWN
+
+
+def _joined(a: Type, b: Type) -> Type:
+    undefined = combined(a.undefined, b.undefined)
+    if not a.kinds or not b.kinds:
+        return replace(a if a.kinds else b, undefined=undefined)
+    kinds = a.kinds | b.kinds
+    maps = [each for each in (a, b) if "mapping" in each.kinds]
+    lists = [each for each in (a, b) if "list" in each.kinds]
+    node, fields, values, partial = _joined_maps(maps)
+    item = _joined_items(lists)
+    if node is None and lists and all(each.node is lists[0].node for each in lists) and not maps:
+        node = lists[0].node
+    return Type(
+        kinds,
+        node=node,
+        fields=fields,
+        values=values,
+        item=item,
+        elements=a.elements if a.elements == b.elements else None,
+        named=any(each.named for each in lists),
+        partial=partial,
+        origin=a.origin if a.origin is b.origin else _later(a.origin, b.origin),
+        path=_joined_path(a, b),
+        undefined=undefined,
+        constants=_both(a, b),
+        least=min((each.least for each in (*lists, *maps)), default=0),
+        code=a.code if a.code == b.code else CAPTURED if a.is_inserted or b.is_inserted else None,
+    )
+
+
+def _joined_path(a: Type, b: Type) -> str:
+    if a.path == b.path or not b.kinds & CONTAINERS or _is_empty(b) or is_empty_list(b):
+        return a.path
+    return b.path if not a.kinds & CONTAINERS or _is_empty(a) or is_empty_list(a) else ""
+
+
+def _joined_maps(
+    maps: list[Type],
+) -> tuple[SchemaNode | None, Mapping[str, Type] | None, Type | None, bool]:
+    if not maps:
+        return None, None, None, False
+    partial = any(each.partial for each in maps)
+    filled = [each for each in maps if not _is_empty(each)]
+    if not filled:
+        return maps[0].node, maps[0].fields, maps[0].values, partial
+    first = filled[0]
+    if len(filled) < len(maps):
+        return first.node, first.fields, first.values, True
+    if all(each.node is first.node and each.fields is first.fields and each.values is first.values for each in filled):
+        return first.node, first.fields, first.values, partial
+    return None, None, None, False
+
+
+def _is_empty(each: Type) -> bool:
+    """Whether it is the mapping `{}`."""
+    return each.fields is not None and not each.fields and each.values is None and each.node is None
+
+
+def _joined_items(lists: list[Type]) -> Type | None:
+    items = [item_of(each) for each in lists if not (each.constants is None and is_empty_list(each))]
+    return join(items) if items and len(items) == len(lists) else items[0] if items else None
+
+
+def is_empty_list(each: Type) -> bool:
+    return each.elements == ()
+
+
+def item_of(each: Type) -> Type:
+    """The type of an item of a list."""
+    if each.item is not None:
+        return each.item
+    if each.node is not None and each.node.items is not None:
+        return of_node(each.node.items, f"{each.path}[]" if each.path else "", origin=each.origin)
+    return UNKNOWN
+
+
+def combined(a: Undefined | None, b: Undefined | None) -> Undefined | None:
+    """The reason that counts where there are two: failing rather than waiting, then the first."""
+    if a is None or (b is not None and a.waits and not b.waits):
+        return b
+    return a
+
+
+def _later(a: Origin, b: Origin) -> Origin:
+    return Origin.LATER if Origin.LATER in (a, b) else Origin.LIVE
+
+
+def _both(a: Type, b: Type) -> frozenset[Constant] | None:
+    if a.constants is None or b.constants is None:
+        return None
+    found = a.constants | b.constants
+    return found if len(found) <= 64 else None
+
+
+def _of_kinds(constants: frozenset[Constant] | None, kinds: frozenset[str]) -> frozenset[Constant] | None:
+    return None if constants is None else frozenset(each for each in constants if each[0] in kinds)
+
+
+def truth_of(value: Type) -> bool | None:
+    """Whether the value counts as true: None if that is not known."""
+    if value.kinds == {"null"}:
+        return False
+    if value.constants is not None and value.constants and value.undefined is None:
+        truths = {bool(each) for _, each in value.constants}
+        return truths.pop() if len(truths) == 1 else None
+    return None
+
+
+_WORDS: Final[Mapping[str, str]] = {
+    "null": "null",
+    "boolean": "a boolean",
+    "integer": "an integer",
+    "number": "a number",
+    "string": "a string",
+    "mapping": "a mapping",
+    "list": "a list",
+    "other": "a function",
+}
+_ORDER: Final = tuple(_WORDS)
+
+
+def describe(kinds: Iterable[str]) -> str:
+    """The kinds in words: `an integer or a string`."""
+    found = set(kinds)
+    if {"integer", "number"} <= found:
+        found.discard("integer")
+    return " or ".join(_WORDS[kind] for kind in _ORDER if kind in found) or "nothing"

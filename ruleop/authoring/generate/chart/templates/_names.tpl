@@ -1,0 +1,36 @@
+{{- /* The operator's name: of its objects, Lease, inventory and finalizer. */ -}}
+{{- define "name" -}}
+{{- .Values.fullnameOverride | default .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- /* Of what belongs to no namespace, so that two releases do not have the same. */ -}}
+{{- define "clusterName" -}}
+{{- printf "%s-%s" .Release.Namespace (include "name" .) -}}
+{{- end -}}
+
+{{- define "account" -}}
+{{- .Values.serviceAccount.name | default (ternary (include "name" .) "default" .Values.serviceAccount.create) -}}
+{{- end -}}
+
+{{- define "selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end -}}
+
+{{- define "labels" -}}
+{{ include "selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 }}
+{{- end -}}
+
+{{- /* A file of the rules as a key of a ConfigMap, which is flat. */ -}}
+{{- define "key" -}}
+{{- . | trimPrefix "files/rules/" | replace "/" "__" -}}
+{{- end -}}
+
+{{- define "image" -}}
+{{- with .Values.image -}}
+{{ .repository }}{{ with .tag }}:{{ . }}{{ end }}{{ with .digest }}@{{ . }}{{ end }}
+{{- end -}}
+{{- end -}}

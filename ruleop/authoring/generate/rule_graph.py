@@ -1,0 +1,149 @@
+"""The graph of a rule: the custom resource, its children, the objects that it observes, and its status. An edge leads
+from what is there first to what depends on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Final, Literal
+
+from ruleop.authoring.checking.bodies import bodies
+from ruleop.authoring.checking.object_names import NAME, NAMESPACE, text_of
+from ruleop.core.kinds import GroupKind
+from ruleop.core.messages import shortened
+from ruleop.core.printable import printable
+from ruleop.core.rules.checks.order import ids_read
+from ruleop.core.templating import Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ruleop.core.kinds import Kind
+    from ruleop.core.rules import Child, Loaded, Rule, Watch
+    from ruleop.core.templating.bodies.body import FieldPath
+
+Role = Literal["resource", "child", "observed", "status"]
+Why = Literal["creates", "reads", "waits", "observes", "reports"]
+
+RESOURCE: Final = "cr"
+STATUS: Final = "status"
+"""Names of nodes. No child can have them: they are reserved in the rules."""
+_MAX_LINE: Final = 36  # characters
+_MAX_FIELDS: Final = 12  # of the status
+_NAMESPACE_KIND: Final = GroupKind("", "Namespace")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    name: str
+    role: Role
+    lines: tuple[str, ...]  # the first is the title
+    conditional: bool = False
+    repeated: bool = False
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        return tuple(printable(shortened(" ".join(line.split()), _MAX_LINE)) for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    source: str
+    target: str
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]  # no two of the same nodes
+
+
+def rule_graph(watch: Watch, loaded: Loaded) -> Graph:
+    rule = watch.rule
+    status = dict(_status(watch, loaded))
+    nodes = [Node(RESOURCE, "resource", (rule.kind.kind, rule.kind.api_version, *filter(None, [rule.name])))]
+    nodes += [
+        Node(each.id, "observed", (each.id, each.kind.kind, "one object" if each.name else "a list"))
+        for each in rule.observe.values()
+    ]
+    nodes += [_child_node(child) for child in _ordered(rule)]
+    if status:
+        lines = [f"{name} ← {', '.join(sorted(ids))}" if ids else name for name, ids in status.items()]
+        more = [f"and {len(lines) - _MAX_FIELDS} more"] if len(lines) > _MAX_FIELDS else []
+        nodes.append(Node(STATUS, "status", (STATUS, *lines[:_MAX_FIELDS], *more)))
+    found: dict[tuple[str, str], Edge] = {}
+    for edge in _edges(watch, loaded, status):
+        found.setdefault((edge.source, edge.target), edge)
+    inner = {edge.target for edge in found.values() if edge.why in ("reads", "waits")}
+    roots = [child.id for child in _ordered(rule) if child.id not in inner]
+    return Graph(tuple(nodes), (*(Edge(RESOURCE, id_, "creates") for id_ in roots), *found.values()))
+
+
+def kinds_of(kinds: Iterable[Kind]) -> str:
+    return ", ".join(sorted({kind.kind for kind in kinds})) or "any kind"
+
+
+def written_names(id_: str, watch: Watch, loaded: Loaded, path: FieldPath = NAME) -> list[str]:
+    """The names of a child's objects, or another field of them, as the rules write it; "" for one that depends on what
+    a template does."""
+    (part,) = (part for part in watch.parts if part.body and part.child is not None and part.child.id == id_)
+    fields = [field for body in bodies(part, loaded.library) for field in body.fields]
+    return [*dict.fromkeys(text_of(field, part) for field in fields if field.path == path and not field.spread)]
+
+
+def _ordered(rule: Rule) -> Iterator[Child]:
+    yield from (rule.children[id_] for id_ in rule.order)
+    yield from (rule.finalize[id_] for id_ in rule.final_order)
+
+
+def _child_node(child: Child) -> Node:
+    lines = [child.id, kinds_of(child.kinds)]
+    if child.final:
+        lines.append("on deletion")
+    if child.for_each is not None:
+        lines.append(f"for each {child.item_name} in {child.for_each.source}")
+    if child.when is not None:
+        lines.append(f"when {child.when.source}")
+    return Node(child.id, "child", tuple(lines), child.when is not None, child.many)
+
+
+def _status(watch: Watch, loaded: Loaded) -> Iterator[tuple[str, frozenset[str]]]:
+    """Each field and condition, with the ids that it reads."""
+    status, draft = watch.rule.status, watch.draft
+    if isinstance(status, Tree) and isinstance(status.node.value, dict):
+        for name, node in status.node.value.items():
+            yield name, ids_read(draft, [loaded.library.tree(node)])
+    elif status is not None:
+        yield "all fields", ids_read(draft, [status])
+    for condition in watch.rule.conditions:
+        texts = (condition.status, condition.reason, condition.message)
+        yield condition.type, ids_read(draft, [each for each in texts if each is not None])
+
+
+def _edges(watch: Watch, loaded: Loaded, status: Mapping[str, frozenset[str]]) -> Iterator[Edge]:
+    rule = watch.rule
+    for child in _ordered(rule):
+        peers = rule.final_order if child.final else rule.order
+        parts = [part.compiled for part in watch.parts if part.child is not None and part.child.id == child.id]
+        namespaces = _namespaces(child, watch, loaded)
+        waits = {*child.depends_on, *(id_ for id_ in peers if id_ in namespaces)}
+        read = ids_read(watch.draft, parts)
+        yield from (Edge(id_, child.id, "waits") for id_ in peers if id_ in waits)
+        yield from (Edge(id_, child.id, "reads") for id_ in peers if id_ in child.mentions)
+        yield from (Edge(id_, child.id, "observes") for id_ in rule.observe if id_ in read)
+    ids = frozenset(chain.from_iterable(status.values()))
+    yield from (Edge(id_, STATUS, "reports") for id_ in (*rule.observe, *rule.children, *rule.finalize) if id_ in ids)
+
+
+def _namespaces(child: Child, watch: Watch, loaded: Loaded) -> frozenset[str]:
+    """The children that are the Namespace of this one's objects, by the same text."""
+    given = {child.namespace.source} if child.namespace is not None else set()
+    texts = given | {*written_names(child.id, watch, loaded, NAMESPACE)} - {""}
+    return frozenset(
+        id_
+        for id_, other in watch.rule.children.items()
+        if id_ != child.id
+        and any(kind.versionless == _NAMESPACE_KIND for kind in other.kinds)
+        and not texts.isdisjoint(written_names(id_, watch, loaded))
+    )

@@ -1,0 +1,159 @@
+"""The objects of a custom resource, each with its state: as it is, and as the plan of the next reconcile sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ruleop.authoring.live.field_managers import last_change, managed_fields
+from ruleop.authoring.report.explanation import ExplainedObject
+from ruleop.authoring.report.object_problems import object_problems
+from ruleop.authoring.report.plan_text import masks_of
+from ruleop.authoring.report.tree import child_node
+from ruleop.core.kinds import GroupKind, Object, ObjectKey
+from ruleop.core.planning import Owner, State
+from ruleop.core.planning.changes.writes import changes
+from ruleop.core.planning.child.apply import record_of
+from ruleop.core.planning.model.actions import Delete, FinalizerAction
+from ruleop.core.planning.model.conditions import condition_of
+from ruleop.core.planning.model.marks import claim_on, is_paused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ruleop.authoring.live.objects import LiveObjects
+    from ruleop.core.planning import Action, ChildReport, Kinds, ObjectReport, Plan
+    from ruleop.core.rules import Rule
+
+_WORDS: Final = {
+    State.READY: "ready",
+    State.PROGRESSING: "not ready",
+    State.WAITING: "waiting",
+    State.FAILED: "failed",
+    State.REFUSED: "name conflict",
+    State.UNWANTED: "not desired",
+    State.TERMINATING: "is being deleted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A custom resource as it was read, and its plan if there are rules."""
+
+    resource: Object
+    objects: LiveObjects
+    kinds: Kinds
+    rule: Rule | None = None
+    plan: Plan | None = None
+
+
+def explained_objects(found: Found) -> Iterator[ExplainedObject]:
+    """The desired objects in the order of the rules, then the others that the custom resource owns."""
+    owner = Owner.of(found.resource)
+    owned = {
+        key: obj
+        for obj in found.objects.children(owner.part_of)
+        if claim_on(obj, key := ObjectKey.of(obj), owner).owned
+    }
+    for report in found.plan.children if found.plan is not None else ():
+        if report.state is State.UNWANTED:
+            continue
+        for each in report.objects:
+            owned.pop(each.key, None)
+            yield _desired(report, each, found)
+        if not report.objects:
+            existing = [key for key, obj in owned.items() if _child_of(obj) == report.id]
+            if not existing:
+                yield _absent(report, found)
+            for key in existing:
+                yield _held_back(owned.pop(key), report)
+    for key, obj in owned.items():
+        yield _other(key, obj, found)
+
+
+def _desired(report: ChildReport, each: ObjectReport, found: Found) -> ExplainedObject:
+    assert found.plan is not None
+    live, plan = found.objects.find(each.key), found.plan
+    state, message = _WORDS[each.state], _message(each.message)
+    if live is None:
+        missing = "missing" if each.state is State.PROGRESSING else state
+        return ExplainedObject(each.key, missing, message, report.id, exists=False)
+    action = _action_on(each.key, plan)
+    is_stopped = is_paused(found.resource) and each.message.startswith("not ")
+    if each.state is State.READY or (each.state is State.PROGRESSING and (action is not None or is_stopped)):
+        node, more = child_node(live), ""
+        if is_stopped:
+            more = "will not be changed while the CR is paused"
+        elif action is not None:
+            failed = report.id in _failed_children(found.resource)
+            more = "its last change failed" if failed else "will be changed"
+        state, message = node.state, _joined(node.message, more)
+    elif each.state is State.WAITING:
+        message = f"its update waits for {message}"
+    planned = changes(action, found.kinds, masks_of(plan)) if action is not None else []
+    return _of_live(live, state, message, report.id, [change.path for change in planned])
+
+
+def _absent(report: ChildReport, found: Found) -> ExplainedObject:
+    """A child without objects: it waits, or cannot be rendered."""
+    assert found.rule is not None
+    child = next((each for each in found.rule.every_child() if each.id == report.id), None)
+    kinds = {kind.versionless for kind in child.kinds} if child is not None else set()
+    kind = kinds.pop() if len(kinds) == 1 else GroupKind("", "")
+    key = ObjectKey(*kind, found.resource["metadata"].get("namespace") or "", "")
+    return ExplainedObject(key, _WORDS[report.state], _message(report.message), report.id, exists=False)
+
+
+def _held_back(obj: Object, report: ChildReport) -> ExplainedObject:
+    """An object of a child that waits, or cannot be rendered: it stays as it is."""
+    node, message = child_node(obj), _message(report.message)
+    more = f"its update {message}" if message.startswith("waits for ") else f"its update: {message}"
+    return _of_live(obj, node.state, _joined(node.message, more), report.id)
+
+
+def _other(key: ObjectKey, obj: Object, found: Found) -> ExplainedObject:
+    """An owned object that is not among the desired ones, or of which no rules are known."""
+    node, action = child_node(obj), _action_on(key, found.plan) if found.plan is not None else None
+    state, message = node.state, node.message
+    if action is not None:
+        state, message = "not desired", "will be deleted" if isinstance(action, Delete) else "will be released"
+    return _of_live(obj, state, message, _child_of(obj))
+
+
+def _of_live(obj: Object, state: str, message: str, child: str, planned: Sequence[str] = ()) -> ExplainedObject:
+    return ExplainedObject(
+        ObjectKey.of(obj),
+        state,
+        message,
+        child,
+        problems=() if state == "ready" else object_problems(obj),
+        last_change=last_change(obj),
+        fields=tuple(managed_fields(obj, planned)) if state != "name conflict" else (),
+    )
+
+
+def _child_of(obj: Object) -> str:
+    """The id of the child that an object is, by its record."""
+    record = record_of(obj)
+    return record.id if record is not None else ""
+
+
+def _action_on(key: ObjectKey, plan: Plan) -> Action | None:
+    return next((each for each in plan.actions if not isinstance(each, FinalizerAction) and each.key == key), None)
+
+
+def _failed_children(resource: Object) -> set[str]:
+    """The children that the operator reported an error of."""
+    if condition_of(resource, "Stalled").get("status") != "True":
+        return set()
+    parts = str(condition_of(resource, "Ready").get("message") or "").split("; ")
+    return {part.partition(": ")[0] for part in parts}
+
+
+def _message(text: str) -> str:
+    """The message of a state, which the tree names itself."""
+    return "waitFor is not true" if text.startswith(("waits for waitFor: ", "waitFor: ")) else text
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(filter(None, parts))

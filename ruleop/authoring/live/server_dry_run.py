@@ -1,0 +1,234 @@
+"""Asks the API server what it would answer to the writes of a plan: `plan --live --server-dry-run`.
+
+The operator's own executor sends the operator's own requests, each as a dry run. The server decides with everything
+that it has, such as defaults, webhooks, quotas and immutable fields, and stores nothing. Since nothing is stored, a
+write that needs an earlier one cannot be asked about: one into a Namespace that the same plan creates, for example.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.authoring.live.connection import DryRunClient
+from ruleop.authoring.report.plan_text import masks_of
+from ruleop.authoring.report.server_answers import Answer, Verdict
+from ruleop.core.kinds import SERVER_METADATA, Kind, Object, ObjectKey
+from ruleop.core.permissions import place
+from ruleop.core.planning import Create, Delete, FinalizerAction, Plan, Problem, State
+from ruleop.core.planning.changes.differences import NOTHING, differences
+from ruleop.core.planning.changes.failures import reason_of
+from ruleop.core.planning.changes.writes import desired_object
+from ruleop.operator.engine.api.server_api import ServerApi
+from ruleop.operator.engine.cache.own_writes import OwnWrites
+from ruleop.operator.engine.reconcile.executor import Executor
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator, Sequence
+
+    from ruleop.authoring.live.cluster import LiveCluster
+    from ruleop.authoring.live.planner import LivePass, LivePlanner
+    from ruleop.core.planning import Action, Failed, Outcome
+    from ruleop.core.planning.changes.differences import Difference
+    from ruleop.core.planning.changes.writes import Change
+    from ruleop.core.planning.model.observed import KindInfo
+    from ruleop.core.rules import Child, Rule
+
+CONCURRENCY: Final = 8
+NAMESPACE: Final = ("", "Namespace")
+DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
+NO_DRY_RUN: Final = "does not support dry run"
+"""The server refuses a dry run that would call a webhook with side effects. It might well accept the write."""
+
+_NOT_SHOWN: Final = "(not shown, because it may quote a Secret)"
+
+
+class _NoStores:
+    """The answers to a dry run are in no store: they are not what the cluster has."""
+
+    def put(self, obj: Object) -> bool:  # noqa: ARG002
+        return False
+
+    def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    action: Action
+    outcome: Outcome
+    warnings: tuple[str, ...]
+
+    @property
+    def failed(self) -> Failed | None:
+        return self.outcome.failed.get(self.action.key)
+
+
+@dataclass(slots=True)
+class ServerDryRun:
+    cluster: LiveCluster
+    planner: LivePlanner
+    created: set[ObjectKey] = field(default_factory=set)  # that plans of this run would create
+
+    async def ask(self, each: LivePass) -> LivePass:
+        """The pass with the answers to its writes, and with the problems that the operator would report. The planner
+        must not have planned another batch since. Raises ApiError."""
+        planned, rule = each.plan, each.rule
+        if planned is None or rule is None or not (planned.actions or planned.waits):
+            return each
+        self.created |= {action.key for action in planned.actions if isinstance(action, Create)}
+        answers = await self._unasked(planned, rule)
+        skipped = [answer.action for answer in answers]
+        asked = await self._asked([one for one in planned.actions if not _is_in(one, skipped)], each.resource)
+        refused = {one.action.key: one.failed for one in asked if one.failed is not None and _is_refusal(one.failed)}
+        if refused:
+            before = planned
+            planned = _after(before, self.planner.plan_after(rule, each.resource, refused), refused)
+            new = [action for action in planned.actions if not _is_in(action, before.actions)]
+            asked += await self._asked(new, each.resource)
+        found = [self._answer(one, rule, planned) for one in asked]
+        problems = [
+            Problem(answer.child, "Unanswered", f"{answer.action.key} cannot be asked about: {answer.message}")
+            for answer in found
+            if answer.verdict is Verdict.UNASKED and answer.action is not None
+        ]
+        planned = replace(planned, problems=(*planned.problems, *problems))
+        return replace(each, plan=planned, answers=(*answers, *found, *self._waiting(planned)))
+
+    # -- asking --------------------------------------------------------------------------------------------------------
+
+    async def _asked(self, actions: Sequence[Action], resource: Object) -> list[_Asked]:
+        """Each write by itself: one that is refused does not hide what the server says of the others."""
+        slots = asyncio.Semaphore(CONCURRENCY)
+
+        async def ask(action: Action) -> _Asked:
+            async with slots:
+                return await self._ask(action, resource)
+
+        return await asyncio.gather(*map(ask, actions))
+
+    async def _ask(self, action: Action, resource: Object) -> _Asked:
+        warnings: list[str] = []
+        client = DryRunClient(self.cluster.connection.session, warned=warnings.append)
+        api = ServerApi(client, self.cluster.reader.resource)
+        executor = Executor(api, _NoStores(), OwnWrites())
+        outcome = await executor.execute([replace(action, needs=frozenset())], resource)
+        return _Asked(action, outcome, tuple(dict.fromkeys(warnings)))
+
+    # -- what cannot be asked ------------------------------------------------------------------------------------------
+
+    async def _unasked(self, planned: Plan, rule: Rule) -> list[Answer]:
+        """The writes that need something which does not exist: the custom resource of a file, or what this run would
+        create."""
+        changes_finalizers = any(isinstance(each, FinalizerAction) for each in planned.actions)
+        exists = not changes_finalizers or await self.cluster.get(rule.kind, planned.resource) is not None
+        found = []
+        for action in planned.actions:
+            missing = self._missing(action.key, Kind.of(action.object)) if isinstance(action, Create) else ""
+            if isinstance(action, FinalizerAction) and not exists:
+                missing = f"{action.key} would be created first"
+            if missing:
+                found.append(Answer(Verdict.UNASKED, action.child, action, missing))
+        return found
+
+    def _missing(self, key: ObjectKey, kind: Kind | None = None) -> str:
+        """The object that the plans of this run would create before one of this key can exist; empty if there is
+        none."""
+        for each in self.created:
+            if each.group_kind == NAMESPACE and each.name == key.namespace:
+                return f"{each} would be created first"
+            if kind is not None and each.group_kind == DEFINITION and self.cluster.reader.resource(kind) is None:
+                return f"{each} would be created first"
+        return ""
+
+    def _waiting(self, planned: Plan) -> Iterator[Answer]:
+        """The children that wait. What they would write is known only when they do not."""
+        for child in planned.children:
+            if child.state is State.WAITING:
+                missing = next(filter(None, (self._missing(each.key) for each in child.objects)), "")
+                waits = dict.fromkeys(f"waits for {each.for_what}" for each in planned.waits if each.child == child.id)
+                yield Answer(Verdict.UNASKED, child.id, message=missing or "; ".join(waits))
+
+    # -- answers -------------------------------------------------------------------------------------------------------
+
+    def _answer(self, asked: _Asked, rule: Rule, planned: Plan) -> Answer:
+        action, failed = asked.action, asked.failed
+        child = next((each for each in rule.every_child() if each.id == action.child), None)
+        warnings = tuple(_public(text, _NOT_SHOWN, child, planned) for text in asked.warnings)
+        answer = Answer(Verdict.ACCEPTED, action.child, action, warnings=warnings)
+        if failed is not None and failed.verb:
+            return replace(
+                answer, verdict=Verdict.UNASKED, message=_needed(failed.verb, self._info(action, rule), action)
+            )
+        if failed is not None:
+            verdict = Verdict.REFUSED if _is_refusal(failed) else Verdict.UNASKED
+            return replace(answer, verdict=verdict, message=_public(failed.message, failed.redacted, child, planned))
+        if asked.outcome.replan:
+            return replace(answer, verdict=Verdict.UNASKED, message="it has changed since it was read; plan again")
+        if isinstance(action, Delete | FinalizerAction):
+            return answer
+        _, stored = asked.outcome.written.get(action.key, (None, None))
+        if stored is None:
+            return answer
+        changed, added = self._differences(action, stored, planned)
+        return replace(answer, changed=changed, added=added)
+
+    def _info(self, action: Action, rule: Rule) -> KindInfo:
+        if isinstance(action, FinalizerAction):
+            return self.cluster.kinds.info(rule.kind)
+        return self.cluster.kinds.info(Kind.of(action.live if isinstance(action, Delete) else desired_object(action)))
+
+    def _differences(
+        self, action: Create | Change, answer: Object, planned: Plan
+    ) -> tuple[tuple[Difference, ...], tuple[str, ...]]:
+        """The fields that the server would store with other values than it was sent, and those that it would add to
+        what was sent and to what exists."""
+        masks, shape = masks_of(planned), self.cluster.kinds.info(Kind.of(answer)).shape
+        stored = _own_fields(answer)
+        found = differences(*masks.pair(_own_fields(desired_object(action)), stored), shape)
+        added = dict.fromkeys(each.path for each in found if each.before is NOTHING)
+        if not isinstance(action, Create) and action.live is not None:
+            new = differences(*masks.pair(_own_fields(action.live), stored), shape)
+            added = dict.fromkeys(each.path for each in new if each.path in added)
+        return tuple(each for each in found if each.before is not NOTHING), tuple(added)
+
+
+def _is_in(action: Action, actions: Sequence[Action | None]) -> bool:
+    return any(each is action for each in actions)
+
+
+def _is_refusal(failed: Failed) -> bool:
+    """Whether the operator would get this answer too. Missing permissions are the user's own, and a server that is
+    unavailable has decided nothing."""
+    return reason_of(failed.failure) is not None and not failed.verb and NO_DRY_RUN not in failed.message
+
+
+def _after(before: Plan, after: Plan, refused: Container[ObjectKey]) -> Plan:
+    """The plan without refused writes, with what the operator would report of them, and with the deletions of what it
+    would recreate."""
+    recreated = [each for each in after.actions if isinstance(each, Delete) and each.why == "recreate"]
+    return replace(
+        before,
+        actions=(*(each for each in before.actions if each.key not in refused), *recreated),
+        problems=tuple(dict.fromkeys((*after.problems, *before.problems))),
+        children=after.children,
+        status=after.status,
+        conditions=after.conditions,
+        events=after.events,
+    )
+
+
+def _needed(verb: str, info: KindInfo, action: Action) -> str:
+    where = place(action.key.namespace, namespaced=info.namespaced)
+    return f"a dry run needs the permissions of the write: grant this user {verb} on {info.resource}{where}"
+
+
+def _own_fields(obj: Object) -> dict[str, Any]:
+    """The object without its status and what only the server sets."""
+    metadata = {name: value for name, value in obj["metadata"].items() if name not in SERVER_METADATA}
+    return {**{name: value for name, value in obj.items() if name != "status"}, "metadata": metadata}
+
+
+def _public(text: str, redacted: str, child: Child | None, planned: Plan) -> str:
+    return masks_of(planned).text(text if child is not None and not child.secret else redacted)

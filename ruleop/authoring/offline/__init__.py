@@ -1,0 +1,1 @@
+"""Files that offline commands use instead of an API server."""

@@ -1,0 +1,549 @@
+"""Formats a plan: for people as lines of styled spans, for programs as one JSON document.
+
+A span has a tone, not a colour; the terminal chooses colours, and tests read plain text. Both forms mask values of
+Secrets and are deterministic. The text summarises the metadata that ruleop itself writes; the JSON has it in full.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import jsonpatch
+
+from ruleop.authoring.report.server_answers import Verdict
+from ruleop.core.messages import shortened
+from ruleop.core.planning.changes.differences import NOTHING, Difference, differences, flow, leaves
+from ruleop.core.planning.changes.masks import NO_MASKS, Masks
+from ruleop.core.planning.changes.writes import Verb, changes, is_mark, reason_for, verb_of
+from ruleop.core.planning.model.actions import (
+    Action,
+    AddFinalizer,
+    ChildReport,
+    Create,
+    Delete,
+    FinalizerAction,
+    ObjectReport,
+    Patch,
+    Problem,
+    RemoveFinalizer,
+    Replace,
+    ServerSideApply,
+    State,
+)
+from ruleop.core.planning.model.conditions import NEGATIVE, type_of
+
+if TYPE_CHECKING:
+    from ruleop.authoring.report.server_answers import Answer
+    from ruleop.core.errors import Site
+    from ruleop.core.kinds import Object, ObjectKey
+    from ruleop.core.planning.model.actions import Requeue
+    from ruleop.core.planning.model.observed import Kinds
+    from ruleop.core.planning.plan import Plan
+
+MAX_OBJECTS = 8
+"""The number of listed objects of one child."""
+
+MAX_LINES = 16
+"""The number of shown lines of a changed text."""
+
+_OWN_FIELDS = frozenset({"conditions", "observedGeneration"})  # of a status; conditions are shown separately
+
+
+class Tone(Enum):
+    """The meaning of a span, which a terminal shows as a colour."""
+
+    PLAIN = "plain"
+    TITLE = "title"
+    ADD = "add"
+    CHANGE = "change"
+    REMOVE = "remove"
+    GOOD = "good"
+    WAIT = "wait"
+    BAD = "bad"
+    FAINT = "faint"
+
+
+class Span(NamedTuple):
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+Line: TypeAlias = tuple[Span, ...]
+Place: TypeAlias = "Callable[[Site], str]"
+"""Formats a place in the project's files, relative to the reader's folder."""
+
+_SIGNS = {"+": Tone.ADD, "~": Tone.CHANGE, "-": Tone.REMOVE, "!": Tone.BAD}
+_TOTALS = {"+": "create", "~": "change", "-": "delete"}
+_TONES = {
+    State.READY: Tone.GOOD,
+    State.PROGRESSING: Tone.CHANGE,
+    State.WAITING: Tone.WAIT,
+    State.FAILED: Tone.BAD,
+    State.REFUSED: Tone.BAD,
+    State.UNWANTED: Tone.FAINT,
+    State.TERMINATING: Tone.REMOVE,
+}
+
+
+def text_of(lines: Iterable[Line]) -> str:
+    return "".join("".join(span.text for span in line).rstrip() + "\n" for line in lines)
+
+
+def show(
+    plan: Plan, resource: Object, kinds: Kinds, *, place: Place = str, answers: Sequence[Answer] = ()
+) -> list[Line]:
+    """The plan as text. `resource` is the CR that it was made for, `answers` those of the API server to a dry run."""
+    text = _PlanText(with_masked_texts(plan), resource, kinds, place, answers)
+    where = f" in {plan.resource.namespace}" if plan.resource.namespace else ""
+    head: Line = (
+        Span(f"{plan.resource.kind}/{plan.resource.name}", Tone.TITLE),
+        Span(where),
+        Span(f"  by the rule {plan.rule}", Tone.FAINT),
+    )
+    parts = [
+        [head, *text.tree()],
+        list(text.problems()),
+        list(text.actions()),
+        list(text.status()),
+        list(text.events()),
+        [text.summary()],
+    ]
+    shown_parts = [part for part in parts if part]
+    return [line for number, part in enumerate(shown_parts) for line in ([(), *part] if number else part)]
+
+
+def show_actions(plan: Plan, resource: Object, kinds: Kinds, *, place: Place = str) -> list[Line]:
+    """The writes of the plan, and a summary."""
+    text = _PlanText(with_masked_texts(plan), resource, kinds, place)
+    return [*text.actions(), text.summary()]
+
+
+class _PlanText:
+    def __init__(
+        self, plan: Plan, resource: Object, kinds: Kinds, place: Place, answers: Sequence[Answer] = ()
+    ) -> None:
+        self.plan, self.resource, self.kinds, self.place = plan, resource, kinds, place
+        self.answers = answers
+
+    def title(self, key: ObjectKey) -> str:
+        """The name of an object; with its namespace if that is not the CR's."""
+        return key.title(self.plan.resource.namespace)
+
+    # -- children ----------------------------------------------------------------------------------------------------
+
+    def tree(self) -> Iterator[Line]:
+        children = self.plan.children
+        wide = max((len(child.id) for child in children), default=0)
+        for number, child in enumerate(children, 1):
+            last = number == len(children)
+            yield (
+                Span("└─ " if last else "├─ ", Tone.FAINT),
+                Span(f"{child.id:<{wide}}  "),
+                Span(f"{child.state.value:<11}  ", _TONES[child.state]),
+                *self._description(child),
+            )
+            if len(child.objects) > 1:
+                yield from self._objects(child, "   " if last else "│  ")
+
+    def _description(self, child: ChildReport) -> Iterator[Span]:
+        spans = [span for span in self._details(child) if span.text]
+        yield from spans
+        if child.state in {State.FAILED, State.UNWANTED}:
+            yield Span(f"{'  ' if spans else ''}{child.template}", Tone.FAINT)
+
+    def _details(self, child: ChildReport) -> Iterator[Span]:
+        waits = [wait for wait in self.plan.waits if wait.child == child.id]
+        if waits:
+            yield Span("; ".join(dict.fromkeys(f"waits for {wait.for_what}" for wait in waits)))
+            sites = dict.fromkeys(self.place(wait.site) for wait in waits if wait.site is not None)
+            yield Span(f"  {' '.join(sites)}" if sites else "", Tone.FAINT)
+        elif len(child.objects) > 1:
+            yield Span(f"{len(child.objects)} objects")
+        elif len(child.objects) == 1:
+            yield Span(self._object(child.objects[0]))
+        elif all(problem.child != child.id for problem in self.plan.problems):
+            yield Span(child.message)
+
+    def _object(self, report: ObjectReport) -> str:
+        if not report.message or any(report.message == problem.message for problem in self.plan.problems):
+            return self.title(report.key)
+        joint = " " if report.message.startswith("is ") else ": "
+        return f"{self.title(report.key)}{joint}{report.message}"
+
+    def _objects(self, child: ChildReport, indent: str) -> Iterator[Line]:
+        """The first objects of a child, those that are not ready before the others."""
+        ordered = sorted(child.objects, key=lambda report: report.state is State.READY)
+        for number, report in enumerate(ordered[:MAX_OBJECTS], 1):
+            last = number == len(ordered)
+            yield (
+                Span(f"{indent}{'└─ ' if last else '├─ '}", Tone.FAINT),
+                Span(f"{report.state.value:<11}  ", _TONES[report.state]),
+                Span(self._object(report)),
+            )
+        if len(ordered) > MAX_OBJECTS:
+            yield (Span(f"{indent}└─ and {len(ordered) - MAX_OBJECTS} more", Tone.FAINT),)
+
+    def problems(self) -> Iterator[Line]:
+        for problem in self.plan.problems:
+            site = f"{self.place(problem.site)}: " if problem.site is not None else ""
+            yield (Span("! ", Tone.BAD), Span(f"{problem.child}: ", Tone.BAD), Span(f"{site}{problem.message}"))
+
+    # -- actions -----------------------------------------------------------------------------------------------------
+
+    def actions(self) -> Iterator[Line]:
+        answers = {id(each.action): self._without_problem(each) for each in self.answers}
+        for action in self.plan.actions:
+            yield from self._action(action)
+            if (answer := answers.pop(id(action), None)) is not None:
+                yield from _answer_lines(answer)
+        for answer in answers.values():  # the writes that are refused are not in the plan any more
+            if answer.action is not None:
+                yield self._action_line("!", verb_of(answer.action), self.title(answer.action.key))
+                yield from _answer_lines(answer)
+        for answer in self.answers:
+            if answer.action is None:
+                yield (Span(f"? {answer.child}: ", Tone.WAIT), *(Span(text) for text in answer.lines()))
+
+    def _without_problem(self, answer: Answer) -> Answer:
+        """The answer without a message that is shown as a problem."""
+        is_shown = any(answer.message in problem.message for problem in self.plan.problems)
+        return replace(answer, message="") if is_shown else answer
+
+    def _action(self, action: Action) -> Iterator[Line]:
+        verb, sign = verb_of(action), sign_of(action)
+        if isinstance(action, FinalizerAction):
+            joint = "to" if isinstance(action, AddFinalizer) else "from"
+            yield self._action_line(sign, verb, f"{action.finalizer} {joint} {self.title(self.plan.resource)}")
+            return
+        how = ""
+        if isinstance(action, ServerSideApply):
+            how = "by server-side apply" if action.live is None else "server-side"
+        elif isinstance(action, Delete) and action.propagation == "foreground":
+            how = "foreground"
+        yield self._action_line(sign, verb, self.title(action.key), ", ".join(filter(None, (reason_for(action), how))))
+        yield from self._changes(action)
+
+    def _action_line(self, sign: str, verb: Verb, title: str, why: str = "") -> Line:
+        return (
+            Span(f"{sign} {verb.do} ", _SIGNS[sign]),
+            Span(title, Tone.TITLE),
+            Span(f"  {why}" if why else "", Tone.FAINT),
+        )
+
+    def _changes(self, action: Action) -> Iterator[Line]:
+        found = changes(action, self.kinds, masks_of(self.plan))
+        shown = [each for each in found if not is_mark(each, self.plan.uid)]
+        for each in shown:
+            yield from _difference(each)
+        if len(shown) < len(found):
+            extent = "and" if shown else "only"
+            yield (Span(f"      {extent} ruleop's own metadata", Tone.FAINT),)
+
+    # -- status and events -------------------------------------------------------------------------------------------
+
+    def status(self) -> Iterator[Line]:
+        if self.plan.status is None:
+            return
+        before, after = (
+            {name: value for name, value in (status or {}).items() if name not in _OWN_FIELDS}
+            for status in (self.resource.get("status"), self.plan.status.status)
+        )
+        before, after = masks_of(self.plan).texts(before, after)
+        changed = [line for each in differences(before, after) for line in _difference(each, indent="  ")]
+        same = sorted(name for name in after if name in before and after[name] == before[name])
+        rest: list[Line] = [(Span(f"    {name}: {shortened(flow(after[name]))}", Tone.FAINT),) for name in same]
+        yield (Span("status", Tone.TITLE),)
+        yield from changed
+        yield from rest
+        yield from self._conditions()
+
+    def _conditions(self) -> Iterator[Line]:
+        old = (self.resource.get("status") or {}).get("conditions")
+        known = [each for each in old if type_of(each)] if isinstance(old, list) else []
+        before = {type_of(each): shortened(str(each.get("status")), 20) for each in known}
+        conditions = list(self.plan.conditions or ())
+        wide = max((len(each.type) for each in conditions), default=0)
+        above = [*(problem.message for problem in self.plan.problems), *(wait.for_what for wait in self.plan.waits)]
+        turns = [_turn(before.get(each.type), each.status) for each in conditions]
+        turned = max(map(len, turns), default=0)
+        for each, turn in zip(conditions, turns, strict=True):
+            detail = "" if any(text in each.message for text in above) else shortened(each.message, 120)
+            tone = Tone.WAIT if not each.is_good else Tone.FAINT if each.type in NEGATIVE else Tone.GOOD
+            yield (
+                Span(f"    {each.type:<{wide}}  "),
+                Span(f"{turn:<{turned}}  ", tone),
+                Span(each.reason),
+                Span(f"  {detail}" if detail else ""),
+            )
+
+    def events(self) -> Iterator[Line]:
+        above = {each.message for each in self.plan.conditions or ()}
+        for event in self.plan.events:
+            message = "" if event.message in above else f"  {shortened(event.message, 120)}"
+            yield (
+                Span("event "),
+                Span(event.reason, Tone.WAIT if event.type == "Warning" else Tone.GOOD),
+                Span(message),
+            )
+
+    def summary(self) -> Line:
+        writes = [each for each in self.plan.actions if not isinstance(each, FinalizerAction)]
+        counts = Counter(map(sign_of, writes))
+        parts = [f"{counts[sign]} to {word}" for sign, word in _TOTALS.items() if counts[sign]]
+        waiting = len({wait.child for wait in self.plan.waits})
+        parts += [f"{waiting} waiting"] if waiting else []
+        parts += [_counted_errors(len(self.plan.problems))] if self.plan.problems else []
+        tone = Tone.BAD if self.plan.problems else Tone.TITLE
+        if parts:
+            return (Span(f"{', '.join(parts)}.", tone),)
+        rest = " except finalizers" if self.plan.actions else "" if self.plan.quiet else " except writing the status"
+        return (Span(f"Nothing to do{rest}.", Tone.GOOD),)
+
+
+def _answer_lines(answer: Answer) -> Iterator[Line]:
+    tone = {Verdict.ACCEPTED: Tone.GOOD, Verdict.REFUSED: Tone.BAD, Verdict.UNASKED: Tone.WAIT}[answer.verdict]
+    for text in answer.lines():
+        yield (Span(f"      {text}", tone),)
+        tone = Tone.CHANGE
+
+
+def _counted_errors(number: int) -> str:
+    return f"{number} error{'' if number == 1 else 's'}"
+
+
+def _turn(was: str | None, now: str) -> str:
+    return now if was is None or was == now else f"{was} -> {now}"
+
+
+def sign_of(action: Action) -> str:
+    if isinstance(action, (Delete, RemoveFinalizer)):
+        return "-"
+    return "+" if isinstance(action, AddFinalizer) or verb_of(action) is Verb.CREATE else "~"
+
+
+def _difference(difference: Difference, indent: str = "    ") -> Iterator[Line]:
+    before, after = difference.before, difference.after
+    if isinstance(before, str) and isinstance(after, str) and "\n" in before + after:
+        yield (Span(f"{indent}  {difference.path}:"),)
+        yield from _text(before, after, f"{indent}    ")
+    elif before is NOTHING:
+        for each in leaves(difference):
+            yield (Span(f"{indent}+ ", Tone.ADD), Span(f"{each.path}: "), Span(shortened(flow(each.after)), Tone.ADD))
+    elif after is NOTHING:
+        yield (
+            Span(f"{indent}- ", Tone.REMOVE),
+            Span(f"{difference.path}: "),
+            Span(shortened(flow(before)), Tone.REMOVE),
+        )
+    else:
+        old, new = _apart(flow(before), flow(after))
+        yield (Span(f"{indent}  {difference.path}: "), Span(old, Tone.REMOVE), Span(" -> "), Span(new, Tone.ADD))
+
+
+def _apart(before: str, after: str, limit: int = 60) -> tuple[str, str]:
+    """Two long values, shortened around their first difference, so that the difference is visible."""
+    if max(len(before), len(after)) <= limit:
+        return before, after
+    start = next(
+        (index for index, (left, right) in enumerate(zip(before, after, strict=False)) if left != right),
+        min(len(before), len(after)),
+    )
+    skipped = max(0, start - limit // 3)
+    lead = "…" if skipped else ""
+    return lead + shortened(before[skipped:], limit), lead + shortened(after[skipped:], limit)
+
+
+def _text(before: str, after: str, indent: str) -> Iterator[Line]:
+    """The lines of a text that differ, each with its neighbours."""
+    lines = [
+        line
+        for line in difflib.unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm="")
+        if not line.startswith(("---", "+++", "@@"))
+    ]
+    if not lines:
+        yield (Span(f"{indent}only the line break at the end", Tone.FAINT),)
+    for line in lines[:MAX_LINES]:
+        tone = {"+": Tone.ADD, "-": Tone.REMOVE}.get(line[:1], Tone.FAINT)
+        yield (Span(f"{indent}{line[:1]} {shortened(line[1:], 100)}", tone),)
+    if len(lines) > MAX_LINES:
+        yield (Span(f"{indent}and {len(lines) - MAX_LINES} more lines", Tone.FAINT),)
+
+
+# -- for programs ----------------------------------------------------------------------------------------------------
+
+
+def as_json(plan: Plan, resource: Object, answers: Iterable[Answer] = ()) -> dict[str, Any]:
+    """The plan as plain JSON. Changes are RFC 6902 patches of the live objects; values of Secrets are masked."""
+    plan = with_masked_texts(plan)
+    asked = [{**_asked_json(each.action, masks_of(plan)), **each.as_json()} for each in answers]
+    return {
+        **_whose_json(plan),
+        "quiet": plan.quiet,
+        "actions": [_action_json(action, masks_of(plan)) for action in plan.actions],
+        "children": [_child_json(child) for child in plan.children],
+        **_obstructions_json(plan),
+        "status": _status_json(plan, resource),
+        "conditions": [each.as_json() for each in plan.conditions or ()],
+        "events": [{"type": event.type, "reason": event.reason, "message": event.message} for event in plan.events],
+        "requeueAfter": _requeue_json(plan.requeue_after),
+        **({"serverAnswers": asked} if asked else {}),
+    }
+
+
+def rendered_as_json(plan: Plan) -> dict[str, Any]:
+    """The children as rendered, in apply order, and why others are missing. Values of Secrets in them are not masked:
+    they can be applied."""
+    objects = [{"child": child, "template": template, "object": obj} for child, template, obj in plan.rendered]
+    return {**_whose_json(plan), "objects": objects, **_obstructions_json(with_masked_texts(plan))}
+
+
+def _whose_json(plan: Plan) -> dict[str, Any]:
+    return {"resource": {**_identity(plan.resource), "uid": plan.uid}, "rule": plan.rule}
+
+
+def _obstructions_json(plan: Plan) -> dict[str, Any]:
+    return {
+        "waits": [{"child": wait.child, "for": wait.for_what, "site": site_json(wait.site)} for wait in plan.waits],
+        "problems": [_problem_json(problem) for problem in plan.problems],
+    }
+
+
+def masks_of(plan: Plan) -> Masks:
+    return plan.masks if plan.masks is not None else NO_MASKS
+
+
+def with_masked_texts(plan: Plan) -> Plan:
+    """The plan without known values of Secrets in its messages."""
+    text = masks_of(plan).text
+    conditions = plan.conditions
+    if conditions is not None:
+        conditions = conditions.with_messages(text)
+    return replace(
+        plan,
+        waits=tuple(replace(wait, for_what=text(wait.for_what)) for wait in plan.waits),
+        blocking=tuple(
+            replace(each, values=tuple((path, text(value)) for path, value in each.values)) for each in plan.blocking
+        ),
+        problems=tuple(replace(problem, message=text(problem.message)) for problem in plan.problems),
+        children=tuple(
+            replace(
+                child,
+                message=text(child.message),
+                objects=tuple(replace(each, message=text(each.message)) for each in child.objects),
+            )
+            for child in plan.children
+        ),
+        conditions=conditions,
+        events=tuple(replace(event, message=text(event.message)) for event in plan.events),
+    )
+
+
+def _requeue_json(requeue: Requeue | None) -> dict[str, Any] | None:
+    return None if requeue is None else {"seconds": requeue.seconds, "reason": requeue.reason}
+
+
+def json_patch(before: Object, after: Object, masks: Masks = NO_MASKS) -> list[dict[str, Any]]:
+    """The RFC 6902 patch from one version of an object to another, independent of the order of fields. Values of
+    Secrets are masked."""
+    old, new = masks.pair(before, after)
+    operations: list[dict[str, Any]] = jsonpatch.make_patch(_sorted(old), _sorted(new)).patch
+    return operations
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
+
+
+def _action_json(action: Action, masks: Masks) -> dict[str, Any]:
+    if isinstance(action, FinalizerAction):
+        return {
+            "action": "addFinalizer" if isinstance(action, AddFinalizer) else "removeFinalizer",
+            "finalizer": action.finalizer,
+        }
+    common: dict[str, Any] = {"action": "", "child": action.child, **_identity(action.key)}
+    match action:
+        case Create():
+            return {**common, "action": "create", "object": masks.object(action.object)}
+        case Patch():
+            return {
+                **common,
+                "action": "patch",
+                "why": action.why,
+                "patch": json_patch(action.live, action.merged, masks),
+            }
+        case Replace():
+            return {
+                **common,
+                "action": "replace",
+                "why": action.why,
+                "patch": json_patch(action.live, action.object, masks),
+            }
+        case ServerSideApply():
+            exists = action.live is not None
+            return {
+                **common,
+                "action": "serverSideApply",
+                "why": action.why,
+                "exists": exists,
+                "object": masks.object(action.object),
+            }
+        case Delete():
+            return {**common, "action": "delete", "why": action.why, "propagation": action.propagation}
+
+
+def _asked_json(action: Action | None, masks: Masks) -> dict[str, Any]:
+    """The requested action: one of the plan, or one that the API server refuses."""
+    found = _action_json(action, masks) if action is not None else {}
+    return {
+        name: found[name] for name in ("action", "finalizer", "group", "kind", "namespace", "name") if name in found
+    }
+
+
+def _child_json(child: ChildReport) -> dict[str, Any]:
+    return {
+        "id": child.id,
+        "state": child.state.value,
+        "template": child.template,
+        "message": child.message,
+        "objects": [_object_json(report) for report in child.objects],
+    }
+
+
+def _object_json(report: ObjectReport) -> dict[str, Any]:
+    return {**_identity(report.key), "state": report.state.value, "message": report.message}
+
+
+def _problem_json(problem: Problem) -> dict[str, Any]:
+    return {
+        "child": problem.child,
+        "reason": problem.reason,
+        "message": problem.message,
+        "site": site_json(problem.site),
+    }
+
+
+def _status_json(plan: Plan, resource: Object) -> dict[str, Any] | None:
+    if plan.status is None:
+        return None
+    before = {"status": resource["status"]} if resource.get("status") is not None else {}
+    old, new = masks_of(plan).texts(before, {"status": plan.status.status})
+    patch = jsonpatch.make_patch(_sorted(old), _sorted(new)).patch if plan.status.patch is not None else []
+    return {"value": new["status"], "patch": patch, "subresource": plan.status.subresource}
+
+
+def _identity(key: ObjectKey) -> dict[str, str]:
+    return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
+
+
+def site_json(site: Site | None) -> dict[str, Any] | None:
+    return None if site is None else {"path": site.path, "line": site.line, "column": site.column}
+
+
+__all__ = ["Line", "Place", "Span", "Tone", "as_json", "json_patch", "rendered_as_json", "show", "text_of"]

@@ -1,0 +1,121 @@
+"""Custom resources with their children as a tree: what is ready, what waits and for what, what happened last.
+
+It is made from objects alone, so that a cluster in memory and a real one give the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ruleop.authoring.report.plan_text import Line, Span, Tone
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.planning.child.readiness import readiness
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ruleop.core.kinds import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One object of a tree."""
+
+    obj: Object
+    state: str
+    message: str = ""
+    tone: Tone = Tone.WAIT
+    children: tuple[Node, ...] = field(default=())
+
+    namespace: str = ""  # shown for a custom resource; its children are in the same one, or in their own
+    note: str = ""
+
+    @property
+    def title(self) -> str:
+        name = self.obj["metadata"]["name"]
+        return f"{self.obj['kind']} {self.namespace}/{name}" if self.namespace else f"{self.obj['kind']} {name}"
+
+
+def resource_node(resource: Object, children: Iterable[Object]) -> Node:
+    """A custom resource, by its Ready condition, above its children."""
+    namespace = resource["metadata"].get("namespace", "")
+    nodes = tuple(child_node(each, namespace) for each in sorted(children, key=lambda each: ObjectKey.of(each)[1:]))
+    state, message, tone = _resource_state(resource)
+    return Node(resource, state, message, tone, nodes, namespace)
+
+
+def _resource_state(resource: Object) -> tuple[str, str, Tone]:
+    ready = ready_condition(resource)
+    if resource["metadata"].get("deletionTimestamp"):
+        return "is being deleted", _message(ready), Tone.WAIT
+    if ready is None:
+        return "not reconciled yet", "", Tone.WAIT
+    if is_ready(resource):
+        return "ready", "", Tone.GOOD
+    stalled = condition(resource, "Stalled")
+    is_stalled = stalled is not None and stalled.get("status") == "True"
+    return str(ready.get("reason", "")), _message(ready), Tone.BAD if is_stalled else Tone.WAIT
+
+
+def child_node(obj: Object, parent_namespace: str = "") -> Node:
+    found = readiness(obj)
+    own = obj["metadata"].get("namespace", "")
+    namespace = own if own != parent_namespace else ""
+    if found.ready:
+        return Node(obj, "ready", _pods(obj) or found.message, Tone.GOOD, (), namespace)
+    tone = Tone.BAD if found.failed else Tone.WAIT
+    message = f"{found.message}: {found.detail}" if found.detail else found.message
+    return Node(obj, "failed" if found.failed else "not ready", message, tone, (), namespace)
+
+
+def _pods(obj: Object) -> str:
+    """The numbers of ready and of desired pods of a workload."""
+    spec, status = obj.get("spec"), obj.get("status")
+    if not isinstance(spec, dict) or not isinstance(status, dict) or "replicas" not in spec:
+        return ""
+    return f"{status.get('readyReplicas', 0)} of {spec['replicas']} pods"
+
+
+def condition(obj: Object, type_: str) -> dict[str, Any] | None:
+    conditions = (obj.get("status") or {}).get("conditions")
+    found = conditions if isinstance(conditions, list) else []
+    return next((each for each in found if isinstance(each, dict) and each.get("type") == type_), None)
+
+
+def ready_condition(obj: Object) -> dict[str, Any] | None:
+    return condition(obj, "Ready")
+
+
+def is_ready(obj: Object) -> bool:
+    """Whether Ready is True for the current generation."""
+    ready, metadata = ready_condition(obj), obj["metadata"]
+    return (
+        ready is not None
+        and ready.get("status") == "True"
+        and ready.get("observedGeneration", metadata.get("generation")) == metadata.get("generation")
+        and not metadata.get("deletionTimestamp")
+    )
+
+
+def _message(found: dict[str, Any] | None) -> str:
+    return str(found.get("message", "")) if found is not None else ""
+
+
+def tree_lines(roots: Iterable[Node]) -> Iterator[Line]:
+    nodes = list(roots)
+    rows = [row for node in nodes for row in _rows(node)]
+    width = max((len(prefix) + len(node.title) for prefix, node in rows), default=0)
+    for prefix, node in rows:
+        gap = " " * (width - len(prefix) - len(node.title) + 2)
+        title = Span(node.title, Tone.TITLE if not prefix else Tone.PLAIN)
+        message = Span(f": {node.message}" if node.message else "", Tone.PLAIN)
+        note = Span(f"  {node.note}" if node.note else "", Tone.FAINT)
+        yield (Span(prefix, Tone.FAINT), title, Span(gap, Tone.PLAIN), Span(node.state, node.tone), message, note)
+
+
+def _rows(node: Node, prefix: str = "", indent: str = "") -> Iterator[tuple[str, Node]]:
+    yield prefix, node
+    for number, child in enumerate(node.children, 1):
+        last = number == len(node.children)
+        yield from _rows(child, f"{indent}{'└─ ' if last else '├─ '}", f"{indent}{'   ' if last else '│  '}")

@@ -1,0 +1,316 @@
+"""Runs the steps of a case with the operator and an API server in memory, in this process.
+
+The loop runs only while a step waits. So between steps nothing changes, and a step is over when the operator has seen
+the CR's last change and nothing has happened for a moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import structlog
+
+from ruleop.authoring.checking.definitions import to_serve
+from ruleop.authoring.dev.session import Session, Settings, View
+from ruleop.authoring.report.plan_text import masks_of
+from ruleop.authoring.ruletests.overlay import overlaid
+from ruleop.authoring.ruletests.provenance import Provenance
+from ruleop.authoring.ruletests.state import After, Error, described, named, owned
+from ruleop.core.errors import RuleopError
+from ruleop.core.files import read_inside
+from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.planning import FixedObjects, Observed, Plan, choose_rule, plan
+from ruleop.core.planning.model.conditions import condition_of
+from ruleop.core.planning.model.marks import Owner
+from ruleop.core.templating import read_resources
+from ruleop.localcluster.errors import Rejected
+from ruleop.localcluster.faults import Effect, Fault
+from ruleop.operator.engine.manager.options import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from types import TracebackType
+
+    from ruleop.authoring.offline.cluster import OfflineKinds
+    from ruleop.core.errors import Site
+    from ruleop.core.planning.changes.masks import Masks
+    from ruleop.core.rules import Project, Rule
+    from ruleop.core.schema.shape import Shape
+    from ruleop.core.templating.field_sites import FieldPath
+    from ruleop.localcluster.store.store import Event, Resource, Stored
+
+POLL: Final = 0.05  # seconds between two checks for changes
+QUIET: Final = 6  # checks without a change, after which a step is over; on a busy machine each takes longer
+PATIENCE: Final = 30.0  # seconds after which a step is over in any case
+_NOISE: Final = frozenset({"events", "leases"})
+
+
+class DevMode(View):
+    """One case in the making. Use it as a context manager."""
+
+    def __init__(self, project: Project, kinds: OfflineKinds, served: Collection[Kind]) -> None:
+        self.project, self.kinds, self.served = project, kinds, served
+        self.key = ObjectKey("", "", "", "")
+        self.refused: tuple[Error, ...] = ()  # why the API server has rejected the CR
+        self._runner = asyncio.Runner()
+        self._stack = contextlib.ExitStack()
+        self._changes = 0  # since the start
+        self._running: asyncio.Task[bool] | None = None
+        self._last: tuple[Rule, Owner] | None = None  # of the CR while it existed
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(self._runner)
+        self._stack.enter_context(structlog.testing.capture_logs())  # the operator's log is none of a test's output
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="ruleop-test-"))
+        settings = Settings(definitions=self._definitions, kubeconfig=str(Path(folder, "kubeconfig")))
+        options = Options(
+            metrics_address="0",
+            health_address="0",
+            operator_namespace="default",
+            reload=False,
+            grace=5.0,
+        )
+        self._started = asyncio.Event()
+        self.session = Session(self.project, Path(self.project.root), options, settings, self)
+        self.session.cluster.store.listen_to_all(self._on_change)
+        self._stack.callback(self._stop)
+        self._runner.run(self._start())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    async def _start(self) -> None:
+        self._running = asyncio.create_task(self.session.run(), name="session")
+        started = asyncio.create_task(self._started.wait(), name="started")
+        await asyncio.wait({self._running, started}, return_when=asyncio.FIRST_COMPLETED)
+        started.cancel()
+        if self._running.done():
+            self._running.result()
+
+    def _stop(self) -> None:
+        async def stop() -> None:
+            self.session.stopping.set()
+            if self._running is not None:
+                await self._running
+
+        self._runner.run(stop())
+
+    # -- what a session shows ------------------------------------------------------------------------------------------
+
+    def started(self, session: Session) -> None:  # noqa: ARG002 - of View
+        self._started.set()
+
+    def _on_change(self, resource: Resource, _event: Event) -> None:
+        if resource.plural not in _NOISE:
+            self._changes += 1
+
+    def _definitions(self) -> list[Object]:
+        """The CRDs of the project, and open ones for the other kinds that the case says are served."""
+        found: list[Object] = []
+        root = Path(self.project.root)
+        for file in sorted((root / "crds").glob("*")):
+            documents, _ = read_resources(read_inside(file, root).decode("utf-8-sig"), str(file))
+            found += [document.data() for document in documents]
+        return [*to_serve(found, self.project), *map(_open_definition, self.served)]
+
+    # -- what a step changes -------------------------------------------------------------------------------------------
+
+    @property
+    def resource(self) -> Object | None:
+        found = self._stored(self.key)
+        return found.obj if found is not None else None
+
+    def create(self, resource: Object) -> None:
+        self.edit(resource)
+
+    def edit(self, resource: Object) -> None:
+        try:
+            stored = self.session.cluster.apply(resource)
+        except RuleopError as error:
+            self.refused = (Error(str(error)),)
+        else:
+            self.refused, self.key = (), ObjectKey.of(stored.obj)
+
+    def add(self, obj: Object) -> None:
+        status = obj.get("status")
+        stored = self.session.cluster.apply({name: value for name, value in obj.items() if name != "status"})
+        if status is not None:
+            self._write_status(stored.obj, status)
+
+    def _write_status(self, obj: Object, status: Mapping[str, Any]) -> None:
+        stored, resource = self._stored(ObjectKey.of(obj)), self._resource(Kind.of(obj))
+        if stored is not None and resource is not None:
+            self.session.cluster.machinery.update_status(resource, stored, status)
+
+    def objects_of(self, name: str) -> list[Object]:
+        if "/" in name:
+            return named(self._objects().values(), name)
+        owner = self._owner()
+        return [obj for id_, _, obj in owned(self._objects().values(), owner) if id_ == name] if owner else []
+
+    def change(self, obj: Object, patch: Mapping[str, Any]) -> None:
+        after = overlaid(
+            obj, {name: value for name, value in patch.items() if name != "status"}, self.shape_of(Kind.of(obj))
+        )
+        if after != obj:
+            self.session.cluster.apply(after)
+        if isinstance(patch.get("status"), dict):
+            shape = self.shape_of(Kind.of(obj))
+            self._write_status(
+                obj, overlaid({"status": obj.get("status") or {}}, {"status": patch["status"]}, shape)["status"]
+            )
+
+    def remove(self, obj: Object) -> None:
+        stored, resource = self._stored(ObjectKey.of(obj)), self._resource(Kind.of(obj))
+        if stored is not None and resource is not None:
+            try:
+                self.session.cluster.machinery.delete(resource, stored)
+            except Rejected as error:
+                raise RuleopError(error.message) from None
+
+    def delete(self) -> None:
+        resource = self.resource
+        if resource is not None:
+            self.remove(resource)
+
+    def reject(self, names: Iterable[str]) -> None:
+        """All writes of the kinds of these children: the requests that create do not name the object."""
+        self.session.cluster.faults.clear()
+        children = {child.id: child for rule in self.project.rules for child in rule.every_child()}
+        for name in names:
+            kinds = children[name].kinds if name in children else {Kind.of(obj) for obj in self.objects_of(name)}
+            found = [resource.plural for kind in kinds if (resource := self._resource(kind)) is not None]
+            verbs = ("create", "update", "patch", "delete")
+            self.session.cluster.faults.add(Fault(Effect.ERROR, verbs, tuple(found), status=422))
+
+    def make_ready(self, names: Iterable[str] | None) -> None:
+        """The controllers of the cluster do that by themselves."""
+
+    def shape_of(self, kind: Kind) -> Shape:
+        return self.kinds.info(kind).shape
+
+    # -- passes --------------------------------------------------------------------------------------------------------
+
+    def reconcile(self, *, ready: bool = False) -> None:  # noqa: ARG002 - controllers always run here
+        self._runner.run(self._settle())
+
+    async def _settle(self) -> None:
+        end = time.monotonic() + PATIENCE
+        quiet = 0
+        while quiet < QUIET and time.monotonic() < end:
+            before = self._changes
+            await asyncio.sleep(POLL)
+            quiet = quiet + 1 if self._changes == before and self._is_seen() else 0
+
+    def _is_seen(self) -> bool:
+        """Whether the operator has seen the last change of the CR."""
+        resource = self.resource
+        rule = choose_rule(self.project.rules, resource) if resource is not None else None
+        if resource is None or rule is None or not rule.manage_status or resource["metadata"].get("deletionTimestamp"):
+            return True
+        status = resource.get("status")
+        generation = status.get("observedGeneration") if isinstance(status, dict) else None
+        return bool(generation == resource["metadata"].get("generation"))
+
+    # -- the result ----------------------------------------------------------------------------------------------------
+
+    def after(self) -> After:
+        resource, objects = self.resource, self._objects()
+        rule = choose_rule(self.project.rules, resource) if resource is not None else None
+        if resource is None or rule is None or self.refused:
+            last_rule, last_owner = self._last or (None, None)
+            return After(rule or last_rule, self._owner() or last_owner, resource, objects, None, errors=self.refused)
+        self._last = rule, Owner.of(resource)
+        found = self._plan(rule, resource)
+        conditions = (resource.get("status") or {}).get("conditions") or ()
+        errors = [Error(problem.message, problem.child, problem.site) for problem in found.problems]
+        if not errors and condition_of(resource, "Stalled").get("status") == "True":  # the API server rejected a write
+            errors = [Error(str(condition_of(resource, "Ready").get("message")))]
+        return After(
+            rule=rule,
+            owner=self._owner(),
+            resource=resource,
+            objects=objects,
+            actions=None,
+            waits=found.waits,
+            errors=tuple(errors),
+            conditions=tuple(conditions),
+            reports={child.id: described(child.state, child.message) for child in found.children},
+            rendered=found.rendered,
+            masks=partial(self._masks, rule, resource),
+        )
+
+    def _plan(self, rule: Rule, resource: Object, *, masks: bool = False) -> Plan:
+        """The plan for the current objects, which do not record the reason that a child waits."""
+        observed = Observed(FixedObjects(self._objects().values()), self.kinds)
+        return plan(rule, resource, observed, masks=masks)
+
+    def _masks(self, rule: Rule, resource: Object) -> Masks:
+        return masks_of(self._plan(rule, resource, masks=True))
+
+    def source(self, key: ObjectKey, path: FieldPath) -> Site | None:
+        resource = self.resource
+        rule = choose_rule(self.project.rules, resource) if resource is not None else None
+        owner = self._owner()
+        if resource is None or rule is None or owner is None:
+            return None
+        provenance = Provenance(rule, lambda: self._plan(rule, resource))
+        if key == self.key:
+            return provenance.of_status(path)
+        ids = {other: id_ for id_, other, _ in owned(self._objects().values(), owner)}
+        return provenance.of_child(ids[key], key, path) if key in ids else None
+
+    # -- objects -------------------------------------------------------------------------------------------------------
+
+    def _owner(self) -> Owner | None:
+        resource = self.resource
+        return Owner.of(resource) if resource is not None else None
+
+    def _objects(self) -> dict[ObjectKey, Object]:
+        return {ObjectKey.of(each.obj): each.obj for each in self._all()}
+
+    def _all(self) -> Iterator[Stored]:
+        store = self.session.cluster.store
+        for resource in list(store.resources()):
+            if resource.plural not in _NOISE:
+                yield from store.all(resource)
+
+    def _resource(self, kind: Kind) -> Resource | None:
+        served = self.session.cluster.registry.in_group_version(kind.group, kind.version)
+        return next((each.resource for each in served if each.kind == kind), None)
+
+    def _stored(self, key: ObjectKey) -> Stored | None:
+        return next((each for each in self._all() if ObjectKey.of(each.obj) == key), None)
+
+
+def _open_definition(kind: Kind) -> Object:
+    """A CRD of a kind, without a schema for its fields."""
+    plural = f"{kind.kind.lower()}s"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": kind.version,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": schema},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{kind.group}"},
+        "spec": {
+            "group": kind.group,
+            "scope": "Namespaced",
+            "names": {"kind": kind.kind, "plural": plural},
+            "versions": [version],
+        },
+    }

@@ -1,0 +1,198 @@
+"""Runs the steps of a case without a cluster, by the operator's own planning."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.authoring.offline.cluster import EPOCH, identified, prepare
+from ruleop.authoring.report.plan_text import masks_of
+from ruleop.authoring.ruletests.cluster import CaseCluster
+from ruleop.authoring.ruletests.controllers import made_ready
+from ruleop.authoring.ruletests.provenance import Provenance
+from ruleop.authoring.ruletests.state import Action, After, Error, described, named, owned
+from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.planning import FinalizerAction, History, Observed, Plan, choose_rule, plan
+from ruleop.core.planning.changes.masks import NO_MASKS, Masks
+from ruleop.core.planning.changes.writes import verb_of
+from ruleop.core.planning.model.marks import Owner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ruleop.authoring.offline.cluster import OfflineKinds
+    from ruleop.authoring.ruletests.admission import Admission
+    from ruleop.core.errors import Site
+    from ruleop.core.rules import Project, Rule
+    from ruleop.core.templating.field_sites import FieldPath
+
+MOST_PASSES: Final = 20
+RESTLESS: Final = f"each of {MOST_PASSES} passes writes something, so the operator would never stop"
+NOT_SELECTED: Final = "not selected by any rule (see selector and namespaces)"
+
+
+class PlanMode:
+    """One case in the making."""
+
+    def __init__(self, project: Project, kinds: OfflineKinds, admission: Admission) -> None:
+        self.project = project
+        self.kinds = kinds
+        self.admission = admission
+        self.cluster = CaseCluster(self.kinds)
+        self.key = ObjectKey("", "", "", "")
+        self.invalid: tuple[Error, ...] = ()  # why the API server would reject the CR
+        self.last: Plan | None = None
+        self.rule: Rule | None = None
+        self._history = History.NONE
+        self._owner: Owner | None = None
+        self._restless = False  # each pass of the last step has written something
+        self._provenance: Provenance | None = None  # of the last step, once a field has been asked for
+
+    # -- what a step changes -------------------------------------------------------------------------------------------
+
+    def create(self, resource: Object) -> None:
+        self._store(identified(resource, self.cluster.objects.values(), self.kinds))
+
+    def edit(self, resource: Object) -> None:
+        """The CR as a user has changed it."""
+        self._store(resource, before=self.resource)
+
+    def _store(self, resource: Object, before: Object | None = None) -> None:
+        stored, findings = prepare(self.project, resource, before)
+        self.invalid = tuple(Error(str(finding)) for finding in findings)
+        if not findings:
+            self.key = ObjectKey.of(stored)
+            self._owner = Owner.of(stored)
+            self.cluster.store(self.key, stored)
+
+    @property
+    def resource(self) -> Object | None:
+        return self.cluster.objects.get(self.key)
+
+    def add(self, obj: Object) -> None:
+        self.cluster.add(obj)
+
+    def objects_of(self, name: str) -> list[Object]:
+        """The objects of a child by its id, or an object by Kind/name."""
+        if "/" in name:
+            return named(self.cluster.objects.values(), name)
+        return [obj for id_, _, obj in self._owned() if id_ == name]
+
+    def change(self, obj: Object, patch: Mapping[str, Any]) -> None:
+        self.cluster.change(ObjectKey.of(obj), patch)
+
+    def remove(self, obj: Object) -> None:
+        self.cluster.delete(ObjectKey.of(obj))
+
+    def reject(self, names: Iterable[str]) -> None:
+        self.cluster.rejected = frozenset(names)
+
+    def make_ready(self, names: Iterable[str] | None) -> None:
+        """Controllers make these children ready, or all."""
+        everything = [obj for _, _, obj in self._owned()]
+        objects = everything if names is None else [obj for name in names for obj in self.objects_of(name)]
+        for obj in objects:
+            ready = made_ready(obj, self.kinds.info(Kind.of(obj)).shape)
+            if ready is not obj:
+                self.cluster.store(ObjectKey.of(obj), ready)
+
+    def _owned(self) -> list[tuple[str, ObjectKey, Object]]:
+        """The objects of the CR, with the ids of their children."""
+        return [*owned(self.cluster.objects.values(), self._owner)] if self._owner is not None else []
+
+    def delete(self) -> None:
+        """Somebody deletes the CR."""
+        if self.resource is not None:
+            self.cluster.delete(self.key)
+
+    def shape_of(self, kind: Kind) -> Any:
+        return self.kinds.info(kind).shape
+
+    # -- passes --------------------------------------------------------------------------------------------------------
+
+    def reconcile(self, *, ready: bool = False) -> None:
+        """Passes until nothing is left to do. `ready`: with controllers that make each child ready."""
+        self.cluster.writes.clear()
+        self._provenance = None
+        self._restless = False
+        for _ in range(MOST_PASSES):
+            if not self._pass():
+                before = dict(self.cluster.objects)
+                if ready:
+                    self.make_ready(None)
+                if self.cluster.objects == before:
+                    return
+        self._restless = True
+
+    def _pass(self) -> bool:
+        """One pass. False if nothing was left to do."""
+        resource = self.resource
+        if resource is None or self.invalid:
+            return False
+        self.rule = choose_rule(self.project.rules, resource)
+        if self.rule is None:
+            return False
+        self.last = found = self._plan(self.rule, resource)
+        wrote = False
+        if found.actions:
+            outcome = self.cluster.execute(found.actions)
+            wrote = any(action.key not in outcome.failed for action in found.actions)
+            resource = self.resource
+            if resource is None:
+                return True
+            self._history = self._history.after(found, outcome, self.kinds, 0.0)
+            self.last = found = self._plan(self.rule, resource)
+        # Time does not advance between steps, so drift is never reverted too often.
+        self._history = replace(self._history.after(found, None, self.kinds, 0.0), drift={})
+        if found.status is not None and found.status.patch is not None:
+            self.cluster.store(self.key, {**resource, "status": found.status.status})
+            wrote = True
+        return wrote
+
+    def _plan(self, rule: Rule, resource: Object, *, masks: bool = False) -> Plan:
+        observed = Observed(self.cluster.fixed, self.kinds, now=EPOCH)
+        return plan(rule, resource, observed, self._history, foresee=False, masks=masks)
+
+    def _masks(self) -> Masks:
+        if self.rule is None or self.resource is None:
+            return NO_MASKS
+        return masks_of(self._plan(self.rule, self.resource, masks=True))
+
+    def source(self, key: ObjectKey, path: FieldPath) -> Site | None:
+        resource, rule = self.resource, self.rule
+        if resource is None or rule is None:
+            return None
+        if self._provenance is None:
+            self._provenance = Provenance(rule, lambda: self._plan(rule, resource))
+        if key == self.key:
+            return self._provenance.of_status(path)
+        ids = {other: id_ for id_, other, _ in self._owned()}
+        return self._provenance.of_child(ids[key], key, path) if key in ids else None
+
+    # -- the result ----------------------------------------------------------------------------------------------------
+
+    def after(self) -> After:
+        found = self.last
+        if self.invalid or found is None or self.rule is None:
+            errors = self.invalid or ((Error(NOT_SELECTED),) if self.resource is not None else ())
+            return After(self.rule, self._owner, self.resource, dict(self.cluster.objects), errors=errors)
+        return After(
+            rule=self.rule,
+            owner=self._owner,
+            resource=self.resource,
+            objects=dict(self.cluster.objects),
+            actions=tuple(
+                Action(verb_of(each).do, "" if isinstance(each, FinalizerAction) else each.child, each.key)
+                for each in self.cluster.writes
+            ),
+            waits=found.waits,
+            errors=tuple(
+                Error(problem.message, problem.child, problem.site)
+                for problem in (*found.problems, *self.admission.problems(found, self.rule))
+            )
+            + ((Error(RESTLESS),) if self._restless else ()),
+            conditions=tuple(each.as_json() for each in found.conditions or ()),
+            reports={child.id: described(child.state, child.message) for child in found.children},
+            rendered=found.rendered,
+            masks=self._masks,
+        )

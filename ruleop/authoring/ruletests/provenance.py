@@ -1,0 +1,76 @@
+"""Finds the line of a template that a field of a test's objects comes from: the pass is planned again, and shows each
+text that it renders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ruleop.core.errors import RuleopError, Site
+from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.core.templating import TextTemplate, Tree
+from ruleop.core.templating.field_sites import FieldPath, Rendering, Walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ruleop.core.kinds import JSON
+    from ruleop.core.rules import Rule
+    from ruleop.core.templating.compile.renderer import Renderer
+
+
+@dataclass(slots=True)
+class Provenance:
+    """Where the fields of one pass come from. `plan_again` renders everything once more."""
+
+    rule: Rule
+    plan_again: Callable[[], object]
+    _traced: list[Rendering] | None = field(default=None)
+
+    def of_child(self, id_: str, key: ObjectKey, path: FieldPath) -> Site | None:
+        """The place of a field of a child's object."""
+        child = next((each for each in self.rule.every_child() if each.id == id_), None)
+        if child is None:
+            return None
+        if isinstance(child.body, Tree):
+            return Walk((), child.body.node).to(path, None)
+        return self._in_template(child.body, path, key)
+
+    def of_status(self, path: FieldPath) -> Site | None:
+        """The place of a field of the status."""
+        status = self.rule.status
+        if isinstance(status, Tree):
+            return Walk((), status.node).to(path, None)
+        return self._in_template(status, path, None) if isinstance(status, TextTemplate) else None
+
+    def _in_template(self, template: TextTemplate, path: FieldPath, key: ObjectKey | None) -> Site | None:
+        """`key`: of one of several objects."""
+        for rendering in self._renderings():
+            if rendering.name == template.site.path:
+                for node, document in rendering.nodes():
+                    if key is None or _is(document, key):
+                        return Walk(rendering.layout.slots, node).to(path, document)
+        return None
+
+    def _renderings(self) -> list[Rendering]:
+        if self._traced is None:
+            found = self._traced = []
+            renderer = self._renderer()
+            if renderer is not None:
+                renderer.trace = lambda *rendered: found.append(Rendering(*rendered))
+                try:
+                    self.plan_again()
+                except RuleopError:
+                    pass  # the failure itself says what is wrong
+                finally:
+                    renderer.trace = None
+        return self._traced
+
+    def _renderer(self) -> Renderer | None:
+        return next((child.body.renderer for child in self.rule.every_child()), None)
+
+
+def _is(document: JSON, key: ObjectKey) -> bool:
+    if not isinstance(document, dict) or not isinstance(document.get("metadata"), dict):
+        return False
+    return Kind.of(document).versionless == key.group_kind and document["metadata"].get("name") == key.name

@@ -1,0 +1,82 @@
+"""Snapshots: files with all rendered children of a step. A missing one fails, unless `--update` writes it.
+
+A snapshot is the same for the same rules: objects are in apply order, and random values come from a fixed seed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from ruleop.authoring.ruletests.cases import project_of
+from ruleop.authoring.ruletests.matching import Mismatch
+from ruleop.authoring.ruletests.results import Difference, Failure
+from ruleop.authoring.ruletests.secret_values import masked, masks_for, without_secret_data
+from ruleop.core.files import read_regular
+from ruleop.core.templating import yaml_document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ruleop.authoring.ruletests.cases import Case
+    from ruleop.authoring.ruletests.state import After
+    from ruleop.core.rules.language.value_types import Word
+
+FOLDER: Final = "snapshots"
+
+
+@dataclass(slots=True)
+class Snapshots:
+    """`update`: write missing and different snapshots. `ci`: never write a missing one."""
+
+    update: bool = False
+    ci: bool = False
+    used: dict[Path, str] = field(default_factory=dict)  # by the case that names it
+
+    def compare(self, case: Case, name: Word, after: After, written: list[str]) -> list[Failure]:
+        file, root = (case.folder / name.text).resolve(), project_of(case.file)
+        if root is not None and not file.is_relative_to(root.resolve()):
+            return [Failure("snapshot", f"{name.text} is outside of the project folder", name.site)]
+        other = self.used.setdefault(file, f"{case.file}: {case.name}")
+        if other != f"{case.file}: {case.name}":
+            return [
+                Failure(
+                    "snapshot", f'{name.text} is the snapshot of the case "{other.partition(": ")[2]}" too', name.site
+                )
+            ]
+        text = snapshot(after)
+        try:
+            before = read_regular(file).decode()
+        except FileNotFoundError:
+            if self.ci or not self.update:
+                advice = "; CI is set, so --update does not write it" if self.update else ": --update writes it"
+                return [Failure("snapshot", f"{name.text} does not exist{advice}", name.site)]
+            before = None
+        except (OSError, UnicodeDecodeError) as error:
+            return [Failure("snapshot", f"{name.text} cannot be read: {error}", name.site)]
+        if before == text:
+            return []
+        if self.update:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+            written.append(name.text)
+            return []
+        assert before is not None
+        shown = snapshot(without_secret_data(after, before))
+        difference = Difference(Mismatch((), before, shown, name.site))
+        failure = Failure("snapshot", f"{name.text} differs; --update writes it", name.site, (difference,))
+        return [masked(failure, masks_for(after, before))]
+
+    def stale(self, folders: set[Path]) -> list[Path]:
+        """The files in the snapshot folders of these folders that no case has named."""
+        found = [file for folder in folders for file in sorted((folder / FOLDER).glob("*.yaml"))]
+        return [file for file in found if file.resolve() not in self.used]
+
+
+def snapshot(after: After) -> str:
+    """The rendered children, each under a comment with its id and template; then the waits."""
+    parts = [f"# {child}: {template}\n{yaml_document(obj)}" for child, template, obj in after.rendered]
+    parts += [
+        f"# {child} waits: {reason}\n" for child, reason in sorted((each.child, each.for_what) for each in after.waits)
+    ]
+    return "---\n".join(parts)

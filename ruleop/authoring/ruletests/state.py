@@ -1,0 +1,99 @@
+"""The state after a step: what exists, what was written, and what the last pass reported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.core.planning.changes.masks import NO_MASKS, Masks
+from ruleop.core.planning.child.apply import record_of
+from ruleop.core.planning.model.actions import State
+from ruleop.core.planning.model.marks import PART_OF, Owner, claim_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from ruleop.core.errors import Site
+    from ruleop.core.kinds import Object
+    from ruleop.core.planning import Wait
+    from ruleop.core.rules import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A write, as tests name it."""
+
+    verb: str  # of a planned write: create, patch, delete, ...
+    child: str  # "" for the CR's finalizer
+    key: ObjectKey
+
+    def names(self, places: Mapping[str, int]) -> tuple[str, ...]:
+        """The names of the action, the shortest first. `places`: the number of objects of each child in this step."""
+        if not self.verb.endswith("finalizer"):
+            by_object = f"{self.verb} {self.key.kind}/{self.key.name}"
+            return (f"{self.verb} {self.child}", by_object) if places.get(self.child) == 1 else (by_object,)
+        return (self.verb,)
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """An error of the last pass."""
+
+    message: str
+    child: str = ""
+    site: Site | None = None
+
+    def __str__(self) -> str:
+        return f"{self.child}: {self.message}" if self.child else self.message
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """The state after a step."""
+
+    rule: Rule | None
+    owner: Owner | None
+    resource: Object | None  # None: it is gone
+    objects: Mapping[ObjectKey, Object] = field(default_factory=dict)
+    actions: tuple[Action, ...] | None = ()  # None: not known
+    waits: tuple[Wait, ...] = ()
+    errors: tuple[Error, ...] = ()
+    conditions: tuple[Mapping[str, Any], ...] = ()
+    reports: Mapping[str, str] = field(default_factory=dict)  # child -> why it has no object, or its state
+    rendered: tuple[tuple[str, str, Object], ...] = ()  # (id, template, object) in apply order
+    masks: Callable[[], Masks] = lambda: NO_MASKS
+    """The masks for a failure that is shown: of values that templates computed from Secrets. They take another plan."""
+
+    def children(self) -> Iterator[tuple[str, ObjectKey, Object]]:
+        """The objects that the CR owns, with the ids of their children."""
+        if self.owner is not None:
+            yield from owned(self.objects.values(), self.owner)
+
+
+def owned(objects: Iterable[Object], owner: Owner) -> Iterator[tuple[str, ObjectKey, Object]]:
+    """The objects of a CR, with the ids of their children."""
+    for obj in objects:
+        key = ObjectKey.of(obj)
+        if ((obj.get("metadata") or {}).get("labels") or {}).get(PART_OF) == owner.part_of and claim_on(
+            obj, key, owner
+        ).owned:
+            record = record_of(obj)
+            yield record.id if record is not None else "", key, obj
+
+
+def named(objects: Iterable[Object], name: str) -> list[Object]:
+    """The objects that Kind/name or Kind/namespace/name stands for."""
+    kind, *namespace, last = name.split("/")
+    return [
+        obj
+        for obj in objects
+        if Kind.of(obj).kind == kind
+        and obj["metadata"]["name"] == last
+        and (not namespace or obj["metadata"].get("namespace") == namespace[0])
+    ]
+
+
+def described(state: State, message: str) -> str:
+    """The state of a child in words."""
+    return message or ("`when` is false" if state is State.UNWANTED else state.value)

@@ -1,0 +1,207 @@
+"""YAML for people to edit, with templates in it: blocks, one item a line, comments.
+
+The data is plain JSON, in which `Expr` and `Joined` stand for what a template computes, and `Noted` puts a comment
+above a key or an item. Literal text that Jinja would read as a tag is written so that it renders as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ruleop.core.templating import yaml_text
+
+_TAG: Final = re.compile(r"\{[{%#]")
+_UNSAFE_IN_BLOCK: Final = re.compile("[^\\S\n ]|[\ufeff]")
+_NOT_IN_FLOW: Final = re.compile(r"[,:?\[\]{}\n]")
+_INDENT: Final = 2
+_SHORT: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Expr:
+    """The value of an expression, with its type."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Text with values of expressions in it."""
+
+    parts: tuple[str | Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A value with a comment above its key, or above it as an item of a list."""
+
+    comment: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    template: bool  # whether Jinja reads the text before the YAML parser does
+
+
+def template_text(value: Any) -> str:
+    """A file of templates/."""
+    return _document(value, _Style(template=True))
+
+
+def rules_text(value: Any) -> str:
+    """watches.yaml, or another file that is plain YAML: an expression in it is a quoted string."""
+    return _document(value, _Style(template=False))
+
+
+def _document(value: Any, style: _Style) -> str:
+    return "".join(f"{line}\n" for line in _lines(value, style))
+
+
+def _lines(value: Any, style: _Style) -> Iterator[str]:
+    if isinstance(value, Mapping) and value:
+        for key, member in value.items():
+            yield from _entry(f"{_scalar(key, style)}:", member, style)
+    elif isinstance(value, list) and value:
+        for item in value:
+            yield from _item(item, style)
+    else:
+        yield _flow(value, style)
+
+
+def _entry(key: str, value: Any, style: _Style) -> Iterator[str]:
+    if isinstance(value, Noted):
+        yield from _comment(value)
+        value = value.value
+    if isinstance(value, (Mapping, list)) and value and not _is_short(value, style):
+        yield key
+        yield from (f"{'':{_INDENT}}{line}" if line else "" for line in _lines(value, style))
+    elif (block := _block(value, style)) is not None:
+        header, lines = block
+        yield f"{key} {header}"
+        yield from (f"{'':{_INDENT}}{line}" if line else "" for line in lines)
+    else:
+        yield f"{key} {_flow(value, style)}"
+
+
+def _comment(value: Noted) -> Iterator[str]:
+    return (f"# {line}".rstrip() for line in value.comment.split("\n"))
+
+
+def _item(value: Any, style: _Style) -> Iterator[str]:
+    if isinstance(value, Noted):
+        yield from _comment(value)
+        value = value.value
+    if isinstance(value, Mapping) and value and not isinstance(next(iter(value.values())), Noted):
+        lines = list(_lines(value, style))
+    elif isinstance(value, (Mapping, list)) and value:
+        yield "-"
+        yield from (f"{'':{_INDENT}}{line}" if line else "" for line in _lines(value, style))
+        return
+    elif (block := _block(value, style)) is not None:
+        lines = [block[0], *block[1]]
+    else:
+        lines = [_flow(value, style)]
+    yield f"- {lines[0]}"
+    yield from (f"{'':{_INDENT}}{line}" if line else "" for line in lines[1:])
+
+
+def _flow(value: Any, style: _Style) -> str:
+    if isinstance(value, Mapping):
+        return "{}"
+    return (
+        f"[{', '.join(_scalar(each, style) for each in value)}]" if isinstance(value, list) else _scalar(value, style)
+    )
+
+
+def _is_short(value: Any, style: _Style) -> bool:
+    """Whether a list reads well in one line: a few plain words or numbers."""
+    if not isinstance(value, list) or not all(isinstance(each, (str, int, float)) for each in value):
+        return False
+    items = [_scalar(each, style) for each in value]
+    return len(", ".join(items)) <= _SHORT and not any(_NOT_IN_FLOW.search(item) for item in items)
+
+
+def _scalar(value: Any, style: _Style) -> str:
+    if isinstance(value, Expr):
+        return f"{{{{ {value.code} }}}}" if style.template else _quoted(f"{{{{ {value.code} }}}}")
+    if isinstance(value, Joined):
+        return _joined(value, style)
+    if isinstance(value, str) and style.template and _TAG.search(value):
+        return f"{{{{ {_literal(value)} }}}}"
+    return yaml_text(value)
+
+
+def _quoted(text: str) -> str:
+    if '"' in text or "\\" in text:
+        doubled = text.replace("'", "''")
+        return f"'{doubled}'"
+    return f'"{text}"'
+
+
+def _joined(value: Joined, style: _Style) -> str:
+    if not style.template:
+        return _quoted("".join(map(_part, value.parts)))
+    literals = [part for part in value.parts if isinstance(part, str)]
+    if not _is_template_text(value) or not all(part.isprintable() for part in literals):
+        return f"{{{{ {' ~ '.join(map(_code, value.parts)) or _literal('')} }}}}"
+    # A letter takes the place of each expression to see whether the text around them needs quotes.
+    outline = "".join("x" if isinstance(part, Expr) else part for part in value.parts)
+    if yaml_text(outline) == outline:
+        return "".join(map(_part, value.parts))
+    doubled = "".join(_part(part if isinstance(part, Expr) else part.replace("'", "''")) for part in value.parts)
+    return f"'{doubled}'"
+
+
+def _escaped_tag(found: re.Match[str]) -> str:
+    return f"{{{{ '{found.group()}' }}}}"
+
+
+def _part(part: str | Expr) -> str:
+    return f"{{{{ {part.code} }}}}" if isinstance(part, Expr) else part
+
+
+def _code(part: str | Expr) -> str:
+    return part.code if isinstance(part, Expr) else _literal(part)
+
+
+def _is_template_text(value: Joined) -> bool:
+    """Whether the text around the expressions is only text to Jinja."""
+    outline = "".join("{{" if isinstance(part, Expr) else part for part in value.parts)
+    return len(_TAG.findall(outline)) == sum(isinstance(part, Expr) for part in value.parts) and "{{{" not in outline
+
+
+def _literal(text: str) -> str:
+    """A string of Jinja."""
+    return "'" + text.encode("unicode_escape").decode("ascii").replace("'", "\\'") + "'"
+
+
+def _block(value: Any, style: _Style) -> tuple[str, list[str]] | None:
+    """The header and the lines of a block scalar, for text of several lines; None where a block would not be exact."""
+    if isinstance(value, str):
+        text, raw = value, style.template and _TAG.search(value) is not None
+    elif isinstance(value, Joined) and style.template:
+        text, raw = (
+            "".join(_TAG.sub(_escaped_tag, part) if isinstance(part, str) else _part(part) for part in value.parts),
+            False,
+        )
+        if "{{{" in text:
+            return None
+    else:
+        return None
+    lines = text.removesuffix("\n").split("\n")
+    exact = len(lines) > 1 and lines[-1] and all(not line or line.strip(" ") for line in lines)
+    if not exact or not lines[0] or lines[0][0] == " " or _UNSAFE_IN_BLOCK.search(text) or not _is_printable(text):
+        return None
+    if raw:
+        if re.search(r"\{%[-+]?\s*endraw", text):
+            return None
+        lines = ["{% raw %}", *lines, "{% endraw %}"]
+    return ("|" if text.endswith("\n") else "|-"), lines
+
+
+def _is_printable(text: str) -> bool:
+    return text.replace("\n", "").isprintable()

@@ -1,0 +1,1 @@
+"""The pure half: rules and templates become a plan, without a cluster."""

@@ -1,0 +1,43 @@
+"""The three-way merge of an object that several parties write to, without I/O and without knowledge of rules.
+
+`three_way` merges the desired state into the live object, given the fields that ruleop applied last. `merge_patch`
+computes the request body. `Record` is what ruleop stores on the object, and `Learned` is what it keeps in memory of the
+server's answers.
+"""
+
+from ruleop.core.merge.creation import create_fields
+from ruleop.core.merge.equality import same
+from ruleop.core.merge.fields import FieldSet
+from ruleop.core.merge.ignored import as_sent
+from ruleop.core.merge.learned import Learned
+from ruleop.core.merge.lists import MergeError
+from ruleop.core.merge.normalise import UnwritableError, normalise_desired, normalise_ignored
+from ruleop.core.merge.patch import merge_patch, merge_patched
+from ruleop.core.merge.path import Path, PathError, Selector, parse_path
+from ruleop.core.merge.record import ANNOTATION, Record, RecordTooLargeError, decode, encode
+from ruleop.core.merge.three_way import Merged, three_way
+
+__all__ = [
+    "ANNOTATION",
+    "FieldSet",
+    "Learned",
+    "MergeError",
+    "Merged",
+    "Path",
+    "PathError",
+    "Record",
+    "RecordTooLargeError",
+    "Selector",
+    "UnwritableError",
+    "as_sent",
+    "create_fields",
+    "decode",
+    "encode",
+    "merge_patch",
+    "merge_patched",
+    "normalise_desired",
+    "normalise_ignored",
+    "parse_path",
+    "same",
+    "three_way",
+]

@@ -1,0 +1,119 @@
+"""The annotation `ruleop.dev/applied` on every child: the child's id, and the fields of the object that ruleop applied.
+
+It is on the object itself, so that one request writes it together with the fields, and the two always agree. A missing
+or unreadable record is not an error: the object is then treated as on adoption, so all desired fields are set and
+nothing is removed.
+
+All annotations of an object share 256 KiB. A record above 32 KiB is compressed; one that is still above 128 KiB is an
+error.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from dataclasses import dataclass, field
+
+import orjson
+
+from ruleop.core.errors import RuleopError
+from ruleop.core.merge.equality import canonical
+from ruleop.core.merge.fields import FieldSet
+from ruleop.core.names import RESERVED_PREFIX
+
+ANNOTATION = f"{RESERVED_PREFIX}applied"
+
+_VERSION = 1
+_COMPRESSED = "z1:"  # no JSON text starts like this
+_MAX_PLAIN = 32 * 1024
+_MAX_LENGTH = 128 * 1024
+_MAX_CACHED_LENGTH = 8 * 1024
+_MAX_CACHED = 1024 * 1024  # characters of all cached texts; a decoded record takes about ten bytes for each
+_MAX_UNPACKED = 1024 * 1024  # others may write the annotation: a few bytes must not exhaust the memory
+
+
+class RecordTooLargeError(RuleopError):
+    """An object with too many fields for a record in an annotation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    id: str
+    fields: FieldSet
+    cost: int = field(default=0, compare=False)  # characters that are decoded whenever it is read
+
+
+def encode(record: Record) -> str:
+    """The annotation's text; the same record always gives the same text."""
+    plain = canonical({"v": _VERSION, "id": record.id, "fields": record.fields.to_json()})
+    if len(plain) <= _MAX_PLAIN:
+        text = plain.decode()
+        if len(text) <= _MAX_CACHED_LENGTH:
+            _cache(text, record)  # the record is decoded on the next pass
+        return text
+    text = _COMPRESSED + base64.b64encode(zlib.compress(plain, 9)).decode()
+    if len(text) > _MAX_LENGTH or len(plain) > _MAX_UNPACKED:
+        raise RecordTooLargeError(
+            f"the record of the applied fields has {len(text) // 1024} KiB, above the {_MAX_LENGTH // 1024} KiB for "
+            "an annotation; set `apply.strategy: server-side` for this child, so that the API server keeps the record"
+        )
+    return text
+
+
+def decode(text: str | None) -> Record | None:
+    """The record, or None if it is missing or unreadable."""
+    if not text:
+        return None
+    if not _may_be_cached(text):
+        return _decode(text)
+    if text not in _decoded_records:
+        _cache(text, _decode(text))
+    return _decoded_records[text]
+
+
+def _may_be_cached(text: str) -> bool:
+    """Whether the record is small. A compressed one is not, however short its text is."""
+    return len(text) <= _MAX_CACHED_LENGTH and not text.startswith(_COMPRESSED)
+
+
+_decoded_records: dict[str, Record | None] = {}
+"""Decoded records by their text, the oldest first. A record has no values, so the children of a thousand CRs of one
+kind mostly share one record."""
+
+
+_cached_length = 0
+
+
+def _cache(text: str, record: Record | None) -> None:
+    global _cached_length  # noqa: PLW0603 - the cache is this module's
+    if text not in _decoded_records:
+        _cached_length += len(text)
+        while _cached_length > _MAX_CACHED:
+            oldest = next(iter(_decoded_records))
+            _cached_length -= len(oldest)
+            del _decoded_records[oldest]
+    _decoded_records[text] = record
+
+
+def _decode(text: str) -> Record | None:
+    try:
+        plain = _decompress(text)
+        data = orjson.loads(plain)
+        match data:
+            case {"v": int() as version, "id": str() as id_, "fields": fields} if version == _VERSION:
+                cost = 0 if _may_be_cached(text) else len(plain)
+                return Record(id_, FieldSet.from_json(fields), cost)
+    except (ValueError, zlib.error, binascii.Error, RecursionError):
+        pass
+    return None
+
+
+def _decompress(text: str) -> bytes | str:
+    if not text.startswith(_COMPRESSED):
+        return text
+    unpacker = zlib.decompressobj()
+    plain = unpacker.decompress(base64.b64decode(text[len(_COMPRESSED) :], validate=True), _MAX_UNPACKED)
+    if not unpacker.eof:
+        raise ValueError("truncated or too large")
+    return plain

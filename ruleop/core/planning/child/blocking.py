@@ -1,0 +1,129 @@
+"""The expressions that block children, with the current values of what they read: for a person who asks why.
+
+A child is blocked by its `waitFor`, or by its `readyWhen`. Values that may come from a Secret are masked.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from ruleop.core.errors import RenderError, RuleopError
+from ruleop.core.messages import shortened
+from ruleop.core.planning.changes.differences import flow
+from ruleop.core.planning.changes.masking import MASK
+from ruleop.core.planning.model.actions import State
+from ruleop.core.planning.plan import Blocking
+from ruleop.core.planning.rendering.desired import items_of
+from ruleop.core.planning.rendering.scope import without_server_noise
+from ruleop.core.rules import SECRET
+from ruleop.core.templating import Lazy, MapView, Origin, UndefinedValue, plain
+from ruleop.core.templating.values.faults import Fault
+from ruleop.core.templating.values.lookup import field_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ruleop.core.errors import Site
+    from ruleop.core.planning.child.children import Children
+    from ruleop.core.planning.model.actions import Wait
+    from ruleop.core.rules import Child, Rule
+    from ruleop.core.templating import Expression
+
+MISSING: Final = "not available yet"
+_PUBLIC_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
+_OF_THE_RESOURCE: Final = frozenset({"cr", "metadata", "spec", "status", "vars", "ready", "index"})
+
+
+def blocking_of(children: Children) -> Iterator[Blocking]:
+    """One for each child that is blocked. Of a `forEach`, that of the first blocked item."""
+    waits = children.report.waits
+    for child_plan in children.plans.values():
+        child = child_plan.child
+        if child.wait_for is not None and any(is_wait_of(each, child.id, child.wait_for.site) for each in waits):
+            names = _names_of_wait(child, children)
+            if names is not None:
+                yield _blocking(child, "waitFor", child.wait_for, names, children.rule)
+        if child.ready_when is None:
+            continue
+        for each in child_plan.objects:
+            if each.state is State.PROGRESSING and each.action is None and each.applied and each.applied.result:
+                this = MapView(without_server_noise(each.applied.result), "this", Origin.LATER)
+                names = {**each.desired.names, "this": this}
+                yield _blocking(child, "readyWhen", child.ready_when, names, children.rule)
+                break
+
+
+def is_wait_of(wait: Wait, child: str, site: Site) -> bool:
+    """Whether a child waits because of its `waitFor` at this place: it is false, or a value in it is missing."""
+    if wait.child != child:
+        return False
+    at = wait.site
+    return wait.why == "condition" or (at is not None and (at.path, at.line) == (site.path, site.line))
+
+
+def _names_of_wait(child: Child, children: Children) -> Mapping[str, Any] | None:
+    """The names with which `waitFor` is not true."""
+    assert child.wait_for is not None
+    names = children.scope.names
+    if child.for_each is None:
+        return names
+    try:
+        for _, item_names in items_of(child, children.scope):
+            if not _is_true(child.wait_for, item_names):
+                return item_names
+    except RuleopError:
+        return None
+    return None
+
+
+def _is_true(expression: Expression, names: Mapping[str, Any]) -> bool:
+    try:
+        return expression.truth(names)
+    except RenderError:
+        return False
+
+
+def _blocking(
+    child: Child, key: Literal["waitFor", "readyWhen"], expression: Expression, names: Mapping[str, Any], rule: Rule
+) -> Blocking:
+    values: dict[str, str] = {}
+    for reference in expression.references:
+        if reference.name in names:
+            # A computed step is None, and "?" asks whether the field exists.
+            steps = [str(step) for step in takewhile(lambda step: step not in {None, "?"}, reference.path)]
+            values.setdefault(".".join(steps), _value(steps, names, child, rule))
+    return Blocking(child.id, key, expression.source, expression.site, tuple(values.items()))
+
+
+def _value(steps: Sequence[str], names: Mapping[str, Any], child: Child, rule: Rule) -> str:
+    found = names[steps[0]]
+    found = found.value() if isinstance(found, Lazy) else found
+    try:
+        for step in steps[1:]:
+            if isinstance(found, UndefinedValue):
+                break
+            found = field_of(found, step)
+        if isinstance(found, UndefinedValue):
+            return MISSING
+        return MASK if _may_be_secret(steps, child, rule) else shortened(flow(plain(found)))
+    except (Fault, RenderError):
+        return MISSING
+
+
+def _may_be_secret(steps: Sequence[str], child: Child, rule: Rule) -> bool:
+    """Whether the value may come from a Secret. In doubt it may."""
+    path = steps[1:] if steps[0] == "live" else steps
+    name, below = (path[0] if path else ""), (path[1] if len(path) > 1 else None)
+    if name in _OF_THE_RESOURCE:
+        return False
+    if name == "this":
+        return child.secret and below not in _PUBLIC_FIELDS | {"status"}
+    if (observe := rule.observe.get(name)) is not None:
+        return observe.kind.versionless == SECRET and below not in _PUBLIC_FIELDS
+    other = rule.children.get(name) or rule.finalize.get(name)
+    if other is None:  # a `let` or an item
+        return child.reads_secret
+    if any(kind.versionless == SECRET for kind in other.kinds):
+        return below not in _PUBLIC_FIELDS
+    return other.secret and below not in _PUBLIC_FIELDS | {"status"}

@@ -1,0 +1,595 @@
+"""Plans the children of one CR: renders each, compares it with the live objects, and determines its state.
+
+Children are planned in dependency order, so that the values that a child reads are known before it is rendered. If a
+child waits or fails, its existing objects stay as they are, and children that do not depend on it are still planned.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.core.errors import RenderError
+from ruleop.core.kinds import GroupKind
+from ruleop.core.planning.changes.failures import changes_in_words, public_error, public_message, reason_of
+from ruleop.core.planning.changes.list_conflicts import conflict_in_words
+from ruleop.core.planning.child.apply import (
+    Applied,
+    HeldBack,
+    Immutable,
+    apply,
+    name_conflict_message,
+    with_field_conflict,
+)
+from ruleop.core.planning.child.child_plan import (
+    ChildPlan,
+    Existing,
+    ObjectPlan,
+    PassReport,
+    existing_is_ready,
+    existing_view,
+    planned_view,
+    shown_of,
+)
+from ruleop.core.planning.child.readiness import READY, Readiness, readiness
+from ruleop.core.planning.model.actions import (
+    Action,
+    ChildReport,
+    Create,
+    Delete,
+    Patch,
+    Replace,
+    ServerSideApply,
+    State,
+)
+from ruleop.core.planning.model.observed import Served
+from ruleop.core.planning.model.outcome import GRANT, Failed, Failure
+from ruleop.core.planning.model.permissions import missing_list_permission, missing_permission
+from ruleop.core.planning.model.rbac_children import Granting
+from ruleop.core.planning.rendering.desired import (
+    MAX_OBJECTS,
+    Desired,
+    is_enabled,
+    items_of,
+    render,
+    source_of,
+    wait_for,
+)
+from ruleop.core.planning.rendering.errors import ChildFails, ChildWaits, Unlisted, Unread
+from ruleop.core.planning.rendering.field_sites import field_site
+from ruleop.core.planning.rendering.scope import Scope, without_server_noise
+from ruleop.core.planning.rendering.work import Work
+from ruleop.core.templating import Disabled, MapView, Origin, Waiting
+from ruleop.core.templating.values.budget import METER, Exhausted, is_of_usual_size, size_of, surplus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ruleop.core.errors import Site
+    from ruleop.core.kinds import Object, ObjectKey
+    from ruleop.core.planning.memory.history import History
+    from ruleop.core.planning.model.marks import Owner
+    from ruleop.core.rules import Child
+    from ruleop.core.steps import Steps
+
+OBJECT_UNITS: Final = 60
+VALUE_UNITS: Final = 3
+CHANGE_UNITS: Final = 8
+SURPLUS_UNITS: Final = 5
+"""Units of the comparison of one object, of each value in it, of each value in an object that differs, and of each that
+others wrote into one that differs."""
+
+ITEM_UNITS: Final = 20
+"""Units of one item of `forEach`, without those of its templates."""
+
+NAMESPACE: Final = GroupKind("", "Namespace")
+MAX_LOCATED: Final = 4
+"""Rejected objects of one child whose message has the line of the rejected field."""
+
+NO_KEYS: Final[Mapping[str, ObjectKey]] = MappingProxyType({})
+
+
+class Children:
+    def __init__(
+        self,
+        scope: Scope,
+        history: History,
+        owner: Owner,
+        existing: list[Existing],
+        work: Work | None,
+        *,
+        paused: bool = False,
+        foresee: bool = True,
+        desired_keys: Mapping[str, ObjectKey] = NO_KEYS,
+    ) -> None:
+        """`foresee`: a plan with actions is shown as well. `desired_keys`: the keys of children with one object, as far
+        as another plan of this pass has shown them."""
+        self.scope, self.history, self.owner = scope, history, owner
+        rule = self.rule = scope.rule
+        self.observed = scope.observed
+        self.work = work  # of an earlier plan of the same custom resource
+        self.paused = paused
+        self.foresee = foresee
+        self.existing = existing
+        self.plans: dict[str, ChildPlan] = {}
+        self.render_failed = False  # a child could not be rendered: nothing is written
+        self.report = PassReport()
+        self._by_id: dict[str, list[Existing]] = {}
+        self._shown: dict[str, list[Existing]] = {}
+        self._by_key: dict[ObjectKey, tuple[ChildPlan, ObjectPlan]] = {}
+        for each in self.existing:
+            self._by_id.setdefault(each.child, []).append(each)
+        for child in rule.every_child():
+            if found := self._by_id.get(child.id):
+                self._shown[child.id] = shown_of(rule, owner, child, found, desired_keys.get(child.id))
+            if child.many or child.id in self._shown:
+                scope.live[child.id] = existing_view(child, self._of(child), Origin.LIVE)
+
+    def _of(self, child: Child) -> list[Existing]:
+        """The existing objects that templates can read as this child."""
+        return self._shown.get(child.id, [])
+
+    def misread(self) -> dict[str, ObjectKey]:
+        """The keys of children with one object whose `live.` showed another object: its name or namespace was changed,
+        or somebody made an object that claims to be this child."""
+        found: dict[str, ObjectKey] = {}
+        for id_, child_plan in self.plans.items():
+            key = child_plan.objects[0].desired.key if child_plan.objects and not child_plan.child.many else None
+            if key is not None and any(each.key != key for each in self._of(child_plan.child)):
+                found[id_] = key
+        return found
+
+    def use_existing(self, children: Iterable[Child]) -> None:
+        """Gives templates the existing objects of children that are not planned in this pass."""
+        for child in children:
+            self._find_desired(child)
+            self.scope.names[child.id] = existing_view(child, self._of(child), Origin.LATER)
+            self.scope.ready[child.id] = self._is_ready(child)
+
+    def _find_desired(self, child: Child) -> None:
+        """Several objects claim to be this child, which is not planned: the one with the rendered key is meant."""
+        existing = self._by_id.get(child.id, ())
+        if child.many or len(existing) < 2:
+            return
+        with contextlib.suppress(ChildWaits, ChildFails):
+            for desired in render(child, self.scope, self.scope.names, 0):
+                self._shown[child.id] = shown_of(self.rule, self.owner, child, existing, desired.key)
+
+    def _is_ready(self, child: Child) -> bool:
+        if child.ready_when is None or child.for_each is not None:  # the value of `item` is unknown
+            return existing_is_ready(self._of(child))
+        try:
+            found = [_ready_when(child, self.scope.names, each.live).ready for each in self._of(child)]
+        except RenderError:
+            return False
+        return bool(found) and all(found)
+
+    # -- one child -----------------------------------------------------------------------------------------------------
+
+    def plan_all(self, children: Iterable[Child]) -> Iterator[None]:
+        for child in children:
+            yield from self._plan_child(child)
+        self._wait_for_namespaces()
+
+    def _plan_child(self, child: Child) -> Iterator[None]:
+        child_plan = self.plans[child.id] = ChildPlan(child)
+        try:
+            desired = yield from self._desired_objects(child_plan)
+            if desired is None:
+                child_plan.state = State.UNWANTED
+            for each in desired or ():
+                self._plan_object(child_plan, each)
+                yield
+        except ChildWaits as wait:
+            child_plan.incomplete = True
+            self._add_wait(child_plan, wait)
+        except ChildFails as error:
+            child_plan.incomplete = True
+            self._add_failure(child_plan, error)
+        except Exhausted as limit:
+            child_plan.incomplete = True
+            self._add_failure(child_plan, ChildFails(limit.reason, child.body.site))
+        for object_plan in child_plan.objects:
+            if object_plan.applied is not None:
+                object_plan.state, object_plan.message = self._state_of(child_plan, object_plan, object_plan.applied)
+                yield
+        child_plan.settle()
+        is_undesired = child_plan.state is State.UNWANTED
+        self.scope.names[child.id] = (
+            Disabled(child.id) if is_undesired else planned_view(child_plan, self._of(child), self.observed, self.owner)
+        )
+        # As with dependsOn, an undesired child does not block others.
+        self.scope.ready[child.id] = child_plan.ready or is_undesired
+
+    def _desired_objects(self, child_plan: ChildPlan) -> Steps[list[Desired] | None]:
+        """The desired objects of the child; None if its `when` is false. An item that waits or fails does not delay
+        other items."""
+        child, names = child_plan.child, self.scope.names
+        if child.optional and any(self.observed.kinds.info(kind).state is Served.UNSERVED for kind in child.kinds):
+            child_plan.message = "the cluster does not serve its kind"
+            return None
+        if child.for_each is None:
+            if not is_enabled(child, names):
+                return None
+            wait_for(child, names)
+            known = self.work.desired(child, names, self.observed.kinds) if self.work is not None else None
+            desired = render(child, self.scope, names, 0) if known is None else known
+            return desired if desired or child.many else None
+        found: list[Desired] = []
+        first: tuple[int, ChildFails] | None = None
+        failed = 0
+        for index, item_names in items_of(child, self.scope):
+            try:
+                if is_enabled(child, item_names):
+                    wait_for(child, item_names)
+                    found.extend(render(child, self.scope, item_names, index))
+            except ChildWaits as wait:
+                child_plan.incomplete = True
+                self._add_wait(child_plan, wait)
+            except ChildFails as error:
+                if error.limit:
+                    raise
+                first, failed = first or (index, error), failed + 1
+            METER.charge(ITEM_UNITS)
+            yield
+        if first is not None:
+            child_plan.incomplete = True
+            self._add_failure(child_plan, _items_error(*first, failed), only_this_child=True)
+        return found
+
+    def _plan_object(self, child_plan: ChildPlan, desired: Desired) -> None:
+        """Plans one desired object. If it waits or fails, other objects of the child are still planned."""
+        if len(self._by_key) >= MAX_OBJECTS:
+            raise ChildFails(f"the CR has more than {MAX_OBJECTS:,} objects", child_plan.child.body.site)
+        object_plan = ObjectPlan(desired)
+        child_plan.objects.append(object_plan)
+        if (holder := self._by_key.get(desired.key)) is not None:
+            self._fail_duplicate(child_plan, object_plan, *holder)
+            return
+        self._by_key[desired.key] = child_plan, object_plan
+        METER.spend(OBJECT_UNITS + VALUE_UNITS * desired.values)
+        try:
+            reference_owner = self.can_reference_owner(desired, final=child_plan.child.final)
+            applied = apply(
+                child_plan.child,
+                desired,
+                self.owner,
+                self.observed,
+                self.history,
+                self.work,
+                reference_owner=reference_owner,
+            )
+            if desired.key in self.history.drift:
+                applied = with_field_conflict(child_plan.child, desired, applied, self.observed, self.history)
+            if applied.action is not None:
+                if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
+                    live = size_of(applied.action.live)[1]
+                    others = surplus(live, desired.values)
+                    METER.spend(CHANGE_UNITS * desired.values + live // 4 + others // 2)
+                    if others and not is_of_usual_size(applied.action.live):
+                        METER.spend(SURPLUS_UNITS * others)
+                self._check_dependencies(child_plan.child, applied.action)
+            object_plan.applied = applied
+        except ChildWaits as wait:
+            object_plan.stop(State.WAITING, wait.for_what)
+            self._add_wait(child_plan, wait)
+        except Unlisted:
+            child_plan.unreadable = missing_list_permission(self.rule, desired.info, desired.key.namespace)
+            error = ChildFails(child_plan.unreadable, child_plan.child.body.site, reason="Forbidden")
+            object_plan.stop(State.FAILED, self._add_failure(child_plan, error))
+        except ChildFails as error:
+            if error.limit:
+                raise
+            if error.fields:
+                error.site = self._site_of(child_plan, object_plan, error.fields)
+            object_plan.stop(
+                State.FAILED,
+                self._add_failure(child_plan, error, only_this_child=child_plan.child.for_each is not None),
+            )
+
+    def _fail_duplicate(
+        self, child_plan: ChildPlan, object_plan: ObjectPlan, holder: ChildPlan, other: ObjectPlan
+    ) -> None:
+        """Fails two desired objects with the same identity: writing either would make the result depend on their order.
+        If items of `forEach` are involved, the data may be wrong instead of the rule, so other children are not
+        affected."""
+        key, child = object_plan.desired.key, child_plan.child
+        by = "by this child" if holder is child_plan else f"by the children {holder.child.id} and {child.id}"
+        by_items = child.for_each is not None or holder.child.for_each is not None
+        message = self._add_failure(
+            child_plan,
+            ChildFails(
+                f"{key} is rendered twice, {by}", child.body.site, redacted=f"a {key.kind} is rendered twice, {by}"
+            ),
+            only_this_child=by_items,
+        )
+        object_plan.stop(State.FAILED, message)
+        other.stop(State.FAILED, message)
+        holder.blocks_pruning = True
+        holder.message = holder.message or message
+        holder.state = State.FAILED
+        self.scope.ready[holder.child.id] = False
+
+    def can_reference_owner(self, desired: Desired, *, final: bool) -> bool:
+        """Whether the object may have an ownerReference. The garbage collector deletes objects whose owner is in
+        another namespace, and objects whose owner is being deleted."""
+        here = not self.owner.namespace or desired.key.namespace == self.owner.namespace
+        return here and not desired.orphan and not final
+
+    def _check_dependencies(self, child: Child, action: Action) -> None:
+        for id_, other in self.plans.items():
+            if id_ in child.mentions and id_ != child.id and other.state in {State.FAILED, State.REFUSED}:
+                raise ChildWaits(f"{id_} to be written", why="child")
+            if (
+                id_ in child.depends_on
+                and isinstance(action, Create)
+                and not (other.ready or other.state is State.UNWANTED)
+            ):
+                raise ChildWaits(f"{id_} to be ready", why="child")
+
+    # -- its state -----------------------------------------------------------------------------------------------------
+
+    def _add_wait(self, child_plan: ChildPlan, wait: ChildWaits) -> None:
+        child_plan.blocks_pruning = True
+        if child_plan.state is not State.FAILED:
+            child_plan.state = State.WAITING
+        child_plan.message = child_plan.message or f"waits for {wait.for_what}"
+        self.report.add_wait(child_plan.child.id, wait.for_what, wait.site, why=wait.why)
+        if isinstance(wait, Unread):
+            self.report.reads.append(wait.read)
+
+    def _add_failure(self, child_plan: ChildPlan, error: ChildFails, *, only_this_child: bool = False) -> str:
+        """Records a failure and returns its message. `only_this_child`: other children are still written."""
+        message = public_error(child_plan.child, error)
+        if isinstance(error, HeldBack):
+            self.report.conflicts.append(error.conflict)
+        if isinstance(error, Immutable):
+            message = (
+                public_message(child_plan.child, error.failed)
+                + changes_in_words(error.changes, child_plan.child)
+                + error.advice
+            )
+        child_plan.blocks_pruning = True
+        self.render_failed = self.render_failed or (error.reason == "RenderFailed" and not only_this_child)
+        child_plan.state, child_plan.message = State.FAILED, message
+        self.report.add_problem(child_plan.child.id, error.reason, message, error.site)
+        return message
+
+    def _state_of(self, child_plan: ChildPlan, object_plan: ObjectPlan, applied: Applied) -> tuple[State, str]:
+        child, key = child_plan.child, object_plan.desired.key
+        if applied.name_conflict:
+            self.report.add_problem(child.id, "ErrResourceExists", applied.name_conflict)
+            return State.REFUSED, applied.name_conflict
+        if applied.terminating:
+            child_plan.blocks_pruning = True
+            self.report.add_wait(child.id, f"{key} to be gone", why="deletion")
+            return State.TERMINATING, "being deleted, then recreated"
+        if applied.conflict_message:
+            self.report.add_problem(child.id, "FieldConflict", applied.conflict_message)
+        if applied.conflict is not None:
+            self.report.conflicts.append(applied.conflict)
+        if applied.action is not None:
+            return self._state_of_write(child_plan, object_plan, applied, applied.action)
+        assert applied.result is not None
+        found = self._readiness(object_plan, child, applied.result)
+        message = f"{found.message}: {found.detail}" if found.detail and not child.secret else found.message
+        if found.failed:
+            self.report.add_problem(child.id, "ChildFailed", f"{key.kind}/{key.name}: {message}")
+        return (State.READY, "") if found.ready else (State.PROGRESSING, message)
+
+    def _state_of_write(
+        self, child_plan: ChildPlan, object_plan: ObjectPlan, applied: Applied, action: Action
+    ) -> tuple[State, str]:
+        child, key = child_plan.child, object_plan.desired.key
+        if self.paused:
+            return (
+                State.PROGRESSING,
+                f"not {'created' if isinstance(action, Create) else 'changed'} while the CR is paused",
+            )
+        failed = self.history.failure(key) if self.history.writes is not None else None
+        if failed is not None and not (isinstance(action, Delete) and failed.failure is Failure.IMMUTABLE):
+            return self._state_of_failed_write(child_plan, object_plan, applied, failed)
+        if self.history.writes is not None:  # made possible or necessary by this pass's writes; left to the next pass
+            self.report.add_wait(child.id, f"{key} to be written", why="write")
+        if isinstance(action, Delete):
+            return State.PROGRESSING, "will be recreated"
+        if isinstance(action, Create):
+            return State.PROGRESSING, "about to be created"
+        shown = self.foresee or self.history.writes is not None
+        conflict = self._expected_rejection(child, object_plan, applied) if shown else ""
+        expected = f", and the API server is expected to reject that: {conflict}" if conflict else ""
+        return State.PROGRESSING, f"about to be changed{expected}"
+
+    def _expected_rejection(
+        self, child: Child, object_plan: ObjectPlan, applied: Applied, managed: Iterable[Mapping[str, Any]] = ()
+    ) -> str:
+        """Describes a live list item that conflicts with a desired one; empty if there is none. A replaced object has
+        only desired items. Empty for a child that reads Secrets: the key of an item may come from one."""
+        if child.secret or applied.result is None or not isinstance(applied.action, (Patch, ServerSideApply)):
+            return ""
+        return conflict_in_words(applied.result, object_plan.desired.rendered, object_plan.desired.info.shape, managed)
+
+    def _state_of_failed_write(
+        self, child_plan: ChildPlan, object_plan: ObjectPlan, applied: Applied, failed: Failed
+    ) -> tuple[State, str]:
+        child, key = child_plan.child, object_plan.desired.key
+        granting = Granting.of(object_plan.desired.rendered) if failed.verb == GRANT and not child.secret else None
+        if granting is not None:
+            message = f"cannot write {key.kind}/{key.name}: {granting.remedy()}"
+        elif failed.verb and failed.verb != GRANT:
+            message = missing_permission(self.rule, object_plan.desired.info, key.namespace, failed.verb)
+        else:
+            message = public_message(child, failed)
+        reason = reason_of(failed.failure)
+        if reason is None:
+            self.report.add_wait(
+                child.id,
+                f"{key} to be written" + (f": {message}" if failed.failure is Failure.OTHER else ""),
+                why="write",
+            )
+            return State.PROGRESSING, message
+        if failed.failure is Failure.EXISTS:
+            message = name_conflict_message(key, self.owner.kind.kind, None)
+            self.report.add_problem(child.id, reason, message)
+            return State.REFUSED, message
+        if failed.failure is Failure.INVALID and (
+            conflict := self._expected_rejection(child, object_plan, applied, failed.managed)
+        ):
+            message += f"; {conflict}"
+        named = [cause.field for cause in failed.causes]
+        site = self._site_of(child_plan, object_plan, named, sent=applied.result)
+        self.report.add_problem(child.id, reason, message, site)
+        return State.FAILED, message
+
+    def _site_of(
+        self, child_plan: ChildPlan, object_plan: ObjectPlan, fields: Iterable[str], sent: Object | None = None
+    ) -> Site:
+        """The place of the first of these fields in the child's body. To find it, the body is rendered again, so only
+        the first failed objects of a child have it."""
+        child, found = child_plan.child, None
+        if child_plan.located < MAX_LOCATED:
+            child_plan.located += 1
+            found = field_site(child, object_plan.desired, fields, sent)
+        return found or child.body.site
+
+    def _readiness(self, object_plan: ObjectPlan, child: Child, live: Object) -> Readiness:
+        if child.ready_when is None:
+            return readiness(live, object_plan.desired.info.shape)
+        try:
+            return _ready_when(child, object_plan.desired.names, live)
+        except RenderError as error:
+            forbidden = isinstance(error, Waiting) and error.forbidden
+            message = public_error(child, error)
+            self.report.add_problem(child.id, "Forbidden" if forbidden else "RenderFailed", message, error.site)
+            return Readiness(False, f"readyWhen: {message}")
+
+    # -- all of them ---------------------------------------------------------------------------------------------------
+
+    def _wait_for_namespaces(self) -> None:
+        """Delays the creation of objects in a Namespace that is itself a child until that Namespace is ready. While
+        the names of some of these Namespaces are unknown, because they wait or cannot be rendered, any other namespace
+        than the CR's and those that exist may be one of them."""
+        found = {key.name: held for key, held in self._by_key.items() if key.kind == NAMESPACE.kind and not key.group}
+        unknown = [
+            each.child.id
+            for each in self.plans.values()
+            if each.incomplete and any(kind.versionless == NAMESPACE for kind in each.child.kinds)
+        ]
+        if not found and not unknown:
+            return
+        known = {self.owner.namespace, *(each.key.name for each in self.existing if each.key.group_kind == NAMESPACE)}
+        for child_plan in self.plans.values():
+            for object_plan in child_plan.objects:
+                name = object_plan.desired.key.namespace
+                if not name or not isinstance(object_plan.action, Create):
+                    continue
+                if name in found:
+                    holder, namespace = found[name]
+                    if namespace.state is State.READY:
+                        continue
+                    wait = ChildWaits(f"{holder.child.id} to be ready", why="child")
+                elif unknown and name not in known:
+                    wait = ChildWaits(f"{unknown[0]} to be written", why="child")
+                else:
+                    continue
+                object_plan.stop(State.WAITING, wait.for_what)
+                child_plan.message = ""
+                self._add_wait(child_plan, wait)
+
+    def actions(self) -> list[Action]:
+        """The actions in dependency order, each with the children whose writes it needs."""
+        written = self.written()
+        found: list[Action] = []
+        for child_plan in self.plans.values() if written else ():
+            needs = (child_plan.child.mentions & written) - {child_plan.child.id}
+            actions = (each.action for each in child_plan.objects if each.action is not None)
+            found.extend(replace(action, needs=needs) if needs else action for action in actions)
+        return found
+
+    @property
+    def complete(self) -> bool:
+        """Whether the desired objects of every child are known."""
+        return not any(child_plan.incomplete for child_plan in self.plans.values())
+
+    def written(self) -> frozenset[str]:
+        return frozenset(id_ for id_, child_plan in self.plans.items() if child_plan.writes)
+
+    def unreadable(self, ids: Iterable[str]) -> str:
+        """The permission that is missing to read these children and observed resources; empty if none is."""
+        rule, kinds = self.rule, self.observed.kinds
+        for id_ in ids:
+            if (observe := rule.observe.get(id_)) is not None:
+                if kinds.state_of(observe) is Served.FORBIDDEN:
+                    return self.scope.missing_permission(observe)
+                continue
+            child_plan = self.plans.get(id_)
+            if child_plan is not None and child_plan.unreadable:
+                return child_plan.unreadable
+            if child_plan is not None and child_plan.state is State.UNWANTED:
+                continue
+            child = rule.children.get(id_) or rule.finalize[id_]
+            if forbidden := [kind for kind in child.kinds if kinds.info(kind).state is Served.FORBIDDEN]:
+                return missing_list_permission(rule, kinds.info(min(forbidden)), self.owner.namespace)
+        return ""
+
+    def reports(self) -> tuple[ChildReport, ...]:
+        return tuple(child_plan.report() for child_plan in self.plans.values())
+
+    def in_step(self) -> tuple[tuple[ObjectKey, Object], ...]:
+        """The objects that are in sync, without those whose change failed or is delayed."""
+        found = [
+            (each.desired.key, each.desired.rendered)
+            for child_plan in self.plans.values()
+            for each in child_plan.objects
+            if each.applied is not None and each.applied.in_step
+        ]
+        return tuple(found)
+
+    def reusable(self) -> Work:
+        """The work that the status plan after the writes may reuse."""
+        known = [
+            child_plan
+            for child_plan in self.plans.values()
+            if child_plan.child.reads_cr_only and child_plan.objects and not child_plan.incomplete
+        ]
+        in_step = [
+            each.applied.result
+            for child_plan in known
+            for each in child_plan.objects
+            if each.applied is not None and each.applied.in_step and each.applied.result is not None
+        ]
+        rendered = {child_plan.child.id: [each.desired for each in child_plan.objects] for child_plan in known}
+        return Work.of(self.rule, self.scope.resource, rendered, in_step)
+
+    def rendered(self) -> tuple[tuple[str, str, Object], ...]:
+        return tuple(
+            (child_plan.child.id, source_of(child_plan.child), object_plan.desired.rendered)
+            for child_plan in self.plans.values()
+            for object_plan in child_plan.objects
+        )
+
+
+def _items_error(index: int, first: ChildFails, failed: int) -> ChildFails:
+    """One failure for all failed items of a `forEach`: there may be thousands with the same cause. A missing permission
+    is reported without an item. `index`: of the first one."""
+    if first.reason != "RenderFailed":
+        return first
+    more = f" (and {failed - 1} more)" if failed > 1 else ""
+    which = f"item {index} of forEach{more}"
+    return ChildFails(
+        f"{which}: {first.message}", first.site, reason=first.reason, redacted=f"{which}: {first.redacted}"
+    )
+
+
+def _ready_when(child: Child, names: Mapping[str, Any], live: Object) -> Readiness:
+    """The readiness of one object by `readyWhen`."""
+    assert child.ready_when is not None
+    try:
+        holds = child.ready_when.truth({**names, "this": MapView(without_server_noise(live), "this", Origin.LATER)})
+    except Waiting as wait:
+        if wait.forbidden:
+            raise
+        return Readiness(False, f"readyWhen: {wait.message}")
+    return READY if holds else Readiness(False, "readyWhen is false")

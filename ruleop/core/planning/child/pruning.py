@@ -1,0 +1,93 @@
+"""Deletes or releases owned objects that are no longer desired.
+
+A deletion cannot be reverted, so an object is pruned only if this pass has no error and no child waits that the object
+might belong to. In the first seconds after a change of the rules, deletions are delayed, and the CR is reconciling
+until they are done. Each deletion has uid and resourceVersion as preconditions and follows a live read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ruleop.core.planning.child.apply import release
+from ruleop.core.planning.model.actions import Action, Delete
+from ruleop.core.planning.rendering.desired import deletion_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ruleop.core.planning.child.child_plan import Existing
+    from ruleop.core.planning.child.children import Children
+    from ruleop.core.planning.model.actions import Problem
+    from ruleop.core.rules import Child, Rule
+
+HARMLESS = frozenset({"ChildFailed", "FieldConflict"})
+"""Reasons of problems that do not stop pruning: all desired objects are known and written."""
+
+
+def _has_no_errors(problems: Iterable[Problem]) -> bool:
+    return all(problem.reason in HARMLESS for problem in problems)
+
+
+def prune(children: Children) -> list[Action]:
+    desired = {object_plan.desired.key for child_plan in children.plans.values() for object_plan in child_plan.objects}
+    undesired = [each for each in children.existing if each.key not in desired]
+    if not undesired or not _has_no_errors(children.report.problems):
+        return []
+    incomplete = [child_plan.child for child_plan in children.plans.values() if child_plan.blocks_pruning]
+    needs = children.written()
+    found: list[Action] = []
+    for each in _dependents_first(children.rule, undesired):
+        if _may_belong_to(each, incomplete, children.rule):
+            continue
+        if is_orphan(children, each):
+            found.append(release(each.child, each.live, each.key, children.owner, needs=needs))
+        elif not each.terminating:
+            child = children.rule.children.get(each.child)
+            found.append(
+                Delete(each.key, each.child, each.live, "pruned", child.propagation if child else "background", needs)
+            )
+    return found
+
+
+def held_back(pruned: Sequence[Action], until: str) -> str:
+    """A condition message about delayed deletions. It may contain the deadline, which does not change until the next
+    edit of the rules."""
+    deleted = sum(isinstance(action, Delete) for action in pruned)
+    counts = [(deleted, "deleted"), (len(pruned) - deleted, "released")]
+    parts = [f"{count} object{'s' if count > 1 else ''} will be {word}" for count, word in counts if count]
+    return "; ".join([*parts, deadline(until)])
+
+
+def deadline(until: str) -> str:
+    return f"held back until {until[11:19]} UTC"
+
+
+def _may_belong_to(each: Existing, incomplete: list[Child], rule: Rule) -> bool:
+    """Whether the object may belong to one of the `incomplete` children, whose objects are not all known in this pass.
+
+    An object without a record may belong to any child. An object with an unknown id may belong to a renamed child: the
+    new id is recorded when that child is rendered.
+    """
+    if not each.child or not incomplete:
+        return bool(incomplete)
+    if each.child in rule.children or each.child in rule.finalize:
+        return any(child.id == each.child for child in incomplete)
+    return any(kind.versionless == each.key.group_kind for child in incomplete for kind in child.kinds)
+
+
+def _dependents_first(rule: Rule, existing: list[Existing]) -> list[Existing]:
+    """Objects of removed children first, then the others in reverse dependency order."""
+    place = {id_: -number for number, id_ in enumerate(rule.order)}
+    return sorted(existing, key=lambda each: (place.get(each.child, -len(place)), each.key))
+
+
+def is_orphan(children: Children, each: Existing) -> bool:
+    """Whether the object is released instead of deleted. If its child is no longer in the rules, the annotation on the
+    object decides."""
+    child = children.rule.children.get(each.child) or children.rule.finalize.get(each.child)
+    if child is not None and child.for_each is None and not each.claim.kept:
+        policy = deletion_policy(child, children.scope.names)
+        if policy is not None:
+            return policy == "orphan"
+    return each.claim.orphan

@@ -1,0 +1,157 @@
+"""Plans the deletion of a CR that has ruleop's finalizer.
+
+Children with an ownerReference are left to the garbage collector. The rest is done here, in this order: the children of
+`finalize` are created and have to become ready, objects in other namespaces are deleted, orphans are released, and then
+ruleop's finalizer is removed. `children` are not rendered, and `validate` is not evaluated.
+
+Orphans that the garbage collector would delete lose their ownerReference first, while `finalize` may still need them:
+with `kubectl delete --cascade=orphan`, the garbage collector soon removes its own finalizer, and the objects may
+follow.
+
+The `finalize` children must not be created again after they were removed. So their completion is recorded (reason
+Finalized) before the first of them is removed: in the status, or in the engine's memory if the status cannot be
+written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.planning.child.apply import keep, release
+from ruleop.core.planning.child.pruning import deadline, is_orphan
+from ruleop.core.planning.model.actions import Action, Delete, Event, RemoveFinalizer, State
+from ruleop.core.planning.model.conditions import FINALIZED, Conditions, condition_of
+from ruleop.core.planning.model.marks import SKIP_FINALIZE, annotations_of
+from ruleop.core.planning.model.observed import Served
+from ruleop.core.planning.model.permissions import missing_list_permission
+from ruleop.core.planning.status import overall_conditions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.core.kinds import Object
+    from ruleop.core.planning.child.child_plan import Existing
+    from ruleop.core.planning.child.children import Children
+    from ruleop.core.planning.model.observed import Observed
+    from ruleop.core.rules import Rule
+    from ruleop.core.steps import Steps
+
+
+@dataclass(slots=True)
+class DeletionPlan:
+    """One step of a deletion: actions, and the conditions to report."""
+
+    conditions: Conditions
+    actions: list[Action] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    check_after: float | None = None  # seconds
+
+
+def plan_deletion(rule: Rule, resource: Object, observed: Observed, children: Children) -> Steps[DeletionPlan]:
+    last_reason = children.history.reason
+    if observed.finalizer not in (resource["metadata"].get("finalizers") or []):
+        return DeletionPlan(_deleting("Deleting"))
+    done = _is_finalized(resource, last_reason)
+    why_not = _skip_reason(resource, observed)
+    if rule.finalize and not done and not why_not:
+        if kept := list(_keep_actions(rule, resource, children)):
+            return DeletionPlan(_deleting("Finalizing"), kept)
+        yield from children.plan_all([rule.finalize[id_] for id_ in rule.final_order])
+        if not all(child_plan.ready or child_plan.state is State.UNWANTED for child_plan in children.plans.values()):
+            return DeletionPlan(_finalizing(children), children.actions())
+        return DeletionPlan(_deleting(FINALIZED), check_after=0.0)
+    plan = _cleanup(rule, resource, observed, children, reason=FINALIZED if done else "Deleting")
+    if rule.finalize and why_not and condition_of(resource, "Ready").get("reason", last_reason) != "Deleting":
+        plan.events.append(Event("Warning", "FinalizeSkipped", why_not))
+    return plan
+
+
+def _deleting(reason: str, message: str = "") -> Conditions:
+    return Conditions.of(reason, message, reconciling=True)
+
+
+def _is_finalized(resource: Object, last_reason: str) -> bool:
+    """Whether Ready has the reason Finalized, now or before a pause."""
+    return FINALIZED in {condition_of(resource, "Ready").get("reason"), last_reason}
+
+
+def _skip_reason(resource: Object, observed: Observed) -> str:
+    """The reason that `finalize` is skipped; empty if it is not."""
+    if annotations_of(resource).get(SKIP_FINALIZE) == "true":
+        return f"the annotation {SKIP_FINALIZE} skips finalizing"
+    return "the namespace is being deleted; nothing can be created in it" if observed.namespace_terminating else ""
+
+
+def _finalizing(children: Children) -> Conditions:
+    problems = children.report.problems
+    message = overall_conditions(children, problems).ready.message
+    return Conditions.of("Finalizing", message, reconciling=not problems, stalled=bool(problems))
+
+
+def _orphans_all(resource: Object) -> bool:
+    """`kubectl delete --cascade=orphan`."""
+    return "orphan" in (resource["metadata"].get("finalizers") or [])
+
+
+def _keep_actions(rule: Rule, resource: Object, children: Children) -> Iterator[Action]:
+    for each in children.existing:
+        if each.child in rule.finalize or each.claim.kept:
+            continue
+        if _orphans_all(resource) or (not each.claim.annotated and is_orphan(children, each)):
+            yield keep(each.child, each.live, each.key, children.owner)
+
+
+def _cleanup(rule: Rule, resource: Object, observed: Observed, children: Children, *, reason: str) -> DeletionPlan:
+    """Removes all objects that the garbage collector will not delete; once none is left, removes ruleop's finalizer."""
+    if observed.held_until:
+        message = f"{deadline(observed.held_until)}: the rules have just changed, and more files of the edit may follow"
+        return DeletionPlan(_deleting(reason, message))
+    all_orphans = _orphans_all(resource)
+    left = [each for each in children.existing if each.claim.annotated or all_orphans or is_orphan(children, each)]
+    if left:
+        # A deletion may take time. The event of the deleted object starts the next pass.
+        outcomes = {each.key: "released" if is_orphan(children, each) or all_orphans else "gone" for each in left[:8]}
+        message = "; ".join(
+            [f"{key} is to be {word}" for key, word in outcomes.items()] + ["and more"] * (len(left) > 8)
+        )
+        actions = [action for each in left for action in _removal(rule, children, each, all_orphans=all_orphans)]
+        return DeletionPlan(_deleting(reason, message), actions)
+    unread = next(missing_read_permissions(rule, observed, children.owner.namespace), None)
+    if unread is not None and annotations_of(resource).get(SKIP_FINALIZE) != "true":
+        message = (
+            f"{unread}; owned objects might be left behind. "
+            f"Grant it, or set the annotation {SKIP_FINALIZE} to give up on them"
+        )
+        return DeletionPlan(Conditions.of(reason, message, stalled=True))
+    return DeletionPlan(_deleting(reason), [RemoveFinalizer(ObjectKey.of(resource), observed.finalizer)])
+
+
+def missing_read_permissions(rule: Rule, observed: Observed, namespace: str) -> Iterator[str]:
+    """Missing permissions to read kinds of which the rule may have objects that the garbage collector will not
+    delete."""
+    for child in rule.every_child():
+        if child.final or child.deletion is not None or rule.reach == "cluster":
+            for kind in sorted(child.kinds):
+                info = observed.kinds.info(kind)
+                if rule.reach == "cluster" and info.places is not None:
+                    yield from (
+                        missing_list_permission(rule, info, each)
+                        for each, state in info.places.items()
+                        if state is Served.FORBIDDEN
+                    )
+                elif info.state is Served.FORBIDDEN:
+                    yield missing_list_permission(rule, info, namespace)
+
+
+def _removal(rule: Rule, children: Children, each: Existing, *, all_orphans: bool) -> Iterator[Action]:
+    final = each.child in rule.finalize
+    if is_orphan(children, each) or (all_orphans and not final):
+        yield release(each.child, each.live, each.key, children.owner)
+    elif not each.terminating:
+        child = (rule.finalize if final else rule.children).get(each.child)
+        propagation = child.propagation if child else "background"
+        yield Delete(
+            each.key, each.child, each.live, "finalized" if final else "elsewhere", propagation, after_writes=False
+        )

@@ -1,0 +1,58 @@
+"""The Events on a CR: one for each transition of Ready, and one for each kind of write that a user may not expect.
+
+Expected writes have no Event, only a line in the log: a created child, an applied edit, reverted drift.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ruleop.core.planning.changes.writes import Verb, reason_for, verb_of
+from ruleop.core.planning.model.actions import Action, Delete, Event, Patch, Replace, ServerSideApply
+from ruleop.core.planning.model.conditions import FINALIZED, condition_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ruleop.core.kinds import Object
+    from ruleop.core.planning.model.actions import Problem
+    from ruleop.core.planning.model.conditions import Condition
+
+HEALTHY = frozenset({"Ready", "Progressing"})  # reasons of Ready: all children are written
+_WITHOUT_EVENT = frozenset({"Waiting", "Deleting", FINALIZED})
+_REPORTED_ELSEWHERE = frozenset({"FieldConflict"})  # the reconciler records it once, when it is detected
+MAX_NAMES = 8
+
+_REASONS = {"pruned": "Pruned", "recreate": "Recreated", "adopted": "Adopted", "released": "Released"}
+
+
+def transition_events(resource: Object, ready: Condition, problems: Sequence[Problem], last_reason: str) -> list[Event]:
+    """The event for a change of Ready since the last pass, by the status, or by the history if there is no status."""
+    before = condition_of(resource, "Ready")
+    last = before.get("reason") or last_reason
+    reason, message = ready.reason, ready.message
+    if reason in HEALTHY:
+        return [] if last in HEALTHY else [Event("Normal", "Synced", f"{resource['kind']} synced successfully")]
+    if (
+        reason in _WITHOUT_EVENT
+        or reason in _REPORTED_ELSEWHERE
+        or (last == reason and before.get("message", message) == message)
+    ):
+        return []
+    if reason == "Finalizing":
+        return [Event("Warning", problems[0].reason, message)] if problems else []
+    return [Event("Warning", {"Invalid": "InvalidSpec"}.get(reason, reason), message)]
+
+
+def write_events(actions: Iterable[Action], namespace: str) -> Iterator[Event]:
+    """Events for deleted, adopted, recreated and released objects: one for each action and reason, for all objects."""
+    names: dict[tuple[str, Verb, str], list[str]] = {}
+    for action in actions:
+        if (
+            isinstance(action, (Delete, Patch, Replace, ServerSideApply))
+            and (reason := _REASONS.get(action.why)) is not None
+        ):
+            names.setdefault((reason, verb_of(action), reason_for(action)), []).append(action.key.title(namespace))
+    for (reason, verb, why), found in names.items():
+        more = ", and more" if len(found) > MAX_NAMES else ""
+        yield Event("Normal", reason, f"{verb.done.capitalize()} {', '.join(found[:MAX_NAMES])}{more}: {why}")

@@ -1,0 +1,92 @@
+"""Digests of the rendered objects from when each was last in sync. They distinguish drift from an edit.
+
+An object that differs from the rendered one has drifted only if the same was rendered when it was last in sync: then
+another client has changed it. If something else was rendered then, or if that is unknown (in the first pass after a
+start, or after an edit of the CR or of the rules), the write is called a patch. An object that existed, was not deleted
+by ruleop, and is missing now was deleted by another client.
+
+There is one entry for every child of every CR, so it consists of hashes. A pass that changes nothing computes none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from ruleop.core.planning.changes.writes import Verb, is_mark, verb_of
+from ruleop.core.planning.model.actions import Create, Delete, Patch, Replace, ServerSideApply
+from ruleop.core.planning.rendering.desired import digest_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from ruleop.core.kinds import ObjectKey
+    from ruleop.core.planning.changes.differences import Difference
+    from ruleop.core.planning.model.actions import Action
+    from ruleop.core.planning.plan import Plan
+    from ruleop.core.steps import Steps
+
+_UNKNOWN: Final = -1  # never a hash: the object exists, and it is unknown what was rendered when it was last in sync
+_EMPTY: Final[Mapping[int, int]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """The objects of one CR that were in sync."""
+
+    digests: Mapping[int, int] = field(default_factory=lambda: _EMPTY)
+    uid: int = 0  # of the CR, hashed
+    basis: int = 0  # the rule and the CR's generation, hashed
+    count: int = -1  # objects in sync by the last plan; -1: compare them again
+
+    def with_plan(self, plan: Plan) -> Steps[Synced]:
+        """The value after this plan, with the objects that it found in sync. It yields after each."""
+        basis, uid = hash((plan.rule_digest, plan.generation)), hash(plan.uid)
+        if (basis, uid, len(plan.in_step)) == (self.basis, self.uid, self.count):
+            return self
+        digests = dict(self.digests)
+        if uid != self.uid:  # another CR of this name, with other children
+            digests.clear()
+        elif basis != self.basis:
+            digests = dict.fromkeys(digests, _UNKNOWN)
+        for key, rendered in plan.in_step:
+            digests[hash(key)] = hash(digest_of(rendered))
+            yield
+        return Synced(digests, uid, basis, len(plan.in_step))
+
+    def verb(self, action: Action, uid: str, changed: Iterable[Difference]) -> Verb:
+        """The action's verb, given earlier passes. `uid`: of the CR. `changed`: the fields that the action changes."""
+        verb = verb_of(action)
+        if not self.had(action):
+            return verb
+        if isinstance(action, Create):
+            return Verb.RECREATE
+        # ruleop's own metadata may change for reasons that are not rendered, such as `deletion`.
+        return verb if all(is_mark(each, uid) for each in changed) else Verb.REVERT
+
+    def had(self, action: Action) -> bool:
+        """Whether the action restores what was in sync: the same rendered object, or one that was not deleted."""
+        if isinstance(action, Create):
+            return hash(action.key) in self.digests
+        if not isinstance(action, (Patch, Replace, ServerSideApply)) or action.why != "changed":
+            return False
+        return self.digests.get(hash(action.key)) == hash(action.desired_digest)
+
+    def done(self, actions: Iterable[Action], *, clean: bool) -> Synced:
+        """The value after these writes. `clean`: all actions succeeded, so the next plan need not be compared."""
+        digests, count = dict(self.digests), self.count
+        for action in actions:
+            if isinstance(action, (Create, Patch, Replace, ServerSideApply)) and verb_of(action) is not Verb.RELEASE:
+                digests[hash(action.key)] = hash(action.desired_digest)
+                count += 1
+            elif isinstance(action, (Delete, Patch)):
+                digests.pop(hash(action.key), None)
+        return replace(self, digests=digests, count=count if clean else -1)
+
+    def restricted_to(self, desired: Collection[ObjectKey]) -> Synced:
+        """The value without any other objects."""
+        if len(self.digests) <= len(desired):
+            return self
+        known = {hash(key) for key in desired}
+        return replace(self, digests={key: digest for key, digest in self.digests.items() if key in known})

@@ -1,0 +1,223 @@
+"""The parts of a plan: actions with their preconditions, waits, problems, a status, events. All are frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+
+from ruleop.core.messages import MAX_MESSAGE, shortened
+
+if TYPE_CHECKING:
+    from ruleop.core.errors import Site
+    from ruleop.core.kinds import JSON, Kind, Object, ObjectKey
+    from ruleop.core.merge import FieldSet
+
+OWN_FINALIZER: Final = ""
+"""Among the needs of an action: ruleop's finalizer on the CR. No child has this id, except objects without a record,
+which are treated as children with an empty id."""
+
+RESYNC: Final = "resync"
+"""The reason of a periodic reconcile that nothing else requires."""
+
+
+def _shorten(value: object, name: str) -> None:
+    """Cuts a message, which may quote a custom resource."""
+    text = getattr(value, name)
+    if len(text) > MAX_MESSAGE:
+        object.__setattr__(value, name, shortened(text, MAX_MESSAGE))
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    key: ObjectKey
+    child: str
+    object: Object
+    desired_digest: str  # of the rendered object: a failure is recorded for this desired object only
+    needs: frozenset[str] = frozenset()  # children whose writes of this pass must have succeeded
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A merge patch, guarded by uid and resourceVersion (they are in `patch`)."""
+
+    key: ObjectKey
+    child: str
+    patch: dict[str, Any]
+    live: Object
+    merged: Object
+    desired_digest: str
+    why: Literal["changed", "adopted", "released"] = "changed"
+    sent: Object | None = (
+        None  # all desired fields that are not ignored; compared with the answer to learn normalisations
+    )
+    needs: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """A PUT of the whole object, with the live resourceVersion."""
+
+    key: ObjectKey
+    child: str
+    object: Object
+    live: Object
+    desired_digest: str
+    why: Literal["changed", "adopted"] = "changed"
+    needs: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSideApply:
+    """A forced apply with ruleop's field manager and the uid of the live object. Creation is a `Create` with every
+    strategy."""
+
+    key: ObjectKey
+    child: str
+    object: Object
+    live: Object | None
+    desired_digest: str
+    why: Literal["changed", "adopted"] = "changed"
+    recorded: FieldSet | None = None  # fields that ruleop applied so far, by its record on the object
+    needs: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Guarded by uid and resourceVersion, after a live read."""
+
+    key: ObjectKey
+    child: str
+    live: Object
+    why: Literal["pruned", "recreate", "finalized", "elsewhere"]
+    propagation: Literal["background", "foreground"] = "background"
+    needs: frozenset[str] = frozenset()
+    after_writes: bool = True  # only when no write of this pass failed
+
+
+@dataclass(frozen=True, slots=True)
+class AddFinalizer:
+    key: ObjectKey  # of the CR
+    finalizer: str
+    needs: frozenset[str] = frozenset()
+    child: ClassVar[str] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFinalizer:
+    key: ObjectKey  # of the CR
+    finalizer: str
+    needs: frozenset[str] = frozenset()
+    child: ClassVar[str] = ""
+
+
+FinalizerAction: TypeAlias = AddFinalizer | RemoveFinalizer
+Action: TypeAlias = Create | Patch | Replace | ServerSideApply | Delete | FinalizerAction
+
+
+class State(Enum):
+    """The state of a child after this pass."""
+
+    READY = "ready"
+    PROGRESSING = "progressing"  # written, or about to be written; not ready
+    WAITING = "waiting"  # a value, object or condition that it needs is missing
+    FAILED = "failed"  # cannot be rendered or applied
+    REFUSED = "refused"  # another owner's object has its name
+    UNWANTED = "unwanted"
+    TERMINATING = "terminating"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    child: str
+    for_what: str  # "config.status.x", or "db to be ready"
+    site: Site | None = None
+    why: str = "value"  # what it waits for: value, child, condition, object, kind, namespace, write or deletion
+
+    def __post_init__(self) -> None:
+        _shorten(self, "for_what")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectReport:
+    """One object of a child."""
+
+    key: ObjectKey
+    state: State
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildReport:
+    """One child: an id of the rule."""
+
+    id: str
+    state: State
+    template: str  # the file, or the place in watches.yaml, that it is rendered from
+    message: str = ""
+    objects: tuple[ObjectReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+    def __post_init__(self) -> None:
+        _shorten(self, "message")
+
+
+@dataclass(frozen=True, slots=True)
+class StatusWrite:
+    """The desired `.status`. `patch` is a merge patch of the whole object; None if the status is semantically equal."""
+
+    status: JSON
+    patch: dict[str, Any] | None
+    subresource: bool = True
+    projected: Object = field(default_factory=dict)  # the fields that the rule sets, without conditions and generation
+    details_only: bool = False  # it differs only in what Ready says of the objects that are not ready
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error of this pass, with its place in the rules if it has one."""
+
+    child: str
+    reason: str  # RenderFailed, Invalid, ErrResourceExists, ApplyFailed, StatusRefused, Forbidden
+    message: str
+    site: Site | None = None
+
+    def __post_init__(self) -> None:
+        _shorten(self, "message")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldConflict:
+    """Fields of a child that another client repeatedly changes; reverting them is delayed."""
+
+    key: ObjectKey
+    child: str
+    fields: frozenset[str]
+    message: str
+    new: bool  # detected by this plan
+
+    def __post_init__(self) -> None:
+        _shorten(self, "message")
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An object that has to be read from the API server before its child can be planned."""
+
+    key: ObjectKey
+    kind: Kind
+    why: Literal["conflicting", "managers"]
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue:
+    """When to reconcile again without an event, and why."""
+
+    seconds: float
+    reason: str

@@ -1,0 +1,106 @@
+"""The permissions that a rule needs on the kinds that it names, and the message when one is missing. The message is the
+same for a forbidden request and for a kind that cannot be listed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ruleop.core.permissions import FOLLOW, READ, missing, ordered, place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ruleop.core.errors import Site
+    from ruleop.core.kinds import GroupKind
+    from ruleop.core.planning.model.observed import KindInfo
+    from ruleop.core.rules import Child, Rule
+
+LEFT = (*READ, "patch", "delete")  # of a kind that the rules no longer use: existing objects are deleted or released
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Verbs on a kind, for one purpose."""
+
+    verbs: tuple[str, ...]
+    reason: str
+    site: Site
+    name: str = ""  # of the only object; empty for all
+    namespace: str = ""  # the only one; empty for that of the CR, and others with `reach: cluster`
+
+
+class Serving(Protocol):
+    """The properties of a kind as the cluster serves it."""
+
+    @property
+    def namespaced(self) -> bool: ...
+    @property
+    def status_subresource(self) -> bool:
+        """Without one, the status is written through the CR itself."""
+        ...
+
+
+def needs(rule: Rule, kind: GroupKind, served: Serving) -> Iterator[Need]:
+    """The verbs that a rule needs on objects of a kind: as CRs, children and observed resources."""
+    owner = rule.kind.kind
+    if rule.kind.versionless == kind:
+        has_finalizer = _needs_finalizer(rule, namespaced=served.namespaced)
+        reads = READ if rule.manage_status or has_finalizer else FOLLOW
+        yield Need(reads, f"the custom resources {owner}", rule.site)
+        if has_finalizer:
+            yield Need(("patch",), f"the finalizer of {owner}", rule.site)
+        if rule.manage_status and not served.status_subresource:
+            yield Need(("patch",), f"the status of {owner}", rule.site)
+    for child in rule.every_child():
+        if any(each.versionless == kind for each in child.kinds):
+            yield Need(_written(child, rule), f"the child {child.id} of {owner}", child.site)
+    for id_, observe in rule.observe.items():
+        if observe.kind.versionless == kind:
+            name = observe.name.constant if observe.name is not None else None
+            where = observe.namespace.constant if observe.namespace is not None else None
+            yield Need(FOLLOW, f"the observed {id_} of {owner}", observe.site, name or "", where or "")
+
+
+def _written(child: Child, rule: Rule) -> tuple[str, ...]:
+    """Objects with other names may be deleted when the rules are edited, even if nothing else deletes them."""
+    found = {*READ, "create"}
+    strategy = child.apply.strategy
+    if strategy != "replace" or needs_key(rule) or child.deletion is not None:
+        found.add("patch")  # with `replace`, only the owner annotation is patched
+    if strategy == "replace":
+        found.add("update")
+    always_kept = child.deletion is not None and child.deletion.constant == "orphan"
+    if not always_kept or child.apply.on_immutable == "recreate":
+        found.add("delete")
+    return ordered(found)
+
+
+def _needs_finalizer(rule: Rule, *, namespaced: bool) -> bool:
+    """Of a cluster-scoped CR the garbage collector deletes children everywhere."""
+    kept = any(child.deletion is not None for child in rule.children.values())
+    return bool(rule.finalize or kept or (namespaced and rule.reach == "cluster"))
+
+
+def verbs(rules: Iterable[Rule], kind: GroupKind, served: Serving) -> frozenset[str]:
+    """All verbs that the rules need for objects of a kind."""
+    return frozenset(verb for rule in rules for need in needs(rule, kind, served) for verb in need.verbs)
+
+
+def needs_key(rule: Rule) -> bool:
+    """Whether the garbage collector does not delete all children of this rule."""
+    return bool(
+        rule.finalize or rule.reach == "cluster" or any(child.deletion is not None for child in rule.children.values())
+    )
+
+
+def missing_permission(rule: Rule, info: KindInfo, namespace: str, verb: str) -> str:
+    """A message for a forbidden request for an object of this kind and namespace."""
+    needed = verbs([rule], info.kind.versionless, info) or LEFT
+    return missing(verb, info.resource, place(namespace, namespaced=info.namespaced), needed)
+
+
+def missing_list_permission(rule: Rule, info: KindInfo, namespace: str) -> str:
+    """A message for a kind that cannot be listed, in this namespace if ruleop watches single namespaces, else in
+    all."""
+    return missing_permission(rule, info, namespace if info.places is not None else "", "list")

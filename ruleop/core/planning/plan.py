@@ -1,0 +1,73 @@
+"""The plan: the result of a pass, a frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ruleop.core.errors import Site
+    from ruleop.core.kinds import Object, ObjectKey
+    from ruleop.core.planning.changes.masks import Masks
+    from ruleop.core.planning.model.actions import (
+        Action,
+        ChildReport,
+        Event,
+        FieldConflict,
+        Problem,
+        Read,
+        Requeue,
+        StatusWrite,
+        Wait,
+    )
+    from ruleop.core.planning.model.conditions import Conditions
+    from ruleop.core.planning.model.targets import Target
+    from ruleop.core.planning.rendering.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """An expression that is not true, so that a child is not written, or not ready."""
+
+    child: str
+    key: Literal["waitFor", "readyWhen"]
+    expression: str
+    site: Site
+    values: tuple[tuple[str, str], ...] = ()  # what the expression reads, and its value as text
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The result of a pass."""
+
+    resource: ObjectKey
+    uid: str
+    rule: str  # the rule's title
+    rule_digest: str = field(default="", repr=False)
+    generation: int | None = None  # of the resource
+    actions: tuple[Action, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    children: tuple[ChildReport, ...] = ()
+    rendered: tuple[tuple[str, str, Object], ...] = field(default=(), repr=False)  # (id, template, object), in order
+    problems: tuple[Problem, ...] = ()
+    status: StatusWrite | None = None
+    conditions: Conditions | None = None  # None: not planned while there are actions
+    events: tuple[Event, ...] = ()
+    watches: tuple[Target, ...] = ()  # observed objects whose changes reconcile the resource
+    requeue_after: Requeue | None = None
+    complete: bool = False  # all desired objects are known and listed in `children`
+    steady: bool = False  # by its status, all children were written before: a difference is drift
+    in_step: tuple[tuple[ObjectKey, Object], ...] = field(default=(), repr=False)  # objects in sync, as rendered
+    field_conflicts: tuple[FieldConflict, ...] = ()
+    reads: tuple[Read, ...] = ()
+    public_words: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)  # of the rule
+    masks: Masks | None = field(default=None, repr=False, compare=False)  # for showing the plan
+    blocking: tuple[Blocking, ...] = field(default=(), repr=False, compare=False)  # the same
+    work: Work | None = field(default=None, repr=False, compare=False)  # for the status plan after the writes
+
+    @property
+    def quiet(self) -> bool:
+        """Whether there is nothing to write."""
+        return not self.actions and (self.status is None or self.status.patch is None)

@@ -1,0 +1,492 @@
+"""The one pure function that ruleop is built around:
+
+    plan(rule, resource, observed, history) -> Plan
+
+It decides what to create, change, delete, wait for and report for one CR. It has no side effects and depends only on
+its arguments: the same arguments give the same plan, byte for byte. The operator, `ruleop render`, `ruleop plan` and
+the tests all call it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from ruleop.core.errors import RenderError, RuleopError
+from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.planning.changes.failures import public_error, public_message, reason_of
+from ruleop.core.planning.child.blocking import blocking_of
+from ruleop.core.planning.child.child_plan import existing_of
+from ruleop.core.planning.child.children import NO_KEYS, Children
+from ruleop.core.planning.child.known_secrets import masks_of
+from ruleop.core.planning.child.pruning import held_back, prune
+from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion
+from ruleop.core.planning.events import HEALTHY, transition_events
+from ruleop.core.planning.memory.history import History, version_of
+from ruleop.core.planning.model.actions import (
+    OWN_FINALIZER,
+    RESYNC,
+    Action,
+    AddFinalizer,
+    Delete,
+    Patch,
+    Problem,
+    RemoveFinalizer,
+    Requeue,
+    StatusWrite,
+)
+from ruleop.core.planning.model.conditions import Conditions, condition_of
+from ruleop.core.planning.model.marks import Owner, is_paused, misspelt_switches
+from ruleop.core.planning.model.period import reconcile_period
+from ruleop.core.planning.model.permissions import missing_permission
+from ruleop.core.planning.model.selectors import compile_selector
+from ruleop.core.planning.plan import Plan
+from ruleop.core.planning.rendering.scope import Scope
+from ruleop.core.planning.status import (
+    custom_conditions,
+    overall_conditions,
+    projected_fields,
+    status_units,
+    status_write,
+    without_rejected,
+)
+from ruleop.core.templating import Disabled, Waiting
+from ruleop.core.templating.values.budget import METER, Account, Exhausted, charged_to
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from ruleop.core.planning.child.child_plan import Existing
+    from ruleop.core.planning.model.actions import Event
+    from ruleop.core.planning.model.observed import Objects, Observed
+    from ruleop.core.planning.model.targets import Target
+    from ruleop.core.rules import Rule
+    from ruleop.core.steps import Steps
+
+# Seconds until a name conflict is checked again. No event reports that the conflicting object is gone.
+CHECK_CONFLICTING = 60.0
+ALL_WRITTEN = HEALTHY | {"FieldConflict"}  # reasons of Ready with which all children have been written
+
+
+def choose_rule(rules: Iterable[Rule], resource: Object) -> Rule | None:
+    """The first rule for the CR's kind, in any version, whose selector and namespaces match it."""
+    kind, metadata = Kind.of(resource).versionless, resource.get("metadata") or {}
+    for rule in rules:
+        if rule.kind.versionless != kind or (
+            rule.namespaces and (metadata.get("namespace") or "") not in rule.namespaces
+        ):
+            continue
+        if rule.selector is None or compile_selector(rule.selector, {})(metadata.get("labels") or {}):
+            return rule
+    return None
+
+
+def plan(
+    rule: Rule,
+    resource: Object,
+    observed: Observed,
+    history: History = History.NONE,
+    *,
+    foresee: bool = True,
+    masks: bool = True,
+) -> Plan:
+    """The plan of one pass. `foresee`: plan the status too while there are actions, as it would be if nothing else
+    changed. `masks`: find what has to be masked when the plan is shown, and what blocks its children; the operator only
+    carries it out."""
+    return Planning(rule, resource, observed, history, foresee=foresee, masks=masks).finish()
+
+
+class Planning:
+    """A plan in the making: `plan`, but in steps, so that a plan for thousands of objects can let others run in
+    between. Its account is charged only while it runs; the plans of one pass share one."""
+
+    def __init__(
+        self,
+        rule: Rule,
+        resource: Object,
+        observed: Observed,
+        history: History = History.NONE,
+        *,
+        foresee: bool = True,
+        masks: bool = True,
+        account: Account | None = None,
+    ) -> None:
+        self.account = account or Account()
+        self._planner = _Planner(rule, resource, observed, history, foresee=foresee, masks=masks)
+        self._steps = self._planner.steps()
+
+    def run(self, is_time_up: Callable[[], bool]) -> Plan | None:
+        """Continues until the plan is complete, or until the time is up after a step: then it returns None."""
+        try:
+            with charged_to(self.account):
+                while True:
+                    next(self._steps)
+                    if is_time_up():
+                        return None
+        except StopIteration as end:
+            self._planner.scope.close()
+            return cast("Plan", end.value)
+        except RecursionError:  # expected: an object may be nested deeper than Python's stack
+            raise RuleopError("the resource, or an object that it reads, is nested too deeply to be planned") from None
+
+    def finish(self) -> Plan:
+        planned = self.run(lambda: False)
+        assert planned is not None
+        return planned
+
+
+class _Planner:
+    children: Children  # known after the first step
+
+    def __init__(
+        self, rule: Rule, resource: Object, observed: Observed, history: History, *, foresee: bool, masks: bool
+    ) -> None:
+        if history.conflicting:
+            observed = replace(observed, objects=_WithConflicting(observed.objects, history))
+        self.rule, self.resource, self.observed, self.foresee = rule, resource, observed, foresee
+        self.key = ObjectKey.of(resource)
+        self.period, self.period_note = reconcile_period(rule, resource)
+        self.history = self._without_expired_refusals(history) if history.refusals else history
+        self.info = observed.kinds.info(rule.kind)
+        self.owner = Owner.of(resource, observed.proofs)
+        self.is_shown = masks
+        self.masks = masks and rule.reads_secret
+        self.paused = is_paused(resource)
+        self.scope = Scope(rule, resource, observed, masks=self.masks)
+        self.held_back = ""  # describes deletions that are delayed because the rules have just changed
+        self.acts = False
+
+    def _without_expired_refusals(self, history: History) -> History:
+        """The history without expired refusals: their writes are retried."""
+        clock = self.observed.clock
+        found = {
+            key: each
+            for key, each in history.refusals.items()
+            if each.is_active(version_of(self.observed.objects.get(key)), clock, self.period)
+        }
+        return replace(history, refusals=found)
+
+    def steps(self) -> Steps[Plan]:
+        """The plan. It yields after each object that it has read, rendered or compared."""
+        METER.charge(status_units(self.resource))
+        try:
+            existing = yield from existing_of(self.rule, self.owner, self.observed)
+        except Exhausted as limit:
+            self.children = self._children([])
+            return self._invalid_plan(Problem("children", "RenderFailed", limit.reason))
+        self.children = self._children(existing)
+        if self.resource["metadata"].get("deletionTimestamp"):
+            return (yield from self._deleting())
+        problem = yield from self._plan_children()
+        if desired_keys := self.children.misread():
+            self.scope.close()
+            self.scope = Scope(self.rule, self.resource, self.observed, masks=self.masks)
+            self.children = self._children(existing, desired_keys)
+            problem = yield from self._plan_children()
+        if problem is not None:
+            return self._invalid_plan(problem)
+        yield
+        actions = self._actions()  # before the status: an error in the status must not stop a child
+        return self._plan(None, actions, check_after=self._check_conflicting(), complete=self.children.complete)
+
+    def _plan_children(self) -> Steps[Problem | None]:
+        """Plans the children, unless a rule of `validate` is broken: that is returned."""
+        for id_ in self.rule.finalize:
+            self.scope.names[id_] = Disabled(id_)
+        problem = self._invalid()
+        if problem is None:
+            yield from self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order])
+        return problem
+
+    def _children(self, existing: list[Existing], desired_keys: Mapping[str, ObjectKey] = NO_KEYS) -> Children:
+        history, rule = self.history, self.rule
+        work = history.work if history.work is not None and history.work.is_for(rule, self.resource) else None
+        return Children(
+            self.scope,
+            history,
+            self.owner,
+            existing,
+            work,
+            paused=self.paused,
+            foresee=self.foresee,
+            desired_keys=desired_keys,
+        )
+
+    # -- validation ----------------------------------------------------------------------------------------------------
+
+    def _invalid(self) -> Problem | None:
+        """The first broken rule of `validate`."""
+        for validation in self.rule.validate:
+            try:
+                if validation.rule.truth(self.scope.names):
+                    continue
+                return Problem("spec", "Invalid", validation.message.string(self.scope.names), validation.site)
+            except Waiting as wait:
+                if wait.forbidden:
+                    return Problem("spec", "Forbidden", wait.path, wait.site)
+                return Problem("spec", "Waiting", f"waiting for {wait.path}, which `validate` reads", wait.site)
+            except RenderError as error:
+                return Problem("spec", "RenderFailed", public_error(self.rule, error), error.site)
+        return None
+
+    def _invalid_plan(self, problem: Problem) -> Plan:
+        """A plan that renders nothing and leaves the children as they are. Status and conditions read what exists, as
+        far as it is known."""
+        self.children.use_existing(self.rule.children.values())
+        if problem.reason == "Waiting":
+            return self._plan(Conditions.of("Waiting", problem.message, reconciling=True), [], check_after=None)
+        self.children.report.problems.append(problem)
+        return self._plan(overall_conditions(self.children, [problem]), [], check_after=None)
+
+    # -- a CR that is not being deleted --------------------------------------------------------------------------------
+
+    def _check_conflicting(self) -> float | None:
+        is_conflicting = any(each.reason == "ErrResourceExists" for each in self.children.report.problems)
+        return CHECK_CONFLICTING if is_conflicting else None
+
+    def _actions(self) -> list[Action]:
+        if self.children.render_failed:
+            # An error in the rules or in the CR. Applying half of the desired state may be worse than applying none.
+            return []
+        actions = self.children.actions()
+        pruned = prune(self.children)
+        if pruned and self.history.writes is not None:
+            self._report_failed_pruning(pruned)
+        if pruned and not self._status_fails():
+            if self.observed.held_until:
+                self.held_back = held_back(pruned, self.observed.held_until)
+            else:
+                actions += pruned
+        holds = self.observed.finalizer in (self.resource["metadata"].get("finalizers") or [])
+        key = self.key
+        if self._needs_finalizer():
+            if not holds:
+                # The finalizer has to exist before the first object that the garbage collector would not delete.
+                return [
+                    AddFinalizer(key, self.observed.finalizer),
+                    *(replace(action, needs=action.needs | {OWN_FINALIZER}) for action in actions),
+                ]
+        elif holds and not actions and self._can_remove_finalizer():
+            actions.append(RemoveFinalizer(key, self.observed.finalizer))
+        return actions
+
+    def _report_failed_pruning(self, pruned: list[Action]) -> None:
+        """Reports deletions and releases of this pass that the server rejected."""
+        for action in pruned:
+            assert isinstance(action, (Delete, Patch)), "prune returns no other actions"
+            failed = self.history.failure(action.key)
+            if failed is None:
+                continue
+            info = self.observed.kinds.info(Kind.of(action.live))
+            words = public_message(self.rule.children.get(action.child), failed)
+            why = missing_permission(self.rule, info, action.key.namespace, failed.verb) if failed.verb else words
+            child, message, reason = (
+                action.child or "pruning",
+                f"{action.key} could not be deleted: {why}",
+                reason_of(failed.failure),
+            )
+            if reason is None:
+                self.children.report.add_wait(child, f"{action.key} to be deleted: {words}", why="deletion")
+            else:
+                self.children.report.add_problem(child, reason, message)
+
+    def _status_fails(self) -> bool:
+        """Whether `status` or `conditions` cannot be rendered. That is an error like any other, so it stops pruning. A
+        pass with writes does not plan the status, so this is called only if something is to be pruned."""
+        mistakes: list[Problem] = []
+        projected_fields(self.rule, self.scope, mistakes)
+        custom_conditions(self.rule, self.children, mistakes)
+        return bool(mistakes)
+
+    def _can_remove_finalizer(self) -> bool:
+        """Whether all owned objects are known, and the garbage collector will delete them with the CR."""
+        report = self.children.report
+        return (
+            not self.observed.held_until
+            and not report.problems
+            and not report.waits
+            and not any(missing_read_permissions(self.rule, self.observed, self.owner.namespace))
+        )
+
+    def _needs_finalizer(self) -> bool:
+        if self.rule.finalize or any(each.claim.annotated for each in self.children.existing):
+            return True
+        return any(
+            object_plan.applied is not None
+            and object_plan.applied.result is not None
+            and not self.children.can_reference_owner(object_plan.desired, final=False)
+            for child_plan in self.children.plans.values()
+            for object_plan in child_plan.objects
+        )
+
+    # -- a CR that is being deleted ------------------------------------------------------------------------------------
+
+    def _deleting(self) -> Steps[Plan]:
+        self.children.use_existing(self.rule.every_child())
+        deletion = yield from plan_deletion(self.rule, self.resource, self.observed, self.children)
+        check_after = deletion.check_after if deletion.check_after is not None else self._check_conflicting()
+        return self._plan(
+            deletion.conditions,
+            deletion.actions,
+            events=deletion.events,
+            check_after=check_after,
+            complete=self.children.complete,
+        )
+
+    # -- the plan ------------------------------------------------------------------------------------------------------
+
+    def _plan(
+        self,
+        conditions: Conditions | None,
+        actions: list[Action],
+        *,
+        check_after: float | None,
+        events: list[Event] | None = None,
+        complete: bool = False,
+    ) -> Plan:
+        """`conditions`: Ready, Reconciling and Stalled; None: derive them from the children."""
+        report = self.children.report
+        self.acts = bool(actions) and not self.paused and self.history.writes is None
+        found: dict[str, Any] = {
+            "events": tuple(events or ()),
+            "watches": tuple(self._watches()) if self.rule.observe else (),
+            "steady": self._is_steady(),
+            "in_step": self.children.in_step(),
+            "field_conflicts": tuple(report.conflicts),
+            "reads": tuple(report.reads),
+        }
+        if self.acts and not self.foresee:
+            found["work"] = self.children.reusable()
+        else:
+            self._add_status(found, conditions, actions)
+            found |= {
+                "children": self.children.reports(),
+                "rendered": self.children.rendered(),
+                "requeue_after": self._requeue_after(self._check_after(actions, check_after)),
+                "complete": complete and not self.observed.held_until,
+            }
+        if self.is_shown:
+            found["blocking"] = tuple(blocking_of(self.children))
+        if self.scope.masks:
+            found["masks"] = masks_of(self.rule, self.resource, self.scope, self.children)
+        return Plan(
+            resource=self.key,
+            uid=self.owner.uid,
+            rule=self.rule.title,
+            rule_digest=self.rule.digest,
+            public_words=self.rule.public_words,
+            generation=self.resource["metadata"].get("generation"),
+            actions=tuple(actions) if self.acts else (),
+            waits=tuple(report.waits),
+            problems=tuple(report.problems),
+            **found,
+        )
+
+    def _add_status(self, found: dict[str, Any], conditions: Conditions | None, actions: list[Action]) -> None:
+        """Adds the status, the conditions and the events to the plan's fields. May add problems."""
+        METER.ensure_reserve()
+        problems = self.children.report.problems
+        conditions = self._report_finalizer(conditions)
+        refused_status = self.history.refused_status
+        if refused_status is not None and self.observed.clock >= refused_status.until:
+            refused_status = None
+        fields, own_fields = without_rejected(
+            self.rule, refused_status, *projected_fields(self.rule, self.scope, problems), problems
+        )
+        extra = custom_conditions(self.rule, self.children, problems)
+        if conditions is None:
+            conditions = overall_conditions(self.children, problems, held_back=self.held_back)
+        if self.paused:
+            conditions = Conditions.in_pause(self.resource, self.history.reason)
+        elif note := "; ".join(filter(None, (self.period_note, misspelt_switches(self.resource)))):
+            conditions = conditions.with_note(note)
+        if extra:
+            conditions = replace(conditions, custom=extra)
+        status: StatusWrite | None = None
+        if self.rule.manage_status:
+            status = status_write(
+                self.resource, self.info, self.observed, fields, own_fields, conditions, pause=self.paused
+            )
+        quiet = not (actions and self.acts) and (status is None or status.patch is None)
+        found |= {
+            "status": status,
+            "conditions": conditions,
+            "events": (*found["events"], *self._transition(conditions, quiet=quiet)),
+        }
+
+    def _watches(self) -> Iterator[Target]:
+        """The target of each `observe` whose name or selector can be evaluated."""
+        for observe in self.rule.observe.values():
+            try:
+                yield self.scope.target(observe)
+            except RuleopError:
+                continue
+
+    def _is_steady(self) -> bool:
+        ready, generation = condition_of(self.resource, "Ready"), self.resource["metadata"].get("generation")
+        return (ready.get("reason") or self.history.reason) in ALL_WRITTEN and ready.get(
+            "observedGeneration", generation
+        ) == generation
+
+    def _check_after(self, actions: list[Action], check_after: float | None) -> float | None:
+        """At once if the answers to this pass's writes made more actions possible. The cache has the answers already,
+        so no event will trigger another pass."""
+        writes = self.history.writes
+        if self.paused:
+            return None
+        return 0.0 if writes is not None and any(action.key not in writes.done for action in actions) else check_after
+
+    def _requeue_after(self, check_after: float | None) -> Requeue | None:
+        clock = self.observed.clock
+        # A conflict that this plan is the first to find is checked, too.
+        history = self.history.with_field_conflicts(self.children.report.conflicts, clock)
+        found = [
+            history.next_check(self.observed.objects, clock),
+            Requeue(check_after, "it is checked") if check_after is not None else None,
+            Requeue(self.period, RESYNC) if self.period else None,
+        ]
+        return min((each for each in found if each is not None), key=lambda each: each.seconds, default=None)
+
+    def _report_finalizer(self, conditions: Conditions | None) -> Conditions | None:
+        """Reports first that ruleop's finalizer could not be added or removed: all other actions depend on it."""
+        failed = self.history.failure(self.key) if self.history.writes is not None else None
+        if failed is None:
+            return conditions
+        why = (
+            missing_permission(self.rule, self.info, self.owner.namespace, failed.verb)
+            if failed.verb
+            else failed.message
+        )
+        message = f"the finalizer {self.observed.finalizer} cannot be written: {why}"
+        reason = reason_of(failed.failure)
+        if reason is None:
+            self.children.report.add_wait("finalizer", f"the finalizer to be written: {failed.message}", why="write")
+        else:
+            self.children.report.problems.insert(0, Problem("finalizer", reason, message))
+        if conditions is None:
+            return None
+        # The CR is being deleted: its reason shows the progress of the deletion, so it is kept.
+        return Conditions.of(conditions.ready.reason, message, reconciling=reason is None, stalled=reason is not None)
+
+    def _transition(self, conditions: Conditions, *, quiet: bool) -> list[Event]:
+        """The event for a change of Ready. None before the writes are done, and none in a pause: Ready does not
+        change."""
+        if self.acts or self.paused:
+            return []
+        events = transition_events(self.resource, conditions.ready, self.children.report.problems, self.history.reason)
+        if quiet and not self.history.reason and not self.history.written and self.history.writes is None:
+            # In the first pass after a start. The status cannot hold the reason, and the event was recorded before.
+            events = [each for each in events if each.reason != "Synced"]
+        return events
+
+
+class _WithConflicting:
+    """The cached objects, and the conflicting objects of other owners, which are not cached."""
+
+    def __init__(self, objects: Objects, history: History) -> None:
+        self.objects, self.conflicting = objects, history.conflicting
+        self.children, self.select = objects.children, objects.select
+
+    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
+        found = self.objects.get(key, version=version, partial=partial)
+        return self.conflicting[key].obj if found is None and key in self.conflicting else found

@@ -1,0 +1,370 @@
+"""The desired objects of a child: its body rendered for one CR, validated, with namespace and ruleop's own metadata.
+
+A rendered object is rejected unless its kind is one that the template declares, the rule may write to its namespace,
+and it sets no field that belongs to the server, to the garbage collector or to ruleop.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ruleop.core.errors import RenderError, Site
+from ruleop.core.kinds import JSON, Kind, Object, ObjectKey
+from ruleop.core.merge.equality import canonical
+from ruleop.core.messages import shortened
+from ruleop.core.names import (
+    KEY_IN_WORDS,
+    LABEL_IN_WORDS,
+    VALUE_IN_WORDS,
+    is_label,
+    is_label_key,
+    is_label_value,
+    is_object_name,
+    name_in_words,
+)
+from ruleop.core.planning.changes.hidden_fields import Whole, hidden_fields
+from ruleop.core.planning.model.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, RULEOP, Owner
+from ruleop.core.planning.model.observed import KindInfo, Served
+from ruleop.core.planning.rendering.errors import ChildFails, ChildWaits, child_error
+from ruleop.core.planning.rendering.randomness import COSTLY, different_time
+from ruleop.core.rules import REFUSED_METADATA
+from ruleop.core.templating import NONDETERMINISTIC, OMIT, TextTemplate, render_hidden
+from ruleop.core.templating.values.budget import METER, NODE_BYTES, Exhausted, size_of
+from ruleop.core.templating.values.data import retained_bytes
+
+if TYPE_CHECKING:
+    from ruleop.core.planning.changes.hidden_fields import Hidden
+    from ruleop.core.planning.model.observed import Kinds
+    from ruleop.core.planning.rendering.scope import Scope
+    from ruleop.core.rules import Child
+
+MAX_OBJECTS = 5000
+DOCUMENT_UNITS = 20  # of the checks of one rendered object
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """One desired object of a child."""
+
+    key: ObjectKey
+    kind: Kind
+    rendered: Object  # with its namespace, without ruleop's own metadata
+    info: KindInfo
+    names: Mapping[str, Any]  # the scope that it was rendered in
+    orphan: bool
+    values: int = 0  # their number, approximately; 0 if it was rendered for an earlier plan
+    hidden: Hidden | None = None  # the fields whose values come from a Secret, if the plan is to be shown
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.rendered)
+
+
+def digest_of(rendered: Object) -> str:
+    """A digest of a desired object. A failure is recorded for one digest; a changed digest is an edit, not drift."""
+    return hashlib.blake2b(canonical(rendered), digest_size=12).hexdigest()
+
+
+def source_of(child: Child) -> str:
+    """The file, or the place in watches.yaml, that a child is rendered from."""
+    return child.body.site.path if isinstance(child.body, TextTemplate) else str(child.body.site)
+
+
+def strategy_of(child: Child, kind: Kind) -> str:
+    """The child's merge strategy. The default for a Job is create-only, because a running Job is immutable."""
+    if child.apply.strategy is not None:
+        return child.apply.strategy
+    return "create-only" if (kind.group, kind.kind) == ("batch", "Job") else "merge"
+
+
+def items_of(child: Child, scope: Scope) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The scope of each item of `forEach`. Raises ChildWaits and ChildFails."""
+    assert child.for_each is not None
+    site = child.for_each.site
+    try:
+        value = child.for_each.value(scope.names)
+        entries = list(islice(_entries(value, site), MAX_OBJECTS + 1))
+        METER.retain(retained_bytes(entries))
+    except RenderError as error:
+        raise child_error(error) from None
+    except Exhausted as limit:
+        raise ChildFails(limit.reason, site, limit=True) from None
+    if len(entries) > MAX_OBJECTS:
+        raise ChildFails(f"forEach has more items than the {MAX_OBJECTS:,} objects that one CR may have", site)
+    for index, entry in enumerate(entries):
+        yield index, scope.with_item(child.item_name, entry, index)
+
+
+def _entries(value: Any, site: Site) -> Iterator[Any]:
+    if value is None or value is OMIT:
+        return iter(())
+    if isinstance(value, Mapping):
+        return ({"key": key, "value": value[key]} for key in sorted(value))
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ChildFails("forEach needs a list or a mapping", site)
+    return iter(value)
+
+
+def is_enabled(child: Child, names: Mapping[str, Any]) -> bool:
+    """The value of `when`. Raises ChildWaits while a value that it reads is missing."""
+    if child.when is None:
+        return True
+    try:
+        return child.when.truth(names)
+    except RenderError as error:
+        raise child_error(error) from None
+
+
+def wait_for(child: Child, names: Mapping[str, Any]) -> None:
+    """Raises ChildWaits unless `waitFor` is true. A missing value counts as false."""
+    if child.wait_for is None:
+        return
+    try:
+        if child.wait_for.truth(names):
+            return
+    except RenderError as error:
+        raise child_error(error) from None
+    raise ChildWaits(f"waitFor: {child.wait_for.source}", child.wait_for.site, why="condition")
+
+
+def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> list[Desired]:
+    """The desired objects of one item.
+
+    Kind, namespace and name must not be random, or each pass would create more objects. So a child with random values
+    is rendered twice, with another seed and time, and both results must have the same identities. Values that take long
+    to generate are generated only if one of the objects has to be created.
+    """
+    drawn = sorted(NONDETERMINISTIC.intersection(name for name, _ in child.body.calls))
+    if not drawn:
+        return _rendered(child, scope, names)
+    purpose, now = f"{child.id}/{index}", scope.observed.now
+    desired = _rendered(child, scope, scope.random(names, purpose, now))
+    again = _rendered(child, scope, scope.random(names, f"again/{purpose}", different_time(now)))
+    if [each.key for each in desired] != [each.key for each in again]:
+        functions = " or ".join(f"`{name}`" for name in drawn)
+        message = f"{functions} gives the object another kind, namespace or name each time: derive them from the CR"
+        raise ChildFails(message, child.body.site)
+    if COSTLY.isdisjoint(drawn) or all(
+        scope.observed.objects.get(each.key, version=each.kind.version) for each in desired
+    ):
+        return desired
+    real = scope.random(names, purpose, now, is_real=True)
+    return _rendered(child, scope, real, scope.random(names, purpose, now))
+
+
+def _rendered(
+    child: Child, scope: Scope, names: Mapping[str, Any], cheap: Mapping[str, Any] | None = None
+) -> list[Desired]:
+    """`cheap`: names with placeholders for costly values, to find what has to be masked."""
+    try:
+        documents = child.body.render(names)
+        orphan = _deletion(child, names) == "orphan"
+        namespace = child.namespace.string(names) if child.namespace is not None else ""
+    except RenderError as error:
+        raise child_error(error) from None
+    try:
+        METER.spend(DOCUMENT_UNITS * len(documents))
+        desired = [
+            _desired(child, scope, names, document, orphan=orphan, namespace=namespace) for document in documents
+        ]
+        if not scope.masks or not child.from_secret:
+            return desired
+        marked = _marked(child, names if cheap is None else cheap, len(documents))
+        hidden = (
+            Whole.VALUE if other is None else hidden_fields(document, other)
+            for document, other in zip(documents, marked, strict=True)
+        )
+        return [replace(each, hidden=found) for each, found in zip(desired, hidden, strict=True)]
+    except Exhausted as limit:
+        raise ChildFails(limit.reason, child.body.site, limit=True) from None
+
+
+def _marked(child: Child, names: Mapping[str, Any], count: int) -> list[JSON]:
+    """The documents with marks in place of values of Secrets; None for each if that cannot be rendered, for example
+    because a value becomes the name of a field twice."""
+    try:
+        marked = render_hidden(child.body, names, child.from_secret)
+    except RenderError:
+        return [None] * count
+    return marked if len(marked) == count else [None] * count
+
+
+def _deletion(child: Child, names: Mapping[str, Any]) -> str:
+    if child.deletion is None:
+        return "delete"
+    policy = child.deletion.string(names) or "delete"
+    if policy not in {"delete", "orphan"}:
+        raise RenderError("deletion must be delete or orphan", child.deletion.site)
+    return policy
+
+
+def deletion_policy(child: Child, names: Mapping[str, Any]) -> str | None:
+    """The value of `deletion`; None if it cannot be evaluated."""
+    try:
+        return _deletion(child, names)
+    except RenderError:
+        return None
+
+
+def _desired(
+    child: Child, scope: Scope, names: Mapping[str, Any], document: JSON, *, orphan: bool, namespace: str
+) -> Desired:
+    site = child.body.site
+    if not isinstance(document, dict):
+        raise ChildFails(
+            "a template must render objects (mappings with apiVersion, kind and metadata), not a list or text", site
+        )
+    kind = _kind(child, document, site)
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict):
+        raise ChildFails(f"metadata of the {kind.kind} is missing or not a mapping", site)
+    title = _Title(f"the {kind.kind} {metadata.get('name', '')!r}", f"the {kind.kind}")
+    _refuse_fields(document, metadata, title, site)
+    info = scope.observed.kinds.info(kind)
+    if info.state is Served.UNSERVED:
+        raise ChildWaits(f"the kind {kind} to be served by the cluster", site, why="kind")
+    name = metadata.get("name")
+    if not isinstance(name, str) or not name:
+        raise ChildFails(f"metadata.name of the {kind.kind} is missing or not a string", site)
+    if not is_object_name(kind.versionless, name):
+        raise title.error(f": a name has {name_in_words(kind.versionless)}; make one with dns_label", site)
+    place, changed = _namespace_of(child, scope, metadata.get("namespace"), namespace, info, title)
+    if changed:
+        kept = {key: value for key, value in metadata.items() if key != "namespace"}
+        document = {**document, "metadata": {**kept, "namespace": place} if place else kept}
+    key = ObjectKey(kind.group, kind.kind, place, name)
+    size, values = size_of(document)
+    METER.retain(2 * size + NODE_BYTES * values)
+    return Desired(key, kind, document, info, names, orphan, values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Title:
+    """An object in messages. Its name may come from a Secret."""
+
+    named: str
+    unnamed: str
+
+    def error(self, text: str, site: Site, *, redacted: str = "") -> ChildFails:
+        return ChildFails(f"{self.named}{text}", site, redacted=f"{self.unnamed}{redacted or text}")
+
+
+def _kind(child: Child, document: dict[str, Any], site: Site) -> Kind:
+    api_version, name = document.get("apiVersion"), document.get("kind")
+    if not isinstance(api_version, str) or not isinstance(name, str) or not api_version or not name:
+        raise ChildFails("a rendered object has no apiVersion or no kind", site)
+    kind = Kind.parse(api_version, name)
+    if kind not in child.kinds:
+        known = ", ".join(sorted(map(str, child.kinds)))
+        declared = f"but the template declares only: {known}"
+        raise ChildFails(f"rendered {kind}, {declared}", site, redacted=f"rendered another kind, {declared}")
+    return kind
+
+
+def _refuse_fields(document: dict[str, Any], metadata: dict[str, Any], title: _Title, site: Site) -> None:
+    for field in metadata:
+        if field in REFUSED_METADATA:
+            raise title.error(f" has metadata.{field}, which is not allowed: {REFUSED_METADATA[field]}", site)
+    if "status" in document:
+        raise title.error(" has a status, which belongs to its controller: remove it", site)
+    for marks in ("labels", "annotations"):
+        found = metadata.get(marks)
+        if found is None:
+            continue
+        if not isinstance(found, dict):
+            raise title.error(f": metadata.{marks} is not a mapping", site)
+        for key, value in found.items():
+            if key.startswith(RESERVED):
+                text = f": {RESERVED} is reserved for ruleop"
+                raise title.error(f" has the {marks[:-1]} {key}{text}", site, redacted=f" has a {marks[:-1]}{text}")
+            if value is not None and not isinstance(value, str):
+                text = "is not a string; put it in quotes, or use `| string`"
+                raise title.error(f": the {marks[:-1]} {key} {text}", site, redacted=f": a {marks[:-1]} {text}")
+            if not is_label_key(key if marks == "labels" else key.lower()):
+                text = f"is not valid: use {KEY_IN_WORDS}"
+                found_key = f": the key {shortened(key, 80)!r} in metadata.{marks} {text}"
+                raise title.error(found_key, site, redacted=f": a key in metadata.{marks} {text}")
+            if marks == "labels" and value is not None and not is_label_value(value):
+                text = f"is not valid: use {VALUE_IN_WORDS}; `dns_label` makes such a text"
+                found_value = f": {shortened(value, 80)!r} of the label {key} {text}"
+                raise title.error(found_value, site, redacted=f": a label {text}")
+
+
+def _namespace_of(
+    child: Child, scope: Scope, rendered: Any, default: str, info: KindInfo, title: _Title
+) -> tuple[str, bool]:
+    """The object's namespace ('' for a cluster-scoped kind), and whether it differs from the rendered one."""
+    site = child.body.site
+    if rendered is not None and not isinstance(rendered, str):
+        raise title.error(": metadata.namespace is not a string", site)
+    cluster = scope.rule.reach == "cluster"
+    if not info.namespaced:
+        if not cluster:
+            raise title.error(
+                " is cluster-scoped: set `reach: cluster` in the watch if its CRs may create such objects", site
+            )
+        return "", rendered is not None
+    place = rendered or default or scope.namespace
+    if not place:
+        raise title.error(
+            " needs a namespace, and a cluster-scoped CR has none: "
+            "set `namespace:` in the child, or metadata.namespace",
+            site,
+        )
+    if place != scope.namespace and not cluster:
+        text = ", not the CR's: set `reach: cluster` in the watch if its CRs may use other namespaces"
+        raise title.error(f" is in the namespace {place!r}{text}", site, redacted=f" is in another namespace{text}")
+    if place != scope.namespace and not is_label(place):
+        text = f"not a valid namespace: {LABEL_IN_WORDS}"
+        raise title.error(f": {place!r} is {text}", site, redacted=f": {text}")
+    return place, rendered != place
+
+
+def with_marks(
+    desired: Desired, owner: Owner, *, reference: Mapping[str, Any] | None, managed: bool, live: Object | None = None
+) -> dict[str, Any]:
+    """The rendered object with its owner and labels. `reference`: the ownerReference; None: it is not allowed here, and
+    the annotation names the owner. `managed`: whether ruleop sets the label managed-by (not if somebody else set it).
+    """
+    rendered = desired.rendered
+    metadata = dict(rendered["metadata"])
+    labels = dict(metadata.get("labels") or {})
+    labels[PART_OF] = owner.part_of
+    if managed:
+        labels.setdefault(MANAGED_BY, RULEOP)
+    metadata["labels"] = labels
+    if reference is not None:
+        metadata["ownerReferences"] = [reference]
+    else:
+        metadata["annotations"] = {
+            **(metadata.get("annotations") or {}),
+            OWNER: owner.annotation(desired.key, orphan=desired.orphan, live=live),
+        }
+    return {**rendered, "metadata": metadata}
+
+
+def kept_reference(live: Object, owner: Owner, kinds: Kinds) -> dict[str, Any]:
+    """The ownerReference, with the apiVersion that it has on the live object if the cluster serves that version. The
+    garbage collector finds no owner by a version that is not served."""
+    desired = owner.reference()
+    for reference in (live.get("metadata") or {}).get("ownerReferences") or ():
+        if (
+            reference.get("uid") == owner.uid
+            and reference.get("controller")
+            and reference.get("apiVersion") != desired["apiVersion"]
+        ):
+            kind = Kind.parse(str(reference.get("apiVersion", "")), str(reference.get("kind")))
+            if kind.versionless == owner.kind.versionless and (
+                _is_served(kind, kinds) or not _is_served(owner.kind, kinds)
+            ):
+                desired["apiVersion"] = reference["apiVersion"]
+    return desired
+
+
+def _is_served(kind: Kind, kinds: Kinds) -> bool:
+    """False also while discovery is incomplete. So the caller checks the CR's own version too, which was just read."""
+    return kinds.info(kind).state is not Served.UNSERVED

@@ -1,0 +1,90 @@
+"""The line of a template that a field comes from, for a message about the field: of a write that the API server
+rejected, its answer names the field."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.core.errors import RenderError
+from ruleop.core.kinds import Kind
+from ruleop.core.schema.shape import UNKNOWN, Shape
+from ruleop.core.templating import Tree
+from ruleop.core.templating.field_sites import FieldPath, Item, Walk, render_again
+from ruleop.core.templating.values.budget import METER, Exhausted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ruleop.core.errors import Site
+    from ruleop.core.kinds import JSON, Object
+    from ruleop.core.planning.rendering.desired import Desired
+    from ruleop.core.rules import Child
+
+_STEP: Final = re.compile(r"\[(?:'((?:[^'\\]|\\.)*)'|([^\]]*))\]|([^.\[]+)", re.DOTALL)
+_PAIR: Final = re.compile(r'([^=,\s]+)="?([^",]*)"?')
+
+
+def field_site(child: Child, desired: Desired, fields: Iterable[str], sent: Object | None = None) -> Site | None:
+    """The place of the first of these fields that the child's body has, or of its nearest parent there. `sent`: the
+    object that the fields are of, if its lists may have other items than the rendered ones."""
+    paths = [_path(field, desired.rendered if sent is None else sent, desired.info.shape) for field in fields]
+    if not paths:
+        return None
+    try:
+        walks = list(_walks(child, desired))
+    except (RenderError, Exhausted):  # the message itself is worth more than its line
+        return None
+    return next(filter(None, (walk.to(path, data) for path in paths for walk, data in walks)), None)
+
+
+def _walks(child: Child, desired: Desired) -> Iterator[tuple[Walk, JSON]]:
+    if isinstance(child.body, Tree):
+        yield Walk((), child.body.node), desired.rendered
+        return
+    rendered, key = desired.rendered, desired.key
+    for rendering in render_again(child.body, desired.names):
+        METER.parse(rendering.layout.text)
+        for node, document in rendering.nodes():
+            metadata = document.get("metadata") if isinstance(document, dict) else None
+            if isinstance(metadata, dict) and metadata.get("name") == key.name and Kind.of(document) == desired.kind:
+                yield Walk(rendering.layout.slots, node), rendered
+
+
+def _path(field: str, sent: JSON, shape: Shape) -> FieldPath:
+    """The path of a field as the API server writes it: `spec.ports[0].port`, `.spec.ports[name="http"]`, `data[a.b]`. A
+    position is that in `sent`."""
+    return tuple(_steps(field, sent, shape))
+
+
+def _steps(field: str, data: JSON, shape: Shape) -> Iterator[str | Item]:
+    for match in _STEP.finditer(field.removeprefix(".")):
+        quoted, inner, name = match.groups()
+        if inner is not None and not isinstance(data, dict):
+            item = _item(inner, data, shape)
+            yield item
+            data = data[item.position] if isinstance(data, list) and 0 <= item.position < len(data) else None
+            shape = shape.items or UNKNOWN
+            continue
+        step = quoted or inner or name or ""
+        yield step
+        data = data.get(step) if isinstance(data, dict) else None
+        shape = shape.fields.get(step) or shape.values or UNKNOWN
+
+
+def _item(inner: str, items: Any, shape: Shape) -> Item:
+    """An item by its keys, which are the same in the rendered list; or by its position, if it has none."""
+    entries = [each if isinstance(each, dict) else {} for each in items] if isinstance(items, list) else []
+    if inner.isdecimal():
+        position = int(inner)
+        found = entries[position] if position < len(entries) else {}
+        keys = {name: found[name] for name in shape.keys if shape.list_type == "map" and name in found}
+        is_unique = sum(keys.items() <= each.items() for each in entries) == 1
+        return Item(position, tuple(keys.items()) if is_unique else ())
+    pairs = dict(_PAIR.findall(inner))
+    for position, found in enumerate(entries):
+        known = {name: found[name] for name in pairs if name in found}  # the server may have added others
+        named = (found.get("metadata") or {}).get("name", found.get("name"))
+        if all(str(value) == pairs[name] for name, value in known.items()) if known else named == inner:
+            return Item(position, tuple(known.items()))
+    return Item(-1)

@@ -1,0 +1,164 @@
+"""The names that templates can read, and their values. Each value has an origin, which decides what a missing field
+means.
+
+Costly values are lazy: an unused `let` is not evaluated and cannot fail, and an unused observed object is not read.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.core.errors import RenderError
+from ruleop.core.kinds import Kind, Object
+from ruleop.core.planning.model.observed import Observed, Served
+from ruleop.core.planning.model.permissions import missing_list_permission, missing_permission
+from ruleop.core.planning.model.targets import Target, target_of
+from ruleop.core.planning.rendering.randomness import Allowance, RandomFunctions
+from ruleop.core.templating import Lazy, NotPermitted, NotThereYet, Origin, TemplateFunction, partial_view, view
+from ruleop.core.templating.values.budget import METER, size_of
+from ruleop.core.templating.values.data import retained_bytes
+from ruleop.core.templating.values.faults import fault_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from ruleop.core.rules import Observe, Rule
+
+SELECTED_UNITS: Final = 20
+"""Units of reading the labels of an object of others, whether the selector matches it or not."""
+
+SELECTED_NODE_BYTES: Final = 16
+"""Bytes of each value in one that it matches. It is less than a value takes, because stores have these objects too."""
+
+
+class Scope:
+    """The names of one pass over one CR. Children are added when they are planned."""
+
+    def __init__(self, rule: Rule, resource: Object, observed: Observed, *, masks: bool = False) -> None:
+        self.rule = rule
+        self.masks = masks  # whether desired objects need to know which of their fields come from Secrets
+        self.resource = resource
+        self.observed = observed
+        self.namespace: str = (resource.get("metadata") or {}).get("namespace") or ""
+        status = view("status", resource.get("status") or {}, Origin.LATER)
+        self.allowance = Allowance()
+        self.live: dict[str, Any] = {}
+        self.ready: dict[str, Any] = {}
+        self.names: dict[str, Any] = {
+            "cr": view("cr", {**resource, "status": status}),
+            "metadata": view("metadata", resource.get("metadata") or {}),
+            "spec": view("spec", resource.get("spec") or {}),
+            "status": status,
+            "vars": view("vars", dict(rule.vars)),
+            "live": view("live", self.live, Origin.LIVE),
+            "ready": view("ready", self.ready),
+            "has_kind": TemplateFunction("has_kind", self._has_kind),
+        }
+        for name, tree in rule.let.items():
+            self.names[name] = Lazy(name, self._let(tree))
+        for observe in rule.observe.values():
+            self.names[observe.id] = Lazy(observe.id, self._observed(observe))
+
+    def close(self) -> None:
+        """Drops all values. Lazy values refer to the scope, and the scope to them: without this, everything that
+        the pass has read and made would wait for the garbage collector."""
+        for names in (self.names, self.live, self.ready):
+            names.clear()
+
+    def with_item(self, name: str, item: Any, index: int) -> dict[str, Any]:
+        return {**self.names, name: item, "index": index}
+
+    def random(self, names: Mapping[str, Any], purpose: str, now: str, *, is_real: bool = False) -> dict[str, Any]:
+        """The names with random functions, for a create-only child. `is_real`: costly functions return real values
+        instead of placeholders."""
+        return {**names, **RandomFunctions(self.observed.seed, purpose, now, self.allowance, is_real).functions()}
+
+    def _let(self, tree: Any) -> Callable[[], Any]:
+        def force() -> Any:
+            try:
+                value = tree.view(self.names)
+            except RenderError as error:
+                raise fault_of(error) from None
+            METER.retain(retained_bytes(value))
+            return value
+
+        return force
+
+    def _has_kind(self, api_version: Any, kind: Any) -> bool:
+        return self.observed.kinds.info(Kind.parse(str(api_version), str(kind))).served
+
+    # -- observed resources --------------------------------------------------------------------------------------------
+
+    def _observed(self, observe: Observe) -> Callable[[], Any]:
+        def force() -> Any:
+            state = self.observed.kinds.state_of(observe)
+            if state is Served.UNSERVED:
+                raise NotThereYet(f"{observe.id} ({observe.kind.kind} is not served by the cluster)", why="kind")
+            if state is Served.PENDING:
+                raise NotThereYet(f"{observe.id} ({observe.kind.kind} is not listed yet)", why="kind")
+            if state is Served.FORBIDDEN:
+                raise NotPermitted(self.missing_permission(observe))
+            try:
+                return self._look_up(observe)
+            except RenderError as error:
+                raise fault_of(error) from None
+
+        return force
+
+    def missing_permission(self, observe: Observe) -> str:
+        """A message about the permission that is missing to read an `observe`."""
+        info, constant = (
+            self.observed.kinds.info(observe.kind),
+            observe.namespace.constant if observe.namespace is not None else "",
+        )
+        return (
+            missing_permission(self.rule, info, constant, "list")
+            if constant
+            else missing_list_permission(self.rule, info, self.namespace)
+        )
+
+    def _look_up(self, observe: Observe) -> Any:
+        target = self.target(observe)
+        objects, shown = self.observed.objects, partial_view if observe.metadata_only else view
+        if (key := target.key) is not None:
+            found = objects.get(key, version=observe.kind.version, partial=observe.metadata_only)
+            if found is None:
+                raise NotThereYet(f"{observe.id} ({key})", why="object")
+            return shown(observe.id, without_server_noise(found), Origin.LATER)
+        selected = objects.select(
+            target.kind,
+            target.namespace,
+            version=observe.kind.version,
+            partial=observe.metadata_only,
+            matches=partial(_matches, target),
+        )
+        return shown(observe.id, list(_charged(selected)), Origin.LATER)
+
+    def target(self, observe: Observe) -> Target:
+        """The object or objects that an `observe` refers to. Raises RenderError."""
+        namespaced = self.observed.kinds.info(observe.kind).namespaced
+        return target_of(observe, self.names, namespaced=namespaced, home=self.namespace)
+
+
+def _matches(target: Target, labels: Mapping[str, str]) -> bool:
+    """Whether a selector matches an object. Charges for all of them: tenants decide how many there are."""
+    METER.spend(SELECTED_UNITS)
+    return target.matches(labels)
+
+
+def _charged(objects: Iterable[Object]) -> Iterator[Object]:
+    for obj in objects:
+        found = without_server_noise(obj)
+        size, values = size_of(found)
+        METER.spend(values // 4 + (size >> 7))
+        METER.retain(2 * size + SELECTED_NODE_BYTES * values)
+        yield found
+
+
+def without_server_noise(obj: Object) -> dict[str, Any]:
+    """The object for templates, without managedFields: they are large, and templates do not need them."""
+    metadata = obj.get("metadata")
+    if isinstance(metadata, dict) and "managedFields" in metadata:
+        return {**obj, "metadata": {key: value for key, value in metadata.items() if key != "managedFields"}}
+    return obj  # type: ignore[return-value]

@@ -1,0 +1,95 @@
+"""Results of a plan that the status plan after its writes reuses.
+
+Objects whose templates read only the custom resource are not rendered again while the resource is unchanged, and
+objects in sync are not merged again while they are unchanged. The plan is the same with or without this cache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.planning.model.marks import APPLIED, annotations_of
+from ruleop.core.planning.model.observed import Served
+from ruleop.core.planning.rendering.desired import Desired
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ruleop.core.kinds import Kind, Object
+    from ruleop.core.planning.model.observed import Kinds
+    from ruleop.core.rules import Child, Rule
+
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+
+
+class Rendered(NamedTuple):
+    """One rendered object, without its scope, which would keep everything in memory that the pass has read."""
+
+    key: ObjectKey
+    kind: Kind
+    object: Object
+    orphan: bool
+
+    @classmethod
+    def of(cls, desired: Desired) -> Rendered:
+        return cls(desired.key, desired.kind, desired.rendered, desired.orphan)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    rule: str  # its digest
+    resource: tuple[str, str]  # uid and resourceVersion
+    rendered: Mapping[str, tuple[Rendered, ...]] = field(default_factory=lambda: _NOTHING)  # by child
+    in_step: Mapping[ObjectKey, str] = field(default_factory=lambda: _NOTHING)  # resourceVersions of objects in sync
+
+    @classmethod
+    def of(
+        cls, rule: Rule, resource: Object, rendered: Mapping[str, Iterable[Desired]], in_step: Iterable[Object]
+    ) -> Work:
+        """`rendered`: the desired objects of each child that reads only the resource. `in_step`: live objects."""
+        return cls(
+            rule.digest,
+            _identity(resource),
+            {id_: tuple(map(Rendered.of, desired)) for id_, desired in rendered.items()},
+            {ObjectKey.of(live): _version(live) for live in in_step},
+        )
+
+    def is_for(self, rule: Rule, resource: Object) -> bool:
+        return self.rule == rule.digest and self.resource == _identity(resource)
+
+    def desired(self, child: Child, names: Mapping[str, Any], kinds: Kinds) -> list[Desired] | None:
+        """The desired objects of a child, with the scope of the current plan; None if they have to be rendered."""
+        if child.id not in self.rendered:
+            return None
+        found = [
+            Desired(each.key, each.kind, each.object, kinds.info(each.kind), names, each.orphan)
+            for each in self.rendered[child.id]
+        ]
+        return None if any(each.info.state is Served.UNSERVED for each in found) else found
+
+    def has_in_step(self, desired: Desired, child: Child, live: Object) -> bool:
+        """Whether the live object was in sync and is unchanged."""
+        return child.id in self.rendered and self.in_step.get(desired.key) == _version(live)
+
+    def after(self, answers: Mapping[ObjectKey, tuple[Object, Object]]) -> Work:
+        """The work with the answers to writes: an object whose answer has the record that was sent is in sync."""
+        found = {
+            key: _version(answer) for key, (desired, answer) in answers.items() if _record(desired) == _record(answer)
+        }
+        return replace(self, in_step={**self.in_step, **found})
+
+
+def _identity(resource: Object) -> tuple[str, str]:
+    metadata = resource["metadata"]
+    return metadata.get("uid") or "", metadata.get("resourceVersion") or ""
+
+
+def _version(obj: Object) -> str:
+    return obj["metadata"].get("resourceVersion") or ""
+
+
+def _record(obj: Object) -> Any:
+    return annotations_of(obj).get(APPLIED)

@@ -1,0 +1,356 @@
+"""The status of a CR: the fields that the rule sets, and the conditions.
+
+Messages contain no times, counters or versions: a status that changes in every pass would be written forever and notify
+every watcher. There are two exceptions: the deadline of delayed deletions, which is fixed, and the details of objects
+that are not ready, such as the number of their pods. A status that differs in these alone is written rarely.
+"""
+
+from __future__ import annotations
+
+import re
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.core.errors import RenderError
+from ruleop.core.merge import UnwritableError, merge_patch, same
+from ruleop.core.merge.equality import fingerprint
+from ruleop.core.merge.normalise import as_json, with_integers, without_nulls
+from ruleop.core.planning.changes.failures import public_error
+from ruleop.core.planning.model.actions import Problem, State, StatusWrite
+from ruleop.core.planning.model.conditions import PAUSE, Condition, Conditions, type_of
+from ruleop.core.schema.structural import default, drop_unknown, is_kept, schema_at
+from ruleop.core.templating import Omit, TextTemplate, Waiting
+from ruleop.core.templating.values.budget import METER, Exhausted, size_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from ruleop.core.kinds import Object
+    from ruleop.core.planning.child.child_plan import ObjectPlan
+    from ruleop.core.planning.child.children import Children
+    from ruleop.core.planning.memory.history import RefusedStatus
+    from ruleop.core.planning.model.observed import KindInfo, Observed
+    from ruleop.core.planning.rendering.scope import Scope
+    from ruleop.core.rules import Condition as RuleCondition
+    from ruleop.core.rules import Rule
+
+MAX_REASON = 1024
+MAX_CAUSES: Final = 4  # objects that are not ready, before the waits for them
+STATUS_UNITS: Final = 8  # of each value of the status, to compare and to prune it
+LIVE_CONDITION_UNITS: Final = 2
+STATUS_BYTES: Final = 300  # of the copies that are made of each
+_KEPT_DURING_PAUSE = frozenset({"Ready", "Stalled"})  # these conditions keep their values in a pause
+_DETAILS = re.compile(r"(?:(?<=; )|\A)([A-Z]\w*/[^\s:;]+)(?:: [^;]*| is not ready)")
+_TOP_KEY = re.compile(r"(?m)^([A-Za-z_][\w-]*):")
+
+
+def projected_fields(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
+    """The fields to write, and the names of all fields that the rule may set: those without a value are removed."""
+    fields, own_fields = _evaluated_fields(rule, scope, problems)
+    written = {}
+    for name, value in fields.items():
+        site = rule.status.site if rule.status is not None else None
+        try:
+            size, values = size_of(value)
+            METER.spend(STATUS_UNITS * values)
+            METER.retain(2 * size + STATUS_BYTES * values)
+            as_json(value)
+        except Exhausted as limit:
+            problems.append(Problem("status", "RenderFailed", limit.reason, site))
+        except UnwritableError as error:
+            problems.append(Problem("status", "RenderFailed", f"{name} {error}", site))
+        else:
+            written[name] = with_integers(value)
+    return written, own_fields
+
+
+def _evaluated_fields(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
+    names = {key: value for key, value in scope.names.items() if key != "status"}
+    if rule.status is None:
+        return {}, frozenset()
+    if isinstance(rule.status, TextTemplate):
+        return _from_template(rule, rule.status, names, problems)
+    found: dict[str, Any] = {}
+    for key, member in rule.status.built.items():
+        try:
+            value = rule.status.member(member, names)
+        except RenderError as error:
+            _add_problem(rule, problems, error)
+            continue
+        if not isinstance(value, Omit) and value is not None:
+            found[key] = value
+    return found, frozenset(rule.status.built)
+
+
+def without_rejected(
+    rule: Rule,
+    refused: RefusedStatus | None,
+    fields: dict[str, Any],
+    own_fields: frozenset[str],
+    problems: list[Problem],
+) -> tuple[dict[str, Any], frozenset[str]]:
+    """The fields to write, or none if the server has just rejected the same fields. Then that is reported, and only
+    the conditions are written."""
+    if refused is None or not fields or fingerprint(fields) != refused.projected:
+        return fields, own_fields
+    problems.append(
+        Problem("status", "StatusRefused", refused.message, rule.status.site if rule.status is not None else None)
+    )
+    return {}, frozenset()
+
+
+def _from_template(
+    rule: Rule, template: TextTemplate, names: Mapping[str, Any], problems: list[Problem]
+) -> tuple[dict[str, Any], frozenset[str]]:
+    own_fields = _names_in(template)
+    try:
+        documents = template.render(names, lenient=True)
+    except Waiting:
+        return {}, own_fields
+    except RenderError as error:
+        _add_problem(rule, problems, error)
+        return {}, own_fields
+    if not documents:
+        return {}, own_fields
+    if len(documents) > 1 or not isinstance(documents[0], dict):
+        problems.append(
+            Problem("status", "RenderFailed", "the template of a status must render one mapping", template.site)
+        )
+        return {}, own_fields
+    return documents[0], own_fields | frozenset(documents[0])
+
+
+def _names_in(template: TextTemplate) -> frozenset[str]:
+    """The top-level fields in the template's plain text, in all branches."""
+    folder = template.site.path.removesuffix(template.name)
+    constants = template.renderer.environment.constants
+    texts = (
+        "".join(part if isinstance(part, str) else "_" for part in constants.get(folder + name, ()))
+        for name in template.files
+    )
+    return frozenset(name for text in texts for name in _TOP_KEY.findall(text))
+
+
+def _add_problem(rule: Rule, problems: list[Problem], error: RenderError) -> None:
+    problem = Problem("status", "RenderFailed", public_error(rule, error), error.site)
+    if problem not in problems:
+        problems.append(problem)
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+
+
+def overall_conditions(children: Children, problems: list[Problem], *, held_back: str = "") -> Conditions:
+    """Ready, Reconciling and Stalled, by the children's states. `held_back`: describes delayed deletions."""
+    if problems:
+        return Conditions.of(problems[0].reason, _sentence(_described(problem) for problem in problems), stalled=True)
+    held = [held_back] if held_back else []
+    if children.report.waits:
+        waits = [f"{wait.child} waits for {wait.for_what}" for wait in children.report.waits]
+        return Conditions.of("Waiting", _sentence([*held, *_causes_of_waits(children), *waits]), reconciling=True)
+    unready = [
+        _unready(object_plan, children)
+        for child_plan in children.plans.values()
+        for object_plan in child_plan.objects
+        if object_plan.state is not State.READY
+    ]
+    if unready or held:
+        return Conditions.of("Progressing", _sentence([*held, *unready]), reconciling=True)
+    return Conditions.of("Ready", ready=True)
+
+
+def _unready(object_plan: ObjectPlan, children: Children) -> str:
+    title = object_plan.desired.key.title(children.owner.namespace)
+    known = object_plan.action is None and object_plan.state is State.PROGRESSING and object_plan.message
+    return f"{title}: {object_plan.message}" if known else f"{title} is not ready"
+
+
+def _causes_of_waits(children: Children) -> list[str]:
+    """The written objects that are not ready: first those of children that others wait for. Both are in dependency
+    order, so that a chain of waits begins with its cause."""
+    awaited = {wait.for_what.partition(" ")[0].partition(".")[0] for wait in children.report.waits}
+    found = [
+        (child_plan.child.id not in awaited, _unready(object_plan, children))
+        for child_plan in children.plans.values()
+        for object_plan in child_plan.objects
+        if object_plan.state is State.PROGRESSING and object_plan.action is None
+    ]
+    return [text for _, text in sorted(found, key=itemgetter(0))][:MAX_CAUSES]
+
+
+def _described(problem: Problem) -> str:
+    if problem.reason in {"ErrResourceExists", "Invalid"}:
+        return problem.message
+    place = f"{problem.site}: " if problem.site is not None else ""
+    return f"{problem.child}: {place}{problem.message}"
+
+
+def _sentence(parts: Iterable[str]) -> str:
+    """The parts without duplicates, up to eight."""
+    found = list(dict.fromkeys(parts))
+    text = "; ".join(found[:8])
+    return f"{text}; and more" if len(found) > 8 else text
+
+
+def custom_conditions(rule: Rule, children: Children, problems: list[Problem]) -> tuple[Condition, ...]:
+    """The conditions of the rule."""
+    return tuple(_custom(rule, each, children, problems) for each in rule.conditions)
+
+
+def _custom(rule: Rule, each: RuleCondition, children: Children, problems: list[Problem]) -> Condition:
+    if missing := children.unreadable(each.reads):  # or `default`, `is defined` and `ready` would give false
+        return Condition(each.type, "Unknown", "Forbidden", missing)
+    names = children.scope.names
+    try:
+        status = _status(each.status.evaluate(names))
+        reason = each.reason.string(names) if each.reason is not None else ""
+        message = each.message.string(names) if each.message is not None else ""
+    except Waiting as wait:
+        return Condition(each.type, "Unknown", "Forbidden" if wait.forbidden else "Waiting", wait.message)
+    except RenderError as error:
+        _add_problem(rule, problems, error)
+        return Condition(each.type, "Unknown", "RenderFailed", public_error(rule, error))
+    return Condition(
+        each.type, status, _reason(reason) or {"True": "Holds", "False": "DoesNotHold"}.get(status, "Unknown"), message
+    )
+
+
+def _status(value: Any) -> str:
+    if value is None:  # an `if` without `else`
+        return "Unknown"
+    if isinstance(value, str) and value.lower() in {"true", "false", "unknown"}:
+        return value.capitalize()
+    return "True" if value else "False"
+
+
+def _reason(text: str) -> str:
+    """A valid reason: the API allows letters, digits, `_`, `,` and `:`; other characters are removed."""
+    return re.sub(r"[^A-Za-z0-9_,:]", "", text)[:MAX_REASON].lstrip("0123456789_,:").rstrip(",:")
+
+
+def status_units(resource: Object) -> int:
+    """The cost of the fields and conditions that are in the status already."""
+    status = resource.get("status")
+    if not isinstance(status, dict):
+        return 0
+    conditions = status.get("conditions")
+    return len(status) + (LIVE_CONDITION_UNITS * len(conditions) if isinstance(conditions, list) else 0)
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def status_write(
+    resource: Object,
+    info: KindInfo,
+    observed: Observed,
+    fields: dict[str, Any],
+    own_fields: frozenset[str],
+    conditions: Conditions,
+    *,
+    pause: bool = False,
+) -> StatusWrite:
+    """The desired status and its patch; no patch if the status is semantically equal. In a `pause`, observedGeneration
+    and some conditions stay those of the last reconcile."""
+    live = resource.get("status")
+    live = live if isinstance(live, dict) else {}
+    metadata = resource["metadata"]
+    generation = metadata.get("generation")
+    observed_generation = generation if info.status_subresource and isinstance(generation, int) else None
+    before, written = live.get("conditions"), [each.as_json() for each in conditions]
+    if pause:
+        kept = _KEPT_DURING_PAUSE & set(map(type_of, before if isinstance(before, list) else ()))
+        written = [each for each in written if each["type"] not in kept]
+    else:
+        before = _without_retired(observed.retired, before)
+    new: dict[str, Any] = {**fields, "conditions": _merged(before, written, observed_generation, observed.now)}
+    if observed_generation is not None and not pause:
+        new["observedGeneration"] = observed_generation
+    if _is_current(live, new, own_fields):
+        return StatusWrite(live, None, info.status_subresource)
+    theirs = {key: value for key, value in live.items() if key not in own_fields}
+    stored = _as_stored(theirs, new, {each["type"] for each in written}, info.status_schema)
+    patch = merge_patch(live, stored)
+    if patch is None:
+        return StatusWrite(live, None, info.status_subresource)
+    guards = {name: metadata[name] for name in ("uid", "resourceVersion") if name in metadata}
+    patch = {"metadata": guards, "status": patch}
+    return StatusWrite(
+        stored, patch, info.status_subresource, fields, details_only=_differs_in_details(live, new, own_fields)
+    )
+
+
+def _differs_in_details(live: Mapping[str, Any], new: Mapping[str, Any], own_fields: frozenset[str]) -> bool:
+    """Whether the status is current but for the details of objects that are not ready."""
+    before = live.get("conditions")
+    if not isinstance(before, list):
+        return False
+    return _is_current(
+        {**live, "conditions": _coarse(before)}, {**new, "conditions": _coarse(new["conditions"])}, own_fields
+    )
+
+
+def _coarse(conditions: list[Any]) -> list[Any]:
+    """The conditions, of which Ready names the objects that are not ready without details."""
+    return [
+        {**each, "message": _DETAILS.sub(r"\1", str(each.get("message")))} if type_of(each) == "Ready" else each
+        for each in conditions
+    ]
+
+
+def _is_current(live: Mapping[str, Any], new: Mapping[str, Any], own_fields: frozenset[str]) -> bool:
+    """Whether the status has these values already. It usually has."""
+    if any(key in live and key not in new for key in own_fields):
+        return False
+    return all(key in live and same(live[key], value) for key, value in new.items())
+
+
+def _as_stored(
+    theirs: dict[str, Any], new: dict[str, Any], types: Collection[str], schema: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The status as the server will store it: pruned and defaulted. Otherwise it would differ in every pass. Fields and
+    conditions of others, which may be many, are stored already. `types`: those of the rule's own conditions."""
+    ours = {**new, "conditions": [each for each in new["conditions"] if type_of(each) in types]}
+    if schema is None:
+        ours = without_nulls(ours)
+    elif not is_kept(ours, schema_at(schema, ("status",))):
+        ours = drop_unknown({"status": ours}, schema).get("status") or {}
+        ours = default({"status": without_nulls(ours)}, schema)["status"]
+    if "conditions" in ours:
+        own = iter(ours["conditions"])
+        ours["conditions"] = [next(own) if type_of(each) in types else each for each in new["conditions"]]
+    return {**ours, **theirs, **{name: value for name, value in ours.items() if name in new}}
+
+
+def _without_retired(retired: Collection[str], live: Any) -> Any:
+    """The conditions without those that the rules no longer have."""
+    if not retired or not isinstance(live, list):
+        return live
+    return [each for each in live if type_of(each) not in retired]
+
+
+def _merged(live: Any, conditions: list[dict[str, Any]], generation: int | None, now: str) -> list[dict[str, Any]]:
+    """The live conditions with the new ones. Other controllers' conditions keep their place, Paused is removed after a
+    pause, and lastTransitionTime changes only with the condition's status."""
+    theirs = [each for each in live if isinstance(each, dict)] if isinstance(live, list) else []
+    fresh = {each["type"]: each for each in conditions}
+    result = []
+    for before in theirs:
+        new = fresh.pop(type_of(before), None)
+        if new is not None:
+            result.append(_updated_condition(before, new, generation, now))
+        elif before.get("type") != PAUSE or before.get("reason") != PAUSE:
+            result.append(before)
+    result.extend(_updated_condition({}, new, generation, now) for new in fresh.values())
+    return result
+
+
+def _updated_condition(before: dict[str, Any], new: dict[str, Any], generation: int | None, now: str) -> dict[str, Any]:
+    flipped = before.get("status") != new["status"]
+    merged = {
+        **new,
+        "lastTransitionTime": now if flipped or "lastTransitionTime" not in before else before["lastTransitionTime"],
+    }
+    if generation is not None:
+        merged["observedGeneration"] = generation
+    return before if merged == before else merged

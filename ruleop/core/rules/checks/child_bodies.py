@@ -1,0 +1,216 @@
+"""Checks the bodies of children without rendering them: their kinds, reserved fields, and namespaces."""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from ruleop.core.kinds import SERVER_METADATA, GroupKind, Kind
+from ruleop.core.names import RESERVED_PREFIX, is_object_name, name_in_words
+from ruleop.core.schema.table import builtin_resource
+from ruleop.core.templating.bodies.body import MARK
+from ruleop.core.templating.bodies.search import read_file
+from ruleop.core.templating.compile.hints import has_templates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from ruleop.core.errors import Site
+    from ruleop.core.rules.findings import Findings
+    from ruleop.core.rules.language.parsed import ChildDraft, Draft
+    from ruleop.core.rules.language.value_types import Templated
+    from ruleop.core.rules.language.watches_yaml import ObserveTable
+    from ruleop.core.schema.crds import CustomResourceDefinition
+    from ruleop.core.templating import Library, StringTemplate, YamlNode
+
+REFUSED_METADATA: Mapping[str, str] = MappingProxyType(
+    {
+        "generateName": "set metadata.name: ruleop finds objects by name",
+        "ownerReferences": "ruleop writes the owner itself",
+        "finalizers": "only the controller that removes a finalizer may set it",
+        **dict.fromkeys(sorted(SERVER_METADATA), "the API server sets it; remove it"),
+    }
+)
+"""The fields of metadata that a child cannot set, and what to do instead."""
+
+_OWN_NAMESPACE = re.compile(r"\s*\{\{-?\s*(?:cr\.)?metadata\.namespace\s*-?\}\}\s*")
+_REACH = "set `reach: cluster` in the watch to allow that"
+
+
+def check_bodies(draft: Draft, crds: Iterable[CustomResourceDefinition], library: Library, findings: Findings) -> None:
+    custom = {GroupKind(crd.group, crd.kind): crd.namespaced for crd in crds}
+    for child in draft.everyone:
+        if child.body is None:
+            continue
+        site = child.body.node.site
+        for kind in sorted(child.kinds):
+            if draft.table.reach == "namespace" and _is_namespaced(kind, custom) is False:
+                findings.mistake("reach", f"{kind.kind} is a cluster-scoped kind: {_REACH}", site)
+        _check_object(draft, child, findings)
+        _check_template(child, library, findings)
+        _check_namespace(draft, child.table.namespace, f'the child "{child.id}"', findings)
+    is_cluster_scoped = _is_namespaced(draft.kind, custom) is False
+    for entry in draft.observed.values():
+        if (table := entry.value) is None:
+            continue
+        what = f'the observed resource "{entry.name}"'
+        _check_namespace(draft, table.namespace, what, findings)
+        if is_cluster_scoped and table.namespace is None and _is_namespaced(_kind_of(table), custom):
+            message = f"{what} needs a namespace because its CR is cluster-scoped: set `namespace`"
+            findings.mistake("missing-key", message, entry.site)
+
+
+def _kind_of(table: ObserveTable) -> Kind:
+    return Kind(table.group.text, table.version.text if table.version else "", table.kind.text if table.kind else "")
+
+
+def _is_namespaced(kind: Kind, custom: Mapping[GroupKind, bool]) -> bool | None:
+    """Whether the kind is namespaced; None if only the cluster knows."""
+    if kind.versionless in custom:
+        return custom[kind.versionless]
+    builtin = builtin_resource(kind.versionless)
+    return builtin.namespaced if builtin is not None else None
+
+
+def _check_namespace(draft: Draft, namespace: Templated[StringTemplate] | None, what: str, findings: Findings) -> None:
+    if namespace is not None and not _is_allowed_namespace(draft, namespace.node):
+        findings.mistake("reach", f"{what} may be in another namespace than its CR: {_REACH}", namespace.node.site)
+
+
+def _is_allowed_namespace(draft: Draft, node: YamlNode) -> bool:
+    """Whether a namespace is allowed: any with `reach: cluster`, else the CR's own, as far as its text shows."""
+    text = str(node.value)
+    only = {word.text for word in draft.table.namespaces or ()}
+    return draft.table.reach == "cluster" or bool(_OWN_NAMESPACE.fullmatch(text)) or only == {text}
+
+
+def _check_object(draft: Draft, child: ChildDraft, findings: Findings) -> None:
+    """Checks the fields of an `object`, which are known before rendering."""
+    if child.table.object is None:
+        return
+    node = child.table.object.node
+    if (mistake := child.table.object.compiled.kind_mistake) is not None:
+        findings.take([mistake], "wrong-value")
+    if any(kind.kind == "List" for kind in child.kinds):
+        findings.mistake(
+            "wrong-value",
+            (
+                "`kind: List` is not supported: make each item a child, "
+                "or use a template with documents separated by `---`"
+            ),
+            node.site,
+        )
+    for path, site in _reserved_fields(node, has_templates):
+        findings.mistake("wrong-value", _refusal(path), site)
+    _check_name(node, child.kinds, has_templates, findings)
+    metadata = _member(node, "metadata")
+    if not any(_has_computed_keys(each, has_templates) for each in (node, metadata) if each is not None) and (
+        metadata is None or (isinstance(metadata.value, dict) and not {"name", "generateName"} & metadata.value.keys())
+    ):
+        _report_no_name(node, findings)
+    namespace = _member(metadata, "namespace") if metadata is not None else None
+    if namespace is not None and not _is_allowed_namespace(draft, namespace):
+        message = f'the child "{child.id}" may be in another namespace than its CR: {_REACH}'
+        findings.mistake("reach", message, namespace.site)
+
+
+def _check_template(child: ChildDraft, library: Library, findings: Findings) -> None:
+    """Checks what a template file renders with any values: the fields of its bodies that are literal text."""
+    if child.table.template is None:
+        return
+    bodies = read_file(child.table.template.compiled.name, library).bodies
+    objects = [body for body in bodies if isinstance(body.document.value, dict)]
+    others = [body for body in bodies if not isinstance(body.document.value, dict) and not _is_slot(body.document)]
+    if others and {id(body.printed) for body in bodies} == {id(body.printed) for body in others}:
+        message = "a template must render objects (mappings with apiVersion, kind and metadata), not a list or text"
+        findings.mistake("wrong-value", message, others[0].document.site)
+    for path, site in dict.fromkeys(found for body in objects for found in _reserved_fields(body.document, _has_slot)):
+        findings.mistake("wrong-value", _refusal(path), site)
+    for key in ("apiVersion", "kind"):
+        for node in _without([body.document for body in objects], key):
+            findings.mistake("missing-key", f"this document has no {key}, which every object needs", node.site)
+    for body in objects:
+        _check_name(body.document, [body.kind], _has_slot, findings)
+    for node in _without([body.document for body in objects], "metadata", "name"):
+        _report_no_name(node, findings)
+
+
+def _without(documents: Sequence[YamlNode], *path: str) -> Iterator[YamlNode]:
+    """The documents without a field, in all bodies: those of other branches share their keys, and may have it."""
+    having = [node for node in documents if _may_have(node, path)]
+    sites = {site for node in having for site in node.key_sites.values()}
+    yield from (node for node in documents if node not in having and sites.isdisjoint(node.key_sites.values()))
+
+
+def _may_have(node: YamlNode, path: Sequence[str]) -> bool:
+    """Whether a field is there, or may be among entries that are known only after rendering."""
+    if not path or not isinstance(node.value, dict):
+        return not path or _is_slot(node)
+    if _has_computed_keys(node, _has_slot) or (path == ("name",) and "generateName" in node.value):
+        return True
+    return path[0] in node.value and _may_have(node.value[path[0]], path[1:])
+
+
+def _check_name(node: YamlNode, kinds: Iterable[Kind], is_computed: Callable[[str], bool], findings: Findings) -> None:
+    metadata = _member(node, "metadata")
+    name = _member(metadata, "name") if metadata is not None else None
+    if name is None or not isinstance(name.value, str) or is_computed(name.value):
+        return
+    for kind in sorted(kinds):
+        if not is_object_name(kind.versionless, name.value):
+            words = name_in_words(kind.versionless)
+            findings.mistake("wrong-value", f'"{name.value}" is not valid: a name has {words}', name.site)
+            break
+
+
+def _report_no_name(node: YamlNode, findings: Findings) -> None:
+    metadata = _member(node, "metadata")
+    site = metadata.site if metadata is not None else node.site
+    findings.mistake("missing-key", "metadata.name of the object is missing", site)
+
+
+def _has_slot(text: str) -> bool:
+    return MARK.search(text) is not None
+
+
+def _is_slot(node: YamlNode) -> bool:
+    return isinstance(node.value, str) and MARK.fullmatch(node.value) is not None
+
+
+def _has_computed_keys(node: YamlNode, is_computed: Callable[[str], bool]) -> bool:
+    return isinstance(node.value, dict) and any(map(is_computed, node.value))
+
+
+def _reserved_fields(node: YamlNode, is_computed: Callable[[str], bool]) -> Iterator[tuple[str, Site]]:
+    """The fields that a child cannot set. A value that is a single slot may be omitted."""
+    if "status" in node.key_sites and not _may_be_omitted(node, "status"):
+        yield "status", node.key_sites["status"]
+    metadata = _member(node, "metadata")
+    if metadata is None:
+        return
+    for name, site in metadata.key_sites.items():
+        # Without generateName there would be no name either.
+        needed = name == "generateName" and "name" not in metadata.key_sites
+        if name in REFUSED_METADATA and (needed or not _may_be_omitted(metadata, name)):
+            yield f"metadata.{name}", site
+    for name in ("labels", "annotations"):
+        map_node = _member(metadata, name)
+        for key, site in map_node.key_sites.items() if map_node is not None else ():
+            if key.startswith(RESERVED_PREFIX) and not is_computed(key):
+                yield f"metadata.{name}['{key}']", site
+
+
+def _refusal(path: str) -> str:
+    if path == "metadata.generateName":
+        return f"`{path}` is not allowed: {REFUSED_METADATA['generateName']}"
+    return f"`{path}` is set by ruleop or the API server: remove it"
+
+
+def _may_be_omitted(node: YamlNode, name: str) -> bool:
+    member = _member(node, name)
+    return member is not None and _is_slot(member)
+
+
+def _member(node: YamlNode, name: str) -> YamlNode | None:
+    return node.value.get(name) if isinstance(node.value, dict) else None

@@ -1,0 +1,50 @@
+"""Finds observed resources of which only the metadata is read. ruleop then requests nothing else from the API server:
+neither the values of a Secret nor the megabytes of a kind that is only counted.
+
+When in doubt, the whole object is watched: if it is passed on as a value, if the name of a field is computed, or if a
+template is included where a loop variable is visible.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ruleop.core.templating.values.data import PARTIAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.rules.language.parsed import Draft
+    from ruleop.core.templating import Reference
+
+
+def metadata_only_ids(draft: Draft, parts: Iterable[Part]) -> frozenset[str]:
+    """The ids of observed resources of which only the metadata is read."""
+    whole: set[str] = set()
+    for part in parts:
+        read = [reference for reference in part.compiled.references if reference.name in draft.observed]
+        whole |= {
+            reference.name for reference in read if not _is_partial(reference, many=_is_list(draft, reference.name))
+        }
+        whole |= (part.compiled.names & set(draft.observed)) - {reference.name for reference in read}
+    return frozenset(draft.observed) - whole
+
+
+def _is_list(draft: Draft, name: str) -> bool:
+    table = draft.observed[name].value
+    return table is not None and table.name is None
+
+
+def _is_partial(reference: Reference, *, many: bool) -> bool:
+    steps = list(reference.path[1:])
+    if any(step is not None and "," in step for step in steps):  # sort(attribute='a,b') reads two fields
+        return False
+    if many:
+        if not steps:
+            return reference.passes
+        if steps[0] == "?":  # the number of items
+            return True
+        if steps.pop(0) is not None:
+            return False
+    return bool(steps) and steps[0] in PARTIAL

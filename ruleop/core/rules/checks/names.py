@@ -1,0 +1,272 @@
+"""Checks the names that a watch defines, and the names that its expressions and templates read.
+
+All names that a template can read share one namespace: the parts of the CR, ids, lets, the name of an item, Jinja's
+keywords. A name with two meanings would silently have one of them, so duplicate definitions are errors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ruleop.core.rules.checks.scopes import ALWAYS, RESERVED, Part
+from ruleop.core.rules.findings import Findings, did_you_mean_quoted, format_list
+from ruleop.core.templating import FUNCTIONS, JINJA_NAMES, Reference, instead_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from ruleop.core.errors import Site
+    from ruleop.core.rules.language.parsed import ChildDraft, Draft
+
+FUNCTION_NAMES = ("range", "dict", "namespace", "cycler", "joiner", "file", "render", *FUNCTIONS)
+OWN_CONDITIONS = ("Ready", "Reconciling", "Stalled", "Paused")
+_MOST_LISTED = 6  # ids in a message
+_BOOLEANS = {
+    "no": "false",
+    "off": "false",
+    "n": "false",
+    "false": "false",
+    "yes": "true",
+    "on": "true",
+    "y": "true",
+    "true": "true",
+}
+"""Words that other readers of YAML take for a boolean, in any case."""
+
+
+def check_defined_names(draft: Draft, findings: Findings) -> None:
+    """Checks ids, lets and item names for reserved names and duplicates."""
+    defined: dict[str, tuple[str, Site]] = {}
+    named = [("a let", entry.name, entry.site) for entry in draft.let]
+    named += [("an observed resource", entry.name, entry.site) for entry in draft.observed.values()]
+    named += [("a finalize child" if child.final else "a child", child.id, child.site) for child in draft.everyone]
+    for what, name, site in named:
+        if name in defined:
+            other, first = defined[name]
+            findings.mistake(
+                "taken-name",
+                (
+                    f'{what} cannot be named "{name}": {first} has {other} of that name; '
+                    "all ids and lets share one namespace"
+                ),
+                site,
+            )
+        elif not _is_reserved(what, name, site, findings):
+            defined[name] = (what, site)
+    for child in draft.everyone:
+        item = child.table.item_name
+        if item is None or item.text == "item" or _is_reserved("an item", item.text, item.site, findings):
+            continue
+        if item.text in defined:
+            other, first = defined[item.text]
+            findings.mistake(
+                "taken-name", f'an item cannot be named "{item.text}": {first} has {other} of that name', item.site
+            )
+    _check_conditions(draft, findings)
+
+
+def _is_reserved(what: str, name: str, site: Site, findings: Findings) -> bool:
+    owner = (
+        "reserved by ruleop"
+        if name in RESERVED or name in FUNCTIONS
+        else "reserved by Jinja"
+        if name in JINJA_NAMES
+        else ""
+    )
+    if owner:
+        findings.mistake("taken-name", f'{what} cannot be named "{name}", which is {owner}: choose another name', site)
+    return bool(owner)
+
+
+def _check_conditions(draft: Draft, findings: Findings) -> None:
+    seen: set[str] = set()
+    for condition in draft.table.conditions:
+        if (word := condition.type) is None:
+            continue
+        if word.text in OWN_CONDITIONS:
+            findings.mistake(
+                "taken-name", f'the condition "{word.text}" is set by ruleop: choose another type', word.site
+            )
+        elif word.text in seen:
+            findings.mistake("taken-name", f'the condition "{word.text}" is a duplicate', word.site)
+        seen.add(word.text)
+
+
+def check_read_names(draft: Draft, parts: Iterable[Part], findings: Findings) -> None:
+    """Checks that every name that is read is visible in its place, and that templates set no name with a meaning."""
+    for part in parts:
+        known = part.view.names
+        for name in sorted(part.compiled.names - known - JINJA_NAMES):
+            _report_unknown(draft, part, name, findings)
+        for name, site in part.compiled.assigned:
+            if name in ALWAYS or name in known:
+                findings.mistake(
+                    "taken-name",
+                    f'a template cannot set "{name}", which is already defined: choose another name',
+                    site,
+                    word=name,
+                    start=part.site,
+                )
+        for reference in part.compiled.references:
+            _check_reference(draft, part, reference, findings)
+
+
+def _report_unknown(draft: Draft, part: Part, name: str, findings: Findings) -> None:
+    read = [*part.compiled.references, *(Reference((called,), site) for called, site in part.compiled.calls)]
+    site = next((reference.site for reference in read if reference.name == name), part.compiled.site)
+    if reason := _why_not_visible(draft, part, name):
+        findings.mistake("out-of-place", reason, site, word=name, start=part.site)
+    elif any(called == name for called, _ in part.compiled.calls):
+        instead = f": {hint}" if (hint := instead_of(name)) else did_you_mean_quoted(name, FUNCTION_NAMES)
+        findings.mistake("unknown-name", f'unknown function "{name}"{instead}', site, word=name, start=part.site)
+    else:
+        hint = f"write {boolean}" if (boolean := _BOOLEANS.get(name.lower())) else instead_of(name)
+        instead = did_you_mean_quoted(name, part.view.names) or (f": {hint}" if hint else "")
+        findings.mistake(
+            "unknown-name", f'"{name}" is not known in {part.view.title}{instead}', site, word=name, start=part.site
+        )
+
+
+def _why_not_visible(draft: Draft, part: Part, name: str) -> str:
+    """The reason that a name that is defined elsewhere is not visible here; "" if it is not defined anywhere."""
+    title = part.view.title
+    if name == "status":
+        return f"{title} cannot read `status`, because it would change what it reads: read the children instead"
+    if name == "this":
+        return f"`this` is available only in `readyWhen`, not in {title}"
+    if name in ("item", "index"):
+        if part.view.item:
+            return f"`{name}` is not available in {title}; here the item is named `{part.view.item}`"
+        return f"`{name}` is available only in a child with `forEach`, not in {title}"
+    if name in (entry.name for entry in draft.let):
+        return f"{title} cannot read `{name}`: a let sees only the names before it"
+    if name in draft.observed:
+        return f"{title} cannot read the observed `{name}`: observed objects must not depend on observed objects"
+    if name in draft.children or name in draft.final or name in ("live", "ready"):
+        return _why_no_children(part, name)
+    return ""
+
+
+def _why_no_children(part: Part, name: str) -> str:
+    title = part.view.title
+    if part.child is not None and part.view.live:
+        return f"{title} cannot read the finalize child `{name}`, which exists only during deletion"
+    hint = ""
+    if part.key == "when":
+        hint = ": use `waitFor`, or an {% if %} in the template over `live.`"
+    elif part.key == "readyWhen" and part.child is not None and name in (part.child.id, "live"):
+        hint = ": write `this` for the child itself"
+    what = f"`{name}.`" if name in ("live", "ready") else f"the child `{name}`"
+    return f"{title} cannot read {what}, only the CR, vars, let and observed objects{hint}"
+
+
+def _check_reference(draft: Draft, part: Part, reference: Reference, findings: Findings) -> None:
+    head, *rest = _steps(reference)
+    if head == "cr" and rest[:1] == ["status"] and not part.view.reads_status:
+        findings.mistake(
+            "out-of-place", _why_not_visible(draft, part, "status"), reference.site, word="cr", start=part.site
+        )
+    elif head == "vars" and rest and rest[0] is not None and rest[0] not in draft.vars:
+        findings.warning(
+            "unknown-name",
+            f'vars has no "{rest[0]}"{did_you_mean_quoted(rest[0], draft.vars)}',
+            reference.site,
+            word=head,
+            start=part.site,
+        )
+    elif head in ("live", "ready") and head in part.view.names:
+        ids = part.view.live if head == "live" else part.view.ready
+        if not rest or rest[0] is None:
+            findings.mistake(
+                "unknown-id",
+                (
+                    f"`{head}` needs an id in plain text, `{head}.{min(ids)}`, "
+                    "so that ruleop knows what the template reads"
+                ),
+                reference.site,
+                word=head,
+                start=part.site,
+            )
+        elif rest[0] not in ids:
+            why = f'no child has the id "{rest[0]}"{_suggested_id(rest[0], ids)}'
+            if rest[0] in draft.final:
+                why = "a finalize child exists only during deletion"
+            elif rest[0] in draft.children:
+                why = "children are not rendered during deletion, so their readiness is unknown"
+            findings.mistake("unknown-id", f"`{head}.{rest[0]}`: {why}", reference.site, word=head, start=part.site)
+
+
+def _steps(reference: Reference) -> list[str | None]:
+    """The path without the step `?`, which marks that only presence or size is read."""
+    return [step for step in reference.path if step != "?"]
+
+
+def check_dependencies(draft: Draft, findings: Findings) -> None:
+    """Checks the ids in `dependsOn`."""
+    for child in draft.everyone:
+        peers, others = (draft.final, draft.children) if child.final else (draft.children, draft.final)
+        for word in child.table.depends_on:
+            if word.text in peers:
+                continue
+            if word.text in others:
+                when = "children are not rendered during deletion" if child.final else "it exists only during deletion"
+                findings.mistake("out-of-place", f'"{child.id}" cannot depend on "{word.text}": {when}', word.site)
+            elif word.text in draft.observed:
+                findings.mistake(
+                    "out-of-place",
+                    f'"{child.id}" cannot depend on the observed "{word.text}": use `waitFor` instead',
+                    word.site,
+                )
+            else:
+                instead = _child_of_kind(word.text, peers) or _suggested_id(word.text, peers)
+                findings.mistake("unknown-id", f'no child has the id "{word.text}"{instead}', word.site)
+
+
+def _child_of_kind(word: str, children: Mapping[str, ChildDraft]) -> str:
+    """The end of a message about a word that is the kind of one child."""
+    found = [(id_, kind.kind) for id_, child in children.items() for kind in child.kinds]
+    found = [(id_, kind) for id_, kind in found if kind.lower() == word.lower()]
+    return f' (did you mean "{found[0][0]}", the {found[0][1]}?)' if len(found) == 1 else ""
+
+
+def _suggested_id(word: str, ids: Collection[str]) -> str:
+    """The end of a message about an unknown id: the similar id, or all if there are few."""
+    listed = f" (the ids are {format_list(sorted(ids))})" if 1 < len(ids) <= _MOST_LISTED else ""
+    return did_you_mean_quoted(word, ids) or listed
+
+
+def check_lets(draft: Draft, parts: Iterable[Part], findings: Findings) -> None:
+    """Checks that `observe` does not read an observed object through a let, nor `status` the status."""
+    for part in parts:
+        if part.key not in ("observe", "status"):
+            continue
+        for reference in part.compiled.references:
+            name = reference.path[0]
+            if name not in part.view.lets or name is None:
+                continue
+            let_names = names_read_by_let(draft, name)
+            if part.key == "observe" and (observed := sorted(let_names & set(draft.observed))):
+                message = f"`observe` cannot read the let `{name}`, which reads the observed `{observed[0]}`"
+                findings.mistake("out-of-place", message, reference.site, word=name, start=part.site)
+            if part.key == "status" and "status" in let_names:
+                message = (
+                    f"`status` cannot read the let `{name}`, which reads `status`: "
+                    "the status would change what it reads"
+                )
+                findings.mistake("out-of-place", message, reference.site, word=name, start=part.site)
+
+
+def names_read_by_let(draft: Draft, name: str) -> frozenset[str]:
+    """The names that a let reads, directly or through other lets. `cr.status` counts as `status`."""
+    lets = {entry.name: entry.value.compiled for entry in draft.let if entry.value is not None}
+    heads: set[str] = set()
+    pending, seen = [name], {name}
+    while pending:
+        tree = lets.get(pending.pop())
+        if tree is None:
+            continue
+        heads |= tree.names | {"status" for reference in tree.references if reference.path[:2] == ("cr", "status")}
+        fresh = (tree.names & set(lets)) - seen
+        pending += fresh
+        seen |= fresh
+    return frozenset(heads)

@@ -1,0 +1,166 @@
+"""The names that are visible in each place. A `Part` is one expression or template of a watch with the view that it
+has.
+
+The views follow "What a template sees" in docs/rules.md. In doubt they are narrow, because a view can be widened later:
+
+- `when`, `readyWhen`, `deletion` and `when` of an ignored path see the CR, vars, let and observed objects, but no
+  children, not even through `live.`: whether a child is desired must not depend on the results of others in the same
+  pass. `deletion` is evaluated when nothing is rendered any more.
+- `validate` is evaluated before any child is rendered, and sees none.
+- `let` sees earlier names; `observe` sees the lets that read no observed object, because observed objects must not
+  depend on one another.
+- a `finalize` child sees the other finalize children, and the existing objects of other children, which are not
+  rendered during deletion; it does not wait for them. They do not see it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ruleop.core.rules.language.value_types import Templated
+from ruleop.core.templating import Expression, StringTemplate, TextTemplate, Tree, YamlNode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.core.errors import Site
+    from ruleop.core.rules.language.parsed import ChildDraft, Draft
+    from ruleop.core.rules.language.watches_yaml import FullSelectorTable
+
+RESOURCE = frozenset({"cr", "metadata", "spec", "status", "vars"})
+ALWAYS = RESOURCE | {"live", "ready"}
+RESERVED = ALWAYS | {"item", "index", "this"}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    title: str  # the name of the place in messages
+    lets: frozenset[str] = frozenset()
+    observed: frozenset[str] = frozenset()
+    children: frozenset[str] = frozenset()
+    ready: frozenset[str] = (
+        frozenset()
+    )  # children whose readiness is known, and which are ordered before a child that reads it
+    live: frozenset[str] = frozenset()
+    item: str = ""  # the name of the item, inside forEach
+    this: bool = False
+    reads_status: bool = True
+
+    @property
+    def names(self) -> frozenset[str]:
+        names = RESOURCE | self.lets | self.observed | self.children
+        if self.ready:
+            names |= {"ready"}
+        if self.live:
+            names |= {"live"}
+        if self.item:
+            names |= {self.item, "index"}
+        if self.this:
+            names |= {"this"}
+        return names if self.reads_status else names - {"status"}
+
+
+Compiled = Expression | StringTemplate | TextTemplate | Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    key: str  # the key of the language
+    view: View
+    compiled: Compiled
+    node: YamlNode
+    child: ChildDraft | None = None  # the child it belongs to
+    let: str = ""  # the name of the let
+    body: bool = False  # the body of the child
+
+    @property
+    def site(self) -> Site:
+        return self.node.site
+
+    @property
+    def public(self) -> bool:
+        """Whether the value is readable by everyone: in the status, a condition or a message."""
+        return self.key in ("status", "conditions", "validate.message")
+
+
+Value = Templated[Expression] | Templated[StringTemplate] | Templated[TextTemplate] | Templated[Tree]
+
+
+def parts(draft: Draft) -> Iterator[Part]:
+    """All expressions and templates of a watch, in the order of evaluation."""
+    yield from _let_parts(draft)
+    lets, observed = frozenset(entry.name for entry in draft.let), frozenset(draft.observed)
+    yield from _observe_parts(draft, View("`observe`", lets))
+    validation = View("`validate`", lets, observed)
+    for validate in draft.table.validate:
+        yield from _parts_of("validate", validation, validate.rule)
+        yield from _parts_of("validate.message", validation, validate.message)
+    for child in draft.everyone:
+        yield from _child_parts(draft, child, View("", lets, observed))
+    ids = frozenset(draft.children) | frozenset(draft.final)
+    yield from _parts_of(
+        "status", View("`status`", lets, observed, ids, ids, ids, reads_status=False), draft.table.status
+    )
+    for condition in draft.table.conditions:
+        for value in (condition.status, condition.reason, condition.message):
+            yield from _parts_of("conditions", View("`conditions`", lets, observed, ids, ids, ids), value)
+
+
+def _parts_of(key: str, view: View, value: Value | None, child: ChildDraft | None = None) -> Iterator[Part]:
+    if value is not None:
+        yield Part(key, view, value.compiled, value.node, child)
+
+
+def _let_parts(draft: Draft) -> Iterator[Part]:
+    earlier: list[str] = []
+    for entry in draft.let:
+        if entry.value is not None:
+            view = View("`let`", frozenset(earlier), frozenset(draft.observed))
+            yield Part("let", view, entry.value.compiled, entry.value.node, let=entry.name)
+        earlier.append(entry.name)
+
+
+def _observe_parts(draft: Draft, view: View) -> Iterator[Part]:
+    for entry in draft.observed.values():
+        if (table := entry.value) is None:
+            continue
+        yield from _parts_of("observe", view, table.name)
+        yield from _parts_of("observe", view, table.namespace)
+        if table.selector is not None:
+            for value in selector_values(table.selector):
+                yield from _parts_of("observe", view, value)
+
+
+def selector_values(selector: FullSelectorTable) -> Iterator[Templated[StringTemplate]]:
+    for label in selector.match_labels:
+        if label.value is not None:
+            yield label.value
+    for requirement in selector.match_expressions:
+        yield from requirement.values
+
+
+def _child_parts(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]:
+    peers = frozenset(draft.final if child.final else draft.children)
+    seen = frozenset(draft.children) | frozenset(draft.final) if child.final else peers
+    item = child.item_name if "forEach" in child.table.key_sites else ""
+    kind = "finalize child" if child.final else "child"
+
+    def view(key: str, *, children: bool, item: str = item, this: bool = False) -> View:
+        title = f'the {kind} "{child.id}"' if key in ("template", "object") else f"`{key}`"
+        if children:
+            return View(title, outer.lets, outer.observed, seen, peers, seen, item, this)
+        return View(title, outer.lets, outer.observed, item=item, this=this)
+
+    table = child.table
+    yield from _parts_of("forEach", view("forEach", children=True, item=""), table.for_each, child)
+    yield from _parts_of("when", view("when", children=False), table.when, child)
+    yield from _parts_of("waitFor", view("waitFor", children=True), table.wait_for, child)
+    yield from _parts_of("namespace", view("namespace", children=True), table.namespace, child)
+    yield from _parts_of("deletion", view("deletion", children=False), table.deletion, child)
+    yield from _parts_of("readyWhen", view("readyWhen", children=False, this=True), table.ready_when, child)
+    for ignored in child.ignore:
+        yield from _parts_of("apply.ignore", view("apply.ignore", children=False), ignored.when, child)
+    if child.body is not None:
+        key = "template" if table.template is not None else "object"
+        yield Part(key, view(key, children=True), child.body.compiled, child.body.node, child, body=True)

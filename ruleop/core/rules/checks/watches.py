@@ -1,0 +1,135 @@
+"""Checks each watch, and the watches of one kind against one another.
+
+All watches of a kind, in any version, form one controller, in which the first watch that matches a CR is used. So they
+need names, and a watch that can never be the first is an error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from ruleop.core.rules.checks.scopes import selector_values
+from ruleop.core.schema.table import builtin_resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ruleop.core.kinds import GroupKind
+    from ruleop.core.rules.findings import Findings
+    from ruleop.core.rules.language.parsed import Draft
+    from ruleop.core.rules.language.watches_yaml import FullSelectorTable
+
+LabelRequirement: TypeAlias = tuple[str, str, frozenset[str]]  # a label, an operator, values
+
+
+def check_watches(drafts: Iterable[Draft], findings: Findings) -> None:
+    by_kind: dict[GroupKind, list[Draft]] = {}
+    for draft in drafts:
+        by_kind.setdefault(draft.kind.versionless, []).append(draft)
+    for kind, watches in by_kind.items():
+        if len(watches) > 1:
+            _check_names(kind, watches, findings)
+        for number, watch in enumerate(watches):
+            _check_hidden(watch, watches[:number], findings)
+
+
+def _check_names(kind: GroupKind, watches: list[Draft], findings: Findings) -> None:
+    named: dict[str, Draft] = {}
+    for watch in watches:
+        name = watch.table.name
+        if name is None and "name" not in watch.table.key_sites:
+            findings.mistake(
+                "missing-key", f'{kind} has {len(watches)} watches, so each needs the key "name"', watch.table.site
+            )
+        elif name is not None and name.text in named:
+            first = named[name.text].table.site
+            findings.mistake(
+                "conflict", f'another watch of {kind} has the name "{name.text}" ({first}): choose another', name.site
+            )
+        elif name is not None:
+            named[name.text] = watch
+
+
+def _check_hidden(watch: Draft, earlier: list[Draft], findings: Findings) -> None:
+    for other in earlier:
+        if not (_has_valid_match(other) and _has_valid_match(watch)):
+            continue  # its invalid selector is reported elsewhere
+        if _requirements(other.table.selector) <= _requirements(watch.table.selector) and _covers_namespaces(
+            other, watch
+        ):
+            message = (
+                f"this watch never matches: the one at {other.table.site} matches all its CRs; "
+                "put the narrower one first"
+            )
+            findings.mistake("hidden-watch", message, watch.table.site)
+            return
+
+
+def _has_valid_match(watch: Draft) -> bool:
+    """Whether the selector and namespaces of the watch are valid."""
+    table = watch.table
+    if "selector" in table.key_sites:
+        selector = table.selector
+        if selector is None or not all(one.label and one.operator for one in selector.match_expressions):
+            return False
+    return "namespaces" not in table.key_sites or bool(table.namespaces)
+
+
+def _covers_namespaces(other: Draft, watch: Draft) -> bool:
+    wide = {word.text for word in other.table.namespaces or ()}
+    narrow = {word.text for word in watch.table.namespaces or ()}
+    return not wide or bool(narrow and narrow <= wide)
+
+
+def _requirements(selector: FullSelectorTable | None) -> frozenset[LabelRequirement]:
+    """The requirements of a selector. A selector with a subset of them matches more."""
+    if selector is None:
+        return frozenset()
+    labels = {
+        (label.name, "In", frozenset({str(label.value.node.value)})) for label in selector.match_labels if label.value
+    }
+    others = {
+        (requirement.label.text, requirement.operator, frozenset(str(value.node.value) for value in requirement.values))
+        for requirement in selector.match_expressions
+        if requirement.label and requirement.operator
+    }
+    return frozenset(labels | others)
+
+
+def check_watch(draft: Draft, findings: Findings) -> None:
+    """Checks combinations of keys in one watch."""
+    table = draft.table
+    if table.selector is not None:
+        for value in selector_values(table.selector):
+            if value.compiled.constant is None:
+                message = "a watch's selector must be plain text without templates: it selects the CRs to read"
+                findings.mistake("wrong-value", message, value.node.site)
+    writes = [name for name in ("status", "conditions") if name in table.key_sites]
+    if "schema" in table.key_sites and is_builtin(draft):
+        message = f'{draft.kind.kind} is a built-in kind, whose fields the API server declares: remove "schema"'
+        findings.mistake("conflict", message, table.key_sites["schema"])
+    elif "schema" in table.key_sites and not draft.kind.group:
+        message = "a kind with a schema needs a group, such as example.com: the core group has built-in kinds only"
+        findings.mistake("conflict", message, table.key_sites["schema"])
+    if is_builtin(draft):
+        for name in [*writes, *(["manageStatus"] if "manageStatus" in table.key_sites and table.manage_status else [])]:
+            findings.mistake(
+                "conflict",
+                f'{draft.kind.kind} is a built-in kind, and ruleop never writes its status: remove "{name}"',
+                table.key_sites[name],
+            )
+    elif not table.manage_status:
+        for name in writes:
+            findings.warning(
+                "conflict", f'"{name}" is never written, because of `manageStatus: false`', table.key_sites[name]
+            )
+    if table.status is not None and isinstance(table.status.node.value, dict):
+        for name, instead in (("conditions", 'use "conditions" of the watch'), ("observedGeneration", "remove it")):
+            if name in table.status.node.key_sites:
+                findings.mistake(
+                    "taken-name", f"status.{name} is set by ruleop: {instead}", table.status.node.key_sites[name]
+                )
+
+
+def is_builtin(draft: Draft) -> bool:
+    return builtin_resource(draft.kind.versionless) is not None

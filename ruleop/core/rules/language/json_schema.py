@@ -1,0 +1,24 @@
+"""The JSON Schema of watches.yaml for editors, generated from the tables that parse the file, so the two always
+agree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ruleop.core.rules.language.tables import table_schema
+from ruleop.core.rules.language.watches_yaml import TABLES, WATCHES, FileTable
+
+if TYPE_CHECKING:
+    from ruleop.core.kinds import JSON
+
+
+def watches_schema() -> dict[str, JSON]:
+    """The schema of watches.yaml and of included files. It cannot check names, cycles and templates."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "ruleop rules (watches.yaml)",
+        "if": {"type": "array"},
+        "then": WATCHES.schema() | {"minItems": 1},
+        "else": {"$ref": f"#/$defs/{FileTable.DEFINITION}"},
+        "$defs": {table.DEFINITION: table_schema(table) for table in TABLES},
+    }

@@ -1,0 +1,186 @@
+"""The rules of a project as frozen typed objects, with one class per table of the rules language.
+
+Everything here is checked when it is loaded. Expressions and templates are compiled, so that planning only evaluates
+them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+from ruleop.core.kinds import GroupKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ruleop.core.errors import Site
+    from ruleop.core.kinds import JSON, Kind, Object
+    from ruleop.core.merge import Path
+    from ruleop.core.rules.findings import Finding
+    from ruleop.core.schema.crds import CustomResourceDefinition
+    from ruleop.core.templating import Expression, SlotPlace, StringTemplate, TextTemplate, Tree
+
+Strategy = Literal["merge", "server-side", "create-only", "replace"]
+SECRET = GroupKind("", "Secret")
+EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A label selector. Matches everything when empty."""
+
+    match_labels: Mapping[str, StringTemplate] = field(default_factory=lambda: EMPTY)
+    match_expressions: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[StringTemplate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    """A path that ruleop sets on creation and then leaves to others; with `when`, only while that holds."""
+
+    path: Path
+    when: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    strategy: Strategy | None = None  # None: the default of the kind (create-only for Jobs, else merge)
+    ignore: tuple[Ignore, ...] = ()
+    own: tuple[Path, ...] = ()  # lists from which items of others are removed
+    on_immutable: Literal["fail", "recreate"] = "fail"
+    on_immutable_explicit: bool = False  # set in the child itself, which PVCs, PVs, Namespaces and CRDs require
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    id: str
+    site: Site
+    body: TextTemplate | Tree
+    kinds: frozenset[Kind]  # the kinds that the body can render
+    many: bool  # forEach, or a `---` in the source: the id is a list
+    final: bool = False  # one of `finalize`
+    when: Expression | None = None
+    wait_for: Expression | None = None
+    for_each: Expression | None = None
+    item_name: str = "item"
+    depends_on: tuple[str, ...] = ()
+    ready_when: Expression | None = None
+    apply: Apply = field(default_factory=Apply)
+    adopt: Literal["never", "orphans"] = "never"
+    deletion: StringTemplate | None = None  # renders to "delete" or "orphan"; None is delete
+    propagation: Literal["background", "foreground"] = "background"
+    namespace: StringTemplate | None = None
+    optional: bool = False
+    mentions: frozenset[str] = frozenset()  # ids of children that this child reads, except through `live.`
+    secret: bool = False  # its objects may contain data of a Secret
+    reads_secret: bool = False  # its templates and expressions read data of a Secret
+    from_secret: frozenset[SlotPlace] = frozenset()  # the slots of its body whose values come from Secrets
+    words: frozenset[str] = frozenset()  # the words of its body, if it reads a Secret: any other may be a Secret's
+    reads_cr_only: bool = False  # its objects depend only on the CR, and on no random value
+
+
+@dataclass(frozen=True, slots=True)
+class Observe:
+    """A resource that ruleop reads and watches but never writes: one by `name`, or a list by `selector`."""
+
+    id: str
+    site: Site
+    kind: Kind
+    name: StringTemplate | None = None
+    selector: Selector | None = None
+    namespace: StringTemplate | None = None
+    metadata_only: bool = False  # only the metadata is read
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    type: str
+    site: Site
+    status: Expression
+    reason: StringTemplate | None = None
+    message: StringTemplate | None = None
+    reads: tuple[str, ...] = ()  # sorted ids of the children and observed resources that the status reads
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    rule: Expression
+    message: StringTemplate
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRule:
+    """Permissions that the author of the rules grants the operator."""
+
+    groups: tuple[str, ...]
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    names: tuple[str, ...]  # empty for all
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One watch: the rule for CRs of one kind that match its selector and namespaces."""
+
+    kind: Kind
+    name: str  # "" unless the kind has several watches
+    site: Site
+    children: Mapping[str, Child] = field(default_factory=lambda: EMPTY)  # in the order of the file
+    observe: Mapping[str, Observe] = field(default_factory=lambda: EMPTY)
+    status: Tree | TextTemplate | None = None
+    conditions: tuple[Condition, ...] = ()
+    validate: tuple[Validation, ...] = ()
+    vars: Mapping[str, JSON] = field(default_factory=lambda: EMPTY)
+    let: Mapping[str, Tree] = field(default_factory=lambda: EMPTY)  # in the order of the file
+    finalize: Mapping[str, Child] = field(default_factory=lambda: EMPTY)
+    selector: Selector | None = None  # its strings are constants
+    namespaces: tuple[str, ...] = ()  # empty: all
+    reconcile_period: float = 36000.0  # seconds; 0 is never
+    max_concurrent: int = 16
+    manage_status: bool = True
+    reach: Literal["namespace", "cluster"] = "namespace"
+    rbac: tuple[PolicyRule, ...] = ()
+    order: tuple[str, ...] = ()  # ids of children, dependencies first
+    final_order: tuple[str, ...] = ()  # the same for finalize children
+    public_words: Mapping[str, frozenset[str]] = field(default_factory=lambda: EMPTY)  # of children that read Secrets
+    digest: str = ""  # of everything that a plan by this rule depends on: equal digests mean equal plans
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind.kind}.{self.kind.group}" + (f" ({self.name})" if self.name else "")
+
+    @property
+    def reads_secret(self) -> bool:
+        """Whether the rule has or observes Secrets, which its expressions may read, or generates secret values."""
+        return (
+            bool(self.public_words)
+            or any(child.secret for child in self.every_child())
+            or any(observe.kind.versionless == SECRET for observe in self.observe.values())
+        )
+
+    def every_child(self) -> tuple[Child, ...]:
+        """All children, including finalize children."""
+        return (*self.children.values(), *self.finalize.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A loaded project: rules, templates and CRDs, with a digest of all its files and environment variables."""
+
+    root: str
+    rules: tuple[Rule, ...]
+    crds: tuple[CustomResourceDefinition, ...]  # from crds/, and from `schema` of watches
+    templates: Mapping[str, str]  # name -> source
+    digest: str
+    findings: tuple[Finding, ...] = ()  # findings that do not make the project invalid
+    definitions: tuple[Object, ...] = ()  # the whole CRDs of `schema`, which only tools make

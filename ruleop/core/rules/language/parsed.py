@@ -1,0 +1,177 @@
+"""Parsed files of watches, and each watch joined with the shared values of its files.
+
+Shared values come from watches.yaml, then from the included file of the watch, then from the watch itself. Inner values
+win: a var replaces the var of the same name; a let replaces the let of the same name in its position, where it sees
+only earlier names. `apply` is joined key by key, and its lists `ignore` and `own` are concatenated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ruleop.core.kinds import JSON, Kind
+from ruleop.core.rules.language.env_vars import REFERENCE
+from ruleop.core.rules.language.tables import TableOf
+from ruleop.core.rules.language.value_types import wrong_type
+from ruleop.core.rules.language.watches_yaml import (
+    WATCHES,
+    ApplyTable,
+    ChildTable,
+    FileTable,
+    IgnoreTable,
+    ObserveTable,
+    OnImmutable,
+    WatchTable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ruleop.core.errors import Site
+    from ruleop.core.rules.language.env_vars import Constants
+    from ruleop.core.rules.language.model import Strategy
+    from ruleop.core.rules.language.value_types import NamedEntry, PlacedPath, Reading, Templated
+    from ruleop.core.templating import TextTemplate, Tree, YamlNode
+
+JOBS = ("batch", "Job")
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The shared values that apply to a watch."""
+
+    vars: Mapping[str, JSON] = field(default_factory=dict)
+    let: tuple[NamedEntry[Templated[Tree]], ...] = ()
+    applies: tuple[ApplyTable, ...] = ()  # outermost first
+    from_environment: frozenset[str] = frozenset()  # the vars that read environment variables
+
+    def within(self, table: FileTable | WatchTable, constants: Constants) -> Shared:
+        """The shared values, extended by those of an inner table."""
+        own_vars = constants.read(table.vars) if table.vars is not None else {}
+        own_reads = {name for name, node in _members(table.vars) if REFERENCE.search(str(node.data()))}
+        let = {entry.name: entry for entry in self.let} | {entry.name: entry for entry in table.let}
+        return Shared(
+            {**self.vars, **own_vars},
+            tuple(let.values()),
+            (*self.applies, table.apply) if table.apply else self.applies,
+            (self.from_environment - own_vars.keys()) | own_reads,
+        )
+
+
+def _members(node: YamlNode | None) -> Iterable[tuple[str, YamlNode]]:
+    return node.value.items() if node is not None and isinstance(node.value, dict) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChildDraft:
+    id: str
+    site: Site
+    table: ChildTable
+    final: bool
+    applies: tuple[ApplyTable, ...]  # outermost first; the last may be the child's own
+
+    @property
+    def body(self) -> Templated[TextTemplate] | Templated[Tree] | None:
+        return self.table.template or self.table.object
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        return self.body.compiled.kinds if self.body else frozenset()
+
+    @property
+    def many(self) -> bool:
+        return "forEach" in self.table.key_sites or (
+            self.table.template is not None and self.table.template.compiled.many
+        )
+
+    @property
+    def item_name(self) -> str:
+        return self.table.item_name.text if self.table.item_name else "item"
+
+    @property
+    def strategy(self) -> Strategy | None:
+        return next((apply.strategy for apply in reversed(self.applies) if apply.strategy), None)
+
+    @property
+    def create_only(self) -> bool:
+        if self.strategy is not None:
+            return self.strategy == "create-only"
+        return bool(self.kinds) and all(kind.versionless == JOBS for kind in self.kinds)
+
+    @property
+    def on_immutable(self) -> OnImmutable:
+        return next((apply.on_immutable for apply in reversed(self.applies) if apply.on_immutable), "fail")
+
+    @property
+    def ignore(self) -> tuple[IgnoreTable, ...]:
+        return tuple(ignored for apply in self.applies for ignored in apply.ignore or ())
+
+    @property
+    def own(self) -> tuple[PlacedPath, ...]:
+        return tuple(owned for apply in self.applies for owned in apply.own or ())
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A parsed watch, before checks that involve several values."""
+
+    table: WatchTable
+    kind: Kind
+    vars: Mapping[str, JSON]
+    let: tuple[NamedEntry[Templated[Tree]], ...]
+    children: Mapping[str, ChildDraft]
+    final: Mapping[str, ChildDraft]
+    observed: Mapping[str, NamedEntry[ObserveTable]]
+    from_environment: frozenset[str] = frozenset()  # the vars that read environment variables
+
+    @property
+    def everyone(self) -> Iterator[ChildDraft]:
+        yield from self.children.values()
+        yield from self.final.values()
+
+
+def join(table: WatchTable, shared: Shared, constants: Constants) -> Draft | None:
+    """A watch joined with the shared values of its files; None if its kind is invalid."""
+    if table.version is None or table.kind is None:
+        return None
+    shared = shared.within(table, constants)
+    return Draft(
+        table=table,
+        kind=Kind(table.group.text, table.version.text, table.kind.text),
+        vars=shared.vars,
+        let=shared.let,
+        children=_children(table.children, shared, final=False),
+        final=_children(table.finalize, shared, final=True),
+        observed={entry.name: entry for entry in table.observe},
+        from_environment=shared.from_environment,
+    )
+
+
+def _children(entries: tuple[NamedEntry[ChildTable], ...], shared: Shared, *, final: bool) -> dict[str, ChildDraft]:
+    return {
+        entry.name: ChildDraft(
+            entry.name,
+            entry.site,
+            table,
+            final,
+            (*shared.applies, table.apply) if table.apply is not None else shared.applies,
+        )
+        for entry in entries
+        if (table := entry.value) is not None
+    }
+
+
+def read_file(node: YamlNode, reading: Reading) -> FileTable | None:
+    """Parses a file of watches in either form."""
+    if isinstance(node.value, list):
+        return FileTable(site=node.site, key_sites={}, watches=WATCHES.read(node, "", reading) or ())
+    if isinstance(node.value, dict) and "kind" in node.value and "watches" not in node.value:
+        reading.findings.mistake(
+            "wrong-type", "a watch must be an item of a list: start it with `- `, and indent its keys", node.site
+        )
+        return None
+    if isinstance(node.value, dict):
+        return TableOf(FileTable).read(node, "", reading)
+    wrong_type(node, "a file of watches", 'a list of watches, or a mapping with the key "watches"', reading)
+    return None

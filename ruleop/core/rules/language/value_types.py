@@ -1,0 +1,422 @@
+"""The types of values in watches.yaml. Each class parses a type and describes it in JSON Schema.
+
+Parsing does not stop at mistakes: an invalid value becomes None, with a finding. So all code after parsing must handle
+None, until the loader knows that there are no mistakes.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from ruleop.core.errors import RuleError, Site
+from ruleop.core.merge import Path, PathError, parse_path
+from ruleop.core.rules.findings import Findings, did_you_mean_quoted, format_list
+from ruleop.core.rules.language.durations import PATTERN, parse_duration
+from ruleop.core.templating import Expression, Library, RuleErrors, StringTemplate, TextTemplate, Tree, YamlNode
+from ruleop.core.templating.bodies.search import read_file
+from ruleop.core.templating.compile.library import NO_KIND
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ruleop.core.kinds import JSON
+
+T = TypeVar("T")
+C = TypeVar("C", Expression, StringTemplate, TextTemplate, Tree)
+
+NAME = r"[a-z][A-Za-z0-9_]*"
+
+
+@dataclass(slots=True)
+class Reading:
+    """The context of parsing: the templates, their library, and the findings."""
+
+    library: Library
+    templates: Mapping[str, str]
+    findings: Findings
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    text: str
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPath:
+    """A field path and its site in the rules."""
+
+    path: Path
+    site: Site
+
+
+@dataclass(frozen=True, slots=True)
+class NamedEntry(Generic[T]):
+    """A member of a mapping with keys of the user. The value is None if it is invalid; the name is defined
+    nevertheless."""
+
+    name: str
+    site: Site
+    value: T | None
+
+
+@dataclass(frozen=True, slots=True)
+class Templated(Generic[C]):
+    """A compiled template and its source."""
+
+    compiled: C
+    node: YamlNode
+
+
+class Type(ABC, Generic[T]):
+    """A type of values."""
+
+    @abstractmethod
+    def read(self, node: YamlNode, what: str, reading: Reading) -> T | None:
+        """The value, or None and a mistake. `what` names it in the message."""
+
+    @abstractmethod
+    def schema(self) -> dict[str, JSON]:
+        """The type in JSON Schema, as far as it can be expressed."""
+
+    def of(self, default: JSON) -> T:
+        """The parsed value of a default."""
+        return cast("T", default)
+
+
+def describe(node: YamlNode) -> str:
+    """The type of a value for a message. Numbers and booleans are shown, because they are often unexpected."""
+    value = node.value
+    if value is None:
+        return "empty"
+    if isinstance(value, (dict, list)):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    if isinstance(value, str):
+        return f'the text "{value}"' if len(value) < 60 and "\n" not in value else "text"
+    return f"the {'boolean' if isinstance(value, bool) else 'number'} {str(value).lower()}"
+
+
+def wrong_type(node: YamlNode, what: str, expected: str, reading: Reading) -> None:
+    hint = ": put it in quotes" if expected == "text" and isinstance(node.value, (bool, int, float)) else ""
+    reading.findings.mistake("wrong-type", f"{what} must be {expected}, not {describe(node)}{hint}", node.site)
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Type[Word]):
+    """Plain text that matches a pattern."""
+
+    pattern: str
+    form: str  # a description of the pattern
+    longest: int = 0  # characters; 0 for any number
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> Word | None:
+        if not isinstance(node.value, str):
+            wrong_type(node, what, "text", reading)
+            return None
+        if not self.fits(node.value):
+            reading.findings.mistake("wrong-value", f'{what} must be {self.form}, not "{node.value}"', node.site)
+            return None
+        return Word(node.value, node.site)
+
+    def fits(self, text: str) -> bool:
+        return len(text) <= (self.longest or len(text)) and re.fullmatch(self.pattern, text, re.ASCII) is not None
+
+    def schema(self) -> dict[str, JSON]:
+        limit: dict[str, JSON] = {"maxLength": self.longest} if self.longest else {}
+        return {"type": "string", "pattern": f"^(?:{self.pattern})$"} | limit
+
+    def of(self, default: JSON) -> Word:
+        return Word(default, Site(""))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Type[T]):
+    """One of several words."""
+
+    options: tuple[T, ...]
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> T | None:
+        for option in self.options:
+            if node.value == option:
+                return option
+        names = [str(option) for option in self.options]
+        guess = did_you_mean_quoted(node.value, names) if isinstance(node.value, str) else ""
+        reading.findings.mistake(
+            "wrong-value", f"{what} must be {format_list(names, last='or')}, not {describe(node)}{guess}", node.site
+        )
+        return None
+
+    def schema(self) -> dict[str, JSON]:
+        return {"enum": [*self.options]}
+
+
+@dataclass(frozen=True, slots=True)
+class Flag(Type[bool]):
+    def read(self, node: YamlNode, what: str, reading: Reading) -> bool | None:
+        if isinstance(node.value, bool):
+            return node.value
+        wrong_type(node, what, "true or false", reading)
+        return None
+
+    def schema(self) -> dict[str, JSON]:
+        return {"type": "boolean"}
+
+
+@dataclass(frozen=True, slots=True)
+class Count(Type[int]):
+    minimum: int
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> int | None:
+        if isinstance(node.value, bool) or not isinstance(node.value, int):
+            wrong_type(node, what, "a whole number", reading)
+        elif node.value < self.minimum:
+            reading.findings.mistake(
+                "wrong-value", f"{what} must be at least {self.minimum}, not {node.value}", node.site
+            )
+        else:
+            return node.value
+        return None
+
+    def schema(self) -> dict[str, JSON]:
+        return {"type": "integer", "minimum": self.minimum}
+
+
+@dataclass(frozen=True, slots=True)
+class Duration(Type[float]):
+    def read(self, node: YamlNode, what: str, reading: Reading) -> float | None:
+        value = node.value
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            wrong_type(node, what, 'a duration like "10h"', reading)
+            return None
+        try:
+            return parse_duration(str(value))
+        except ValueError as error:
+            reading.findings.mistake("wrong-value", f"{what}: {error}", node.site)
+            return None
+
+    def schema(self) -> dict[str, JSON]:
+        return {"type": "string", "pattern": PATTERN}
+
+    def of(self, default: JSON) -> float:
+        return parse_duration(default)
+
+
+@dataclass(frozen=True, slots=True)
+class BareExpression(Type[Templated[Expression]]):
+    """An expression, which may be a boolean."""
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> Templated[Expression] | None:
+        if not isinstance(node.value, (str, bool)):
+            wrong_type(node, what, "an expression", reading)
+            return None
+        source = node.value if isinstance(node.value, str) else str(node.value).lower()
+        if not source.strip():
+            reading.findings.mistake("wrong-value", f"{what} must be an expression, not empty", node.site)
+            return None
+        try:
+            return Templated(reading.library.expression(source, node.site), node)
+        except RuleErrors as error:
+            reading.findings.take(error.mistakes, "template")
+            return None
+
+    def schema(self) -> dict[str, JSON]:
+        return {"type": ["string", "boolean"], "minLength": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Template(Type[Templated[StringTemplate]]):
+    """Text with templates. `form` is the type of the rendered text, which is checked here only if there are no
+    templates."""
+
+    form: Type[Any] | None = None
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> Templated[StringTemplate] | None:
+        if not isinstance(node.value, str):
+            wrong_type(node, what, "text", reading)
+            return None
+        try:
+            template = reading.library.string(node.value, node.site)
+        except RuleErrors as error:
+            reading.findings.take(error.mistakes, "template")
+            return None
+        if self.form is not None and template.constant is not None and self.form.read(node, what, reading) is None:
+            return None
+        return Templated(template, node)
+
+    def schema(self) -> dict[str, JSON]:
+        if self.form is None:
+            return {"type": "string"}
+        return {"anyOf": [self.form.schema(), {"type": "string", "pattern": r"\{[{%]"}]}
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateTree(Type[Templated[Tree]]):
+    """A value of any type, or only a mapping, with templates in its strings."""
+
+    mapping: bool = False
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> Templated[Tree] | None:
+        if self.mapping and not isinstance(node.value, dict):
+            wrong_type(node, what, "a mapping", reading)
+            return None
+        try:
+            return Templated(reading.library.tree(node), node)
+        except RuleErrors as error:
+            reading.findings.take(error.mistakes, "template")
+            return None
+
+    def schema(self) -> dict[str, JSON]:
+        return {"type": "object"} if self.mapping else {}
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateFile(Type[Templated[TextTemplate]]):
+    """The name of a file below templates/ that renders to objects or, for a status, to one mapping."""
+
+    mapping: bool = False
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> Templated[TextTemplate] | None:
+        name = node.value
+        if not isinstance(name, str):
+            wrong_type(node, what, "the name of a file below templates/", reading)
+            return None
+        if message := self._missing_message(name, reading.templates):
+            reading.findings.mistake("missing-file", message, node.site)
+            return None
+        library = reading.library
+        try:
+            compiled = library.text_mapping(name) if self.mapping else library.text(name)
+        except RuleErrors as error:
+            unreadable = _unreadable(name, library)
+            reading.findings.take(unreadable, "yaml")
+            others = (each for each in error.mistakes if not unreadable or each.message != NO_KIND)
+            reading.findings.take(others, "template")
+            return None
+        reading.findings.take(_unreadable(name, library), "yaml")
+        return Templated(compiled, node)
+
+    @staticmethod
+    def _missing_message(name: str, templates: Mapping[str, str]) -> str:
+        if name in templates:
+            return ""
+        if name.removeprefix("templates/") in templates:
+            return f'names are relative to templates/: write "{name.removeprefix("templates/")}"'
+        if name.startswith("/") or ".." in name.split("/"):
+            return f'"{name}" is outside of templates/'
+        return f"templates/{name} does not exist{did_you_mean_quoted(name, templates)}"
+
+    def schema(self) -> dict[str, JSON]:
+        return {"type": "string", "pattern": r"^(?!/)(?!(.*/)?\.\.(/|$))[A-Za-z0-9._/-]+$"}
+
+
+def _unreadable(name: str, library: Library) -> tuple[RuleError, ...]:
+    """The mistakes of the branches of a template that are never YAML; none if its tags cannot be parsed."""
+    try:
+        return read_file(name, library).mistakes
+    except RuleErrors:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPath(Type[Path]):
+    """A field path: spec.template.spec.containers[name=app].image."""
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> Path | None:
+        if not isinstance(node.value, str):
+            wrong_type(node, what, "the path of a field", reading)
+            return None
+        try:
+            return parse_path(node.value)
+        except PathError as error:
+            column = node.site.column + error.offset + (0 if node.plain else 1)
+            reading.findings.mistake(
+                "wrong-value", f'{what} "{node.value}": {error.message}', Site(node.site.path, node.site.line, column)
+            )
+            return None
+
+    def schema(self) -> dict[str, JSON]:
+        return {"type": "string", "minLength": 1}
+
+
+class ListPath(Type[PlacedPath]):
+    """The path of a list, which is checked against the schema of the child's kind later."""
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> PlacedPath | None:
+        path = FieldPath().read(node, what, reading)
+        return None if path is None else PlacedPath(path, node.site)
+
+    def schema(self) -> dict[str, JSON]:
+        return FieldPath().schema()
+
+
+@dataclass(frozen=True, slots=True)
+class Verbatim(Type[YamlNode]):
+    """A mapping that is not parsed further."""
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> YamlNode | None:
+        if not isinstance(node.value, dict):
+            wrong_type(node, what, "a mapping", reading)
+            return None
+        return node
+
+    def schema(self) -> dict[str, JSON]:
+        return {"type": "object"}
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf(Type[tuple[T, ...]]):
+    item: Type[T]
+    what: str  # the name of one item, for messages
+    minimum: int = 0
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> tuple[T, ...] | None:
+        if not isinstance(node.value, list):
+            wrong_type(node, what, "a list", reading)
+            return None
+        if len(node.value) < self.minimum:
+            reading.findings.mistake(
+                "wrong-value",
+                f"{what} is an empty list, which matches nothing: add an item, or remove the key",
+                node.site,
+            )
+        values = [self.item.read(item, self.what, reading) for item in node.value]
+        return tuple(value for value in values if value is not None)
+
+    def schema(self) -> dict[str, JSON]:
+        return {"type": "array", "items": self.item.schema()} | ({"minItems": self.minimum} if self.minimum else {})
+
+    def of(self, default: JSON) -> tuple[T, ...]:
+        return tuple(self.item.of(item) for item in default)
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf(Type[tuple[NamedEntry[T], ...]]):
+    """A mapping with keys of the user, which match the pattern if there is one."""
+
+    member: Type[T]
+    what: str  # the name of one item, for messages
+    pattern: str = ""
+    form: str = "a lowercase letter, then letters, digits and _"  # a description of the pattern
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> tuple[NamedEntry[T], ...] | None:
+        if not isinstance(node.value, dict):
+            wrong_type(node, what, "a mapping", reading)
+            return None
+        entries = []
+        for name, member in node.value.items():
+            site = node.key_sites[name]
+            if self.pattern and not re.fullmatch(self.pattern, name, re.ASCII):
+                message = f'{self.what} cannot be named "{name}": {self.form}'
+                reading.findings.mistake("wrong-value", message, site)
+            entries.append(NamedEntry(name, site, self.member.read(member, f'{self.what} "{name}"', reading)))
+        return tuple(entries)
+
+    def schema(self) -> dict[str, JSON]:
+        names: dict[str, Any] = {"propertyNames": {"pattern": f"^(?:{self.pattern})$"}} if self.pattern else {}
+        return {"type": "object", "additionalProperties": self.member.schema()} | names
+
+    def of(self, default: JSON) -> tuple[NamedEntry[T], ...]:
+        return tuple(NamedEntry(name, Site(""), self.member.of(member)) for name, member in default.items())

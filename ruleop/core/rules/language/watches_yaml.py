@@ -1,0 +1,463 @@
+"""The tables of the rules language. This is the only declaration of the keys of watches.yaml; docs/rules.md explains
+them."""
+
+# ruff: noqa: RUF009 - `key` returns a field, as dataclasses.field does
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+
+from ruleop.core.names import LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN
+from ruleop.core.rules.language.allow import AllowedChecks
+from ruleop.core.rules.language.model import Strategy
+from ruleop.core.rules.language.schema_keys import SCHEMA_TABLES, SchemaTable
+from ruleop.core.rules.language.tables import Constraint, ExactlyOne, Needs, Table, TableOf, key
+from ruleop.core.rules.language.value_types import (
+    NAME,
+    BareExpression,
+    Choice,
+    Count,
+    Duration,
+    FieldPath,
+    Flag,
+    ListOf,
+    ListPath,
+    MapOf,
+    NamedEntry,
+    PlacedPath,
+    Reading,
+    Template,
+    Templated,
+    TemplateFile,
+    TemplateTree,
+    Text,
+    Type,
+    Verbatim,
+    Word,
+    wrong_type,
+)
+from ruleop.core.templating import Expression, StringTemplate, TextTemplate, Tree, YamlNode
+from ruleop.core.templating.compile.hints import has_templates
+from ruleop.core.templating.compile.static_fields import COMPUTED
+
+if TYPE_CHECKING:
+    from ruleop.core.kinds import JSON
+    from ruleop.core.merge import Path
+
+Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
+Reach = Literal["namespace", "cluster"]
+OnImmutable = Literal["fail", "recreate"]
+Adopt = Literal["never", "orphans"]
+Propagation = Literal["background", "foreground"]
+
+GROUP = Text(f"|{SUBDOMAIN}", 'an API group like "apps" or "cache.example.com"')
+VERSION = Text(LABEL, 'a version without its group, like "v1"')
+KIND = Text(r"[A-Za-z][A-Za-z0-9]*", 'a kind like "Deployment"')
+LABEL_KEY = Text(PREFIXED, 'a label like "app.kubernetes.io/name"')
+API_GROUP = Text(rf"|\*|{SUBDOMAIN}", 'an API group like "apps", or "" for the core one')
+RESOURCE = Text(
+    r"\*|(\*|[a-z][a-z0-9]*)(/(\*|[a-z][a-z0-9]*))?", 'a resource in the plural, like "pods" or "deployments/scale"'
+)
+VERB = Text(r"\*|[a-z]+", 'a verb like "get"')
+OBJECT_NAME = Text(r"[^\s/%]+", "the name of an object")
+REASON = Text(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", 'one word, like "Starting"')
+NAMESPACE = Text(f"(?=.{{1,{MAX_LABEL}}}$){LABEL}", "a name of lowercase letters, digits and dashes, at most 63")
+ID = Text(NAME, "a name that starts with a lowercase letter")
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesFit(Constraint):
+    """In and NotIn need values, the other operators must not have any."""
+
+    compares: tuple[str, ...] = ("In", "NotIn")
+
+    def violation(self, members: dict[str, YamlNode]) -> tuple[str, str] | None:
+        operator = members["operator"].value if "operator" in members else None
+        if operator in self.compares and not ("values" in members and members["values"].value):
+            return f'with the operator {operator} needs "values"', "operator"
+        if operator in get_args(Operator) and operator not in self.compares and "values" in members:
+            return f'has "values", which the operator {operator} does not compare with: remove them', "values"
+        return None
+
+    def schema(self) -> dict[str, JSON]:
+        compared = {"required": ["values"], "properties": {"values": {"minItems": 1}}}
+        compares = {"properties": {"operator": {"enum": [*self.compares]}}, "required": ["operator"]}
+        return {"if": compares, "then": compared, "else": {"not": {"required": ["values"]}}}
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementTable(Table):
+    TITLE: ClassVar[str] = "a requirement"
+    DEFINITION: ClassVar[str] = "requirement"
+    CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (ValuesFit(),)
+
+    label: Word | None = key("key", LABEL_KEY, "The label.", required=True)
+    operator: Operator | None = key("operator", Choice(get_args(Operator)), "How its value is compared.", required=True)
+    values: tuple[Templated[StringTemplate], ...] = key(
+        "values", ListOf(Template(), "a value"), "The values, with In and NotIn; templates in `observe`.", default=[]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FullSelectorTable(Table):
+    TITLE: ClassVar[str] = "a selector"
+    DEFINITION: ClassVar[str] = "fullSelector"
+
+    match_labels: tuple[NamedEntry[Templated[StringTemplate]], ...] = key(
+        "matchLabels", MapOf(Template(), "the label"), "Labels and their values.", default={}
+    )
+    match_expressions: tuple[RequirementTable, ...] = key(
+        "matchExpressions",
+        ListOf(TableOf(RequirementTable), "a requirement"),
+        "Requirements, all of which must hold.",
+        default=[],
+    )
+
+
+class SelectorType(Type[FullSelectorTable]):
+    """A label selector: matchLabels and matchExpressions, or a plain mapping, which counts as matchLabels."""
+
+    full = TableOf(FullSelectorTable)
+    plain = MapOf(Template(), "the label")
+    words = frozenset({"matchLabels", "matchExpressions"})
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> FullSelectorTable | None:
+        if not isinstance(node.value, dict):
+            wrong_type(node, what, "a mapping of labels, or matchLabels and matchExpressions", reading)
+            return None
+        if not node.value:
+            reading.findings.mistake(
+                "wrong-value", f"{what} is empty: leave the key out to match everything", node.site
+            )
+            return None
+        if any(name in self.words or isinstance(member.value, (dict, list)) for name, member in node.value.items()):
+            return self.full.read(node, what, reading)
+        labels = self.plain.read(node, what, reading) or ()
+        return FullSelectorTable(
+            site=node.site, key_sites=dict(node.key_sites), match_labels=labels, match_expressions=()
+        )
+
+    def schema(self) -> dict[str, JSON]:
+        plain = self.plain.schema() | {"propertyNames": {"not": {"enum": sorted(self.words)}}, "minProperties": 1}
+        return {"anyOf": [plain, {"allOf": [self.full.schema()], "minProperties": 1}]}
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoreTable(Table):
+    TITLE: ClassVar[str] = "an ignored path"
+    DEFINITION: ClassVar[str] = "ignore"
+
+    path: Path | None = key("path", FieldPath(), "The field, like spec.replicas.", required=True)
+    when: Templated[Expression] | None = key("when", BareExpression(), "Ignored only while this holds.")
+
+
+class IgnoreType(Type[IgnoreTable]):
+    """A path, or a mapping of a path and a condition."""
+
+    table = TableOf(IgnoreTable)
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> IgnoreTable | None:
+        if not isinstance(node.value, str):
+            return self.table.read(node, what, reading)
+        path = FieldPath().read(node, what, reading)
+        return None if path is None else IgnoreTable(site=node.site, key_sites={}, path=path, when=None)
+
+    def schema(self) -> dict[str, JSON]:
+        return {"anyOf": [FieldPath().schema(), self.table.schema()]}
+
+
+class StatusType(Type[Templated[Tree] | Templated[TextTemplate]]):
+    """A mapping of fields, or the name of a template that renders to one. The names of the fields are plain text."""
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> Templated[Tree] | Templated[TextTemplate] | None:
+        if isinstance(node.value, str):
+            template = TemplateFile(mapping=True).read(node, what, reading)
+            if template is not None:
+                reading.findings.take(reading.library.computed_fields(template.compiled.name), "wrong-value")
+            return template
+        if isinstance(node.value, dict):
+            for name, site in node.key_sites.items():
+                if has_templates(name):
+                    reading.findings.mistake("wrong-value", COMPUTED, site)
+            return TemplateTree(mapping=True).read(node, what, reading)
+        wrong_type(node, what, "a mapping of fields, or the name of a template", reading)
+        return None
+
+    def schema(self) -> dict[str, JSON]:
+        fields = TemplateTree(mapping=True).schema() | {"propertyNames": {"not": {"pattern": r"\{[{%#]"}}}
+        return {"anyOf": [fields, TemplateFile().schema()]}
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyTable(Table):
+    """Values are joined from three places, so keys have no defaults here."""
+
+    TITLE: ClassVar[str] = '"apply"'
+    DEFINITION: ClassVar[str] = "apply"
+
+    strategy: Strategy | None = key(
+        "strategy", Choice(get_args(Strategy)), "How a difference is written: merge by default, create-only for Jobs."
+    )
+    ignore: tuple[IgnoreTable, ...] | None = key(
+        "ignore",
+        ListOf(IgnoreType(), "an ignored path"),
+        "Fields that ruleop sets on creation and then leaves to others.",
+    )
+    own: tuple[PlacedPath, ...] | None = key(
+        "own",
+        ListOf(ListPath(), "an owned path"),
+        "Lists merged by keys, or as sets, that the child owns as a whole: items of others are removed.",
+    )
+    on_immutable: OnImmutable | None = key(
+        "onImmutable",
+        Choice(get_args(OnImmutable)),
+        "What to do when an immutable field changes: fail (the default), or delete and create the object again.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ChildTable(Table):
+    TITLE: ClassVar[str] = "a child"
+    DEFINITION: ClassVar[str] = "child"
+    CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (ExactlyOne(("template", "object")), Needs("as", "forEach"))
+
+    template: Templated[TextTemplate] | None = key(
+        "template", TemplateFile(), "The file below templates/ that renders the object."
+    )
+    object: Templated[Tree] | None = key(
+        "object", TemplateTree(mapping=True), "Instead of template: the object, with templates in its strings."
+    )
+    when: Templated[Expression] | None = key(
+        "when", BareExpression(), "Whether the child is desired; reads the CR, vars, let and observed objects."
+    )
+    wait_for: Templated[Expression] | None = key(
+        "waitFor", BareExpression(), "While this is false or not available yet, the child is not changed."
+    )
+    for_each: Templated[Expression] | None = key("forEach", BareExpression(), "A list or mapping: one object per item.")
+    item_name: Word | None = key(
+        "as", Text(NAME, "a name that starts with a lowercase letter"), "The name of an item, instead of item."
+    )
+    depends_on: tuple[Word, ...] = key(
+        "dependsOn", ListOf(ID, "an id"), "Ids that must be ready before this one is created.", default=[]
+    )
+    ready_when: Templated[Expression] | None = key(
+        "readyWhen",
+        BareExpression(),
+        "Whether the child is ready, as an expression over `this`; by default a rule for its kind.",
+    )
+    apply: ApplyTable | None = key("apply", TableOf(ApplyTable), "How the child is written.")
+    adopt: Adopt = key(
+        "adopt", Choice(get_args(Adopt)), "Whether to adopt an existing object without an owner.", default="never"
+    )
+    deletion: Templated[StringTemplate] | None = key(
+        "deletion",
+        Template(Choice(("delete", "orphan"))),
+        "orphan: keep the object when the CR is deleted or the child is not desired. A template; delete by default.",
+    )
+    propagation: Propagation = key(
+        "propagation",
+        Choice(get_args(Propagation)),
+        "How deletes by ruleop propagate to objects that the child owns.",
+        default="background",
+    )
+    namespace: Templated[StringTemplate] | None = key(
+        "namespace",
+        Template(NAMESPACE),
+        "For documents without metadata.namespace; the CR's by default. Another one needs reach: cluster.",
+    )
+    optional: bool = key("optional", Flag(), "Skip the child while the cluster does not serve its kind.", default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ObserveTable(Table):
+    TITLE: ClassVar[str] = "an observed resource"
+    DEFINITION: ClassVar[str] = "observe"
+    CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (ExactlyOne(("name", "selector")),)
+
+    group: Word = key("group", GROUP, "The API group; empty for the core one.", default="")
+    version: Word | None = key("version", VERSION, "The version, like v1.", required=True)
+    kind: Word | None = key("kind", KIND, "The kind, like Pod.", required=True)
+    name: Templated[StringTemplate] | None = key("name", Template(), "The name of the object.")
+    selector: FullSelectorTable | None = key("selector", SelectorType(), "All objects that match these labels.")
+    namespace: Templated[StringTemplate] | None = key(
+        "namespace", Template(NAMESPACE), "The CR's by default. Another one needs reach: cluster."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionTable(Table):
+    TITLE: ClassVar[str] = "a condition"
+    DEFINITION: ClassVar[str] = "condition"
+
+    type: Word | None = key("type", Text(PREFIXED, 'a condition type like "Available"'), "Its type.", required=True)
+    status: Templated[Expression] | None = key(
+        "status",
+        BareExpression(),
+        "Whether it is True or False; Unknown while a value is not available yet.",
+        required=True,
+    )
+    reason: Templated[StringTemplate] | None = key("reason", Template(REASON), "One word in CamelCase.")
+    message: Templated[StringTemplate] | None = key("message", Template(), "A sentence for people.")
+
+
+@dataclass(frozen=True, slots=True)
+class ValidateTable(Table):
+    TITLE: ClassVar[str] = "a validation"
+    DEFINITION: ClassVar[str] = "validation"
+
+    rule: Templated[Expression] | None = key("rule", BareExpression(), "What must hold for the CR.", required=True)
+    message: Templated[StringTemplate] | None = key(
+        "message", Template(), "The message if it does not hold.", required=True
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRuleTable(Table):
+    TITLE: ClassVar[str] = "a permission"
+    DEFINITION: ClassVar[str] = "policyRule"
+
+    groups: tuple[Word, ...] | None = key(
+        "apiGroups", ListOf(API_GROUP, "an API group", minimum=1), 'The API groups; "" is the core one.', required=True
+    )
+    resources: tuple[Word, ...] | None = key(
+        "resources",
+        ListOf(RESOURCE, "a resource", minimum=1),
+        "The resources in the plural, with subresources like deployments/scale.",
+        required=True,
+    )
+    verbs: tuple[Word, ...] | None = key(
+        "verbs", ListOf(VERB, "a verb", minimum=1), "What the operator may do with them.", required=True
+    )
+    names: tuple[Word, ...] = key(
+        "resourceNames", ListOf(OBJECT_NAME, "a name", minimum=1), "Only objects with these names.", default=[]
+    )
+
+
+LET = MapOf(TemplateTree(), "the name", NAME)
+VARS = Verbatim()
+APPLY = TableOf(ApplyTable)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTable(Table):
+    TITLE: ClassVar[str] = "a watch"
+    DEFINITION: ClassVar[str] = "watch"
+
+    group: Word = key("group", GROUP, "The API group of the custom resource; empty for the core one.", default="")
+    version: Word | None = key("version", VERSION, "Its version, like v1.", required=True)
+    kind: Word | None = key("kind", KIND, "Its kind.", required=True)
+    name: Word | None = key(
+        "name",
+        Text(QUALIFIED, "a name of letters, digits, dots and dashes"),
+        "Needed where a kind has several watches.",
+    )
+    schema: SchemaTable | None = key(
+        "schema",
+        TableOf(SchemaTable),
+        "The CustomResourceDefinition of the kind in short form, instead of a file in crds/.",
+    )
+    children: tuple[NamedEntry[ChildTable], ...] = key(
+        "children",
+        MapOf(TableOf(ChildTable), "the child", NAME),
+        "The children, by id: objects to create and keep.",
+        default={},
+    )
+    observe: tuple[NamedEntry[ObserveTable], ...] = key(
+        "observe",
+        MapOf(TableOf(ObserveTable), "the observed resource", NAME),
+        "Resources that are read and watched, never written, by id.",
+        default={},
+    )
+    status: Templated[Tree] | Templated[TextTemplate] | None = key(
+        "status", StatusType(), "The fields of .status to write, or the name of a template that renders them."
+    )
+    conditions: tuple[ConditionTable, ...] = key(
+        "conditions", ListOf(TableOf(ConditionTable), "a condition"), "Extra conditions.", default=[]
+    )
+    validate: tuple[ValidateTable, ...] = key(
+        "validate",
+        ListOf(TableOf(ValidateTable), "a validation"),
+        "CRs that violate one are not reconciled.",
+        default=[],
+    )
+    vars: YamlNode | None = key(
+        "vars", VARS, "Constants; ${NAME} and ${NAME:-default} are read from the environment here and nowhere else."
+    )
+    let: tuple[NamedEntry[Templated[Tree]], ...] = key("let", LET, "Derived values, available everywhere.", default={})
+    finalize: tuple[NamedEntry[ChildTable], ...] = key(
+        "finalize",
+        MapOf(TableOf(ChildTable), "the finalize child", NAME),
+        "Children to create when the CR is being deleted.",
+        default={},
+    )
+    selector: FullSelectorTable | None = key(
+        "selector", SelectorType(), "The CRs to manage, by their labels; all by default."
+    )
+    namespaces: tuple[Word, ...] | None = key(
+        "namespaces", ListOf(NAMESPACE, "a namespace", minimum=1), "The namespaces to manage; all by default."
+    )
+    reconcile_period: float = key(
+        "reconcilePeriod", Duration(), "Period of a full reconcile in addition to events; 0s: never.", default="10h"
+    )
+    max_concurrent: int = key(
+        "maxConcurrentReconciles", Count(1), "Maximum number of CRs of this kind reconciled at once.", default=16
+    )
+    manage_status: bool = key("manageStatus", Flag(), "false: write no status.", default=True)
+    apply: ApplyTable | None = key("apply", APPLY, "Defaults for every child's apply; ignore and own lists are joined.")
+    reach: Reach = key(
+        "reach",
+        Choice(get_args(Reach)),
+        "cluster: children may be cluster-scoped or in other namespaces.",
+        default="namespace",
+    )
+    rbac: tuple[PolicyRuleTable, ...] = key(
+        "rbac",
+        ListOf(TableOf(PolicyRuleTable), "a permission"),
+        "Permissions that the operator needs and the rules do not show: added to the roles of `ruleop generate rbac`.",
+        default=[],
+    )
+
+
+WATCHES = ListOf(TableOf(WatchTable), "a watch")
+
+
+@dataclass(frozen=True, slots=True)
+class FileTable(Table):
+    """A file of watches with values that all of them share."""
+
+    TITLE: ClassVar[str] = "a file of watches"
+    DEFINITION: ClassVar[str] = "file"
+
+    vars: YamlNode | None = key("vars", VARS, "Constants that all watches share; constants of a watch override them.")
+    let: tuple[NamedEntry[Templated[Tree]], ...] = key("let", LET, "Derived values that all watches share.", default={})
+    apply: ApplyTable | None = key("apply", APPLY, "Defaults for every child's apply.")
+    include: tuple[Word, ...] = key(
+        "include",
+        ListOf(Text(r"[^/\\][^\\]*", "a path inside the project, with / between its parts"), "an included file"),
+        "More files of watches, like rules/*.yaml; only in watches.yaml itself.",
+        default=[],
+    )
+    allow: tuple[NamedEntry[Word], ...] = key(
+        "allow",
+        AllowedChecks(),
+        "Checks of `ruleop check` that are off, by their ids, each with the reason; only in watches.yaml itself.",
+        default={},
+    )
+    watches: tuple[WatchTable, ...] = key("watches", WATCHES, "The watches.", default=[])
+
+
+TABLES: tuple[type[Table], ...] = (
+    FileTable,
+    WatchTable,
+    ChildTable,
+    ObserveTable,
+    ConditionTable,
+    ValidateTable,
+    ApplyTable,
+    IgnoreTable,
+    FullSelectorTable,
+    RequirementTable,
+    PolicyRuleTable,
+    *SCHEMA_TABLES,
+)

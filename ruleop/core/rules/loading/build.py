@@ -1,0 +1,186 @@
+"""Builds typed rules from parsed ones. Only projects without mistakes are built, so all required values are present."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from ruleop.core.kinds import Kind
+from ruleop.core.rules.checks.metadata_only import metadata_only_ids
+from ruleop.core.rules.checks.order import ChildReads, ids_read, order, reads
+from ruleop.core.rules.checks.secrets import SecretReads, secret_holders, secret_reads
+from ruleop.core.rules.checks.watches import is_builtin
+from ruleop.core.rules.language.model import (
+    Apply,
+    Child,
+    Condition,
+    Ignore,
+    Observe,
+    PolicyRule,
+    Requirement,
+    Rule,
+    Selector,
+    Validation,
+)
+from ruleop.core.templating import JINJA_NAMES, Expression, StringTemplate, TextTemplate, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.rules.language.parsed import ChildDraft, Draft
+    from ruleop.core.rules.language.value_types import NamedEntry, Templated, Word
+    from ruleop.core.rules.language.watches_yaml import ConditionTable, FullSelectorTable, ObserveTable, PolicyRuleTable
+
+T = TypeVar("T")
+_CR_NAMES = JINJA_NAMES | {"cr", "metadata", "spec", "status", "vars"}
+C = TypeVar("C", Expression, StringTemplate, TextTemplate, Tree)
+
+
+def build_rule(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str]) -> Rule:
+    table = draft.table
+    parts = list(parts)
+    read, partial, secret = (
+        reads(draft, parts),
+        metadata_only_ids(draft, parts),
+        secret_holders(draft, parts, templates),
+    )
+    of_secrets = secret_reads(draft, parts, templates)
+
+    def built(child: ChildDraft) -> Child:
+        return _child(child, read[child.id], of_secrets.get(child.id), secret=child.id in secret)
+
+    return Rule(
+        kind=draft.kind,
+        name=table.name.text if table.name else "",
+        site=table.site,
+        children={name: built(child) for name, child in draft.children.items()},
+        observe={name: _observe(entry, metadata_only=name in partial) for name, entry in draft.observed.items()},
+        status=_status(table.status),
+        conditions=tuple(_condition(draft, condition) for condition in table.conditions),
+        validate=tuple(
+            Validation(_required(validate.rule).compiled, _required(validate.message).compiled, validate.site)
+            for validate in table.validate
+        ),
+        vars=draft.vars,
+        let={entry.name: _required(entry.value).compiled for entry in draft.let},
+        finalize={name: built(child) for name, child in draft.final.items()},
+        selector=_selector(table.selector),
+        namespaces=_texts(table.namespaces or ()),
+        reconcile_period=table.reconcile_period,
+        max_concurrent=table.max_concurrent,
+        manage_status=table.manage_status and not is_builtin(draft),
+        reach=table.reach,
+        rbac=tuple(map(_policy_rule, table.rbac)),
+        public_words={id_: each.words for id_, each in of_secrets.items()},
+        order=order(draft.children, read),
+        final_order=order(draft.final, read),
+    )
+
+
+def _status(value: Templated[Tree] | Templated[TextTemplate] | None) -> Tree | TextTemplate | None:
+    return value.compiled if value is not None else None
+
+
+def _required(value: T | None) -> T:
+    """A value that is required by its table."""
+    assert value is not None, "a project with mistakes is never built"
+    return value
+
+
+def _compiled(value: Templated[C] | None) -> C | None:
+    return value.compiled if value is not None else None
+
+
+def _child(child: ChildDraft, read: ChildReads, of_secrets: SecretReads | None, *, secret: bool) -> Child:
+    table = child.table
+    body = _required(table.template).compiled if table.template else _required(table.object).compiled
+    return Child(
+        id=child.id,
+        site=child.site,
+        body=body,
+        kinds=child.kinds,
+        many=child.many,
+        final=child.final,
+        when=_compiled(table.when),
+        wait_for=_compiled(table.wait_for),
+        for_each=_compiled(table.for_each),
+        item_name=child.item_name,
+        depends_on=_texts(table.depends_on),
+        ready_when=_compiled(table.ready_when),
+        apply=Apply(
+            strategy=child.strategy,
+            ignore=tuple(Ignore(_required(ignored.path), _compiled(ignored.when)) for ignored in child.ignore),
+            own=tuple(owned.path for owned in child.own),
+            on_immutable=child.on_immutable,
+            on_immutable_explicit=table.apply is not None and table.apply.on_immutable is not None,
+        ),
+        adopt=table.adopt,
+        deletion=_compiled(table.deletion),
+        propagation=table.propagation,
+        namespace=_compiled(table.namespace),
+        optional=table.optional,
+        mentions=read.mentions,
+        secret=secret,
+        reads_secret=of_secrets is not None,
+        from_secret=of_secrets.slots if of_secrets is not None else frozenset(),
+        words=of_secrets.words if of_secrets is not None else frozenset(),
+        reads_cr_only=table.for_each is None and _reads_cr_only(child, body),
+    )
+
+
+def _reads_cr_only(child: ChildDraft, body: TextTemplate | Tree) -> bool:
+    table = child.table
+    others = [
+        _compiled(table.deletion),
+        _compiled(table.namespace),
+        *(_compiled(ignored.when) for ignored in child.ignore),
+    ]
+    return all(each.names <= _CR_NAMES for each in (body, *others) if each is not None)
+
+
+def _observe(entry: NamedEntry[ObserveTable], *, metadata_only: bool) -> Observe:
+    table = _required(entry.value)
+    return Observe(
+        id=entry.name,
+        site=entry.site,
+        kind=Kind(table.group.text, _required(table.version).text, _required(table.kind).text),
+        name=_compiled(table.name),
+        selector=_selector(table.selector),
+        namespace=_compiled(table.namespace),
+        metadata_only=metadata_only,
+    )
+
+
+def _condition(draft: Draft, table: ConditionTable) -> Condition:
+    status = _required(table.status).compiled
+    return Condition(
+        type=_required(table.type).text,
+        site=table.site,
+        status=status,
+        reads=tuple(sorted(ids_read(draft, [status]))),
+        reason=_compiled(table.reason),
+        message=_compiled(table.message),
+    )
+
+
+def _policy_rule(table: PolicyRuleTable) -> PolicyRule:
+    groups, resources, verbs = (_texts(_required(each)) for each in (table.groups, table.resources, table.verbs))
+    return PolicyRule(groups, resources, verbs, _texts(table.names), table.site)
+
+
+def _texts(words: Iterable[Word]) -> tuple[str, ...]:
+    return tuple(word.text for word in words)
+
+
+def _selector(table: FullSelectorTable | None) -> Selector | None:
+    if table is None:
+        return None
+    return Selector(
+        match_labels={label.name: _required(label.value).compiled for label in table.match_labels},
+        match_expressions=tuple(
+            Requirement(
+                _required(one.label).text, _required(one.operator), tuple(value.compiled for value in one.values)
+            )
+            for one in table.match_expressions
+        ),
+    )

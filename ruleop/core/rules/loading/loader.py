@@ -1,0 +1,263 @@
+"""Loads a project, or reports all its mistakes at once.
+
+`build_project` works in memory; `load_project` reads the files for it. `build_with_sources` and `load_with_sources`
+also return what the rules were made from, for checks that the operator does not run. A reload is another call; the
+results are compared by their digest, which covers every file and every environment variable that was read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ruleop.core.errors import Site
+from ruleop.core.rules.checks.adoption import warn_of_adoption
+from ruleop.core.rules.checks.child_bodies import check_bodies
+from ruleop.core.rules.checks.crds import check_definition, check_kinds, read_crds
+from ruleop.core.rules.checks.job_ttl import warn_of_job_ttl
+from ruleop.core.rules.checks.likely_mistakes import warn_of_plain_text
+from ruleop.core.rules.checks.names import check_defined_names, check_dependencies, check_lets, check_read_names
+from ruleop.core.rules.checks.order import check_cycles, reads
+from ruleop.core.rules.checks.owned_lists import check_owned
+from ruleop.core.rules.checks.randomness import check_random
+from ruleop.core.rules.checks.scopes import Part, parts
+from ruleop.core.rules.checks.secrets import check_names, check_secrecy
+from ruleop.core.rules.checks.unused_templates import warn_of_unused
+from ruleop.core.rules.checks.watches import check_watch, check_watches
+from ruleop.core.rules.findings import Findings, ProjectErrors
+from ruleop.core.rules.language.definitions import read_definitions
+from ruleop.core.rules.language.env_vars import Constants, EnvVars
+from ruleop.core.rules.language.model import Project, Rule
+from ruleop.core.rules.language.parsed import Draft, Shared, join, read_file
+from ruleop.core.rules.language.value_types import Reading
+from ruleop.core.rules.loading.build import build_rule
+from ruleop.core.rules.loading.digests import digest
+from ruleop.core.rules.loading.files import read_files
+from ruleop.core.rules.loading.includes import WATCHES, included
+from ruleop.core.templating import Library, read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ruleop.core.kinds import GroupKind
+    from ruleop.core.rules.language.watches_yaml import FileTable
+    from ruleop.core.schema.crds import CustomResourceDefinition
+    from ruleop.core.templating.compile.library import Instrument
+
+TEMPLATES = "templates/"
+CRDS = "crds/"
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A rule and what it was made from."""
+
+    rule: Rule
+    draft: Draft
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A project and what it was made from."""
+
+    project: Project
+    watches: tuple[Watch, ...]
+    files: Mapping[str, str]  # the texts of all files, by their relative paths
+    library: Library
+    allow: Mapping[str, str]  # the checks that are off, by their ids, with the reasons
+    variables: Mapping[str, str | None]  # that the rules read, with their defaults: None without one, "" for several
+
+
+def load_project(root: Path | str, *, environ: Mapping[str, str], probe: Instrument | None = None) -> Project:
+    """The project in a folder. Raises ProjectErrors with all its mistakes. `probe`: observes what templates do."""
+    return _without_bodies(load_with_sources(root, environ=environ, probe=probe))
+
+
+def _without_bodies(loaded: Loaded) -> Project:
+    """The project, whose templates keep the library in memory."""
+    loaded.library.forget_bodies()
+    return loaded.project
+
+
+def load_with_sources(root: Path | str, *, environ: Mapping[str, str], probe: Instrument | None = None) -> Loaded:
+    files: dict[str, str] = {}
+    findings = Findings(files)
+    files.update(read_files(Path(root), findings))
+    return _Loading.of(files, environ, findings, probe).loaded(str(root))
+
+
+def files_digest(root: Path | str) -> str:
+    """The digest of a project's files, and of files that cannot be read. Detects that nothing has changed without
+    loading."""
+    files: dict[str, str] = {}
+    findings = Findings(files)
+    files.update(read_files(Path(root), findings))
+    return _digest([*sorted(files.items()), *(("", str(each)) for each in findings.sorted())])
+
+
+def build_project(files: Mapping[str, str], *, root: str, environ: Mapping[str, str]) -> Project:
+    """The project with these files, by their relative paths. Raises ProjectErrors with all its mistakes."""
+    return _without_bodies(build_with_sources(files, root=root, environ=environ))
+
+
+def build_with_sources(files: Mapping[str, str], *, root: str, environ: Mapping[str, str]) -> Loaded:
+    return _Loading.of(files, environ, Findings(files)).loaded(root)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loading:
+    files: Mapping[str, str]
+    reading: Reading
+    constants: Constants
+    allow: dict[str, str] = field(default_factory=dict)  # of watches.yaml
+
+    @classmethod
+    def of(
+        cls,
+        files: Mapping[str, str],
+        environ: Mapping[str, str],
+        findings: Findings,
+        probe: Instrument | None = None,
+    ) -> _Loading:
+        templates = {path.removeprefix(TEMPLATES): text for path, text in files.items() if path.startswith(TEMPLATES)}
+        return cls(
+            files, Reading(Library(templates, probe=probe), templates, findings), Constants(EnvVars(environ), findings)
+        )
+
+    @property
+    def findings(self) -> Findings:
+        return self.reading.findings
+
+    def loaded(self, root: str) -> Loaded:
+        crds = read_crds({path: text for path, text in self.files.items() if path.startswith(CRDS)}, self.findings)
+        drafts = list(self._drafts())
+        defined = read_definitions(drafts, self.findings)
+        crds = (
+            *(crd for crd in crds if (crd.group, crd.kind) not in defined),
+            *(each.crd for each in defined.values()),
+        )
+        if not drafts and not self.findings.failed:
+            self._report_no_watches()
+        every_part = [(draft, list(parts(draft))) for draft in drafts]
+        used = {draft.kind.versionless for draft in drafts}
+        used |= {kind.versionless for draft in drafts for child in draft.everyone for kind in child.kinds}
+        for draft, draft_parts in every_part:
+            self._check(draft, draft_parts, crds, used)
+        check_watches(drafts, self.findings)
+        check_owned(drafts, crds, self.findings)
+        if not self.findings.failed:
+            warn_of_unused(
+                self.reading.templates, [part for _, draft_parts in every_part for part in draft_parts], self.findings
+            )
+        found = self.findings.sorted()
+        if self.findings.failed:
+            raise ProjectErrors(found)
+        built = [build_rule(draft, draft_parts, self.reading.templates) for draft, draft_parts in every_part]
+        rules = tuple(replace(rule, digest=digest(rule, self.reading.templates)) for rule in built)
+        project = Project(root, rules, crds, self.reading.templates, self._digest(), found)
+        watches = tuple(
+            Watch(rule, draft, tuple(draft_parts)) for rule, (draft, draft_parts) in zip(rules, every_part, strict=True)
+        )
+        return Loaded(
+            project, watches, self.files, self.reading.library, self.allow, self.constants.environment.defaults
+        )
+
+    def _report_no_watches(self) -> None:
+        documents, _ = read_yaml(self.files[WATCHES], WATCHES)
+        key_sites = documents[0].value if documents else None
+        if isinstance(key_sites, dict) and "watches" in key_sites and "include" not in key_sites:
+            # Explicit: this is how an operator releases all its CRs before it is uninstalled.
+            self.findings.warning(
+                "missing-key", "the project has no watches: no custom resources are managed", key_sites["watches"].site
+            )
+        else:
+            # Probably the files are just being written.
+            self.findings.mistake(
+                "missing-key", "the project has no watches; write `watches: []` if that is intended", Site(WATCHES)
+            )
+
+    def _drafts(self) -> Iterator[Draft]:
+        """The watches in order: those of watches.yaml first, then those of each included file."""
+        top = self._file(WATCHES)
+        if top is None:
+            return
+        self.allow.update({entry.name: entry.value.text for entry in top.allow if entry.value is not None})
+        outer = Shared().within(top, self.constants)
+        tables = [(watch, outer) for watch in top.watches]
+        for path in included(top.include, self.files, self.findings):
+            inner = self._file(path)
+            if inner is None:
+                continue
+            if inner.include:
+                message = "only watches.yaml may include files: name them there"
+                self.findings.mistake("conflict", message, inner.key_sites["include"])
+            if inner.allow:
+                message = "only watches.yaml may allow checks: move this there, or write comments"
+                self.findings.mistake("conflict", message, inner.key_sites["allow"])
+            if not inner.watches and "watches" not in inner.key_sites:
+                self.findings.mistake("missing-key", "the file has no watches", Site(path))
+            shared = outer.within(inner, self.constants)
+            tables += [(watch, shared) for watch in inner.watches]
+        for watch, shared in tables:
+            if (found := join(watch, shared, self.constants)) is not None:
+                yield found
+
+    def _file(self, path: str) -> FileTable | None:
+        if path not in self.files:
+            self.findings.mistake("missing-file", "no such file: it contains the rules of a project", Site(path))
+            return None
+        documents, mistakes = read_yaml(self.files[path], path)
+        self.findings.take(mistakes, "yaml")
+        if len(documents) > 1:
+            self.findings.mistake(
+                "wrong-type", "a second document: a file of watches is one list or one mapping", documents[1].site
+            )
+        if not documents:
+            if not mistakes:
+                self.findings.mistake("missing-key", "the file has no watches", Site(path))
+            return None
+        return read_file(documents[0], self.reading)
+
+    def _check(
+        self,
+        draft: Draft,
+        draft_parts: list[Part],
+        crds: tuple[CustomResourceDefinition, ...],
+        used: set[GroupKind],
+    ) -> None:
+        findings = self.findings
+        check_watch(draft, findings)
+        check_defined_names(draft, findings)
+        check_read_names(draft, draft_parts, findings)
+        check_lets(draft, draft_parts, findings)
+        check_dependencies(draft, findings)
+        read = reads(draft, draft_parts)
+        check_cycles(draft.children, read, findings)
+        check_cycles(draft.final, read, findings)
+        check_bodies(draft, crds, self.reading.library, findings)
+        check_random(draft_parts, self.reading.templates, findings)
+        check_secrecy(draft, draft_parts, self.reading.templates, findings)
+        check_names(draft, draft_parts, self.reading.templates, findings)
+        check_definition(draft, crds, used, findings)
+        check_kinds(draft, crds, findings)
+        warn_of_plain_text(draft_parts, self.reading.library, findings)
+        warn_of_job_ttl(draft_parts, self.reading.templates, findings)
+        warn_of_adoption(draft, draft_parts, self.reading.templates, findings)
+
+    def _digest(self) -> str:
+        """The digest of every file and every variable that was read."""
+        read = self.constants.environment.read
+        return _digest([*sorted(self.files.items()), *sorted((f"${name}", value) for name, value in read.items())])
+
+
+def _digest(parts: Iterable[tuple[str, str | None]]) -> str:
+    """The digest of the parts with their lengths, so that different sequences differ."""
+    found = hashlib.sha256()
+    for name, text in parts:
+        for part in (name, "" if text is None else f"={text}"):
+            data = part.encode("utf-8", "surrogatepass")
+            found.update(len(data).to_bytes(8, "big") + data)
+    return found.hexdigest()

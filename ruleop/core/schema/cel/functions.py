@@ -1,0 +1,360 @@
+"""The functions and methods of rules: those of CEL's standard library and of Kubernetes' that rules use often.
+
+A function that is not listed is not evaluated. Of those listed, every overload for strings, numbers and booleans is
+here, so that a call that fits none is a mistake of the rule.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, TypeAlias
+
+from ruleop.core.schema.cel.durations import Duration, parse_duration
+from ruleop.core.schema.cel.errors import EvaluationError, NotEvaluatedError
+from ruleop.core.schema.cel.types import BOOL, DOUBLE, DURATION, DYN, INT, QUANTITY, STRING, TYPE, Type, list_of
+from ruleop.core.schema.cel.values import (
+    Budget,
+    ListValue,
+    MapValue,
+    Quantity,
+    TypeValue,
+    Value,
+    add,
+    compare,
+    equal,
+    type_name,
+)
+from ruleop.core.schema.pattern import InvalidPatternError, compile_pattern
+from ruleop.core.schema.quantity import SUFFIXES
+
+Result: TypeAlias = Type | Callable[[Type], Type]
+"""The type of a function's result, which may depend on that of its first argument."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One signature. `parameters` are kinds of types; any is every kind. A method's target is its first parameter."""
+
+    is_method: bool
+    parameters: tuple[str, ...]
+    result: Result
+    call: Callable[..., Value]  # with the budget first
+
+
+_SPACES: Final = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
+    "\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)  # fewer than Python strips
+_TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+_LOWER: Final = {code: code + 32 for code in range(65, 91)}
+_UPPER: Final = {code: code - 32 for code in range(97, 123)}
+_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_RARE_DOUBLE: Final = re.compile(r"[+-]?(?:inf|infinity|nan|0x.*)", re.ASCII | re.IGNORECASE)
+_QUANTITY: Final = re.compile(r"([+-]?[0-9]{1,15}(?:\.[0-9]{1,3})?)([A-Za-z]*)", re.ASCII)
+
+
+# -- strings -----------------------------------------------------------------------------------------------------------
+
+
+def _on_text(function: Callable[..., Value]) -> Callable[..., Value]:
+    """A function of strings whose cost is that of reading them."""
+
+    def call(budget: Budget, *arguments: Any) -> Value:
+        budget.charge(sum(len(each) for each in arguments if isinstance(each, str)) // 10)
+        return function(*arguments)
+
+    return call
+
+
+def _matches(budget: Budget, text: str, pattern: str) -> Value:
+    budget.charge((len(text) // 10 + 1) * (len(pattern) // 4 + 1))
+    try:
+        return compile_pattern(pattern)(text)
+    except InvalidPatternError as error:  # RE2 is a little stricter than Go, which has no limit of memory
+        raise NotEvaluatedError(f"{pattern[:50]!r} is not a regular expression of RE2") from error
+
+
+def _char_at(text: str, index: int) -> Value:
+    if not 0 <= index <= len(text):
+        raise EvaluationError(f"index out of range: {index}")
+    return text[index : index + 1]
+
+
+def _index_of(text: str, part: str, start: int = 0) -> Value:
+    if not part:
+        return start
+    if start < 0:
+        raise EvaluationError(f"index out of range: {start}")
+    return text.find(part, start)
+
+
+def _last_index_of(text: str, part: str, start: int | None = None) -> Value:
+    if not part:
+        return len(text) if start is None else start
+    if start is None:
+        return text.rfind(part)
+    if start < 0:
+        raise EvaluationError(f"index out of range: {start}")
+    return -1 if start >= len(text) else text.rfind(part, 0, start + len(part))
+
+
+def _substring(text: str, start: int, end: int | None = None) -> Value:
+    if end is not None and start > end:
+        raise EvaluationError(f"invalid substring range. start: {start}, end: {end}")
+    for each in (start, len(text) if end is None else end):
+        if not 0 <= each <= len(text):
+            raise EvaluationError(f"index out of range: {each}")
+    return text[start:end]
+
+
+def _replace(budget: Budget, text: str, old: str, new: str, count: int = -1) -> Value:
+    found = text.count(old)
+    budget.charge((len(text) + (found if count < 0 else min(found, count)) * len(new)) // 10)
+    return text.replace(old, new, max(count, -1))
+
+
+def _split(budget: Budget, text: str, separator: str, count: int = -1) -> Value:
+    budget.charge(len(text))
+    if count == 0:
+        return ListValue(())
+    if separator:
+        return ListValue(text.split(separator, count - 1 if count > 0 else -1))
+    if count > 0:
+        raise NotEvaluatedError("split() by an empty separator with a limit is not implemented")
+    return ListValue(list(text))
+
+
+def _join(budget: Budget, parts: ListValue, separator: str = "") -> Value:
+    texts = list(parts)
+    if not all(isinstance(each, str) for each in texts):
+        raise EvaluationError("join: invalid input")
+    budget.charge(sum(len(str(each)) + len(separator) for each in texts) // 10 + len(texts))
+    return separator.join(map(str, texts))
+
+
+# -- conversions -------------------------------------------------------------------------------------------------------
+
+
+def _failed(found: str, target: str) -> EvaluationError:
+    return EvaluationError(f"type conversion error from '{found}' to '{target}'")
+
+
+def _int_of_text(text: str) -> Value:
+    if len(text) > 40:
+        raise NotEvaluatedError("it converts a long string to an integer")
+    if not re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII) or not -(2**63) <= int(text) < 2**63:
+        raise _failed("string", "int")
+    return int(text)
+
+
+def _int_of_double(number: float) -> Value:
+    if not (math.isfinite(number) and -(2.0**63) < number < 2.0**63):
+        raise EvaluationError("integer overflow")
+    return int(number)
+
+
+def _double_of_text(text: str) -> Value:
+    if len(text) > 40:
+        raise NotEvaluatedError("it converts a long string to a double")
+    if _DECIMAL.fullmatch(text) and math.isfinite(number := float(text)):
+        return number
+    if _RARE_DOUBLE.fullmatch(text):
+        raise NotEvaluatedError(f"it converts {text!r} to a double")
+    raise _failed("string", "double")
+
+
+def _bool_of_text(text: str) -> Value:
+    if text not in _TRUE | _FALSE:
+        raise _failed("string", "bool")
+    return text in _TRUE
+
+
+def _text_of_double(number: float) -> Value:
+    if number == 0 or not 1e-4 <= abs(number) < 1e6:
+        raise NotEvaluatedError("it converts a double to a string that may have an exponent")
+    return repr(number).removesuffix(".0")
+
+
+def _quantity(text: str) -> Value:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        if re.search(r"[0-9]", text) and re.fullmatch(r"[-+.0-9A-Za-z]+", text, re.ASCII):
+            raise NotEvaluatedError(f"{text[:50]!r} is a quantity in a rare form")
+        raise EvaluationError(
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+        )
+    if match[2] not in SUFFIXES:
+        raise EvaluationError("unable to parse quantity's suffix")
+    amount = Fraction(match[1]) * SUFFIXES[match[2]]
+    if abs(amount) >= 2**63 or (amount * 10**9).denominator != 1:
+        raise NotEvaluatedError(f"the server rounds the quantity {text}")
+    return Quantity(amount)
+
+
+def _is_quantity(text: str) -> Value:
+    try:
+        _quantity(text)
+    except EvaluationError:
+        return False
+    return True
+
+
+# -- lists -------------------------------------------------------------------------------------------------------------
+
+
+def _sum(zero: Value) -> Callable[..., Value]:
+    def call(budget: Budget, items: ListValue) -> Value:
+        total = zero
+        for each in items:
+            budget.charge()
+            total = add(total, each, budget)
+        return total
+
+    return call
+
+
+def _extreme(name: str, sign: int) -> Callable[..., Value]:
+    def call(budget: Budget, items: ListValue) -> Value:
+        found: list[Value] = []
+        for each in items:
+            budget.charge()
+            if not found or compare(found[0], each) == sign:
+                found = [each]
+        if not found:
+            raise EvaluationError(f"{name} called on empty list")
+        return found[0]
+
+    return call
+
+
+def _is_sorted(budget: Budget, items: ListValue) -> Value:
+    values = list(items)
+    budget.charge(len(values))
+    return all(compare(one, other) != 1 for one, other in itertools.pairwise(values))
+
+
+def _position(*, last: bool) -> Callable[..., Value]:
+    def call(budget: Budget, items: ListValue, sought: Value) -> Value:
+        found = -1
+        for index, each in enumerate(items):
+            if equal(each, sought, budget):
+                found = index
+                if not last:
+                    break
+        return found
+
+    return call
+
+
+def _size(value: Any) -> Value:
+    return len(value.members if isinstance(value, MapValue) else value)
+
+
+def _items(of: Type) -> Type:
+    return of.items or DYN
+
+
+# -- the table ---------------------------------------------------------------------------------------------------------
+
+
+def _function(parameters: str, result: Result, call: Callable[..., Value]) -> Overload:
+    return Overload(False, tuple(parameters.split()), result, _on_text(call))
+
+
+def _method(parameters: str, result: Result, call: Callable[..., Value]) -> Overload:
+    return Overload(True, tuple(parameters.split()), result, _on_text(call))
+
+
+def _charging(parameters: str, result: Result, call: Callable[..., Value]) -> Overload:
+    """A method that charges its own cost."""
+    return Overload(True, tuple(parameters.split()), result, call)
+
+
+def _of_lists(kinds: str, call: Callable[[str], Callable[..., Value]], result: Result) -> tuple[Overload, ...]:
+    return tuple(Overload(True, (f"list({kind})",), result, call(kind)) for kind in kinds.split())
+
+
+_ZEROS: Final[Mapping[str, Value]] = {"int": 0, "double": 0.0, "duration": Duration(0)}
+_ORDERED: Final = "int double bool string duration"
+
+FUNCTIONS: Final[Mapping[str, tuple[Overload, ...]]] = {
+    "size": tuple(
+        Overload(is_method, (kind,), INT, lambda _, value: _size(value))
+        for kind in ("string", "list", "map")
+        for is_method in (False, True)
+    ),
+    "type": (Overload(False, ("any",), TYPE, lambda _, value: TypeValue(type_name(value))),),
+    "dyn": (Overload(False, ("any",), DYN, lambda _, value: value),),
+    # strings
+    "startsWith": (_method("string string", BOOL, str.startswith),),
+    "endsWith": (_method("string string", BOOL, str.endswith),),
+    "contains": (_method("string string", BOOL, str.__contains__),),
+    "matches": (
+        _charging("string string", BOOL, _matches),
+        Overload(False, ("string", "string"), BOOL, _matches),
+    ),
+    "lowerAscii": (_method("string", STRING, lambda text: text.translate(_LOWER)),),
+    "upperAscii": (_method("string", STRING, lambda text: text.translate(_UPPER)),),
+    "trim": (_method("string", STRING, lambda text: text.strip(_SPACES)),),
+    "charAt": (_method("string int", STRING, _char_at),),
+    "substring": (_method("string int", STRING, _substring), _method("string int int", STRING, _substring)),
+    "replace": (
+        _charging("string string string", STRING, _replace),
+        _charging("string string string int", STRING, _replace),
+    ),
+    "split": (
+        _charging("string string", list_of(STRING), _split),
+        _charging("string string int", list_of(STRING), _split),
+    ),
+    "join": (_charging("list(string)", STRING, _join), _charging("list(string) string", STRING, _join)),
+    "indexOf": (
+        _method("string string", INT, _index_of),
+        _method("string string int", INT, _index_of),
+        _charging("list any", INT, _position(last=False)),
+    ),
+    "lastIndexOf": (
+        _method("string string", INT, _last_index_of),
+        _method("string string int", INT, _last_index_of),
+        _charging("list any", INT, _position(last=True)),
+    ),
+    # conversions
+    "int": (
+        _function("int", INT, lambda value: value),
+        _function("double", INT, _int_of_double),
+        _function("string", INT, _int_of_text),
+        _function("duration", INT, lambda value: value.nanoseconds),
+    ),
+    "double": (
+        _function("double", DOUBLE, lambda value: value),
+        _function("int", DOUBLE, float),
+        _function("string", DOUBLE, _double_of_text),
+    ),
+    "string": (
+        _function("string", STRING, lambda value: value),
+        _function("int", STRING, str),
+        _function("bool", STRING, lambda value: "true" if value else "false"),
+        _function("double", STRING, _text_of_double),
+    ),
+    "bool": (_function("bool", BOOL, lambda value: value), _function("string", BOOL, _bool_of_text)),
+    "duration": (
+        _function("duration", DURATION, lambda value: value),
+        _function("string", DURATION, parse_duration),
+    ),
+    # quantities
+    "quantity": (_function("string", QUANTITY, _quantity),),
+    "isQuantity": (_function("string", BOOL, _is_quantity),),
+    "compareTo": (_method("quantity quantity", INT, lambda a, b: (a.amount > b.amount) - (a.amount < b.amount)),),
+    "isGreaterThan": (_method("quantity quantity", BOOL, lambda a, b: a.amount > b.amount),),
+    "isLessThan": (_method("quantity quantity", BOOL, lambda a, b: a.amount < b.amount),),
+    # lists
+    "isSorted": _of_lists(_ORDERED, lambda _: _is_sorted, BOOL),
+    "sum": _of_lists("int double duration", lambda kind: _sum(_ZEROS[kind]), _items),
+    "min": _of_lists(_ORDERED, lambda _: _extreme("min", 1), _items),
+    "max": _of_lists(_ORDERED, lambda _: _extreme("max", -1), _items),
+}

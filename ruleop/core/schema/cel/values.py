@@ -1,0 +1,349 @@
+"""The values of CEL and their operators, as cel-go and the API server implement them.
+
+Python's own values stand for null, booleans, integers, doubles and strings. An integer never equals a boolean here:
+all comparisons look at the types first. Lists, maps and objects stay JSON beside their type and are converted
+when they are read, as on the server: most rules read a few fields.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from ruleop.core.schema.cel.durations import Duration, parse_duration
+from ruleop.core.schema.cel.errors import EvaluationError, NotEvaluatedError
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from ruleop.core.schema.cel.types import Type
+
+_NO_OVERLOAD: Final = "no such overload"
+_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+
+
+class Budget:
+    """The steps that are left. The server has limits of its own (a million units of cost for a rule), which are far
+    above this one: what is decided here has not reached them."""
+
+    def __init__(self, steps: int, whole: Budget | None = None) -> None:
+        """`whole` is charged too: the steps of all rules for an object."""
+        self._left, self._whole = steps, whole
+
+    def charge(self, steps: int = 1) -> None:
+        self._left -= steps
+        if self._whole is not None:
+            self._whole.charge(steps)
+        if self._left < 0:
+            raise NotEvaluatedError("it takes too many steps")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListValue:
+    """A list of the object, whose `elements` are JSON of type `items`, or one that the rule made."""
+
+    elements: Sequence[Any]
+    type: Type | None = None
+
+    def __len__(self) -> int:
+        return len(self.elements)
+
+    def __iter__(self) -> Iterator[Value]:
+        items = self.type.items if self.type is not None else None
+        return iter(self.elements) if items is None else (to_value(each, items) for each in self.elements)
+
+    def at(self, index: int) -> Value:
+        items = self.type.items if self.type is not None else None
+        return self.elements[index] if items is None else to_value(self.elements[index], items)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MapValue:
+    """A map or an object of the custom resource."""
+
+    members: Mapping[str, Any]
+    type: Type
+
+    def find(self, key: str) -> tuple[bool, Value]:
+        """Whether the key is there, and its value. A null counts as missing in an object, not in a map."""
+        inner = self.type.properties.get(key, self.type.items)
+        if key not in self.members or inner is None or (self.members[key] is None and self.type.kind == "object"):
+            return False, None
+        return True, to_value(self.members[key], inner)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeValue:
+    """A type, as type() returns it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    amount: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """JSON without a type, and text of a format that is not read: only equality with itself is certain."""
+
+    raw: Any
+    kind: str
+
+
+Value: TypeAlias = bool | int | float | str | ListValue | MapValue | TypeValue | Quantity | Duration | Unread | None
+
+
+def to_value(raw: Any, type_: Type) -> Value:
+    """JSON as a value of its type. The schema has admitted it: what has another type is not evaluated."""
+    kind, found = type_.kind, type(raw)
+    if raw is None:
+        if not type_.nullable:
+            raise NotEvaluatedError("a value is null where the schema does not allow it")
+        return None
+    if kind in ("string", "dyn") and found is str:
+        return _text(raw)
+    if kind in ("int", "dyn") and found is int and _SMALLEST <= raw <= _LARGEST:
+        return int(raw)
+    if kind == "double" and found in (int, float) and abs(raw) < 2**1000:  # so neither infinite nor NaN
+        return float(raw)
+    if kind == "bool" and found is bool:
+        return bool(raw)
+    if kind == "list" and found is list:
+        return ListValue(raw, type_)
+    if kind in ("map", "object") and isinstance(raw, Mapping):
+        return MapValue(raw, type_)
+    if kind == "duration" and found is str:
+        try:
+            return parse_duration(raw)
+        except EvaluationError as error:  # the server reads more than Go's durations in fields
+            raise NotEvaluatedError(str(error)) from error
+    if kind in ("hidden", "bytes", "timestamp"):
+        return Unread(raw, kind)
+    raise NotEvaluatedError(f"a value is not of type {kind}")
+
+
+def _text(raw: str) -> str:
+    if not raw.isascii() and any(0xD800 <= ord(each) < 0xE000 for each in raw):
+        raise NotEvaluatedError("a string has half of a surrogate pair")
+    return raw
+
+
+def type_name(value: Value) -> str:
+    if isinstance(value, MapValue):
+        return "map"
+    if isinstance(value, Unread):
+        return value.kind
+    return _NAMES[type(value)]
+
+
+_NAMES: Final[Mapping[type, str]] = {
+    type(None): "null_type",
+    bool: "bool",
+    int: "int",
+    float: "double",
+    str: "string",
+    ListValue: "list",
+    TypeValue: "type",
+    Quantity: "quantity",
+    Duration: "duration",
+}
+
+
+# -- equality ----------------------------------------------------------------------------------------------------------
+
+
+def equal(left: Value, right: Value, budget: Budget) -> bool:
+    """`left == right`. The left value decides how lists are compared."""
+    budget.charge()
+    if left is None or right is None:
+        return left is right
+    if isinstance(left, Unread) or isinstance(right, Unread):
+        return _equal_unread(left, right, budget)
+    kinds = type_name(left), type_name(right)
+    if kinds in (("int", "double"), ("double", "int")):
+        return not math.isnan(float(left)) and not math.isnan(float(right)) and compare(left, right) == 0  # type: ignore[arg-type]
+    if isinstance(left, ListValue) and isinstance(right, ListValue):
+        return _equal_lists(left, right, budget)
+    if isinstance(left, MapValue) and isinstance(right, MapValue):
+        return _equal_maps(left, right, budget)
+    if kinds[0] != kinds[1]:
+        if kinds[0] in ("list", "map", "quantity"):  # an error for lists of the object, false for those of the rule
+            raise NotEvaluatedError(f"it compares values of type {kinds[0]} and {kinds[1]}")
+        return False
+    if isinstance(left, str):
+        budget.charge(len(left) // 100)
+    return bool(left == right)
+
+
+def _equal_unread(left: Value, right: Value, budget: Budget) -> bool:
+    if not (isinstance(left, Unread) and isinstance(right, Unread) and left.kind == right.kind):
+        raise NotEvaluatedError("it compares a value of a type that is not implemented")
+    same = same_json(left.raw, right.raw, budget)
+    if not same and left.kind != "hidden":
+        raise NotEvaluatedError(f"it compares two {left.kind} values with different texts")
+    return same
+
+
+def _equal_lists(left: ListValue, right: ListValue, budget: Budget) -> bool:
+    if len(left) != len(right):
+        return False
+    declared = left.type
+    if declared is None or declared.items is None or declared.list_type not in ("set", "map"):
+        return all(equal(left.at(index), right.at(index), budget) for index in range(len(left)))
+    if right.type is not declared and right.type is not None and right.type.list_type != declared.list_type:
+        raise NotEvaluatedError("it compares lists of two types")
+    if declared.list_type == "set":
+        if declared.items.kind not in ("string", "int", "bool"):
+            raise NotEvaluatedError(f"it compares sets of {declared.items.kind}")
+        budget.charge(len(left))
+        members = {(type(each), each) for each in left}
+        return all((type(each), each) in members for each in right)
+    if right.type is None or any(not _is_plain(each) for each in declared.map_keys):
+        raise NotEvaluatedError("it compares lists by keys without declared keys")
+    by_key = {_identity(each, declared.map_keys): each for each in left.elements}
+    return all(
+        (key := _identity(raw, declared.map_keys)) in by_key
+        and equal(to_value(by_key[key], declared.items), to_value(raw, declared.items), budget)
+        for raw in right.elements
+    )
+
+
+def _is_plain(name: str) -> bool:
+    return name.replace("_", "").isalnum() and "__" not in name
+
+
+def _identity(item: Any, keys: Sequence[str]) -> tuple[Any, ...]:
+    found = [item.get(key) for key in keys] if isinstance(item, Mapping) else [object()]
+    if any(isinstance(each, (list, dict)) for each in found):
+        raise NotEvaluatedError("the key of a list is not a scalar")
+    return tuple((type(each), each) for each in found)
+
+
+def _equal_maps(left: MapValue, right: MapValue, budget: Budget) -> bool:
+    if len(left.members) != len(right.members):
+        return False
+    for key, raw in left.members.items():
+        budget.charge()
+        if key in left.type.properties or left.type.items is not None:
+            found, value = left.find(key)
+            other_found, other = right.find(key)
+            if found != other_found or (found and not equal(value, other, budget)):
+                return False
+        elif key in right.members and not same_json(raw, right.members[key], budget):
+            return False  # the server does not compare an undeclared field that the other object lacks
+    return True
+
+
+def same_json(left: Any, right: Any, budget: Budget) -> bool:
+    """Deep equality of JSON, in which 1, 1.0 and true differ."""
+    budget.charge()
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(same_json(each, right[key], budget) for key, each in left.items())
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(same_json, left, right, [budget] * len(left)))
+    return bool(left == right)
+
+
+# -- order and arithmetic ----------------------------------------------------------------------------------------------
+
+
+def compare(left: Any, right: Any) -> int:
+    """-1, 0 or 1. Integers and doubles are compared as doubles, with Go's loss of digits."""
+    kinds = type_name(left), type_name(right)
+    if set(kinds) <= {"int", "double"}:
+        if (isinstance(left, float) and math.isnan(left)) or (isinstance(right, float) and math.isnan(right)):
+            raise EvaluationError("NaN values cannot be ordered")
+        if kinds[0] != kinds[1]:
+            if isinstance(left, int):
+                return -compare(right, left)
+            if left < _SMALLEST or left > 2.0**63:
+                return -1 if left < 0 else 1
+            right = float(right)
+    elif kinds[0] != kinds[1] or kinds[0] not in ("string", "bool", "duration"):
+        raise EvaluationError(_NO_OVERLOAD)
+    return int(left > right) - int(left < right)
+
+
+def add(left: Value, right: Value, budget: Budget) -> Value:
+    if isinstance(left, str) and isinstance(right, str):
+        budget.charge((len(left) + len(right)) // 10)
+        return left + right
+    if isinstance(left, ListValue) and isinstance(right, ListValue):
+        budget.charge(len(left) + len(right))
+        return ListValue([*left, *right])
+    if isinstance(left, Duration) and isinstance(right, Duration):
+        return Duration(_bounded(left.nanoseconds + right.nanoseconds, "duration overflow"))
+    return _number(left, right, lambda a, b: a + b)
+
+
+def subtract(left: Value, right: Value) -> Value:
+    if isinstance(left, Duration) and isinstance(right, Duration):
+        return Duration(_bounded(left.nanoseconds - right.nanoseconds, "duration overflow"))
+    return _number(left, right, lambda a, b: a - b)
+
+
+def multiply(left: Value, right: Value) -> Value:
+    return _number(left, right, lambda a, b: a * b)
+
+
+def divide(left: Any, right: Any) -> Value:
+    if isinstance(left, float) and right == 0.0:
+        if left == 0 or math.isnan(left):
+            return math.nan
+        return math.copysign(math.inf, left) * math.copysign(1.0, right)
+    if _are_integers(left, right) and right == 0:
+        raise EvaluationError("division by zero")
+    return _number(left, right, _quotient)
+
+
+def modulo(left: Any, right: Any) -> Value:
+    if not _are_integers(left, right):
+        raise EvaluationError(_NO_OVERLOAD)
+    if right == 0:
+        raise EvaluationError("modulus by zero")
+    if left == _SMALLEST and right == -1:
+        raise EvaluationError("integer overflow")
+    return _bounded(left - right * _quotient(left, right))
+
+
+def negate(value: Any) -> Value:
+    if _are_integers(value, value):
+        return _bounded(-value)
+    if isinstance(value, float):
+        return -value
+    raise EvaluationError(_NO_OVERLOAD)
+
+
+def _are_integers(left: Value, right: Value) -> bool:
+    return type(left) is int and type(right) is int
+
+
+def _quotient(left: Any, right: Any) -> Any:
+    """Truncated towards zero, as in Go."""
+    if isinstance(left, float):
+        return left / right
+    found = abs(left) // abs(right)
+    return found if (left < 0) == (right < 0) else -found
+
+
+def _number(left: Any, right: Any, operation: Any) -> Value:
+    if _are_integers(left, right):
+        return _bounded(operation(left, right))
+    if isinstance(left, float) and isinstance(right, float):
+        try:
+            return float(operation(left, right))
+        except OverflowError:
+            raise NotEvaluatedError("a double is too large") from None
+    raise EvaluationError(_NO_OVERLOAD)
+
+
+def _bounded(value: int, message: str = "integer overflow") -> int:
+    if not _SMALLEST <= value <= _LARGEST:
+        raise EvaluationError(message)
+    return value

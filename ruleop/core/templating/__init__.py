@@ -1,0 +1,94 @@
+"""Templates, rendered to objects. Values are inserted after YAML parsing, so they never change the structure."""
+
+from ruleop.core.templating.compile.compiled import Expression, StringTemplate, TextTemplate, Tree
+from ruleop.core.templating.compile.environment import TemplateFunction
+from ruleop.core.templating.compile.hiding import HIDDEN, render_hidden
+from ruleop.core.templating.compile.library import Library
+from ruleop.core.templating.compile.other_tools import instead_of
+from ruleop.core.templating.compile.references import SAME_ITEMS, Reference
+from ruleop.core.templating.compile.secret_flow import SECRET_FUNCTIONS, secret_slots, slots_from
+from ruleop.core.templating.tree.resource_reader import read_resources
+from ruleop.core.templating.tree.yaml_node import YamlNode
+from ruleop.core.templating.tree.yaml_reader import NotJson, read_yaml, resolve_scalar
+from ruleop.core.templating.tree.yaml_writer import yaml_document, yaml_text
+from ruleop.core.templating.values.data import Lazy, ListView, MapView, ObjectsView, View, partial_view, plain, view
+from ruleop.core.templating.values.faults import Fault, LimitExceeded, NotPermitted, NotThereYet, RuleErrors, Waiting
+from ruleop.core.templating.values.text import SlotPlace
+from ruleop.core.templating.values.undefined import (
+    OMIT,
+    Announced,
+    Broken,
+    Disabled,
+    Later,
+    Missing,
+    Omit,
+    Origin,
+    UndefinedValue,
+)
+
+_WORDS = (
+    "and or not in is if else elif for recursive true false none True False None self super loop caller varargs kwargs"
+)
+_GLOBALS = (
+    "omit range dict namespace cycler joiner file render lipsum has_kind random_password now "
+    "genCA genSignedCert genSelfSignedCert htpasswd"
+)
+JINJA_NAMES = frozenset([*_WORDS.split(), *_GLOBALS.split()])
+"""Keywords and globals of Jinja, and functions of ruleop: reserved, so no id or name of a rule may be one of them."""
+
+NONDETERMINISTIC = frozenset({"random_password", "now", "genCA", "genSignedCert", "genSelfSignedCert", "htpasswd"})
+"""Functions whose result differs on every call: allowed only in children that are created once and never updated."""
+
+FUNCTIONS = frozenset({"has_kind", *NONDETERMINISTIC})
+"""Functions that a scope provides, because their results depend on the cluster, a seed or the clock."""
+
+__all__ = [
+    "FUNCTIONS",
+    "HIDDEN",
+    "JINJA_NAMES",
+    "NONDETERMINISTIC",
+    "OMIT",
+    "SAME_ITEMS",
+    "SECRET_FUNCTIONS",
+    "Announced",
+    "Broken",
+    "Disabled",
+    "Expression",
+    "Fault",
+    "Later",
+    "Lazy",
+    "Library",
+    "LimitExceeded",
+    "ListView",
+    "MapView",
+    "Missing",
+    "NotJson",
+    "NotPermitted",
+    "NotThereYet",
+    "ObjectsView",
+    "Omit",
+    "Origin",
+    "Reference",
+    "RuleErrors",
+    "SlotPlace",
+    "StringTemplate",
+    "TemplateFunction",
+    "TextTemplate",
+    "Tree",
+    "UndefinedValue",
+    "View",
+    "Waiting",
+    "YamlNode",
+    "instead_of",
+    "partial_view",
+    "plain",
+    "read_resources",
+    "read_yaml",
+    "render_hidden",
+    "resolve_scalar",
+    "secret_slots",
+    "slots_from",
+    "view",
+    "yaml_document",
+    "yaml_text",
+]

@@ -1,0 +1,233 @@
+# ruff: noqa: N802 - Jinja's visitor finds its methods by the names of the node classes
+"""Jinja's code generator, changed where a template of objects differs from a template of text.
+
+- `{{ ... }}` yields a `Slot` with its value, not text. If the expression fails, the slot holds the fault, which is
+  raised only if the slot is used (a slot in a YAML comment is not).
+- Literal text is a `Lit`, which has its line.
+- The output of an `include` is captured, so that it can be indented to the column of its tag.
+- Loops count their passes; an inline `if` without `else` results in `omit`; `~` joins values as slots do.
+- `a.b()` is always a method, and `a.b` always a field.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import nodes
+from jinja2.compiler import CodeGenerator, Frame, operators
+
+from ruleop.core.errors import Site
+from ruleop.core.templating.compile.unpacking import add_unpacking
+from ruleop.core.templating.values.text import Lit, SlotPlace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.core.templating.compile.tokens import Printed
+
+SLOT_BYTES = 80  # of one printed value
+CONTAINER_BYTES = 100  # of a short list or mapping that an expression makes
+PASSES = " passes"  # the name of a filter, which templates cannot write because of the space
+
+
+def attach_places(tree: nodes.Template, printed: list[Printed], where: str | Site) -> None:
+    """Sets the place of each printing node: a line of a file, or the site of a string. `printed` is in the order of the
+    source."""
+    for node, found in zip(printing_nodes(tree), printed, strict=True):
+        site = where if isinstance(where, Site) else Site(where, found.line)
+        node.place = SlotPlace(site, found.expression, found.alone)  # type: ignore[attr-defined]
+
+
+def printing_nodes(tree: nodes.Node) -> Iterator[nodes.Node]:
+    if isinstance(tree, nodes.Output):
+        for node in tree.nodes:
+            if not isinstance(node, nodes.TemplateData):
+                yield node
+        return
+    if isinstance(tree, (nodes.Include, nodes.FilterBlock, nodes.CallBlock)):
+        yield tree
+    for child in tree.iter_child_nodes():
+        yield from printing_nodes(child)
+
+
+def _weight(loop: nodes.For) -> tuple[int, int]:
+    """The units and the bytes of one pass, by the nodes of the loop's body. Passes of inner loops are charged by
+    themselves."""
+    parts = [*loop.body, *([loop.test] if loop.test is not None else [])]
+    below = [node for part in parts for node in _nodes_below(part)]
+    outputs = sum(len(node.nodes) for node in below if isinstance(node, nodes.Output))
+    made = sum(isinstance(node, (nodes.Dict, nodes.List, nodes.Tuple)) for node in below)
+    return 1 + outputs + 2 * made + len(below) // 3, SLOT_BYTES * outputs + CONTAINER_BYTES * made
+
+
+def _nodes_below(node: nodes.Node) -> Iterator[nodes.Node]:
+    yield node
+    if not isinstance(node, (nodes.For, nodes.Macro)):
+        for child in node.iter_child_nodes():
+            yield from _nodes_below(child)
+
+
+class Generator(CodeGenerator):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.constants: list[Any] = []
+
+    # Literal text and places are Python objects in a list, to which the code refers by number.
+    def constant(self, value: Any) -> str:
+        self.constants.append(value)
+        return f"constants[{len(self.constants) - 1}]"
+
+    def _place_constant(self, node: nodes.Node) -> str:
+        place = getattr(node, "place", None) or SlotPlace(Site(self.filename or "", node.lineno), "")
+        return self.constant(place)
+
+    def _slot_write(self, value: str, node: nodes.Node, frame: Frame) -> None:
+        self.simple_write(f"Slot({value}, {self._place_constant(node)})", frame, node)
+
+    def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
+        loops = [(loop, *_weight(loop)) for loop in node.find_all(nodes.For)]
+        add_unpacking(node)
+        for loop, units, size in loops:
+            arguments: list[nodes.Expr] = [nodes.Const(units), nodes.Const(size)]
+            loop.iter = nodes.Filter(loop.iter, PASSES, arguments, [], None, None, lineno=loop.lineno)
+        super().visit_Template(node, frame)
+
+    def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
+        if frame.require_output_check:
+            if self.has_known_extends:
+                return
+            self.writeline("if parent_template is None:")
+            self.indent()
+        line = node.lineno
+        for child in node.nodes:
+            if isinstance(child, nodes.TemplateData):
+                self.simple_write(
+                    self.constant(Lit(child.data, Site(self.filename or "", child.lineno or line))), frame, child
+                )
+            else:
+                self._write_slot(child, frame)
+        if frame.require_output_check:
+            self.outdent()
+
+    def _write_slot(self, node: nodes.Node, frame: Frame) -> None:
+        value, place = self.temporary_identifier(), self._place_constant(node)
+        self.writeline("try:", node)
+        self.indent()
+        self.writeline(f"{value} = ", node)
+        self.visit(node, frame)
+        self.outdent()
+        self.writeline("except Exception as error:")
+        self.indent()
+        self.writeline(f"{value} = environment.broken_value(error, {place})")
+        self.outdent()
+        self.simple_write(f"Slot({value}, {place})", frame, node)
+
+    def visit_Include(self, node: nodes.Include, frame: Frame) -> None:
+        captured = self.temporary_identifier()
+        self.writeline(f"{captured} = environment.include(", node)
+        self.visit(node.template, frame)
+        scope = f"context, {self.dump_local_context(frame)}" if node.with_context else "None, None"
+        self.write(f", {scope}, {bool(node.ignore_missing)})")
+        self._slot_write(captured, node, frame)
+
+    def visit_CallBlock(self, node: nodes.CallBlock, frame: Frame) -> None:
+        call_frame, macro_ref = self.macro_body(node, frame)
+        self.writeline("caller = ")
+        self.macro_def(macro_ref, call_frame)
+        value = self.temporary_identifier()
+        self.writeline(f"{value} = ", node)
+        self.visit_Call(node.call, frame, forward_caller=True)
+        self._slot_write(value, node, frame)
+
+    def visit_FilterBlock(self, node: nodes.FilterBlock, frame: Frame) -> None:
+        filter_frame = frame.inner()
+        filter_frame.symbols.analyze_node(node)
+        self.enter_frame(filter_frame)
+        self.buffer(filter_frame)
+        self.blockvisit(node.body, filter_frame)
+        value = self.temporary_identifier()
+        self.writeline(f"{value} = ", node)
+        self.visit_Filter(node.filter, filter_frame)
+        self._slot_write(value, node, frame)
+        self.leave_frame(filter_frame)
+
+    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:
+        self.write("joined((")
+        for arg in node.nodes:
+            self.visit(arg, frame)
+            self.write(", ")
+        self.write("))")
+
+    def visit_CondExpr(self, node: nodes.CondExpr, frame: Frame) -> None:
+        frame = frame.soft()
+        self.write("(")
+        self.visit(node.expr1, frame)
+        self.write(" if ")
+        self.visit(node.test, frame)
+        self.write(" else ")
+        if node.expr2 is not None:
+            self.visit(node.expr2, frame)
+        else:
+            self.write("OMIT")
+        self.write(")")
+
+    def visit_Compare(self, node: nodes.Compare, frame: Frame) -> None:
+        """Compares operands whose size is counted. `in` fails on undefined values, which must not count as not
+        found."""
+        if any(operand.op in {"in", "notin"} for operand in node.ops):
+            if len(node.ops) > 1:
+                self.fail("`in` cannot be chained with another comparison; join two with `and`", node.lineno)
+            self.write("(not contains(" if node.ops[0].op == "notin" else "(contains(")
+            self.visit(node.expr, frame)
+            self.write(", ")
+            self.visit(node.ops[0].expr, frame)
+            self.write("))")
+            return
+        self.write("(")
+        self._visit_operand(node.expr, frame)
+        for operand in node.ops:
+            self.write(f" {operators[operand.op]} ")
+            self._visit_operand(operand.expr, frame)
+        self.write(")")
+
+    def _visit_operand(self, node: nodes.Expr, frame: Frame) -> None:
+        if isinstance(node, nodes.Const):
+            self.visit(node, frame)
+            return
+        self.write("comparable(")
+        self.visit(node, frame)
+        self.write(")")
+
+    def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:
+        if not isinstance(node.arg, nodes.Slice):
+            self.write("field_of(" if isinstance(node.arg, nodes.Const) else "field_by_value(")
+            self.visit(node.node, frame)
+            self.write(", ")
+            self.visit(node.arg, frame)
+            self.write(")")
+            return
+        self.write("slice_of(")
+        self.visit(node.node, frame)
+        for part in (node.arg.start, node.arg.stop, node.arg.step):
+            self.write(", ")
+            if part is None:
+                self.write("None")
+            else:
+                self.visit(part, frame)
+        self.write(")")
+
+    def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:
+        if not isinstance(node.node, nodes.Getattr):
+            super().visit_Call(node, frame, forward_caller=forward_caller)
+            return
+        self.write("environment.call_method(context, ")
+        self.visit(node.node.node, frame)
+        self.write(f", {node.node.attr!r}")
+        self.signature(node, frame, {"caller": "caller"} if forward_caller else None)
+        self.write(")")
+
+    def visit_Const(self, node: nodes.Const, frame: Frame) -> None:
+        value = node.value
+        if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 512:
+            self.fail("number too large", node.lineno)
+        super().visit_Const(node, frame)

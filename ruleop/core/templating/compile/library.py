@@ -1,0 +1,433 @@
+"""All templates of a project, in memory.
+
+Compiling is slow (milliseconds) and happens once, when the project is loaded. Mistakes in the text of a template are
+found then, with their lines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import jinja2
+from jinja2 import nodes
+
+from ruleop.core.errors import RuleError, Site
+from ruleop.core.schema.nearest import did_you_mean
+from ruleop.core.templating.compile.compiled import Expression, Member, SlottedKeys, StringTemplate, TextTemplate, Tree
+from ruleop.core.templating.compile.compiler import attach_places
+from ruleop.core.templating.compile.environment import CompiledTemplate, Environment, TemplateFunction
+from ruleop.core.templating.compile.hints import (
+    check_reserved,
+    go_keywords,
+    has_templates,
+    kind_of,
+    syntax_message,
+    unknown_functions,
+    unsupported_tags,
+)
+from ruleop.core.templating.compile.named_files import Named, check_dynamic_names, named_templates
+from ruleop.core.templating.compile.references import Reads, read_tree
+from ruleop.core.templating.compile.renderer import Renderer
+from ruleop.core.templating.compile.static_fields import computed_fields
+from ruleop.core.templating.compile.static_kinds import kinds_in
+from ruleop.core.templating.values.budget import METER
+from ruleop.core.templating.values.data import scalar_text
+from ruleop.core.templating.values.faults import Fault, RuleErrors, mistake
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ruleop.core.templating.tree.yaml_node import YamlNode
+
+
+_PER_RENDER = frozenset({"namespace", "cycler", "joiner", "render"})
+"""Functions whose results belong to one render: they have state, or read the names of the current render."""
+
+
+NO_KIND = "no apiVersion and kind in plain text: ruleop has to know them before it renders"
+
+
+@dataclass(slots=True, eq=False)
+class TemplateSource:
+    """A parsed file of templates/, compiled on first use."""
+
+    name: str
+    path: str
+    tree: nodes.Template
+    reads: Reads
+    named: tuple[Named, ...]
+    compiled: CompiledTemplate | None = None
+
+
+class Instrument(Protocol):
+    """Changes templates before they are compiled, to observe what they do."""
+
+    @property
+    def filters(self) -> dict[str, Any]:
+        """The functions that changed templates call, as filters."""
+        ...
+
+    def instrument(self, tree: nodes.Template, where: str | Site) -> None:
+        """Changes the tree of a file, by its path, or of a string of watches.yaml, by its site."""
+        ...
+
+
+class Library:
+    """The templates of a project. Not thread-safe: one render at a time."""
+
+    def __init__(
+        self, sources: Mapping[str, str], *, prefix: str = "templates/", probe: Instrument | None = None
+    ) -> None:
+        self.texts = dict(sources)
+        self.prefix = prefix
+        self.renderer = Renderer()
+        self.environment = self.renderer.environment = Environment(self._load, self.renderer.read_captured)
+        self.probe = probe
+        if probe is not None:
+            self.environment.filters |= probe.filters
+        self.environment.globals["file"] = TemplateFunction("file", self._file)
+        self.environment.globals["render"] = TemplateFunction("render", self._render)
+        self.readings: dict[str, dict[str, Any]] = {}  # the texts of bodies that were read, by their files
+        self.read_files: dict[str, Any] = {}  # the files whose bodies were read
+        self._sources: dict[str, TemplateSource] = {}
+        self._written: dict[str, nodes.Template] = {}
+        self._written_strings: dict[tuple[str, Site], nodes.Template] = {}
+
+    # -- templates of rules --------------------------------------------------------------------------------------------
+
+    def text(self, name: str) -> TextTemplate:
+        """A template file that renders to objects."""
+        files = self._files([name])
+        main = self.source(name)
+        mistakes: list[RuleError] = []
+        in_document = self._document_templates(name)
+        kinds, documents = kinds_in(
+            [(self.source(each).tree, self.source(each).path) for each in in_document], mistakes
+        )
+        if not kinds and not mistakes:
+            mistakes.append(RuleError(NO_KIND, Site(main.path, 1)))
+        if mistakes:
+            raise RuleErrors(mistakes)
+        return TextTemplate(
+            self.renderer,
+            Site(main.path, 1),
+            self._joined_reads(files),
+            self._load(name),
+            name,
+            files,
+            kinds,
+            documents > 1,
+        )
+
+    def text_mapping(self, name: str) -> TextTemplate:
+        """A template file that renders to one mapping that is not an object: a status."""
+        files = self._files([name])
+        return TextTemplate(
+            self.renderer, Site(self.source(name).path, 1), self._joined_reads(files), self._load(name), name, files
+        )
+
+    def computed_fields(self, name: str) -> list[RuleError]:
+        """The mistakes in a template file for a status: fields whose names are known only after rendering."""
+        source = self.source(name)
+        return computed_fields(source.tree, source.path, frozenset(local for local, _ in source.reads.assigned))
+
+    def expression(self, source: str, site: Site) -> Expression:
+        """A bare expression, or one wrapped in {{ }}."""
+        inner = source.strip()
+        if inner.startswith("{{") and inner.endswith("}}") and "{{" not in inner[2:]:
+            inner = inner[2:-2].removeprefix("-").removeprefix("+").removesuffix("-").removesuffix("+").strip()
+        if not inner:
+            raise mistake("an expression is missing here", site)
+        if "{{" in inner or "{%" in inner:
+            raise mistake(
+                "this takes one expression, such as spec.replicas > 1, not text with {{ }} or {% %} in it", site
+            )
+        text = "{{ " + inner + " }}"
+        tree, reads = self._parse_string(text, site)
+        printed = [node for output in tree.body for node in getattr(output, "nodes", [None])]
+        if len(printed) != 1 or isinstance(printed[0], nodes.TemplateData):
+            raise mistake("this takes one expression, such as spec.replicas > 1", site)
+        return Expression(self.renderer, site, reads, self._compile(tree, site, text), inner)
+
+    def string(self, source: str, site: Site) -> StringTemplate:
+        if not has_templates(source):
+            check_reserved(source, site)
+            return StringTemplate(self.renderer, site, Reads(), None, source)
+        tree, reads = self._parse_string(source, site)
+        return StringTemplate(self.renderer, site, reads, self._compile(tree, site, source), source)
+
+    def tree(self, node: YamlNode) -> Tree:
+        """A value whose strings contain templates."""
+        mistakes: list[RuleError] = []
+        strings: list[StringTemplate] = []
+        built = self._tree(node, strings, mistakes)
+        kind, kind_mistake = kind_of(node)
+        if mistakes:
+            raise RuleErrors(mistakes)
+        reads = Reads.joined(string.reads for string in strings)
+        return Tree(
+            self.renderer,
+            node.site,
+            reads,
+            built,
+            not strings,
+            frozenset([kind]) if kind else frozenset(),
+            kind_mistake,
+            node,
+        )
+
+    def _tree(self, node: YamlNode, strings: list[StringTemplate], mistakes: list[RuleError]) -> Any:
+        value = node.value
+        if isinstance(value, str):
+            return self._tree_string(value, node.site, strings, mistakes)
+        if isinstance(value, list):
+            return [self._tree(item, strings, mistakes) for item in value]
+        if isinstance(value, dict):
+            members = tuple(
+                Member(
+                    self._tree_string(key, site := node.key_sites[key], strings, mistakes),
+                    site,
+                    self._tree(inner, strings, mistakes),
+                )
+                for key, inner in value.items()
+            )
+            if any(isinstance(member.key, StringTemplate) for member in members):
+                return SlottedKeys(members)
+            return {member.key: member.value for member in members}
+        return value
+
+    def _tree_string(
+        self, text: str, site: Site, strings: list[StringTemplate], mistakes: list[RuleError]
+    ) -> str | StringTemplate:
+        try:
+            string = self.string(text, site)
+        except RuleErrors as errors:
+            mistakes.extend(errors.mistakes)
+            return text
+        if string.constant is not None:
+            return text
+        strings.append(string)
+        return string
+
+    def forget_bodies(self) -> None:
+        """Releases what was read to check the templates."""
+        self.readings.clear()
+        self.read_files.clear()
+
+    # -- sources -------------------------------------------------------------------------------------------------------
+
+    def source(self, name: str) -> TemplateSource:
+        source = self._sources.get(name)
+        if source is None:
+            source = self._sources[name] = self._read(name)
+        return source
+
+    def written_tree(self, name: str) -> nodes.Template:
+        """The tree of a file as it is written, with the places of its slots. Compiling changes that of its source."""
+        tree = self._written.get(name)
+        if tree is None:
+            path = self.prefix + name
+            tree = self._written[name] = self.environment._parse(self.texts[name], path, path)  # noqa: SLF001 - `parse` would rewrite the errors
+            attach_places(tree, self.environment.printed(), path)
+        return tree
+
+    def written_trees(self, names: Iterable[str]) -> list[nodes.Template]:
+        """The trees of the files and of all that they run."""
+        return [self.written_tree(name) for name in sorted(self._closure(names))]
+
+    def written_string(self, text: str, site: Site) -> nodes.Template:
+        """The same of a string of watches.yaml that was loaded before."""
+        if (text, site) in self._written_strings:
+            return self._written_strings[text, site]
+        tree = self.environment._parse(text, site.path, site.path)  # noqa: SLF001 - `parse` would rewrite the errors
+        self._attach(tree, site)
+        self._written_strings[text, site] = tree
+        return tree
+
+    def _attach(self, tree: nodes.Template, site: Site) -> None:
+        """Sets the places of the slots of a string that was just parsed."""
+        printed = self.environment.printed()
+        for expression in printed:
+            expression.alone = False
+        attach_places(tree, printed, site)
+
+    def _read(self, name: str) -> TemplateSource:
+        path = self.prefix + name
+        text = self.texts.get(name)
+        if text is None:
+            raise mistake(f"no such template{did_you_mean(name, self.texts)}", Site(path))
+        check_reserved(text, Site(path), lines=True)
+        tree = self._parse(text, path)
+        attach_places(tree, self.environment.printed(), path)
+        return TemplateSource(name, path, tree, self._read_tree(tree, Site(path, 1)), tuple(named_templates(tree)))
+
+    def _parse(self, text: str, path: str) -> nodes.Template:
+        try:
+            tree = self.environment._parse(text, path, path)  # noqa: SLF001 - `parse` would rewrite the errors
+            problems = [
+                *unknown_functions(tree, self.environment.filters, self.environment.tests),
+                *check_dynamic_names(tree),
+                *unsupported_tags(tree),
+                *go_keywords(tree),
+            ]
+        except jinja2.TemplateSyntaxError as error:
+            raise mistake(syntax_message(error, text), Site(path, error.lineno)) from None
+        except RecursionError:
+            raise mistake("nested too deeply", Site(path, 1)) from None
+        if problems:
+            raise RuleErrors([RuleError(message, Site(path, line)) for line, message in problems])
+        return tree
+
+    def _parse_string(self, source: str, site: Site) -> tuple[nodes.Template, Reads]:
+        check_reserved(source, site)
+        try:
+            tree = self._parse(source, site.path)
+        except RuleErrors as errors:
+            raise RuleErrors([RuleError(error.message, site) for error in errors.mistakes]) from None
+        self._attach(tree, site)
+        for node in tree.find_all((nodes.Include, nodes.Extends, nodes.Block)):
+            raise mistake(f"{type(node).__name__.lower()} is only allowed in a template file", site)
+        named = tuple(named_templates(tree))
+        self._check_named(named, site)
+        files = self._files(each.name for each in named if each.is_run)
+        if mistakes := self._hidden_names(named, site):
+            raise RuleErrors(mistakes)
+        return tree, Reads.joined([self._read_tree(tree, site), self._joined_reads(files)])
+
+    def _read_tree(self, tree: nodes.Template, site: Site) -> Reads:
+        try:
+            return read_tree(tree, site.path, site.line)
+        except jinja2.TemplateSyntaxError as error:  # two blocks of the same name
+            raise mistake(syntax_message(error), Site(site.path, site.line + error.lineno - 1)) from None
+        except RecursionError:
+            raise mistake("nested too deeply", site) from None
+
+    def _compile(self, tree: nodes.Template, where: str | Site, text: str) -> CompiledTemplate:
+        path, line = (where, None) if isinstance(where, str) else (where.path, where)
+        if self.probe is not None:
+            self.probe.instrument(tree, where)
+        try:
+            return self.environment.build(tree, where, text if self.probe is None else None)
+        except jinja2.TemplateSyntaxError as error:
+            raise mistake(syntax_message(error), line or Site(path, error.lineno)) from None
+        except (SyntaxError, RecursionError, MemoryError):  # of the generated Python code
+            raise mistake("nested too deeply", line or Site(path, 1)) from None
+
+    def _load(self, name: str) -> CompiledTemplate:
+        if name not in self.texts:
+            raise jinja2.TemplateNotFound(name)
+        source = self.source(name)
+        if source.compiled is None:
+            # A probe changes the tree, which checks still read.
+            tree = source.tree if self.probe is None else self._read(name).tree
+            source.compiled = self._compile(tree, source.path, self.texts[name])
+            source.compiled.stands_alone = cache(partial(self._stands_alone, name))
+        return source.compiled
+
+    def _stands_alone(self, name: str) -> bool:
+        """Whether a template reads nothing of a resource and has no state, so that its module can be shared by all
+        resources."""
+        sources = [self.source(each) for each in self._closure([name])]
+        return not any(
+            source.reads.names or any(at.name in _PER_RENDER for at in source.tree.find_all(nodes.Name))
+            for source in sources
+        )
+
+    def _check_named(self, named: Iterable[Named], site: Site) -> None:
+        mistakes = [
+            RuleError(
+                f"{self.prefix}{each.name} does not exist{did_you_mean(each.name, self.texts)}",
+                Site(site.path, each.line) if not site.line else site,
+            )
+            for each in named
+            if each.name not in self.texts and not each.optional
+        ]
+        if mistakes:
+            raise RuleErrors(mistakes)
+
+    def _files(self, names: Iterable[str]) -> frozenset[str]:
+        """As `_closure`. Raises RuleErrors if an import hides names that a template reads."""
+        files = self._closure(names)
+        mistakes = [
+            mistake
+            for name in sorted(files)
+            for mistake in self._hidden_names(self.source(name).named, Site(self.source(name).path))
+        ]
+        if mistakes:
+            raise RuleErrors(mistakes)
+        return files
+
+    def _hidden_names(self, named: Iterable[Named], site: Site) -> list[RuleError]:
+        mistakes = []
+        for each in named:
+            hidden = (
+                self._joined_reads(self._closure([each.name])).names
+                if each.hides_names and each.name in self.texts
+                else None
+            )
+            if hidden:
+                names = ", ".join(sorted(hidden))
+                message = (
+                    f"{each.name} reads {names}, which an import `without context` hides: remove `without context`"
+                )
+                mistakes.append(RuleError(message, site if site.line else Site(site.path, each.line)))
+        return mistakes
+
+    def _closure(self, names: Iterable[str]) -> frozenset[str]:
+        """The templates and all templates that they include, import, extend or render, compiled. Raises RuleErrors for
+        unknown names."""
+        mistakes: list[RuleError] = []
+        seen: set[str] = set()
+        pending = list(names)
+        while pending:
+            name = pending.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            try:
+                self._load(name) if name in self.texts else self.source(name)
+                source = self.source(name)
+                pending.extend(each.name for each in source.named if each.is_run and each.name in self.texts)
+                self._check_named(source.named, Site(source.path))
+            except RuleErrors as errors:
+                mistakes.extend(errors.mistakes)
+        if mistakes:
+            raise RuleErrors(mistakes)
+        return frozenset(seen)
+
+    def _document_templates(self, name: str) -> list[str]:
+        """The template, and the templates whose text may become a part of its documents: all except those that it
+        renders to a string."""
+        order: dict[str, None] = {}
+        pending = [name]
+        while pending:
+            each = pending.pop(0)
+            if each not in order and each in self.texts:
+                order[each] = None
+                pending.extend(sorted(named.name for named in self.source(each).named if named.is_part_of_document))
+        return list(order)
+
+    def _joined_reads(self, files: frozenset[str]) -> Reads:
+        """The reads of all files together. A name that a template sets is known to the templates that it includes."""
+        reads = Reads.joined(self.source(name).reads for name in sorted(files))
+        assigned_names = {name for name, _ in reads.assigned} if len(files) > 1 else set()
+        return Reads(
+            reads.names - assigned_names,
+            tuple(reference for reference in reads.references if reference.name not in assigned_names),
+            reads.calls,
+            reads.assigned,
+        )
+
+    # -- functions for templates ---------------------------------------------------------------------------------------
+
+    def _file(self, name: Any) -> str:
+        text = self.texts.get(scalar_text(name))
+        if text is None:
+            raise Fault(f"no such file below {self.prefix}{did_you_mean(scalar_text(name), self.texts)}")
+        METER.text(len(text))
+        return text
+
+    def _render(self, name: Any) -> str:
+        return self.renderer.render_inside(self._load(scalar_text(name)))

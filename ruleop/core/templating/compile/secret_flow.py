@@ -1,0 +1,358 @@
+"""Finds the slots of templates whose values come from Secrets, without rendering.
+
+A value comes from a Secret if it is computed from one by any expression: a part of it, its encoding, a longer text. A
+checksum (`sha256`), the number of items and whether a value is defined do not count. Values are followed through
+variables, loops, macros, captured text and included files. A name that holds such a value in one place holds it in all
+places, so the order of statements does not matter. What a condition decides is not followed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from jinja2 import nodes
+
+from ruleop.core.templating.compile.compiler import attach_places, printing_nodes
+from ruleop.core.templating.compile.named_files import named_templates
+from ruleop.core.templating.compile.references import COUNTERS, SAME_ITEMS, attribute_of, target_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from ruleop.core.errors import Site
+    from ruleop.core.templating.compile.environment import Environment
+    from ruleop.core.templating.compile.references import Path
+    from ruleop.core.templating.values.text import SlotPlace
+
+COMPUTED: Final[Path] = ("", "computed")
+"""Stands for a value that is computed from a Secret."""
+
+_MAX_STEPS: Final = 8  # of a path; whether a field is public is decided by fewer
+_ONE_ITEM = frozenset({"first", "last", "min", "max"})
+_CLEAN = frozenset({"sha256", "length", "count"})
+_NOTHING: frozenset[Path] = frozenset()
+_FROM_SECRET: frozenset[Path] = frozenset({COMPUTED})
+SECRET_FUNCTIONS = frozenset({"random_password", "genCA", "genSignedCert", "genSelfSignedCert", "htpasswd"})
+"""Functions whose results are secret wherever they are used."""
+
+
+def secret_slots(
+    environment: Environment,
+    sources: Iterable[tuple[str, str | Site]],
+    templates: Mapping[str, str],
+    names: Mapping[str, Iterable[Path]],
+    is_secret: Callable[[Path], bool],
+    *,
+    generated: bool = True,
+) -> frozenset[SlotPlace]:
+    """The places of the slots. `sources`: each text with its path, or with the site of a string. `names`: the fields
+    that free names stand for. `is_secret`: whether a field holds data of a Secret. `generated`: include values that are
+    generated for a Secret."""
+    trees = [tree for _, tree in _trees(environment, sources, templates)]
+    functions = SECRET_FUNCTIONS if generated else frozenset[str]()
+    return frozenset(_Flow(trees, names, is_secret, functions, _CLEAN).places())
+
+
+def slots_from(
+    trees: Iterable[nodes.Template],
+    names: Mapping[str, Iterable[Path]],
+    is_source: Callable[[Path], bool],
+    *,
+    clean: frozenset[str] = frozenset(),
+    functions: frozenset[str] = frozenset(),
+) -> frozenset[SlotPlace]:
+    """The places of the slots whose values come from any other fields, or from the results of functions. `clean`:
+    filters after which a value does not count as coming from them. Arguments flow only into the macros that a call can
+    name, which secrecy cannot rely on: a macro may be called by another name."""
+    return frozenset(_Flow(list(trees), names, is_source, functions, clean, by_name=True).places())
+
+
+def _trees(
+    environment: Environment, sources: Iterable[tuple[str, str | Site]], templates: Mapping[str, str]
+) -> Iterator[tuple[str | Site, nodes.Template]]:
+    """The trees of the texts and of all files that they name."""
+    pending, seen = list(sources), set()
+    while pending:
+        text, where = pending.pop()
+        if where in seen:
+            continue
+        seen.add(where)
+        path = where if isinstance(where, str) else where.path
+        tree = environment._parse(text, path, path)  # noqa: SLF001 - `parse` would rewrite the errors
+        printed = environment.printed()
+        if not isinstance(where, str):
+            for each in printed:
+                each.alone = False
+        attach_places(tree, printed, where)
+        yield where, tree
+        named = (each.name for each in named_templates(tree) if each.is_run and each.name in templates)
+        pending += [(templates[name], f"templates/{name}") for name in named]
+
+
+class _Flow:
+    def __init__(
+        self,
+        trees: list[nodes.Template],
+        names: Mapping[str, Iterable[Path]],
+        is_secret: Callable[[Path], bool],
+        functions: frozenset[str],
+        clean: frozenset[str],
+        *,
+        by_name: bool = False,
+    ) -> None:
+        self.trees = trees
+        self.by_name = by_name
+        self.functions = functions
+        self.clean = clean
+        self.is_secret = is_secret
+        self.values: dict[str, frozenset[Path]] = {name: frozenset(paths) for name, paths in names.items()}
+        self.macros = {macro.name for tree in self.trees for macro in tree.find_all(nodes.Macro)}
+        self.anything = False  # whether any file prints a value of a Secret
+        self._solve()
+
+    def places(self) -> Iterator[SlotPlace]:
+        for tree in self.trees:
+            for node in printing_nodes(tree):
+                if not isinstance(node, nodes.Include) and self._prints_secret(node):
+                    yield node.place  # type: ignore[attr-defined]
+
+    # -- statements ----------------------------------------------------------------------------------------------------
+
+    def _solve(self) -> None:
+        before: tuple[dict[str, frozenset[Path]], bool] | None = None
+        while before != (self.values, self.anything):
+            before = dict(self.values), self.anything
+            for tree in self.trees:
+                for node in tree.find_all(tuple(_STATEMENTS)):
+                    _STATEMENTS[type(node)](self, node)
+            self.anything = any(
+                self._reveals(node)
+                for tree in self.trees
+                for output in tree.find_all(nodes.Output)
+                for node in output.nodes
+            )
+
+    def _add(self, name: str, paths: frozenset[Path]) -> None:
+        if paths:
+            self.values[name] = self.values.get(name, _NOTHING) | paths
+
+    def _assign(self, target: nodes.Node, paths: frozenset[Path]) -> None:
+        if isinstance(target, nodes.Name):
+            self._add(target.name, paths)
+        elif isinstance(target, nodes.NSRef):
+            self._add(target.name, self._computed(paths))
+        else:
+            for name in target_names(target):
+                self._add(name, self._computed(paths))
+
+    def assignment(self, node: nodes.Assign) -> None:
+        self._assign(node.target, self.value(node.node))
+
+    def block_assignment(self, node: nodes.AssignBlock) -> None:
+        if self._prints(node.body) or (node.filter is not None and self._reveals(node.filter)):
+            self._assign(node.target, _FROM_SECRET)
+
+    def loop(self, node: nodes.For) -> None:
+        found = self.value(node.iter)
+        self._assign(node.target, self._items(found))
+        self._add("loop", self._computed(found))
+
+    def with_block(self, node: nodes.With) -> None:
+        for target, value in zip(node.targets, node.values, strict=True):
+            self._assign(target, self.value(value))
+
+    def macro(self, node: nodes.Macro) -> None:
+        if self._prints(node.body):
+            self._add(node.name, _FROM_SECRET)
+        for default in node.defaults:
+            for arg in node.args:
+                self._add(arg.name, self.value(default))
+
+    def call_block(self, node: nodes.CallBlock) -> None:
+        if self._prints(node.body):
+            self._add("caller", _FROM_SECRET)
+
+    def call(self, node: nodes.Call) -> None:
+        """Arguments flow into the parameters of every macro, and those of `caller` into those of every call block: a
+        macro may be called by another name."""
+        given = self._arguments(node)
+        if not given:
+            return
+        if self.by_name and (named := self._named_macros(node)):
+            for macro in named:
+                self._give(macro, node)
+            return
+        for tree in self.trees:
+            parameters = [arg for macro in tree.find_all(nodes.Macro) for arg in macro.args]
+            parameters += [arg for block in tree.find_all(nodes.CallBlock) for arg in block.args]
+            for parameter in parameters:
+                self._add(parameter.name, given)
+            for loop in tree.find_all(nodes.For):
+                if loop.recursive:
+                    self._assign(loop.target, self._items(given))
+        for name in ("varargs", "kwargs"):
+            self._add(name, self._computed(given))
+
+    def _named_macros(self, node: nodes.Call) -> list[nodes.Macro]:
+        called = node.node
+        name = (
+            called.name if isinstance(called, nodes.Name) else called.attr if isinstance(called, nodes.Getattr) else ""
+        )
+        if node.dyn_args is not None or node.dyn_kwargs is not None:
+            return []
+        return [macro for tree in self.trees for macro in tree.find_all(nodes.Macro) if macro.name == name]
+
+    def _give(self, macro: nodes.Macro, node: nodes.Call) -> None:
+        for parameter, value in zip(macro.args, node.args, strict=False):
+            self._add(parameter.name, self.value(value))
+        for keyword in node.kwargs:
+            self._add(keyword.key, self.value(keyword.value))
+        for name in ("varargs", "kwargs"):
+            self._add(name, self._computed(self._arguments(node)))
+
+    def imported(self, node: nodes.Import) -> None:
+        if any(self._reveals_any(self.values.get(name, _NOTHING)) for name in self._defined()):
+            self._add(node.target, _FROM_SECRET)
+
+    def imported_names(self, node: nodes.FromImport) -> None:
+        for name in node.names:
+            if isinstance(name, tuple):
+                self._add(name[1], self.values.get(name[0], _NOTHING))
+
+    def _defined(self) -> Iterator[str]:
+        yield from self.macros
+        for tree in self.trees:
+            targets = [node.target for node in tree.find_all(nodes.Assign)]
+            for target in (*targets, *(node.target for node in tree.find_all(nodes.AssignBlock))):
+                yield from target_names(target)
+
+    def _prints(self, body: Iterable[nodes.Node]) -> bool:
+        """Whether one of the statements prints a value of a Secret."""
+        return any(self._prints_secret(node) for each in body for node in printing_nodes(each))
+
+    def _prints_secret(self, node: nodes.Node) -> bool:
+        if isinstance(node, nodes.Include):
+            return self.anything
+        if isinstance(node, nodes.FilterBlock):
+            return self._prints(node.body) or self._reveals(node.filter)
+        if isinstance(node, nodes.CallBlock):
+            return self._prints(node.body) or self._reveals(node.call)
+        return self._reveals(node)
+
+    # -- expressions ---------------------------------------------------------------------------------------------------
+
+    def value(self, node: nodes.Node) -> frozenset[Path]:
+        """The fields that an expression may stand for, or COMPUTED. Empty: nothing of a Secret."""
+        visit = _EXPRESSIONS.get(type(node))
+        return visit(self, node) if visit is not None else self._mixed(node.iter_child_nodes())
+
+    def _reveals(self, node: nodes.Node) -> bool:
+        return self._reveals_any(self.value(node))
+
+    def _reveals_any(self, paths: frozenset[Path]) -> bool:
+        return any(path == COMPUTED or self.is_secret(path) for path in paths)
+
+    def _computed(self, paths: frozenset[Path]) -> frozenset[Path]:
+        return _FROM_SECRET if self._reveals_any(paths) else _NOTHING
+
+    def _mixed(self, operands: Iterable[nodes.Node]) -> frozenset[Path]:
+        """The value of an operation on these operands."""
+        return _FROM_SECRET if any(self._reveals(each) for each in operands) else _NOTHING
+
+    @staticmethod
+    def _below(paths: frozenset[Path], *steps: str | None) -> frozenset[Path]:
+        return frozenset(path if path == COMPUTED else (*path, *steps)[:_MAX_STEPS] for path in paths)
+
+    def _items(self, paths: frozenset[Path]) -> frozenset[Path]:
+        return self._below(paths, None)
+
+    def _name(self, node: nodes.Name) -> frozenset[Path]:
+        return self.values.get(node.name, _NOTHING)
+
+    def _field(self, node: nodes.Getattr) -> frozenset[Path]:
+        if isinstance(node.node, nodes.Name) and node.node.name == "loop" and node.attr in COUNTERS:
+            return _NOTHING
+        return self._below(self.value(node.node), node.attr)
+
+    def _item(self, node: nodes.Getitem) -> frozenset[Path]:
+        step = node.arg.value if isinstance(node.arg, nodes.Const) and isinstance(node.arg.value, str) else None
+        if isinstance(node.arg, nodes.Slice):
+            return self.value(node.node) | self._mixed(node.arg.iter_child_nodes())
+        return self._below(self.value(node.node), step) | self._mixed([node.arg])
+
+    def _either(self, node: nodes.BinExpr) -> frozenset[Path]:
+        return self.value(node.left) | self.value(node.right)
+
+    def _condition(self, node: nodes.CondExpr) -> frozenset[Path]:
+        other = self.value(node.expr2) if node.expr2 is not None else _NOTHING
+        return self.value(node.expr1) | other | self._mixed([node.test])
+
+    def _filter(self, node: nodes.Filter) -> frozenset[Path]:
+        if node.name in self.clean:
+            return _NOTHING
+        arguments = [*node.args, *(keyword.value for keyword in node.kwargs), *_dynamic(node)]
+        given = self.value(node.node) if node.node is not None else _NOTHING
+        if node.name in SAME_ITEMS:
+            more = _NOTHING.union(*(self.value(each) for each in arguments))
+            return given | (more if node.name in {"default", "d"} else self._computed(more))
+        if node.name in _ONE_ITEM and not arguments:
+            return self._items(given)
+        attribute = attribute_of(node)
+        if node.name == "map" and attribute is not None and len(arguments) == 1:
+            steps = (None if part.isdigit() else part for part in attribute.split("."))
+            return self._below(given, None, *steps)
+        return self._computed(given) | self._mixed(arguments)
+
+    def _test(self, node: nodes.Test) -> frozenset[Path]:
+        return _NOTHING if node.name in {"defined", "undefined"} else self._mixed(node.iter_child_nodes())
+
+    def _call(self, node: nodes.Call) -> frozenset[Path]:
+        given = self._computed(self._arguments(node))
+        if isinstance(node.node, nodes.Getattr):
+            on = self.value(node.node.node)
+            if node.node.attr == "get" and node.args and isinstance(node.args[0], nodes.Const):
+                return self._below(on, str(node.args[0].value)) | given
+            is_block = isinstance(node.node.node, nodes.Name) and node.node.node.name == "self"
+            return self._computed(on) | given | (self._of_files() if is_block else _NOTHING)
+        if isinstance(node.node, nodes.Name):
+            if node.node.name in self.functions:
+                return _FROM_SECRET
+            if node.node.name in {"render", "super"}:
+                return self._of_files()
+        return self._computed(self.value(node.node)) | given
+
+    def _of_files(self) -> frozenset[Path]:
+        """The value of text from any of the files."""
+        return _FROM_SECRET if self.anything else _NOTHING
+
+    def _arguments(self, node: nodes.Call) -> frozenset[Path]:
+        given = [*node.args, *(keyword.value for keyword in node.kwargs), *_dynamic(node)]
+        return _NOTHING.union(*map(self.value, given))
+
+
+def _dynamic(node: Any) -> list[nodes.Node]:
+    return [each for each in (node.dyn_args, node.dyn_kwargs) if each is not None]
+
+
+_STATEMENTS: dict[type[nodes.Node], Callable[[_Flow, Any], None]] = {
+    nodes.Assign: _Flow.assignment,
+    nodes.AssignBlock: _Flow.block_assignment,
+    nodes.For: _Flow.loop,
+    nodes.With: _Flow.with_block,
+    nodes.Macro: _Flow.macro,
+    nodes.CallBlock: _Flow.call_block,
+    nodes.Call: _Flow.call,
+    nodes.Import: _Flow.imported,
+    nodes.FromImport: _Flow.imported_names,
+}
+_EXPRESSIONS: dict[type[nodes.Node], Callable[[_Flow, Any], frozenset[Path]]] = {
+    nodes.Name: _Flow._name,  # noqa: SLF001 - the table of this class
+    nodes.Getattr: _Flow._field,  # noqa: SLF001 - the table of this class
+    nodes.Getitem: _Flow._item,  # noqa: SLF001 - the table of this class
+    nodes.Or: _Flow._either,  # noqa: SLF001 - the table of this class
+    nodes.And: _Flow._either,  # noqa: SLF001 - the table of this class
+    nodes.CondExpr: _Flow._condition,  # noqa: SLF001 - the table of this class
+    nodes.Filter: _Flow._filter,  # noqa: SLF001 - the table of this class
+    nodes.Test: _Flow._test,  # noqa: SLF001 - the table of this class
+    nodes.Call: _Flow._call,  # noqa: SLF001 - the table of this class
+}

@@ -1,0 +1,216 @@
+"""Filters that merge, dump, parse, encode and hash data, and make names of it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from ruleop.core.kinds import SERVER_METADATA
+from ruleop.core.names import MAX_LABEL, RESERVED_PREFIX, is_label
+from ruleop.core.templating.filters.exact_numbers import Exact, exact_quantity, in_unit
+from ruleop.core.templating.filters.list_filters import identity
+from ruleop.core.templating.tree.yaml_writer import yaml_text
+from ruleop.core.templating.values.budget import METER, measure
+from ruleop.core.templating.values.data import plain, scalar_text
+from ruleop.core.templating.values.faults import Fault
+from ruleop.core.templating.values.text import Dump, Text
+
+
+def combine(value: Any, *others: Any, recursive: bool = True, list_merge: str = "replace") -> dict[str, Any]:
+    """The mappings merged into one. The later of two values wins; nested mappings are merged too unless `recursive` is
+    false."""
+    if list_merge not in _LIST_MERGES:
+        raise Fault("combine: list_merge must be replace, keep, append, prepend, append_rp or prepend_rp")
+    result: dict[str, Any] = {}
+    for given in map(plain, (value, *others)):
+        for each in given if isinstance(given, list) else [given]:
+            result = _combined(result, each, bool(recursive), _LIST_MERGES[list_merge])
+    return result
+
+
+def _combined(
+    one: Any, two: Any, recursive: bool, lists: Callable[[list[Any], list[Any]], list[Any]]
+) -> dict[str, Any]:
+    if not isinstance(one, dict) or not isinstance(two, dict):
+        raise Fault("combine takes mappings")
+    METER.spend(len(one) + len(two))
+    result = dict(one)
+    for key, value in two.items():
+        existing = result.get(key)
+        if recursive and isinstance(existing, dict) and isinstance(value, dict):
+            result[key] = _combined(existing, value, recursive, lists)
+        elif isinstance(existing, list) and isinstance(value, list):
+            METER.items(len(existing) + len(value))
+            result[key] = lists(existing, value)
+        else:
+            result[key] = value
+    return result
+
+
+def _without(items: list[Any], others: list[Any]) -> list[Any]:
+    removed = set(map(identity, others))
+    return [item for item in items if identity(item) not in removed]
+
+
+_LIST_MERGES: dict[str, Callable[[list[Any], list[Any]], list[Any]]] = {
+    "replace": lambda _, new: new,
+    "keep": lambda old, _: old,
+    "append": lambda old, new: old + new,
+    "prepend": lambda old, new: new + old,
+    "append_rp": lambda old, new: _without(old, new) + new,
+    "prepend_rp": lambda old, new: new + _without(old, new),
+}
+"""Functions that merge two lists, by Ansible's names."""
+
+
+# -- booleans ----------------------------------------------------------------------------------------------------------
+
+_BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "on", "y", "t", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "n", "f", "0", ""), False),
+}
+
+
+def boolean(value: Any) -> bool | None:
+    """Common spellings of true and false as a boolean; null stays null."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in _BOOLEANS:
+        return _BOOLEANS[value.lower()]
+    if isinstance(value, (int, float)) and value in {0, 1}:
+        return bool(value)
+    raise Fault("bool takes true, yes, on, y, t, 1, false, no, off, n, f or 0")
+
+
+# -- conversions -------------------------------------------------------------------------------------------------------
+
+
+def json_bytes(data: Any, *, pretty: bool = False, sort: bool = False) -> bytes:
+    option = (orjson.OPT_INDENT_2 if pretty else 0) | (orjson.OPT_SORT_KEYS if sort else 0)
+    try:
+        return orjson.dumps(data, option=option)
+    except TypeError as error:  # orjson's only error: nesting, an integer beyond 64 bits, a lone surrogate
+        raise Fault(f"this value cannot be written as JSON ({error})") from None
+
+
+def to_yaml(value: Any) -> Dump:
+    return Dump(plain(value), _yaml_within_bounds)
+
+
+def _yaml_within_bounds(data: Any) -> str:
+    values, weight = measure(data)
+    METER.keep(8 * weight + 200 * values)
+    METER.spend(6 * values + (weight >> 2))  # PyYAML is slow
+    text = yaml_text(data)
+    METER.text(len(text))
+    return text
+
+
+def to_json(value: Any, indent: int | None = None) -> Dump:
+    def render(data: Any) -> str:
+        text = json_bytes(data, pretty=bool(indent)).decode()
+        METER.text(len(text))
+        return text
+
+    return Dump(plain(value), render)
+
+
+def from_json(read_captured: Callable[[Any, str], Any], value: Any) -> Any:
+    if isinstance(value, Text):
+        return read_captured(value, "from_json")
+    text = scalar_text(value)
+    METER.parse(text)
+    try:
+        return plain(orjson.loads(text.encode()))
+    except (ValueError, UnicodeError):
+        raise Fault("from_json: not JSON") from None
+
+
+def _bytes(value: Any) -> bytes:
+    return scalar_text(value).encode("utf-8", "surrogatepass")
+
+
+def b64encode(value: Any) -> str:
+    return base64.b64encode(_bytes(value)).decode()
+
+
+def b64decode(value: Any) -> str:
+    try:
+        return base64.b64decode(_bytes(value), validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise Fault("b64decode: not base64 of UTF-8 text") from None
+
+
+_UNSTABLE_METADATA = SERVER_METADATA | {"ownerReferences"}
+
+
+def sha256(value: Any, length: int = 64) -> str:
+    data = plain(value)
+    if not 1 <= int(length) <= 64:
+        raise Fault("sha256 takes a length from 1 to 64")
+    if isinstance(data, str):
+        return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[: int(length)]
+    canonical = json_bytes(_stable(data), sort=True)
+    METER.spend(len(canonical) >> 6)
+    return hashlib.sha256(canonical).hexdigest()[: int(length)]
+
+
+def _stable(data: Any) -> Any:
+    """An object without its status and without metadata that the server or ruleop sets."""
+    if not (
+        isinstance(data, dict) and "apiVersion" in data and "kind" in data and isinstance(data.get("metadata"), dict)
+    ):
+        return data
+    metadata: dict[str, Any] = {key: value for key, value in data["metadata"].items() if key not in _UNSTABLE_METADATA}
+    for marks in ("labels", "annotations"):
+        if isinstance(metadata.get(marks), dict):
+            metadata[marks] = {
+                key: value for key, value in metadata[marks].items() if not key.startswith(RESERVED_PREFIX)
+            }
+            if not metadata[marks]:
+                del metadata[marks]
+    return {**{key: value for key, value in data.items() if key != "status"}, "metadata": metadata}
+
+
+_PART = re.compile(r"[a-z0-9]+\Z")
+_HASHED = re.compile(r".*-h[a-z2-7]{13}\Z", re.DOTALL)
+
+
+def dns_label(value: Any, *others: Any) -> str:
+    """The parts joined by `-`, as a valid name of at most 63 characters. Where the name would be ambiguous (because of
+    upper case, dots, length, or dashes in the parts) a hash of the parts is appended, so that two inputs with the same
+    number of parts never have the same name."""
+    METER.spend(16)
+    parts = [scalar_text(part) for part in (value, *others)]
+    joined = "-".join(parts)
+    exact = is_label(joined) and is_label(parts[0]) and all(map(_PART.match, parts[1:])) and not _HASHED.match(joined)
+    if exact:
+        return joined
+    digest = hashlib.sha256(json_bytes([part.encode("utf-8", "surrogatepass").hex() for part in parts])).digest()
+    tail = "h" + base64.b32encode(digest).decode().lower()[:13]
+    head = re.sub(r"[^a-z0-9]+", "-", joined[:256].lower()).strip("-")[: MAX_LABEL - len(tail) - 1].strip("-")
+    return f"{head}-{tail}" if head else tail
+
+
+def quantity(value: Any, unit: str | None = None) -> Exact | int:
+    amount = exact_quantity(value)
+    return amount if unit is None else in_unit(amount, unit)
+
+
+def condition(value: Any, type_: str) -> str:
+    """The status of an object's condition; Unknown if it has no such condition."""
+    data = plain(value)
+    if not isinstance(data, Mapping):
+        raise Fault("condition takes an object")
+    status = data.get("status")
+    conditions = status.get("conditions") if isinstance(status, Mapping) else None
+    for entry in conditions if isinstance(conditions, list) else ():
+        if isinstance(entry, Mapping) and entry.get("type") == type_:
+            return str(entry.get("status", "Unknown"))
+    return "Unknown"

@@ -1,0 +1,205 @@
+"""Filters of lists and mappings. With an `attribute`, items that do not have it are skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from typing import Any
+
+import orjson
+
+from ruleop.core.templating.values.budget import METER, NODE_BYTES
+from ruleop.core.templating.values.data import plain, scalar_text
+from ruleop.core.templating.values.faults import Fault
+from ruleop.core.templating.values.lookup import Group, MappingEntry, field_of, reach
+from ruleop.core.templating.values.operators import LONG_TEXT, comparable, given, operate
+from ruleop.core.templating.values.undefined import UndefinedValue, Unknown
+
+LIST_BYTES = 80  # of a short list
+PAIR_BYTES = 200  # of a mapping of two members
+
+
+def attributes(values: Iterable[Any], attribute: Any) -> Iterator[Any]:
+    """The attribute of each item that has it."""
+    for item in values:
+        found = reach(item, attribute)
+        if not isinstance(found, UndefinedValue):
+            yield found
+
+
+def _names(attribute: Any) -> list[Any]:
+    return attribute.split(",") if isinstance(attribute, str) else [attribute]
+
+
+def _sort_key(attribute: Any, case_sensitive: bool) -> Callable[[Any], Any]:
+    names = _names(attribute)
+
+    def key(item: Any) -> Any:
+        found = [item] if attribute is None else [reach(item, name) for name in names]
+        shown = [
+            value.lower() if isinstance(value, str) and not case_sensitive else value
+            for value in map(comparable, map(given, found))
+        ]
+        return shown[0] if len(shown) == 1 else tuple(shown)
+
+    return key
+
+
+def _items_with(value: Iterable[Any], attribute: Any) -> list[Any]:
+    if attribute is None:
+        return list(value)
+    return [
+        item for item in value if not any(isinstance(reach(item, name), UndefinedValue) for name in _names(attribute))
+    ]
+
+
+def _sorted(items: list[Any], key: Callable[[Any], Any], *, reverse: bool = False) -> list[Any]:
+    keys, rounds = list(map(key, items)), len(items).bit_length()
+    texts = sum(
+        len(each) for found in keys for each in (found if type(found) is tuple else (found,)) if type(each) is str
+    )
+    METER.spend(rounds * len(items) // 8 + rounds * texts // LONG_TEXT)
+    return [items[number] for number in sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)]
+
+
+def sort(value: Iterable[Any], reverse: bool = False, case_sensitive: bool = False, attribute: Any = None) -> list[Any]:
+    return _sorted(_items_with(value, attribute), _sort_key(attribute, case_sensitive), reverse=bool(reverse))
+
+
+def identity(value: Any) -> bytes:
+    """Canonical JSON of an item: equal for items that are the same JSON."""
+    # A copy: what orjson returns keeps some KiB of its buffer.
+    found = orjson.dumps(plain(comparable(value)), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)[:-1]
+    METER.keep(NODE_BYTES + len(found))
+    METER.spend(1 + (len(found) >> 6))
+    return found
+
+
+def unique(value: Iterable[Any], case_sensitive: bool = False, attribute: Any = None) -> list[Any]:
+    order, seen, result = _sort_key(attribute, case_sensitive), set(), []
+    for item in _items_with(value, attribute):
+        key = identity(order(item))
+        if key not in seen:
+            seen.add(key)
+            result.append(item)
+    return result
+
+
+def least(value: Iterable[Any], case_sensitive: bool = False, attribute: Any = None) -> Any:
+    items = _items_with(value, attribute)
+    return min(items, key=_sort_key(attribute, case_sensitive)) if items else _empty_list("min")
+
+
+def greatest(value: Iterable[Any], case_sensitive: bool = False, attribute: Any = None) -> Any:
+    items = _items_with(value, attribute)
+    return max(items, key=_sort_key(attribute, case_sensitive)) if items else _empty_list("max")
+
+
+def total(value: Iterable[Any], attribute: Any = None, start: Any = 0) -> Any:
+    """The sum of numbers, or the concatenation of lists."""
+    items = list(value) if attribute is None else list(attributes(value, attribute))
+    if isinstance(start, (list, tuple)):
+        result = list(start)
+        for item in items:
+            METER.items(len(item))
+            result.extend(item)
+        METER.items(len(result))
+        return result
+    for item in items:
+        if isinstance(item, str):
+            raise Fault("sum adds numbers, or lists with start=[]; join text with `join`")
+        start = operate("+", start, item)
+    return start
+
+
+def first(value: Any) -> Any:
+    return next(iter(value), _empty_list("first"))
+
+
+def last(value: Any) -> Any:
+    if isinstance(value, str):
+        return value[-1:] or _empty_list("last")
+    items = list(value)
+    return items[-1] if items else _empty_list("last")
+
+
+def _empty_list(name: str) -> UndefinedValue:
+    return Unknown(f"{name}: the list is empty; use `default(...)` if it may be", name=name)
+
+
+def reverse(value: Any) -> Any:
+    return value[::-1] if isinstance(value, str) else list(value)[::-1]
+
+
+def groupby(value: Iterable[Any], attribute: Any, default: Any = None, case_sensitive: bool = False) -> list[Group]:
+    def key_of(item: Any) -> Any:
+        found = reach(item, attribute)
+        return default if isinstance(found, UndefinedValue) and default is not None else found
+
+    def order(item: Any) -> Any:
+        key = comparable(given(key_of(item)))
+        return key.lower() if isinstance(key, str) and not case_sensitive else key
+
+    METER.spend(4 * len(value) if isinstance(value, Sized) else 0)
+    groups: dict[bytes, list[Any]] = {}
+    for item in _sorted([item for item in value if not isinstance(key_of(item), UndefinedValue)], order):
+        groups.setdefault(identity(order(item)), []).append(item)
+    return [Group(key_of(members[0]), members) for members in groups.values()]
+
+
+def items(value: Any) -> list[MappingEntry]:
+    if isinstance(value, Mapping):
+        METER.entries(len(value))
+        return list(map(MappingEntry._make, value.items()))
+    raise Fault("items takes a mapping")
+
+
+def dictsort(value: Any, case_sensitive: bool = False, by: str = "key", reverse: bool = False) -> list[MappingEntry]:
+    position = {"key": 0, "value": 1}.get(by)
+    if position is None:
+        raise Fault("dictsort: by is 'key' or 'value'")
+    order = _sort_key(None, case_sensitive)
+    return _sorted(items(value), lambda entry: order(entry[position]), reverse=bool(reverse))
+
+
+def dict2items(value: Any, key_name: str = "key", value_name: str = "value") -> list[dict[str, Any]]:
+    if not isinstance(value, Mapping):
+        raise Fault("dict2items takes a mapping")
+    if key_name == value_name:
+        raise Fault("dict2items: the key and the value need different names")
+    METER.entries(len(value), PAIR_BYTES)
+    return [{key_name: key, value_name: item} for key, item in value.items()]
+
+
+def items2dict(value: Any, key_name: str = "key", value_name: str = "value") -> dict[str, Any]:
+    """The inverse of dict2items; the later of two equal keys wins."""
+    if isinstance(value, (str, Mapping)):
+        raise Fault("items2dict takes a list")
+    return {scalar_text(given(field_of(item, key_name))): given(field_of(item, value_name)) for item in value}
+
+
+def batch(value: Iterable[Any], linecount: int, fill_with: Any = None) -> list[list[Any]]:
+    items, size = list(value), int(linecount)
+    if size < 1:
+        raise Fault("batch takes a length of at least 1")
+    METER.entries(len(items) // size, LIST_BYTES)
+    batches = [items[at : at + size] for at in range(0, len(items), size)]
+    if batches and fill_with is not None:
+        METER.items(size)
+        batches[-1] += [fill_with] * (size - len(batches[-1]))
+    return batches
+
+
+def slices(value: Iterable[Any], slices: int, fill_with: Any = None) -> list[list[Any]]:
+    """The items in `slices` columns. If the number of items is not a multiple, the first columns have one more."""
+    items, count = list(value), int(slices)
+    METER.items(count)
+    METER.entries(count, LIST_BYTES)
+    if count < 1:
+        raise Fault("slice takes a number of at least 1")
+    size, more = divmod(len(items), count)
+    columns, at = [], 0
+    for number in range(count):
+        column = items[at : at + size + (number < more)]
+        at += len(column)
+        columns.append([*column, fill_with] if fill_with is not None and more and number >= more else column)
+    return columns

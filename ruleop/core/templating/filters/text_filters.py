@@ -1,0 +1,242 @@
+"""Filters of text."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from textwrap import TextWrapper
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote as percent_encoded
+from urllib.parse import urlencode as form_encoded
+
+import re2
+
+from ruleop.core.templating.values.budget import MAX_ITEMS, MAX_TEXT, METER, Exhausted, weigh, width
+from ruleop.core.templating.values.data import noun, plain, scalar_text
+from ruleop.core.templating.values.faults import Fault
+from ruleop.core.templating.values.lookup import reach
+from ruleop.core.templating.values.methods import METHODS, joined_by
+from ruleop.core.templating.values.text import Dump, Indent, Text
+from ruleop.core.templating.values.undefined import UndefinedValue
+
+
+def indent(value: Any, width_: Any = 4, first: bool = False, blank: bool = False) -> Any:
+    by = width_ if isinstance(width_, str) else " " * width(width_, "an indentation")
+    width(len(by), "an indentation")
+    indentation = Indent(by, bool(first), bool(blank))
+    return value.indented(indentation) if isinstance(value, (Text, Dump)) else indentation.apply(scalar_text(value))
+
+
+def trim(value: Any, chars: str | None = None) -> Any:
+    if isinstance(value, Text):
+        return value.trimmed(chars)
+    text = scalar_text(value)
+    METER.strip(text, chars)
+    return text.strip(chars)
+
+
+def join(value: Any, d: str = "", attribute: Any = None) -> str:
+    """The items joined into text; with `attribute`, the attributes of the items that have it."""
+    if attribute is not None:
+        value = [found for item in value if not isinstance(found := reach(item, attribute), UndefinedValue)]
+    return joined_by(d, value)
+
+
+def center(value: Any, width_: int = 80) -> str:
+    return scalar_text(value).center(width(width_, "a width"))
+
+
+def wordwrap(
+    value: Any, width_: int = 79, break_long_words: bool = True, wrapstring: str = "\n", break_on_hyphens: bool = True
+) -> str:
+    text = scalar_text(value)
+    METER.spend(len(text))
+    lines, columns = text.splitlines(), int(width_)
+    if break_long_words:  # cutting a long word copies its rest for every line
+        METER.spend(sum(len(word) ** 2 for word in text.split()) // max(columns, 1) >> 15)
+    wrapper = TextWrapper(
+        width=columns,
+        expand_tabs=False,
+        replace_whitespace=False,
+        break_long_words=break_long_words,
+        break_on_hyphens=break_on_hyphens,
+    )
+    return joined_by(wrapstring, [piece for line in lines for piece in wrapper.wrap(line) or [""]])
+
+
+def split(value: Any, separator: str | None = None, maxsplit: int = -1) -> list[str]:
+    found: list[str] = METHODS["text", "split"](scalar_text(value), separator, maxsplit)
+    return found
+
+
+def quote(value: Any) -> str:
+    return scalar_text(value)
+
+
+def shell_quote(value: Any) -> str:
+    text = scalar_text(value)
+    if "\0" in text:
+        raise Fault("shell_quote: the text contains a NUL character")
+    return shlex.quote(text)
+
+
+def urlencode(value: Any) -> str:
+    data = plain(value)
+    METER.spend(weigh(data) >> 3)
+    if isinstance(data, Mapping):
+        return form_encoded({key: scalar_text(item) for key, item in data.items()}, quote_via=percent_encoded)
+    return percent_encoded(scalar_text(data))
+
+
+def basename(value: Any) -> str:
+    return posixpath.basename(_path("basename", value))
+
+
+def dirname(value: Any) -> str:
+    return posixpath.dirname(_path("dirname", value))
+
+
+def _path(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise Fault(f"{name} takes text, not {noun(value)}")
+    return value
+
+
+MATCH_UNITS: Final = 20
+UNITS_PER_SECOND: Final = 2_000_000
+SLACK: Final = 40_000  # units that a search may take uncharged, before its time is charged
+
+# -- regular expressions: RE2, in which a match takes time linear in the text ------------------------------------------
+
+_GROUP = re.compile(r"\\(?:g<(\w+)>|([0-9]{1,3}))")
+_COUNT = re.compile(r"\{\d*,?\d*\}")
+_UNBOUNDED = re.compile(r"[*+]|\{\d*,\}")
+
+MAX_PROGRAM: Final = 1 << 20
+"""Bytes of a compiled pattern, and of the automaton that it builds as it reads text. RE2 slows down when it is full."""
+
+MAX_PROGRAMS: Final = 24
+"""Compiled patterns that are kept. A pattern may come from a custom resource."""
+
+
+@lru_cache(MAX_PROGRAMS)
+def _compiled(pattern: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = MAX_PROGRAM
+    METER.spend(600 + 2 * len(pattern) + 200 * pattern.lower().count(r"\p"))
+    try:
+        compiled = re2.compile(pattern, options)
+    except re2.error:
+        METER.charge(20_000)
+        raise Fault(
+            "not a valid RE2 regular expression (RE2 has no lookaround and no backreferences), or one that is too large"
+        ) from None
+    METER.charge(2 * compiled.programsize)
+    return compiled
+
+
+class Flags(NamedTuple):
+    """Flags of a pattern."""
+
+    ignorecase: bool = False
+    multiline: bool = False  # ^ and $ match at each line
+
+    def __str__(self) -> str:
+        letters = ("i" if self.ignorecase else "") + ("m" if self.multiline else "")
+        return f"(?{letters})" if letters else ""
+
+
+def _pattern(pattern: Any, flags: Flags) -> Any:
+    text = f"{flags}{scalar_text(pattern)}"
+    if len(text) > 4096:
+        raise Exhausted("the regular expression has more than 4,096 characters")
+    return _compiled(text)
+
+
+def _matches(pattern: Any, text: str, flags: Flags) -> Iterator[Any]:
+    """The matches, charged for the slowest of RE2's ways: for each byte of the text a step of each instruction of the
+    pattern, and of its groups. Each further match may take as long again if the pattern has unbounded repetitions and
+    RE2's automaton becomes too large for it.
+
+    It may also search the rest of the text in vain (`a.*z|a`). Nothing shows that but the time of the processor, so
+    a search that takes far more than it was charged is charged for its time.
+    """
+    compiled = _pattern(pattern, flags)
+    length, size = len(text) or 1, len(text.encode("utf-8", "surrogatepass"))
+    slow = compiled.programsize * (200 + compiled.groups)
+    METER.spend(size * slow // 5000)
+    unbounded = _UNBOUNDED.search(compiled.pattern) is not None
+    again = slow if unbounded and (len(compiled.pattern) > 64 or _COUNT.search(compiled.pattern)) else 0
+    matches, seconds, charged = compiled.finditer(text), 0.0, size * slow // 5000
+    while True:
+        start = time.thread_time()
+        match = next(matches, None)
+        seconds += time.thread_time() - start
+        if match is None:
+            return
+        rest = size - size * match.start() // length
+        units = MATCH_UNITS + rest * again // 5000
+        taken = int(UNITS_PER_SECOND * seconds)
+        if 2 * taken > 3 * charged + SLACK:
+            units += taken - charged
+        charged += units
+        METER.spend(units)
+        yield match
+
+
+def regex_match(value: Any, pattern: str, *, ignorecase: bool = False, multiline: bool = False) -> bool:
+    """Whether the pattern matches anywhere in the text; anchor it with ^ and $."""
+    return next(_matches(pattern, scalar_text(value), Flags(ignorecase, multiline)), None) is not None
+
+
+def regex_search(value: Any, pattern: str, *groups: Any, ignorecase: bool = False, multiline: bool = False) -> Any:
+    """The first match, or a list of the given groups of it; null if there is no match."""
+    references = [_GROUP.fullmatch(scalar_text(group)) for group in groups]
+    if None in references:
+        raise Fault(r"regex_search: after the pattern it takes groups, such as '\\1' or '\\g<name>'")
+    match = next(_matches(pattern, scalar_text(value), Flags(ignorecase, multiline)), None)
+    if match is None or not references:
+        return match and match.group()
+    try:
+        return [match.group(found[1] or int(found[2])) for found in references if found]
+    except (re2.error, LookupError):
+        raise Fault("regex_search: the pattern has no such group") from None
+
+
+def regex_replace(
+    value: Any, pattern: str, replacement: str, *, ignorecase: bool = False, multiline: bool = False
+) -> str:
+    text, new, pieces, at, length = scalar_text(value), scalar_text(replacement), [], 0, 0
+    names = (name or number for name, number in _GROUP.findall(new))
+    groups = Counter(int(name) if name.isdecimal() else name for name in names)
+    for match in _matches(pattern, text, Flags(ignorecase, multiline)):
+        try:
+            size = len(new) + sum(times * len(match.group(group) or "") for group, times in groups.items())
+            METER.text(length + size if length + size > MAX_TEXT else size)
+            METER.spend(4 + (len(new) >> 4) + 2 * sum(groups.values()))
+            expanded = match.expand(new)
+        except (re2.error, LookupError, ValueError):
+            raise Fault("regex_replace: the replacement names a group that the pattern does not have") from None
+        pieces += [text[at : match.start()], expanded]
+        at = match.end()
+        length += len(expanded)
+    METER.text(length + len(text))
+    return "".join([*pieces, text[at:]])
+
+
+def regex_findall(value: Any, pattern: str, *, ignorecase: bool = False, multiline: bool = False) -> list[Any]:
+    """All matches: the text of each, the text of its only group, or a list of its groups."""
+    found: list[Any] = []
+    for match in _matches(pattern, scalar_text(value), Flags(ignorecase, multiline)):
+        if len(found) >= MAX_ITEMS:
+            METER.items(len(found) + 1)
+        groups = match.groups(default="")
+        METER.entries(1 + len(groups))
+        found.append(list(groups) if len(groups) > 1 else groups[0] if groups else match.group())
+    return found

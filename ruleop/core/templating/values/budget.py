@@ -1,0 +1,352 @@
+"""Limits the cost of a pass over one custom resource. The author of the operator writes the rules, but tenants choose
+the values that drive their loops, so everything that is evaluated on a resource's behalf is counted: loops, calls,
+text, objects, and the comparison of objects.
+
+There are two quantities. Units are time: one is at most about half a microsecond. Bytes are memory: texts and data that
+a render makes, whether they are still used or not, because nobody knows when Python frees them; after the render, those
+that are retained. An account is filled once for a pass, not for each render, so whatever multiplies renders does not
+multiply the account. When it is used up, the pass fails.
+
+For operations that could be huge (`'x' * n`, `10 ** n`, padding, replacing) the cost is checked *before* the work,
+because Python cannot interrupt it. The alternative, a process per render, would cost more than everything else.
+
+There is one counter, `METER`, because text and data, which do not know the template, count as well. It charges the
+current account; a pass that lets others run in between takes its account with it. Outside a pass, each evaluation has a
+full account, which nested evaluations (a `let` that the template reads) share. If two threads rendered at once, each
+would charge the account of the other: the limit would be less exact, nothing worse.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+from ruleop.core.templating.values.faults import Fault
+
+if TYPE_CHECKING:
+    from typing import Self
+
+FUEL: Final = 1_000_000
+"""Units of a pass. One is at most about half a microsecond."""
+
+MEMORY: Final = 48 * 1024 * 1024
+"""Bytes of a pass."""
+
+RESERVE: Final = 100_000
+RESERVED_MEMORY: Final = 4 * 1024 * 1024
+"""Memory for the status if the children have used up everything: it reports that."""
+
+HINTS: Final = 32
+"""Messages of a pass that say which name was probably meant."""
+
+DESCRIPTIONS: Final = 100_000
+"""Units of a pass for finding out which fields its writes change, for the log and for messages. Above that, they name
+outer fields."""
+
+QUADRATIC_LENGTH: Final = 2500
+"""Characters below which CPython searches text by its quadratic way."""
+
+MAX_TEXT = 3 * 1024 * 1024  # one string, or the whole text: the API server accepts no larger request
+MAX_OUTPUT = 16 * 1024 * 1024  # all objects of one render, which may be thousands
+MAX_ITEMS = 100_000  # one list
+MAX_RANGE = 10_000
+MAX_BITS = 512  # of an intermediate integer; JSON allows 64
+MAX_INDENT = 200  # columns of padding
+MAX_DEPTH = 128  # of nested data; the JSON encoder fails at 254
+MAX_NODES = 400_000  # of measured data
+NODE = 32  # the weight of a mapping, list, number or key in characters
+NODE_BYTES = 100  # of an item, a member or a number in memory, approximately
+USUAL_SIZE = 4096  # bytes of an object that may have any number of values
+ENTRY_BYTES = 64  # of a tuple of a key and a value, or of a short text
+
+
+_SIGNS_OF_VALUES: Final = (",", ":", "-", "[", "{", "?", "...")
+
+
+class Exhausted(Fault):
+    """A limit was exceeded. Unlike other faults it ends the render at once, even if the value would not be used."""
+
+    kind = "limit"
+
+
+def exceeded(what: str, number: int, most: int) -> Exhausted:
+    """The error for a size above a limit. `what` has `{}` in the place of the number, which may be a Secret's."""
+    limit = f"at most {most:,} are allowed"
+    return Exhausted(f"{what.format(f'{number:,}')}; {limit}", redacted=f"{what.format('too many')}; {limit}")
+
+
+class Allowance:
+    """Units for work that is done more roughly when they are used up. Without a number, there is no limit."""
+
+    __slots__ = ("units",)
+
+    def __init__(self, units: int = sys.maxsize) -> None:
+        self.units = units
+
+    def takes(self, amount: int) -> bool:
+        """Takes the units, if there are as many left."""
+        if amount > self.units:
+            return False
+        self.units -= amount
+        return True
+
+
+class Account:
+    """The remaining units and bytes of one pass."""
+
+    __slots__ = ("descriptions", "exhausted", "first_plan", "fuel", "hints", "memory")
+
+    def __init__(self) -> None:
+        self.fuel = FUEL
+        self.memory = MEMORY
+        self.hints = HINTS
+        self.descriptions = Allowance(DESCRIPTIONS)
+        self.exhausted = False  # something failed because of it
+        self.first_plan = 0  # units of the first plan of the pass
+
+    @property
+    def units(self) -> int:
+        """The units that were used."""
+        return FUEL - self.fuel
+
+    def may_suffice(self) -> bool:
+        """Whether another plan may fit into what is left, after the first one and the log of its writes. The plan after
+        the writes takes at least a third of the one before them."""
+        return 3 * (self.fuel - DESCRIPTIONS + self.descriptions.units) >= self.first_plan
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that were used."""
+        return MEMORY - self.memory
+
+
+class Meter:
+    """Charges the current account. Its remaining units and bytes are kept here while it is current."""
+
+    __slots__ = ("_account", "_own", "_retained", "fuel", "memory")
+
+    def __init__(self) -> None:
+        self._own = self._account = Account()
+        self._retained = 0
+        self.fuel = FUEL
+        self.memory = MEMORY
+
+    @property
+    def in_pass(self) -> bool:
+        return self._account is not self._own
+
+    def switch(self, account: Account | None) -> Account:
+        """Charges this account from now on; None: that of evaluations outside a pass. Returns the one before."""
+        before = self._account
+        before.fuel, before.memory = self.fuel, self.memory
+        self._account = account or self._own
+        self.fuel, self.memory = self._account.fuel, self._account.memory
+        return before
+
+    def refill(self) -> None:
+        self.fuel = FUEL
+        self.memory = MEMORY
+        self._own.hints = HINTS
+        self._own.descriptions = Allowance(DESCRIPTIONS)
+
+    @property
+    def descriptions(self) -> Allowance:
+        return self._account.descriptions
+
+    def takes_hint(self) -> bool:
+        """Whether a message may have a hint, which is costly to find. Only few messages of a pass are ever shown."""
+        self._account.hints -= 1
+        return self._account.hints >= 0
+
+    def begin_render(self) -> int:
+        """The mark that `end_render` needs."""
+        return self.memory + self._retained
+
+    def end_render(self, before: int) -> None:
+        """Gives back the bytes that were made since, apart from those that were retained."""
+        self.memory = before - self._retained
+
+    def retain(self, size: int) -> None:
+        """Charges for bytes that outlive the current render."""
+        self._retained += size
+        self.keep(size)
+
+    def ensure_reserve(self) -> None:
+        """Gives the pass what the report about it takes, if it has less left."""
+        self.fuel = max(self.fuel, RESERVE)
+        self.memory = max(self.memory, RESERVED_MEMORY)
+
+    def charge(self, amount: int) -> None:
+        """Charges for work that is done in any case. What comes after it fails if nothing is left."""
+        self.fuel -= amount
+
+    def spend(self, amount: int) -> None:
+        self.fuel -= amount
+        if self.fuel < 0:
+            self.fuel = 0  # the work is not done
+            self._account.exhausted = True
+            raise Exhausted(
+                f"the templates do too much work for one resource (at most {FUEL:,} units for loops, calls, text and "
+                "objects together); limit the values that drive them, for example with `maximum` or `maxItems` in the "
+                "CRD's schema"
+            )
+
+    def keep(self, size: int) -> None:
+        """Charges for bytes of memory."""
+        self.memory -= size
+        if self.memory < 0:
+            self.memory = 0
+            self._account.exhausted = True
+            raise Exhausted(
+                f"the templates make too much data for one resource (at most {MEMORY >> 20} MiB of texts and objects "
+                "together); limit the values that they repeat, for example with `maxLength` or `maxItems` in the CRD's "
+                "schema"
+            )
+
+    def read(self, length: int) -> None:
+        """Charges for reading text of this length."""
+        self.spend(1 + (length >> 6))
+
+    def text(self, length: int) -> None:
+        """Charges for making text of this length."""
+        if length > MAX_TEXT:
+            raise exceeded("text of {} characters", length, MAX_TEXT)
+        self.fuel -= 1 + (length >> 6)
+        self.memory -= length
+        if self.fuel < 0 or self.memory < 0:
+            self.spend(0)
+            self.keep(0)
+
+    def parse(self, text: str) -> None:
+        """Charges for parsing text as YAML. Each value in it needs one of these signs, and most of the time and memory
+        goes into values."""
+        values = sum(map(text.count, _SIGNS_OF_VALUES))
+        self.keep(len(text) + 500 * values)
+        self.spend(1 + (len(text) >> 6) + 14 * values)
+
+    def search(self, text: str, sought: str, *, backward: bool = False) -> None:
+        """Charges for a search of text in text: CPython compares up to `letters` at each of `places`. From the end it
+        always does; from the start only in short text, or near the end of long text for which much is sought.
+        Elsewhere its search is linear, or `sought` has at most a hundred letters."""
+        length, letters = len(text), len(sought)
+        places = max(0, length - letters)
+        if not backward and length >= QUADRATIC_LENGTH:
+            if 3 * letters > length:
+                places = min(places, QUADRATIC_LENGTH)
+            else:
+                letters = min(letters, 128)
+        self.spend(1 + (length >> 6) + (places * letters >> 10 if letters > 1 else 0))
+
+    def strip(self, text: str, chars: str | None) -> None:
+        """Charges for stripping `chars` from `text`."""
+        self.spend(len(text) * len(chars or "") >> 15)
+
+    def made(self, text: str) -> None:
+        """Charges for a text that was made, by the bytes that it takes."""
+        length = len(text)
+        if length > MAX_TEXT:
+            raise exceeded("text of {} characters", length, MAX_TEXT)
+        self.keep(length if text.isascii() else sys.getsizeof(text))
+        self.spend(length >> 6)
+
+    def items(self, count: int) -> None:
+        """Charges for making or walking a list of this length."""
+        if count > MAX_ITEMS:
+            raise exceeded("a list of {} items", count, MAX_ITEMS)
+        self.keep(count << 4)
+        self.spend(1 + count)
+
+    def entries(self, count: int, size: int = ENTRY_BYTES) -> None:
+        """Charges for items that are made for a list, in addition to the list."""
+        self.keep(count * size)
+        self.spend(count)
+
+
+METER = Meter()
+
+
+class charged_to:  # noqa: N801 - used like a function; a class, because a generator is slow
+    """`with charged_to(account):` charges an account, and then the one before again."""
+
+    __slots__ = ("_account", "_before")
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+
+    def __enter__(self) -> Self:
+        self._before = METER.switch(self._account)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        METER.switch(self._before)
+
+
+def size_of(data: object) -> tuple[int, int]:
+    """The bytes of JSON data and the number of its values, approximately: the encoder finds them much faster than
+    Python code could. In a string with one wide character, Python needs four bytes for each. Mappings in mappings of
+    one member, and lists in lists, count seven times: they cost far more than what they hold."""
+    try:
+        text = orjson.dumps(data)
+    except TypeError:  # half of a surrogate pair, or a number of more than 64 bits
+        values, weight = measure(data)
+        return 4 * weight, values
+    commas, values = text.count(b","), len(text) - len(text.translate(None, b",[{"))
+    values += 6 * max(0, values - 3 * commas)
+    return len(text) if text.isascii() else 4 * len(text), values
+
+
+def surplus_of(obj: object, values: int) -> int:
+    """The number of values beyond those of a usual object for which the rules set `values`: others wrote them. That is
+    not asked of objects of the usual size."""
+    return 0 if is_of_usual_size(obj) else surplus(size_of(obj)[1], values)
+
+
+def surplus(found: int, values: int) -> int:
+    """The same of an object with `found` values, of any size."""
+    return max(0, found - 3 * values)
+
+
+def is_of_usual_size(obj: object) -> bool:
+    try:
+        return len(orjson.dumps(obj)) <= USUAL_SIZE
+    except TypeError:
+        return False
+
+
+def width(value: object, what: str) -> int:
+    """A number of columns, lines or digits for padding. Raises Exhausted if it is too large."""
+    number = int(value)  # type: ignore[call-overload]
+    if number > MAX_INDENT:
+        raise exceeded(f"{what} of {{}} characters", number, MAX_INDENT)
+    return int(number)
+
+
+def weigh(data: object) -> int:
+    """The approximate number of characters of JSON data. Charges for the walk, and raises Exhausted for too many
+    values."""
+    return measure(data)[1]
+
+
+def measure(data: object) -> tuple[int, int]:
+    """The number of values in JSON data and the approximate number of its characters. Charges for the walk, and raises
+    Exhausted for too many values."""
+    weight, nodes, stack = 0, 0, [data]
+    while stack:
+        value = stack.pop()
+        nodes += 1
+        if isinstance(value, str):
+            weight += len(value)
+            continue
+        weight += NODE
+        if isinstance(value, dict):
+            weight += NODE * len(value)
+            stack.extend(value.values())
+        elif isinstance(value, list):
+            stack.extend(value)
+        if nodes > MAX_NODES:
+            METER.charge(nodes >> 1)
+            raise Exhausted(f"data of more than {MAX_NODES:,} values")
+    METER.spend(1 + (nodes >> 1) + (weight >> 8))
+    return nodes, weight

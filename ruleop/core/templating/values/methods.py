@@ -1,0 +1,137 @@
+"""The methods of text, mappings and lists in templates, with bounded results. `spec.items` is always the field, and
+`spec.labels.items()` always the method, even if a label has that name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ruleop.core.templating.values.budget import METER
+from ruleop.core.templating.values.data import ListView, MapView, scalar_text
+from ruleop.core.templating.values.faults import Fault
+from ruleop.core.templating.values.lookup import MappingEntry
+from ruleop.core.templating.values.operators import comparable, given, passes
+from ruleop.core.templating.values.text import Dump, Text
+from ruleop.core.templating.values.undefined import Missing, UndefinedValue
+
+Method = Callable[..., Any]
+
+
+def call_on_data(obj: Any, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Calls `obj.name(...)` of text, a mapping or a list."""
+    method = METHODS.get((type_name(obj), name))
+    if method is None:
+        known = sorted(known for kind, known in METHODS if kind == type_name(obj))
+        raise Fault(f"unknown method {name}()" + (f"; use one of {', '.join(known)}" if known else ""))
+    try:
+        return method(obj, *map(given, args), **{key: given(value) for key, value in kwargs.items()})
+    except (TypeError, ValueError, LookupError):
+        raise Fault(f"{name}() cannot take these arguments") from None
+
+
+def type_name(obj: Any) -> str:
+    if isinstance(obj, (str, Text, Dump)):
+        return "text"
+    if isinstance(obj, Mapping):
+        return "mapping"
+    return "list" if isinstance(obj, (list, tuple, range, ListView)) else ""
+
+
+_SEARCHES = {
+    name: name.startswith("r") for name in ("find", "count", "split", "partition", "rfind", "rsplit", "rpartition")
+}
+"""The methods that search text in the text, and whether from its end."""
+
+_STRIPPING = frozenset({"strip", "lstrip", "rstrip"})
+
+
+def _text_method(name: str) -> Method:
+    function = getattr(str, name)
+
+    def method(text: Any, *args: Any) -> Any:
+        METER.text(len(text))
+        text = str(text)
+        if args and isinstance(args[0], str):
+            if name in _SEARCHES:
+                METER.search(text, args[0], backward=_SEARCHES[name])
+            elif name in _STRIPPING:
+                METER.strip(text, args[0])
+        result = function(text, *args)
+        if isinstance(result, list):
+            METER.items(len(result))
+            METER.entries(len(result))
+        return result
+
+    return method
+
+
+def replaced(text: Any, old: Any, new: Any, count: int | None = None) -> str:
+    text, old, new = scalar_text(text), scalar_text(old), scalar_text(new)
+    for _ in range(2):  # to count and to replace
+        METER.search(text, old)
+    times = text.count(old)
+    if count is not None and count >= 0:
+        times = min(times, int(count))
+    METER.text(len(text) + times * max(0, len(new) - len(old)))
+    return str(text.replace(old, new, times))
+
+
+def joined_by(separator: Any, values: Any) -> str:
+    between, texts = scalar_text(separator), [scalar_text(value) for value in passes(values)]
+    METER.text(sum(map(len, texts)) + len(texts) * len(between))
+    return between.join(texts)
+
+
+def _items(mapping: Mapping[str, Any]) -> list[MappingEntry]:
+    METER.items(len(mapping))
+    METER.entries(len(mapping))
+    return list(map(MappingEntry._make, mapping.items()))
+
+
+def _keys(mapping: Mapping[str, Any]) -> list[str]:
+    METER.items(len(mapping))
+    return list(mapping)
+
+
+def _values(mapping: Mapping[str, Any]) -> list[Any]:
+    METER.items(len(mapping))
+    return list(mapping.values())
+
+
+def _get(mapping: Mapping[str, Any], key: Any, *default: Any) -> Any:
+    """With a default, the default for any missing key. Without, null, except where the value is only not available
+    yet."""
+    found = mapping.field(key) if isinstance(mapping, MapView) else mapping.get(key, Missing())
+    if not isinstance(found, UndefinedValue) or not (default or isinstance(found, Missing)):
+        return found
+    (fallback,) = default or (None,)
+    return fallback
+
+
+def _index(items: Any, item: Any) -> int:
+    METER.items(len(items))
+    return [comparable(each) for each in items].index(comparable(item))
+
+
+def _count(items: Any, item: Any) -> int:
+    METER.items(len(items))
+    return [comparable(each) for each in items].count(comparable(item))
+
+
+_OF_TEXT = (
+    "upper", "lower", "title", "capitalize", "swapcase", "strip", "lstrip", "rstrip", "split", "rsplit", "splitlines",
+    "partition", "rpartition", "startswith", "endswith", "removeprefix", "removesuffix", "find", "rfind", "count",
+    "isdigit", "isalpha", "isalnum", "islower", "isupper", "isspace", "isnumeric",
+)  # fmt: skip
+
+METHODS: dict[tuple[str, str], Method] = {("text", name): _text_method(name) for name in _OF_TEXT}
+METHODS |= {
+    ("text", "replace"): replaced,
+    ("text", "join"): joined_by,
+    ("mapping", "items"): _items,
+    ("mapping", "keys"): _keys,
+    ("mapping", "values"): _values,
+    ("mapping", "get"): _get,
+    ("list", "index"): _index,
+    ("list", "count"): _count,
+}

@@ -1,0 +1,145 @@
+"""The operators `+`, `~`, `==`, `in` and so on. They work as in Python, but undefined values raise their faults,
+results are bounded, and captured text counts as a string."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from ruleop.core.errors import Site
+from ruleop.core.templating.values.budget import MAX_BITS, METER, Exhausted
+from ruleop.core.templating.values.data import ListView, View, noun, plain, plain_and_weight, scalar_text
+from ruleop.core.templating.values.faults import Fault
+from ruleop.core.templating.values.printf import printf
+from ruleop.core.templating.values.text import Dump, Slot, SlotPlace, Text
+from ruleop.core.templating.values.undefined import UndefinedValue
+
+_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "**": operator.pow,
+    "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
+}  # fmt: skip
+LONG_TEXT = 2048
+"""Characters that are compared in one unit."""
+
+_NO_PLACE = SlotPlace(Site(""), "")
+
+
+def given(value: Any) -> Any:
+    """A defined value, with captured text as a string."""
+    if isinstance(value, UndefinedValue):
+        raise value.fault()
+    return value.as_text() if isinstance(value, (Text, Dump)) else value
+
+
+def operate(symbol: str, left: Any, right: Any) -> Any:
+    if symbol == "+" and isinstance(left, (Text, Dump, str)) and isinstance(right, (Text, Dump, str)):
+        return joined((left, right))
+    METER.spend(2)
+    left, right = given(left), given(right)
+    if symbol == "%" and isinstance(left, str):
+        if isinstance(right, Mapping):
+            return printf(left, **plain(right))
+        return printf(left, *(right if isinstance(right, tuple) else (right,)))
+    if symbol == "+" and isinstance(left, str) != isinstance(right, str):
+        raise Fault(f"{noun(left)} + {noun(right)}: only text can be added to text; join anything with ~")
+    _check_growth(symbol, left, right)
+    try:
+        result = _OPERATIONS[symbol](left, right)
+    except TypeError:
+        raise Fault(f"{noun(left)} {symbol} {noun(right)} is not possible") from None
+    except (ArithmeticError, ValueError):
+        raise Fault(f"{symbol} failed (division by zero, or a number too large)") from None
+    if isinstance(result, complex):
+        raise Fault(f"{symbol} failed (root of a negative number)")
+    check_size(result)
+    return result
+
+
+def check_size(number: Any) -> None:
+    if (
+        isinstance(number, (int, Fraction))
+        and max(number.numerator.bit_length(), number.denominator.bit_length()) > MAX_BITS
+    ):
+        raise Exhausted(f"a number of more than {MAX_BITS} bits")
+
+
+def _check_growth(symbol: str, left: Any, right: Any) -> None:
+    """Checks the size of `left + right`, `left * right` or `left ** right` before it is computed."""
+    check_size(left)
+    check_size(right)
+    if symbol == "+" and hasattr(left, "__len__") and hasattr(right, "__len__"):
+        METER.items(len(left) + len(right))
+        return
+    if symbol == "*":
+        for one, other in ((left, right), (right, left)):
+            if isinstance(one, str) and isinstance(other, int):
+                METER.text(len(one) * max(0, other))
+            elif isinstance(one, (list, tuple)) and isinstance(other, int):
+                METER.items(len(one) * max(0, other))
+    if symbol == "**" and all(isinstance(number, (int, float, Fraction)) for number in (left, right)):
+        bits = 64 if isinstance(left, float) else max(left.numerator.bit_length(), left.denominator.bit_length())
+        bits = 1 if abs(left) <= 2 else bits
+        if abs(right) * bits > MAX_BITS:
+            raise Exhausted(f"a power of more than {MAX_BITS} bits")
+
+
+def joined(values: tuple[Any, ...]) -> Any:
+    """`a ~ b`: a string, or captured text if one of the operands is."""
+    if any(isinstance(value, Text) for value in values):
+        parts: list[Any] = []
+        for value in values:
+            parts.extend(value.parts if isinstance(value, Text) and not value.indent else [Slot(value, _NO_PLACE)])
+        METER.items(len(parts))
+        return Text(parts)
+    texts = [scalar_text(value) for value in values]
+    METER.text(sum(map(len, texts)))
+    return "".join(texts)
+
+
+def comparable(value: Any) -> Any:
+    """An operand of a comparison, with its size counted: lists of a template can contain one another many times."""
+    if isinstance(value, (list, tuple, dict)):
+        return plain(value)
+    if type(value) is str:
+        if len(value) > LONG_TEXT:
+            METER.spend(len(value) // LONG_TEXT)
+        return value
+    if isinstance(value, View):
+        plain_and_weight(value)
+    return value.as_text() if isinstance(value, (Text, Dump)) else value
+
+
+def contains(needle: Any, haystack: Any) -> bool:
+    """`needle in haystack`."""
+    needle, haystack = given(needle), given(haystack)
+    if isinstance(haystack, str):
+        if not isinstance(needle, str):
+            raise Fault(f"{noun(needle)} in text: only text can be searched in text")
+        METER.search(haystack, needle)
+        return needle in haystack
+    if isinstance(haystack, Mapping):
+        return isinstance(needle, (str, int, float)) and needle in haystack
+    if isinstance(haystack, ListView):
+        METER.spend(1 + (len(haystack) >> 3))
+        if isinstance(needle, (str, int, float)) or needle is None:
+            return needle in haystack.data
+    if not isinstance(haystack, (list, tuple, range, ListView)):
+        raise Fault(f"`in` needs text, a list or a mapping on the right, not {noun(haystack)}")
+    needle = comparable(needle)
+    return any(needle == comparable(item) for item in passes(haystack))
+
+
+def passes(value: Any, units: int = 1, size: int = 0) -> Any:
+    """The iterable of a loop, with its passes counted. `units` and `size`: the units and bytes of one pass."""
+    if isinstance(value, UndefinedValue):
+        raise value.fault()
+    if isinstance(value, (Text, Dump)):
+        value = value.as_text()
+    if isinstance(value, (str, list, tuple, range, Mapping, View)):
+        METER.spend(units * (1 + len(value)))
+        if size:
+            METER.keep(size * len(value))
+        return value
+    raise Fault(f"a loop needs a list or a mapping, not {noun(value)}")

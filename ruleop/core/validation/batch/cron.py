@@ -1,0 +1,104 @@
+"""Cron schedules, in UTC."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+_MACROS: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_MONTHS: Final = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_DAYS: Final = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
+_MINUTE: Final = 60
+_HORIZON: Final = 5 * 366 * 24 * 60  # minutes; a 29th of February comes within them
+
+
+def next_time(schedule: str, after: float) -> float | None:
+    """The first time after this one, in seconds; None if the schedule is not valid or has none."""
+    try:
+        minutes, hours, days, months, weekdays = _fields(schedule)
+    except ValueError:
+        return None
+    any_day, any_weekday = len(days) == 31, len(weekdays) == 7
+    at = (int(after) // _MINUTE + 1) * _MINUTE
+    end = at + _HORIZON * _MINUTE
+    while at < end:
+        found = time.gmtime(at)
+        weekday = (found.tm_wday + 1) % 7
+        by_day, by_weekday = found.tm_mday in days, weekday in weekdays
+        fits = by_day and by_weekday if any_day or any_weekday else by_day or by_weekday
+        if found.tm_mon not in months or not fits:
+            at += 24 * 3600 - (found.tm_hour * 3600 + found.tm_min * 60)
+        elif found.tm_hour not in hours:
+            at += 3600 - found.tm_min * 60
+        elif found.tm_min not in minutes:
+            at += _MINUTE
+        else:
+            return float(at)
+    return None
+
+
+def schedule_problem(schedule: str) -> str:
+    """The reason for which the server does not accept a schedule; empty if it does."""
+    if "TZ" in schedule:
+        return "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+    if schedule.startswith("@every "):
+        return ""
+    if schedule.startswith("@") and schedule not in _MACROS:
+        return f"unrecognized descriptor: {schedule}"
+    try:
+        _fields(schedule)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _fields(schedule: str) -> tuple[set[int], set[int], set[int], set[int], set[int]]:
+    parts = _MACROS.get(schedule.strip(), schedule).split()
+    if len(parts) != 5:
+        raise ValueError(f"expected exactly 5 fields, found {len(parts)}: [{' '.join(parts)}]")
+    minute, hour, day, month, weekday = parts
+    return (
+        _field(minute, 0, 59, ()),
+        _field(hour, 0, 23, ()),
+        _field(day, 1, 31, ()),
+        _field(month, 1, 12, _MONTHS),
+        {number % 7 for number in _field(weekday, 0, 7, _DAYS)} if weekday not in ("*", "?") else set(range(7)),
+    )
+
+
+def _field(text: str, first: int, last: int, names: list[str] | tuple[()]) -> set[int]:
+    found: set[int] = set()
+    for part in text.lower().split(","):
+        span, _, step = part.partition("/")
+        if span in ("*", "?"):
+            start, end = first, last
+        else:
+            low, _, high = span.partition("-")
+            start = _number(low, first, names)
+            end = _number(high, first, names) if high else (last if step else start)
+        if start < first:
+            raise ValueError(f"beginning of range ({start}) below minimum ({first}): {part}")
+        if end > last:
+            raise ValueError(f"end of range ({end}) above maximum ({last}): {part}")
+        if start > end:
+            raise ValueError(f"beginning of range ({start}) beyond end of range ({end}): {part}")
+        found.update(range(start, end + 1, int(step or 1)))
+    return found
+
+
+def _number(text: str, first: int, names: list[str] | tuple[()]) -> int:
+    if text in names:
+        return names.index(text) + first
+    try:
+        return int(text)
+    except ValueError:
+        problem = f'strconv.Atoi: parsing "{text}": invalid syntax'
+        raise ValueError(f"failed to parse int from {text}: {problem}") from None

@@ -1,0 +1,1 @@
+"""Values that many kinds have: names, labels, selectors, numbers, addresses."""

@@ -1,0 +1,18 @@
+"""Validation of StorageClasses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ruleop.core.schema.immutable_fields import immutable_changes
+from ruleop.core.validation.errors import forbidden_value
+
+if TYPE_CHECKING:
+    from ruleop.core.kinds import Object
+    from ruleop.core.validation.errors import FieldError
+
+
+def validate_storage_class(new: Object, old: Object | None) -> list[FieldError]:
+    if old is None:
+        return []
+    return [forbidden_value(name, f"updates to {name} are forbidden.") for name in immutable_changes(new, old)]

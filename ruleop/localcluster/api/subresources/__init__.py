@@ -1,0 +1,1 @@
+"""Subresources, and the reviews that are answered without being stored."""

@@ -1,0 +1,1 @@
+"""Creation, update and deletion of objects, and their checks."""

@@ -1,0 +1,1 @@
+"""Controllers of pods, Services, volumes, namespaces and events."""

@@ -1,0 +1,75 @@
+"""The reasons that the scheduler finds no node for a pod, in its words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ruleop.core.labels import Requirement, meets
+from ruleop.localcluster.controllers.machinery import is_being_deleted
+from ruleop.localcluster.kinds.resources import CLAIMS, NODES
+from ruleop.localcluster.store.store import Name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ruleop.core.kinds import Object
+    from ruleop.localcluster.controllers.machinery import Machinery
+
+NODE: Final = "local-node"
+NO_NODE: Final = "0/1 nodes are available"
+_NO_MATCH: Final = (
+    f"{NO_NODE}: 1 node(s) didn't match Pod's node affinity/selector. no new claims to deallocate, "
+    f"preemption: {NO_NODE}: 1 Preemption is not helpful for scheduling."
+)
+
+
+def unschedulable(machinery: Machinery, pod: Object) -> str:
+    """The message of the pod's condition; empty if it can run. The pod is reconciled again when that may change."""
+    namespace = pod["metadata"]["namespace"]
+    for claim in claims_of(pod):
+        if problem := _claim_problem(machinery, Name(namespace, claim)):
+            machinery.wait_for(CLAIMS, Name(namespace, claim))
+            return f"{NO_NODE}: {problem}. not found"  # this is how the real one ends
+    if not matches_node(machinery, pod["spec"]):
+        return _NO_MATCH
+    return ""
+
+
+def claims_of(pod: Object) -> list[str]:
+    volumes = pod["spec"].get("volumes") or []
+    return [each["persistentVolumeClaim"]["claimName"] for each in volumes if "persistentVolumeClaim" in each]
+
+
+def _claim_problem(machinery: Machinery, claim: Name) -> str:
+    found = machinery.store.get(CLAIMS, claim)
+    if found is None:
+        return f'persistentvolumeclaim "{claim.name}" not found'
+    if is_being_deleted(found.obj):
+        return f'persistentvolumeclaim "{claim.name}" is being deleted'
+    is_bound = (found.obj.get("status") or {}).get("phase") == "Bound"
+    return "" if is_bound else "pod has unbound immediate PersistentVolumeClaims"
+
+
+def matches_node(machinery: Machinery, spec: Object) -> bool:
+    """Whether a pod selects the node. If not, the current object is reconciled again when the node changes."""
+    selector = spec.get("nodeSelector") or {}
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if not selector and required is None:
+        return True
+    node = machinery.get(NODES, "", NODE)
+    labels = {} if node is None else node.obj["metadata"].get("labels") or {}
+    terms = [{}] if required is None else required.get("nodeSelectorTerms") or []
+    found = selector.items() <= labels.items() and any(
+        meets(labels, _requirements(each.get("matchExpressions")))
+        and meets({"metadata.name": NODE}, _requirements(each.get("matchFields")))
+        for each in terms
+        if each or required is None
+    )
+    if not found:
+        machinery.wait_for(NODES, Name("", NODE))
+    return found
+
+
+def _requirements(expressions: Iterable[Object] | None) -> list[Requirement]:
+    return [(each["key"], each["operator"], frozenset(each.get("values") or ())) for each in expressions or ()]

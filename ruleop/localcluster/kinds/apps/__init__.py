@@ -1,0 +1,1 @@
+"""Workloads: what the server does to them beyond validation."""

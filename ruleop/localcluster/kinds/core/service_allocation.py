@@ -1,0 +1,191 @@
+"""The addresses and node ports of Services, and what the server refuses while it allocates them."""
+
+from __future__ import annotations
+
+import secrets
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.core.schema.immutable_fields import needs_health_check
+from ruleop.core.validation.core.service import HEADLESS, INTERNAL_POLICIES, WITH_NODE_PORTS, validate_cluster_ips
+from ruleop.core.validation.errors import invalid_value
+from ruleop.localcluster.errors import Rejected, invalid_named
+from ruleop.localcluster.kinds.core.allocations import Allocations
+from ruleop.localcluster.kinds.core.service import gets_node_ports
+from ruleop.localcluster.kinds.resources import SERVICES
+from ruleop.localcluster.store.store import Name
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+
+    from ruleop.core.kinds import Object
+    from ruleop.core.validation.errors import FieldError
+    from ruleop.localcluster.store.store import Store
+
+NODE_PORTS: Final = range(30000, 32768)
+_ADDRESSES: Final = ip_network("10.96.0.0/16")
+_FAMILIES: Final = ("IPv4", "IPv6")
+_TRIES: Final = 20  # at random, before a free one is searched for
+_POLICY: Final = "spec.ipFamilyPolicy"
+
+
+def allocate(service: dict[str, Any], store: Store) -> dict[str, Any]:
+    """The Service with its cluster IP and node ports. Raises Rejected."""
+    spec, metadata = dict(service["spec"]), service["metadata"]
+    existing = store.get(SERVICES, Name(metadata["namespace"], metadata["name"]))
+    is_update = existing is not None and existing.uid == metadata["uid"]
+    before: Object = existing.obj["spec"] if existing is not None and is_update else {}
+    if spec.get("type") == "ExternalName":
+        if spec.get("clusterIP"):
+            spec.setdefault("clusterIPs", [spec["clusterIP"]])
+        if spec.get("internalTrafficPolicy") in INTERNAL_POLICIES:
+            del spec["internalTrafficPolicy"]  # not shown for this type
+        return {**service, "spec": spec}
+    allocations = store.attached(Allocations)
+    _refuse(metadata["name"], list(_fill_families(spec, before)))
+    if not before or before.get("type") == "ExternalName":
+        _refuse(metadata["name"], list(_fill_address(spec, allocations)))
+    if spec.get("type") in WITH_NODE_PORTS:
+        _refuse(metadata["name"], list(_fill_ports(spec, before, allocations)))
+    if needs_health_check(spec) and not needs_health_check(before):
+        _fill_health_port(spec, allocations)
+    return {**service, "spec": spec}
+
+
+def _refuse(name: str, errors: list[FieldError]) -> None:
+    if errors:
+        raise invalid_named("", "Service", name, errors)
+
+
+def _fill_families(spec: dict[str, Any], before: Object) -> Iterator[FieldError]:
+    """Of a cluster of one address family. Without any error, the families are there."""
+    if spec.get("clusterIP"):
+        spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    addresses, without_pods = spec.get("clusterIPs") or [], not spec.get("selector")
+    headless = spec.get("clusterIP") == HEADLESS
+    if not spec.get("ipFamilyPolicy"):
+        inferred = "RequireDualStack" if headless and without_pods else "SingleStack"
+        spec["ipFamilyPolicy"] = before.get("ipFamilyPolicy") or inferred
+    if errors := list(validate_cluster_ips(spec, before.get("clusterIPs") or ())):
+        yield from errors
+        return
+    if errors := list(_validate_policy(spec, before)):
+        yield from errors
+        return
+    families = list(spec.get("ipFamilies") or ())
+    if not headless and addresses and not families:
+        families = ["IPv6" if ":" in addresses[0] else "IPv4"]
+        if families == ["IPv6"]:
+            yield invalid_value("spec.clusterIPs[0]", addresses, "IPv6 is not configured on this cluster")
+            return
+    if headless and without_pods:
+        families = families or ["IPv4"]
+        if len(families) < 2 and spec["ipFamilyPolicy"] != "SingleStack":
+            families.append(next(each for each in _FAMILIES if each not in families))
+    else:
+        if spec["ipFamilyPolicy"] == "RequireDualStack":
+            problem = "this cluster is not configured for dual-stack services"
+            yield invalid_value(_POLICY, spec["ipFamilyPolicy"], problem)
+        for index, each in enumerate(families):
+            if each != "IPv4":
+                yield invalid_value(f"spec.ipFamilies[{index}]", each, "not configured on this cluster")
+    spec["ipFamilies"] = families or ["IPv4"]
+
+
+def _validate_policy(spec: dict[str, Any], before: Object) -> Iterator[FieldError]:
+    """Whether the policy fits to the number of addresses and families, and to those of the previous version."""
+    policy = spec["ipFamilyPolicy"]
+    what = (("clusterIPs", "cluster IP", "cluster IPs"), ("ipFamilies", "IP family", "IP families"))
+    for name, one, several in what:
+        given, known = spec.get(name) or [], before.get(name) or []
+        if policy != "SingleStack":
+            if given and len(given) < len(known):
+                yield invalid_value(_POLICY, policy, f"must be 'SingleStack' to release the secondary {one}")
+        elif before and given == known:
+            spec[name] = given[:1]
+        elif len(given) == 2:
+            problem = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {several} are specified"
+            yield invalid_value(_POLICY, policy, problem)
+    for name, _, _ in what:
+        if spec.get(name) == []:
+            del spec[name]
+
+
+def _fill_address(spec: dict[str, Any], allocations: Allocations) -> Iterator[FieldError]:
+    taken, addresses = allocations.addresses, spec.get("clusterIPs") or []
+    if HEADLESS in addresses:
+        return
+    if not addresses:
+        spec["clusterIP"] = next(each for each in _free_addresses() if not taken[each])
+        spec["clusterIPs"] = [spec["clusterIP"]]
+        return
+    address, problem = addresses[0], ""
+    if ip_address(address) not in _ADDRESSES:
+        problem = "the provided network does not match the current range"
+    elif taken[address]:
+        problem = "provided IP is already allocated"
+    if problem:
+        yield invalid_value("spec.clusterIPs", addresses, f"failed to allocate IP {address}: {problem}")
+
+
+def _free_addresses() -> Iterator[str]:
+    while True:
+        yield f"10.96.{secrets.randbelow(256)}.{1 + secrets.randbelow(254)}"
+
+
+def _fill_ports(spec: dict[str, Any], before: Object, allocations: Allocations) -> Iterator[FieldError]:
+    """New ports of one number and of two protocols share a node port."""
+    ports, known = spec.get("ports") or [], {each.get("nodePort") for each in before.get("ports") or ()}
+    requested = {each.get("port"): each["nodePort"] for each in reversed(ports) if each.get("nodePort")}
+    used: dict[int, Any] = {}  # the number of the port that has a node port
+    shared: dict[Any, int] = {}
+    found = []
+    for index, each in enumerate(ports):
+        own, port = each.get("nodePort"), each.get("port")
+        if not own and not gets_node_ports(spec):
+            found.append(each)
+            continue
+        number = own or (0 if before else shared.get(port) or requested.get(port))
+        if not number:
+            number = _free_port("a nodePort", allocations, {*used, *requested.values()})
+        elif number in known or used.get(number) == port:
+            pass  # allocated already
+        elif problem := _port_problem(number, allocations, () if before else used):
+            yield invalid_value(f"spec.ports[{index}].nodePort", number, problem)
+            return
+        used[number] = port
+        shared.setdefault(port, number)
+        found.append({**each, "nodePort": number})
+    if "ports" in spec:
+        spec["ports"] = found
+
+
+def _port_problem(number: int, allocations: Allocations, used: Container[int]) -> str:
+    if number not in NODE_PORTS:
+        first, last = NODE_PORTS[0], NODE_PORTS[-1]
+        return f"provided port is not in the valid range. The range of valid ports is {first}-{last}"
+    return "provided port is already allocated" if number in used or allocations.node_ports[number] else ""
+
+
+def _free_port(what: str, allocations: Allocations, chosen: set[int]) -> int:
+    taken = allocations.node_ports
+    for _ in range(_TRIES):
+        if (found := secrets.choice(NODE_PORTS)) not in chosen and not taken[found]:
+            return found
+    if free := [each for each in NODE_PORTS if each not in chosen and not taken[each]]:
+        return secrets.choice(free)
+    raise _not_allocated(f"{what}: range is full")
+
+
+def _fill_health_port(spec: dict[str, Any], allocations: Allocations) -> None:
+    chosen = {each["nodePort"] for each in spec.get("ports") or () if each.get("nodePort")}
+    number = spec.get("healthCheckNodePort")
+    if not number:
+        spec["healthCheckNodePort"] = _free_port("a HealthCheck NodePort", allocations, chosen)
+    elif problem := _port_problem(number, allocations, chosen):
+        raise _not_allocated(f"requested HealthCheck NodePort {number}: {problem}")
+
+
+def _not_allocated(problem: str) -> Rejected:
+    text = f"failed to allocate {problem}"
+    return Rejected(500, "InternalError", f"Internal error occurred: {text}", {"causes": [{"message": text}]})

@@ -1,1 +1,0 @@
-"""What offline commands use instead of an API server: files."""

@@ -1,0 +1,1 @@
+"""The operator: the wire to the API server, and the loop that carries plans out."""

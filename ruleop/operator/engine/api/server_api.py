@@ -1,0 +1,136 @@
+"""Requests by kind and identity, sent to the path at which the cluster serves the kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.operator.engine.api.managed_fields import migrated, needs_migration
+from ruleop.operator.kube.client import requests
+from ruleop.operator.kube.client.client import stored_object
+from ruleop.operator.kube.client.errors import ApiError, Problem
+
+if TYPE_CHECKING:
+    from ruleop.core.merge import FieldSet
+    from ruleop.core.schema.table import ResourceInfo
+    from ruleop.operator.kube.client.client import Client
+    from ruleop.operator.kube.http.request import Request
+
+Lookup = Callable[[Kind], "ResourceInfo | None"]
+
+
+class ServerApi:
+    """The API server as the executor and the reconciler see it."""
+
+    def __init__(self, client: Client, lookup: Lookup) -> None:
+        self.client = client
+        self.lookup = lookup
+
+    def resource(self, kind: Kind, verb: str) -> ResourceInfo:
+        found = self.lookup(kind)
+        if found is None:
+            raise ApiError(
+                Problem.NOT_FOUND, verb=verb, resource=str(kind), text="the cluster does not serve this kind"
+            )
+        return found
+
+    async def read(self, kind: Kind, key: ObjectKey) -> Object | None:
+        return await self._send_or_none(requests.get(self.resource(kind, "get"), key))
+
+    async def read_metadata(self, kind: Kind, key: ObjectKey) -> Object | None:
+        """Its metadata only, with its own apiVersion and kind."""
+        found = await self._send_or_none(requests.get(self.resource(kind, "get"), key, metadata_only=True))
+        return (
+            None
+            if found is None
+            else {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": found["metadata"]}
+        )
+
+    async def create(self, obj: Object) -> Object:
+        return await self._send(requests.create(self.resource(Kind.of(obj), "create"), obj))
+
+    async def patch(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any]) -> Object:
+        return await self._send(requests.merge_patch(self.resource(kind, "patch"), key, patch))
+
+    async def replace(self, obj: Object) -> Object:
+        return await self._send(requests.replace(self.resource(Kind.of(obj), "update"), ObjectKey.of(obj), obj))
+
+    async def apply(self, obj: Object, *, recorded: FieldSet | None) -> Object:
+        kind, key = Kind.of(obj), ObjectKey.of(obj)
+        resource = self.resource(kind, "patch")
+        await self._migrate(resource, key, recorded)
+        return await self._send(requests.apply(resource, key, obj, force=True))
+
+    async def write_status(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any], *, subresource: bool) -> Object:
+        return await self._send(
+            requests.merge_patch(self.resource(kind, "patch"), key, patch, subresource="status" if subresource else "")
+        )
+
+    async def delete(self, kind: Kind, key: ObjectKey, *, uid: str, version: str, propagation: str) -> Object | None:
+        """The object with its deletionTimestamp, or None if it was deleted at once."""
+        try:
+            response = await self._send(
+                requests.delete(self.resource(kind, "delete"), key, uid=uid, version=version, propagation=propagation)
+            )
+        except ApiError as error:
+            if error.problem is Problem.NOT_FOUND:
+                return None
+            raise
+        return None if response.get("kind") == "Status" else response
+
+    async def _migrate(self, resource: ResourceInfo, key: ObjectKey, recorded: FieldSet | None) -> None:
+        """Turns the fields that ruleop owns by Update into fields that it owns by Apply, so that the API server removes
+        those that it no longer applies."""
+        live = await self._send_or_none(requests.get(resource, key))
+        entries = (live or {}).get("metadata", {}).get("managedFields") or []
+        if live is None or not needs_migration(entries):
+            return
+        operations = [
+            {"op": "replace", "path": "/metadata/managedFields", "value": migrated(entries, recorded)},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]},
+        ]
+        await self._send(requests.json_patch(resource, key, operations))
+
+    async def _send_or_none(self, request: Request) -> dict[str, Any] | None:
+        try:
+            return await self._send(request)
+        except ApiError as error:
+            if error.problem is Problem.NOT_FOUND:
+                return None
+            raise
+
+    async def _send(self, request: Request) -> dict[str, Any]:
+        response: dict[str, Any] = await self.client.send(request)
+        return (
+            response
+            if request.verb == "delete" and response.get("kind") == "Status"
+            else stored_object(response, request)
+        )
+
+
+class StoredData:
+    """An object with `data` of the operator's own on the API server: the ConfigMap of the inventory, or the Secret of
+    the owner key."""
+
+    def __init__(self, api: ServerApi, key: ObjectKey) -> None:
+        self.api = api
+        self.key = key
+
+    async def read(self) -> Object | None:
+        return await self.api.read(Kind(self.key.group, "v1", self.key.kind), self.key)
+
+    async def write(self, data: Mapping[str, str], version: str) -> Object | None:
+        """Returns the object as written; without a version it is created. None if the version is outdated (or there is
+        none)."""
+        metadata: dict[str, Any] = {"name": self.key.name, "namespace": self.key.namespace}
+        metadata["labels"] = {"app.kubernetes.io/managed-by": "ruleop"}
+        body: dict[str, Any] = {"apiVersion": "v1", "kind": self.key.kind, "metadata": metadata, "data": dict(data)}
+        try:
+            if not version:
+                return await self.api.create(body)
+            return await self.api.replace({**body, "metadata": {**metadata, "resourceVersion": version}})
+        except ApiError as error:
+            if error.problem in {Problem.CONFLICT, Problem.EXISTS} or (version and error.problem is Problem.NOT_FOUND):
+                return None
+            raise

@@ -1,0 +1,91 @@
+"""Read your own writes: a CR is not planned from stores that are older than ruleop's last writes for it.
+
+A store is always slightly behind the API server. It contains ruleop's own writes nevertheless: the response to each
+write is put into it at once, an object that turned out to be deleted is removed from it at once, and older events of
+the watch overwrite neither (`ruleop.operator.kube.watch.store`). Two cases remain:
+
+- A new store (its kind is served again, or the rules changed) holds no responses. Its first list is a consistent read,
+  but another API server that is behind may answer it.
+- The response to a write was lost. The executor reads the object live and puts it into the store like a response. If
+  the write takes effect after that read, the store is older than the write, and this cannot be detected. Each write
+  planned from the older state is then rejected by its preconditions (a create by the name, all others by uid and
+  resourceVersion), and the object is read live and planned again.
+
+So the resourceVersions of the last responses are kept for each CR until the watch has reached them, and a CR whose
+stores are behind waits. The wait has a limit: when a backup of etcd is restored, resourceVersions go back, and the
+written objects no longer exist. Time is an argument.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ruleop.core.kinds import ObjectKey
+    from ruleop.operator.engine.cache.cache import Cache
+    from ruleop.operator.engine.queue.request import Request
+
+FIRST, LONGEST = 0.05, 5.0  # seconds between checks; each change of a watched object triggers one, too
+PATIENCE = 60.0  # seconds that a CR waits for its stores
+
+
+class Expectations:
+    """The versions that the stores have to reach before one CR is planned again."""
+
+    __slots__ = ("_checks", "_since", "_versions")
+
+    def __init__(self) -> None:
+        self._versions: dict[ObjectKey, str] = {}
+        self._since: float | None = None
+        self._checks = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._versions)
+
+    def wrote(self, versions: Mapping[ObjectKey, str]) -> None:
+        self._versions.update(versions)
+
+    def wait(self, stores: Cache, now: float) -> float | None:
+        """Seconds until the next check; None if the stores are recent enough, or the wait has lasted too long."""
+        behind = False
+        for key, version in list(self._versions.items()):
+            if stores.has_seen(key, version):
+                del self._versions[key]
+            elif not stores.is_at_least(key, version):
+                behind = True
+        if not behind:
+            self._since, self._checks = None, 0
+            return None
+        if self._since is None:
+            self._since = now
+        if now - self._since >= PATIENCE:
+            self._versions.clear()
+            self._since, self._checks = None, 0
+            return None
+        self._checks += 1
+        return min(LONGEST, FIRST * 2.0 ** min(self._checks - 1, 20))
+
+
+class ControllerExpectations:
+    """The expectations for all CRs of one watched kind."""
+
+    def __init__(self) -> None:
+        self._by_request: dict[Request, Expectations] = {}
+
+    def wrote(self, request: Request, versions: Mapping[ObjectKey, str]) -> None:
+        if versions:
+            self._by_request.setdefault(request, Expectations()).wrote(versions)
+
+    def wait(self, request: Request, stores: Cache, now: float) -> float | None:
+        """Seconds until the next check, while the stores are older than ruleop's last writes; otherwise None."""
+        if (expected := self._by_request.get(request)) is None:
+            return None
+        wait = expected.wait(stores, now)
+        if not expected:
+            del self._by_request[request]
+        return wait
+
+    def remove(self, request: Request) -> None:
+        self._by_request.pop(request, None)

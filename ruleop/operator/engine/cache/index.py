@@ -1,0 +1,77 @@
+"""Maps a changed object to the CRs that it concerns: by ruleop's label, by name, or by selector."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from ruleop.core.kinds import GroupKind, Object, ObjectKey
+from ruleop.core.labels import labels_of
+from ruleop.core.planning.model.marks import PART_OF
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ruleop.core.planning.model.targets import Target
+    from ruleop.operator.engine.queue.request import Request
+
+
+class Index:
+    """The index of one watched kind. Each pass updates the entry of its CR; events are looked up."""
+
+    def __init__(self) -> None:
+        self._part_of: dict[str, Request] = {}
+        self._targets: dict[Request, tuple[str, tuple[Target, ...]]] = {}
+        self._observers: dict[_IndexKey, set[Request]] = {}
+
+    def add(self, request: Request, part_of: str) -> None:
+        """Adds a CR whose targets are not known yet: its children are."""
+        if request not in self._targets:
+            self.update(request, part_of)
+
+    def update(self, request: Request, part_of: str, targets: Iterable[Target] = ()) -> bool:
+        """Sets the entry of a CR. Returns whether it is new or has changed."""
+        entry = (part_of, tuple(targets))
+        if self._targets.get(request) == entry:
+            return False
+        self.remove(request)
+        self._targets[request] = entry
+        self._part_of[part_of] = request
+        for target in entry[1]:
+            self._observers.setdefault(_index_key(target), set()).add(request)
+        return True
+
+    def remove(self, request: Request) -> None:
+        part_of, targets = self._targets.pop(request, ("", ()))
+        if self._part_of.get(part_of) == request:
+            del self._part_of[part_of]
+        for target in targets:
+            key = _index_key(target)
+            observers = self._observers.get(key, set())
+            observers.discard(request)
+            if not observers:  # names change with the CRs, so empty entries would accumulate
+                self._observers.pop(key, None)
+
+    def owner_of(self, labels: Mapping[str, str]) -> Request | None:
+        """The CR whose child has these labels; None if no known CR matches."""
+        return self._part_of.get(labels.get(PART_OF, ""))
+
+    def observers_of(self, obj: Object) -> set[Request]:
+        """The CRs that observe an object. For a change, it is called with the old and with the new object."""
+        key, labels = ObjectKey.of(obj), labels_of(obj)
+        found: set[Request] = set()
+        for namespace in (key.namespace, None):
+            found |= self._observers.get((key.group_kind, namespace, key.name), set())
+            # A selector is indexed by its last label only; planning compares the others.
+            for pair in (*labels.items(), None):
+                found |= self._observers.get((key.group_kind, namespace, pair), set())
+        return found
+
+
+_IndexKey: TypeAlias = tuple[GroupKind, str | None, str | tuple[str, str] | None]
+"""Kind, namespace, and a name, a label, or None for all."""
+
+
+def _index_key(target: Target) -> _IndexKey:
+    if target.name is not None:
+        return target.kind, target.namespace, target.name
+    return target.kind, target.namespace, target.labels[-1] if target.labels else None

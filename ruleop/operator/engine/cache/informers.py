@@ -1,0 +1,194 @@
+"""The informers: one for each `WatchSpec` that the rules need, with one store per watched namespace.
+
+A kind that the cluster does not serve yet is not an error: its informer has the state `UNSERVED` and no watch. Once
+the kind is served, or its scope changes, the informer gets a new watch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ruleop.core.permissions import FOLLOW
+from ruleop.operator.kube.client.requests import Source
+from ruleop.operator.kube.watch.store import Change, Entry, State, Store
+from ruleop.operator.kube.watch.watcher import Watcher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from ruleop.core.kinds import GroupKind, Kind, ObjectKey
+    from ruleop.core.schema.table import ResourceInfo
+    from ruleop.operator.kube.client.client import Client
+    from ruleop.operator.kube.watch.store import Selection
+
+WORST_FIRST = (State.PENDING, State.FORBIDDEN, State.UNSERVED, State.SYNCED)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSpec:
+    """The kind to watch, and the part of its objects that the rules read."""
+
+    kind: Kind
+    labels: str = ""
+    fields: str = ""
+    namespace: str = ""  # '': all namespaces of the operator
+    metadata_only: bool = False
+    children: bool = False  # keep only objects that name a CR as their owner
+
+
+class Informer:
+    """The watches of one `WatchSpec`, each with its store."""
+
+    def __init__(self, need: WatchSpec) -> None:
+        self.need = need
+        self.resource: ResourceInfo | None = None
+        self.watchers: list[Watcher] = []
+
+    @property
+    def state(self) -> State:
+        if len(self.watchers) == 1:
+            return self.watchers[0].store.state
+        states = {watcher.store.state for watcher in self.watchers}
+        return next((state for state in WORST_FIRST if state in states), State.UNSERVED)
+
+    def state_in(self, namespace: str) -> State:
+        """The state of the watch of this namespace; without one, the worst state of all watches."""
+        for watcher in self.watchers if namespace else ():
+            if watcher.store.source.namespace == namespace:
+                return watcher.store.state
+        return self.state
+
+    @property
+    def problem(self) -> str:
+        return next((watcher.store.problem for watcher in self.watchers if watcher.store.problem), "")
+
+    def stores(self) -> Iterator[Store]:
+        for watcher in self.watchers:
+            yield watcher.store
+
+    def entries(self) -> Iterator[tuple[ObjectKey, Entry]]:
+        for store in self.stores():
+            yield from store.entries()
+
+    def store_of(self, key: ObjectKey) -> Store | None:
+        """The store that is responsible for an object, whether it exists or not."""
+        for watcher in self.watchers:
+            if watcher.store.source.namespace in {"", key.namespace}:
+                return watcher.store
+        return None
+
+
+class Informers:
+    """All informers. `changed` is called for each change of an object, `state_changed` when the state of an informer
+    changes. `needed` returns the verbs that the rules need on a kind: a watch that is denied logs them, because it is
+    the first request that a missing permission affects."""
+
+    changed: Callable[[Informer, Change], None]
+    state_changed: Callable[[Informer], None]
+    needed: Callable[[GroupKind], Iterable[str]]
+
+    def __init__(
+        self,
+        client: Client,
+        lookup: Callable[[Kind], ResourceInfo | None],
+        namespaces: tuple[str, ...],
+        *,
+        selection: Callable[[WatchSpec], Selection] = lambda _: lambda _key, _metadata: True,
+    ) -> None:
+        """`selection` returns which objects a store keeps."""
+        self.client = client
+        self.lookup = lookup
+        self.namespaces = namespaces or ("",)
+        self.selection = selection
+        self.informers: dict[WatchSpec, Informer] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+
+    def connect(
+        self,
+        changed: Callable[[Informer, Change], None],
+        state_changed: Callable[[Informer], None],
+        needed: Callable[[GroupKind], Iterable[str]] = lambda _: FOLLOW,
+    ) -> None:
+        """Called once, before the first watch: those that are called also need the informers."""
+        self.changed, self.state_changed, self.needed = changed, state_changed, needed
+
+    def watch(self, needs: Iterable[WatchSpec]) -> None:
+        """Starts and stops watches so that exactly these remain. Those that run already are not restarted."""
+        specs = dict.fromkeys(needs)
+        for need in [need for need in self.informers if need not in specs]:
+            self._end(self.informers.pop(need))
+        for need in specs:
+            if need not in self.informers:
+                self.informers[need] = Informer(need)
+                self._begin(self.informers[need])
+
+    def update_resources(self) -> None:
+        """Restarts the informers whose kind became served or unserved, or changed its scope, in the last discovery."""
+        for informer in self.informers.values():
+            if self.lookup(informer.need.kind) != informer.resource:
+                self._end(informer)
+                self._begin(informer)
+                self.state_changed(informer)
+
+    def list_children_again(self) -> None:
+        """Restarts the informers of children, because their stores now keep other objects."""
+        for informer in self.informers.values():
+            if informer.need.children:
+                self._end(informer)
+                self._begin(informer)
+                self.state_changed(informer)
+
+    def list_again(self, kind: GroupKind, delay: float) -> None:
+        """The schema of the kind has changed."""
+        for informer in self.informers.values():
+            if informer.need.kind.versionless == kind and not informer.need.metadata_only:
+                for watcher in informer.watchers:
+                    watcher.list_again(delay)
+
+    def wake(self) -> None:
+        for informer in self.informers.values():
+            for watcher in informer.watchers:
+                watcher.wake()
+
+    def _connection_regained(self) -> None:
+        """Called when one watch reaches the API server again. The others then retry at once: their backoff may be up to
+        a minute."""
+        for informer in self.informers.values():
+            for watcher in informer.watchers:
+                if watcher.cut_off:
+                    watcher.wake()
+
+    async def stop(self) -> None:
+        for informer in self.informers.values():
+            self._end(informer)
+        await asyncio.gather(*self._ending, return_exceptions=True)
+
+    def _begin(self, informer: Informer) -> None:
+        informer.resource = resource = self.lookup(informer.need.kind)
+        if resource is None:
+            return
+        need = informer.need
+        namespaces = (need.namespace,) if need.namespace else self.namespaces if resource.namespaced else ("",)
+        for namespace in namespaces:
+            source = Source(resource, namespace, need.labels, need.fields, need.metadata_only)
+            watcher = Watcher(
+                self.client,
+                source,
+                regained=self._connection_regained,
+                needed=lambda: self.needed(need.kind.versionless),
+                selects=self.selection(need),
+            )
+            watcher.store.subscribe(partial(self.changed, informer))
+            watcher.store.subscribe_state(lambda _: self.state_changed(informer))
+            informer.watchers.append(watcher)
+            watcher.start()
+
+    def _end(self, informer: Informer) -> None:
+        for watcher in informer.watchers:
+            task = asyncio.ensure_future(watcher.stop())
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+        informer.watchers = []

@@ -1,0 +1,260 @@
+"""The rules in force: a controller for each watched kind, and the watches that all of them need.
+
+Rules come from the project at the start, and from each later edit of it that is valid. An invalid edit changes nothing.
+
+In the first seconds after a change of the rules nothing is deleted: no child, no finalizer, no controller of a removed
+watch. The files of one edit may arrive one after the other, and the project may be valid in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+
+from ruleop.core.kinds import Kind
+from ruleop.core.permissions import FOLLOW
+from ruleop.core.planning.model.observed import KindInfo
+from ruleop.core.planning.model.permissions import LEFT, verbs
+from ruleop.operator.engine.cache.informers import WatchSpec
+from ruleop.operator.engine.cache.watch_specs import child_needs, observe_need
+from ruleop.operator.engine.manager.unserved_kinds import UnservedKinds
+from ruleop.operator.engine.queue.triggers import START
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+    from ruleop.core.kinds import GroupKind
+    from ruleop.core.rules import Project, ProjectErrors, Rule
+    from ruleop.operator.engine.cache.informers import Informer, Informers
+    from ruleop.operator.engine.cache.published_schemas import PublishedSchemas
+    from ruleop.operator.engine.manager.controllers import Controller, Controllers
+    from ruleop.operator.engine.manager.inventory import Inventory
+    from ruleop.operator.engine.reconcile.status_schema import StatusSchemas
+    from ruleop.operator.engine.telemetry.metrics import Metrics
+    from ruleop.operator.kube.client.discovery import Discovery
+
+CRD = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+
+
+class ControllerSet:
+    def __init__(  # noqa: PLR0913 - it connects all of them
+        self,
+        controllers: Controllers,
+        *,
+        informers: Informers,
+        discovery: Discovery,
+        schemas: PublishedSchemas,
+        inventory: Inventory,
+        status_schemas: StatusSchemas,
+        metrics: Metrics,
+        create_controller: Callable[[Kind], Controller],
+        max_concurrent: int | None,
+        pause: float,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`max_concurrent` overrides the rules. `pause`: seconds without deletions after a change of the rules; `clock`
+        gives the deadline that CRs report."""
+        self.controllers, self.cache = controllers, controllers.cache
+        self.informers, self.discovery, self.schemas, self.inventory = informers, discovery, schemas, inventory
+        self.status_schemas = status_schemas
+        self.metrics = metrics
+        self.create_controller, self.max_concurrent = create_controller, max_concurrent
+        self.pause, self.clock = pause, clock
+        self.rejected = ""  # why the rules on disk are not in force
+        self.leading = False
+        self.log = structlog.get_logger()
+        self.unserved_kinds = UnservedKinds()
+        self.settled = asyncio.Event()  # set when it becomes settled; cleared by the task that waits for it
+        self._pause_end: asyncio.TimerHandle | None = None
+        self._stopping: set[asyncio.Task[None]] = set()
+
+    # -- rules ---------------------------------------------------------------------------------------------------------
+
+    def apply(self, project: Project) -> list[Controller]:
+        """Puts the rules in force; returns the controllers whose rules changed. The controller of a removed watch
+        stays, without rules, until no CR carries the finalizer."""
+        by_kind: dict[GroupKind, list[Rule]] = {kind: [] for kind in self.controllers.by_kind}
+        for rule in project.rules:
+            by_kind.setdefault(rule.kind.versionless, []).append(rule)
+        touched = [
+            controller
+            for kind, rules in by_kind.items()
+            if (controller := self._set_rules(kind, tuple(rules))) is not None
+        ]
+        self.update_watches()
+        self.open_workers()
+        return touched
+
+    def _set_rules(self, kind: GroupKind, rules: tuple[Rule, ...]) -> Controller | None:
+        controller = self.controllers.get(kind) or self._add_controller(rules[0].kind)
+        before = controller.digests
+        self.status_schemas.report(rules, self.cache)
+        controller.set_rules(rules[0].kind if rules else controller.kind, rules)
+        controller.workers.limit = self.max_concurrent or max(
+            (rule.max_concurrent for rule in rules), default=controller.workers.limit
+        )
+        return controller if controller.digests != before else None
+
+    def _add_controller(self, kind: Kind) -> Controller:
+        controller = self.controllers.by_kind[kind.versionless] = self.create_controller(kind)
+        controller.workers.start(controller.reconciler.reconcile)
+        return controller
+
+    def add_without_rules(self, kind: Kind) -> None:
+        """Adds a kind whose watch was removed while no operator ran: its CRs may carry the finalizer."""
+        self._add_controller(kind)
+        self.update_watches()
+        self.open_workers()
+
+    def remove(self, controller: Controller) -> None:
+        del self.controllers.by_kind[controller.kind.versionless]
+        self.metrics.remove(controller.workers.title)
+        task = asyncio.create_task(controller.workers.stop(), name=f"stop {controller.kind.versionless}")
+        self._stopping.add(task)
+        task.add_done_callback(self._stopping.discard)
+        self.update_watches()
+
+    def reloaded(self, project: Project) -> None:
+        self.rejected = ""
+        self.metrics.reloads.labels("done").inc()
+        self.metrics.reload_failed.set(0)
+        touched = self.apply(project)
+        self.log.info(
+            "rules reloaded", rules=len(project.rules), touched=sorted(str(each.kind.versionless) for each in touched)
+        )
+        if touched:
+            self._pause(touched)
+
+    def _pause(self, touched: Collection[Controller] = ()) -> None:
+        """Starts or extends the pause. CRs whose deletions are held back report its end, so they are reconciled for a
+        new one."""
+        if self._pause_end is not None:
+            self._pause_end.cancel()
+        self._pause_end = asyncio.get_running_loop().call_later(self.pause, self._resume)
+        deadline = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.clock() + self.pause))
+        for controller in self.controllers:
+            if controller in touched or controller.reconciler.held_until:
+                controller.reconciler.held_until = deadline
+                self.controllers.enqueue_all(controller, "the rules changed")
+
+    def _resume(self) -> None:
+        self._pause_end = None
+        for controller in self.controllers:
+            if controller.reconciler.held_until:
+                controller.reconciler.held_until = ""
+                self.controllers.enqueue_all(controller, "pruning is resumed")
+        self.settled.set()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether this process leads and the pause is over."""
+        return self.leading and self._pause_end is None
+
+    def reject(self, errors: ProjectErrors) -> None:
+        self.rejected = str(errors)
+        self.metrics.reloads.labels("rejected").inc()
+        self.metrics.reload_failed.set(1)
+        if self._pause_end is not None:  # the edit is not complete
+            self._pause()
+        self.log.error("reload rejected; keeping the previous rules", errors=str(errors))
+
+    # -- watches -------------------------------------------------------------------------------------------------------
+
+    def update_watches(self) -> None:
+        """Watches what the rules need, and assigns the informers in the cache. The needs are computed each time,
+        because a kind that only the inventory names can be watched once it is served."""
+        needs: dict[WatchSpec, None] = {WatchSpec(CRD): None}
+        self.cache.required = {}
+        self.cache.primary, self.cache.other_versions, self.cache.children_of, self.cache.observed = {}, {}, {}, {}
+        for controller in self.controllers:
+            controller.needs = frozenset(self._needs_of(controller.kind, controller.rules))
+            needs.update(dict.fromkeys(sorted(controller.needs, key=str)))
+        self.informers.watch(needs)
+        informers = self.informers.informers
+        for kind, controller in self.controllers.by_kind.items():
+            self.cache.required[kind] = tuple(informers[need] for need in controller.needs)
+            self.cache.primary[kind] = informers[WatchSpec(controller.kind)]
+            others = dict.fromkeys(rule.kind for rule in controller.rules if rule.kind != controller.kind)
+            self.cache.other_versions[kind] = [informers[WatchSpec(each)] for each in others]
+            for need in self._child_needs(kind, controller.rules):
+                _add(self.cache.children_of, informers[need])
+            for need in _observed(controller.rules):
+                _add(self.cache.observed, informers[need])
+        self.cache.invalidate()
+        self.unserved_kinds.report(informers.values(), self.controllers)
+
+    def _needs_of(self, kind: Kind, rules: tuple[Rule, ...]) -> Iterator[WatchSpec]:
+        yield WatchSpec(kind)
+        if not rules:
+            return
+        yield from (WatchSpec(rule.kind) for rule in rules)
+        yield WatchSpec(CRD)  # its schema says which status fields can be written
+        yield from self._child_needs(kind.versionless, rules)
+        yield from _observed(rules)
+
+    def _child_needs(self, kind: GroupKind, rules: tuple[Rule, ...]) -> Iterator[WatchSpec]:
+        if not rules:
+            return
+        remembered = self.inventory.of(kind).children
+        preferred = {each: found.info.kind for each in remembered if (found := self.discovery.get(each)) is not None}
+        yield from child_needs(rules, remembered, preferred)
+
+    def verbs(self, kind: GroupKind) -> frozenset[str]:
+        """The verbs that the operator needs on a kind."""
+        rules = [rule for controller in self.controllers for rule in controller.rules]
+        served, entry = self.discovery.get(kind), self.inventory.of(kind)
+        needed = verbs(rules, kind, served.info if served is not None else KindInfo(Kind(kind.group, "", kind.kind)))
+        if entry.finalizer:
+            needed |= {"get", "patch"}
+        made = {each.versionless for rule in rules for child in rule.every_child() for each in child.kinds}
+        if kind not in made and any(kind in self.inventory.of(each).children for each in self.controllers.by_kind):
+            needed |= frozenset(LEFT)
+        return needed | frozenset(FOLLOW)
+
+    # -- workers -------------------------------------------------------------------------------------------------------
+
+    def start_leading(self) -> None:
+        """The previous leader may have changed the inventory, and with it what has to be watched."""
+        self.leading = True
+        self.update_watches()
+        self.open_workers()
+        self._pause()
+
+    def open_workers(self) -> None:
+        """Workers are open while this process leads and each watch that their rules need is synced, unserved or
+        forbidden."""
+        for controller in self.controllers:
+            synced = self.cache.is_synced(controller.kind.versionless)
+            controller.workers.open(self.leading and synced and self.schemas.is_known(controller.kinds()))
+
+    def state_changed(self, informer: Informer) -> None:
+        """Called when a store is synced, or when its kind becomes unserved or forbidden."""
+        self.cache.invalidate()
+        self.unserved_kinds.report(self.informers.informers.values(), self.controllers)
+        were_open = [controller for controller in self.controllers if controller.workers.is_open]
+        self.open_workers()
+        for controller in self.controllers:
+            if informer.need in controller.needs:
+                cause = (
+                    f"{informer.need.kind.versionless} is {informer.state.value}" if controller in were_open else START
+                )
+                self.controllers.enqueue_all(controller, cause)
+
+    async def stop(self) -> None:
+        """Returns when the running reconciles are done."""
+        if self._pause_end is not None:
+            self._pause_end.cancel()
+        await asyncio.gather(*(controller.workers.stop() for controller in self.controllers), *self._stopping)
+
+
+def _observed(rules: tuple[Rule, ...]) -> Iterator[WatchSpec]:
+    return (observe_need(observe) for rule in rules for observe in rule.observe.values())
+
+
+def _add(informers: dict[GroupKind, list[Informer]], informer: Informer) -> None:
+    known = informers.setdefault(informer.need.kind.versionless, [])
+    if informer not in known:
+        known.append(informer)

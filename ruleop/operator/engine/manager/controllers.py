@@ -1,0 +1,75 @@
+"""A controller per watched kind: its rules, its reconciler, and the workers that call the reconciler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ruleop.operator.engine.cache.watch_specs import uses_has_kind
+from ruleop.operator.engine.queue.request import Request
+from ruleop.operator.engine.queue.work_queue import Urgency
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.core.kinds import GroupKind, Kind
+    from ruleop.core.rules import Rule
+    from ruleop.operator.engine.cache.cache import Cache
+    from ruleop.operator.engine.cache.informers import WatchSpec
+    from ruleop.operator.engine.queue.triggers import Cause
+    from ruleop.operator.engine.queue.workers import Workers
+    from ruleop.operator.engine.reconcile.reconciler import Reconciler
+
+
+@dataclass(slots=True)
+class Controller:
+    """The controller of one watched kind. Without rules its watch was removed, and it only removes ruleop's finalizer
+    from CRs."""
+
+    kind: Kind
+    rules: tuple[Rule, ...]
+    reconciler: Reconciler
+    workers: Workers
+    needs: frozenset[WatchSpec] = frozenset()  # its workers open when these are synced
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """Of its rules: equal digests, equal plans."""
+        return tuple(rule.digest for rule in self.rules)
+
+    def set_rules(self, kind: Kind, rules: tuple[Rule, ...]) -> None:
+        """Running reconciles keep the rules that they started with."""
+        self.kind = self.reconciler.kind = kind
+        self.rules = self.reconciler.rules = rules
+
+    def is_quiet(self) -> bool:
+        """Whether its workers may work, and have nothing to do: no CR is queued, running or failing."""
+        return self.workers.is_open and self.workers.queue.is_quiet()
+
+    def kinds(self) -> list[Kind]:
+        """The kinds that it writes: of its CRs and their children."""
+        return [self.kind, *sorted(need.kind for need in self.needs if need.children)]
+
+    def uses_has_kind(self) -> bool:
+        """Whether a rule depends on which kinds the cluster serves."""
+        return uses_has_kind(self.rules)
+
+
+class Controllers:
+    """The controllers by watched kind."""
+
+    def __init__(self, cache: Cache) -> None:
+        self.by_kind: dict[GroupKind, Controller] = {}
+        self.cache = cache
+
+    def __iter__(self) -> Iterator[Controller]:
+        return iter(self.by_kind.values())
+
+    def get(self, kind: GroupKind) -> Controller | None:
+        return self.by_kind.get(kind)
+
+    def enqueue_all(self, controller: Controller, cause: Cause) -> None:
+        """Queues all its CRs, less urgently than changes."""
+        informer = self.cache.primary.get(controller.kind.versionless)
+        for key, _ in informer.entries() if informer is not None else ():
+            controller.workers.add(Request(key.namespace, key.name), cause, Urgency.RESYNC)

@@ -1,0 +1,389 @@
+"""The operator as a whole: its parts, and the order in which they start and stop.
+
+Start: credentials, discovery, the inventory, the owner key; then the watches; then, once all caches are synced and this
+process leads, the workers. Stop: the workers finish running reconciles and start no others; then the watches stop, then
+the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import time
+import uuid
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from ruleop.core.errors import RuleopError
+from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.core.names import RESERVED_PREFIX
+from ruleop.core.permissions import STORED, grant, place
+from ruleop.core.planning.model.marks import names_an_owner
+from ruleop.core.planning.model.permissions import needs_key
+from ruleop.operator.engine.api.server_api import ServerApi, StoredData
+from ruleop.operator.engine.cache.cache import Cache
+from ruleop.operator.engine.cache.informers import Informers, WatchSpec
+from ruleop.operator.engine.cache.own_writes import OwnWrites
+from ruleop.operator.engine.cache.published_schemas import PublishedSchemas
+from ruleop.operator.engine.clock import Clock
+from ruleop.operator.engine.manager import ready_checks
+from ruleop.operator.engine.manager.collector import StateCollector
+from ruleop.operator.engine.manager.controller_set import ControllerSet
+from ruleop.operator.engine.manager.controllers import Controller, Controllers
+from ruleop.operator.engine.manager.discovery_sync import DiscoverySync
+from ruleop.operator.engine.manager.event_handler import EventHandler
+from ruleop.operator.engine.manager.inventory import Inventory, inventory_key
+from ruleop.operator.engine.manager.inventory_gc import InventoryCollector
+from ruleop.operator.engine.manager.reload import Reloader
+from ruleop.operator.engine.manager.remarking import Remarking
+from ruleop.operator.engine.queue.workers import Workers
+from ruleop.operator.engine.reconcile.environment import Environment
+from ruleop.operator.engine.reconcile.events import Events
+from ruleop.operator.engine.reconcile.executor import Executor
+from ruleop.operator.engine.reconcile.owner_key import OwnerKey, owner_key_key
+from ruleop.operator.engine.reconcile.reconciler import Reconciler
+from ruleop.operator.engine.reconcile.recorder import PassFiles
+from ruleop.operator.engine.reconcile.status_debounce import StatusDebounce
+from ruleop.operator.engine.reconcile.status_schema import StatusSchemas
+from ruleop.operator.engine.telemetry.authorization import Authorizer, review
+from ruleop.operator.engine.telemetry.certificates import ServerCertificate
+from ruleop.operator.engine.telemetry.loop_watchdog import LoopWatchdog, call_on_loop, run_on_loop
+from ruleop.operator.engine.telemetry.metrics import Metrics
+from ruleop.operator.engine.telemetry.probes import Check, Probes
+from ruleop.operator.kube.auth.credentials import find_credentials
+from ruleop.operator.kube.client.client import Client
+from ruleop.operator.kube.client.discovery import Discovery
+from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.event_recorder import EventRecorder
+from ruleop.operator.kube.client.session import Session
+from ruleop.operator.kube.leader.election import Election
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+    from pathlib import Path
+
+    from ruleop.core.rules import Project, ProjectErrors
+    from ruleop.core.schema.table import ResourceInfo
+    from ruleop.operator.engine.manager.options import Options
+    from ruleop.operator.kube.http.access import Credentials
+    from ruleop.operator.kube.watch.store import Selection
+
+
+DEFAULT_MAX_CONCURRENT = 16  # reconciles of a kind
+FIRST_RETRY, MAX_RETRY_INTERVAL = 0.5, 10.0  # seconds
+_PERMANENT = {
+    Problem.UNAUTHORIZED: "the API server does not accept the credentials; log in again, or name others",
+    Problem.UNTRUSTED: "this may not be the API server; name the CA that signed its certificate",
+}
+
+
+class Manager:
+    def __init__(
+        self,
+        project: Project,
+        root: Path,
+        options: Options,
+        *,
+        on_reload: Callable[[Project | None], None] = lambda _: None,
+    ) -> None:
+        """`on_reload` is called with the rules after each reload, and with None after one that was rejected."""
+        self.project = project  # as it was at the start
+        self.on_reload = on_reload
+        self.root = root
+        self.options = options
+        self.metrics = Metrics()
+        self.loop_watchdog = LoopWatchdog(self.metrics.lag.observe)
+        self.election: Election | None = None
+        self.log = structlog.get_logger()
+        self.identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+        self.stopping = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._starting = "waiting for the API server"  # why it is not ready; empty once it has started
+        self._in_order = True
+
+    # -- start and stop ------------------------------------------------------------------------------------------------
+
+    async def run(self) -> bool:
+        """Runs until `stopping` is set. Returns whether it stopped in order; raises RuleopError if it cannot start."""
+        async with contextlib.AsyncExitStack() as stack:
+            starting = asyncio.create_task(self._start(stack), name="start")
+            stopping = asyncio.create_task(self.stopping.wait(), name="stopping")
+            await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            starting.cancel()  # no effect once it has started
+            with contextlib.suppress(asyncio.CancelledError):
+                await starting
+            await stopping
+            self.log.info("stopping")
+        return self._in_order
+
+    async def _start(self, stack: contextlib.AsyncExitStack) -> None:
+        """Parts are started in this order, and stopped by the stack in the reverse one."""
+        credentials = self._credentials()
+        session = await Session.open(credentials)
+        stack.push_async_callback(session.close)
+        self.compose(session, credentials)
+        stack.push_async_callback(self.informers.stop)
+        stack.callback(self._create_task(self.loop_watchdog.run(), "loop_watchdog").cancel)
+        probes = Probes(self.checks, self.metrics, self.loop_watchdog)
+        stack.push_async_callback(probes.stop)
+        await self._serve(probes)
+        await self.retry(self._connect)
+        await self.retry(self._load_key)
+        if self.options.leader_elect and not self.options.dry_run:
+            # Released after everything that writes has stopped: no two processes may write.
+            stack.push_async_callback(self._release, self._join_election())
+        else:
+            self.controller_set.start_leading()
+        self.recorder.start()
+        stack.push_async_callback(self.recorder.stop)
+        stack.push_async_callback(self._stop_workers)
+        self.controller_set.apply(self.project)
+        if not self.options.dry_run:
+            self._spawn(self.inventory_gc.run(), "inventory_gc")
+            self._spawn(Remarking(self.controller_set, self.owner_key, self.api).run(), "remarking")
+        for each in (self.discovery_sync.follow_discovery, self.discovery_sync.follow_schemas):
+            self._spawn(each(), each.__name__)
+        if self.options.reload:
+            reloader = Reloader(
+                self.root,
+                self.options.variables,
+                current=self.project.digest,
+                changed=self._reloaded,
+                rejected=self._reload_rejected,
+            )
+            reloader.start()
+            stack.push_async_callback(reloader.stop)
+        kinds = [str(kind) for kind in self.controllers.by_kind]
+        namespaces = list(self.options.namespaces) or "all"
+        dry_run = {"dry_run": True} if self.options.dry_run else {}
+        self.log.info(
+            "started", server=session.server, kinds=kinds, namespaces=namespaces, project=str(self.root), **dry_run
+        )
+
+    def _reloaded(self, project: Project) -> None:
+        self.controller_set.reloaded(project)
+        self.on_reload(project)
+
+    def _reload_rejected(self, errors: ProjectErrors) -> None:
+        self.controller_set.reject(errors)
+        self.on_reload(None)
+
+    async def _serve(self, probes: Probes) -> None:
+        options, loop = self.options, asyncio.get_running_loop()
+        authorizer = (
+            Authorizer(lambda token: run_on_loop(loop, review(self.client, "/metrics", token)))
+            if options.metrics_auth
+            else None
+        )
+        certificate = ServerCertificate(*options.metrics_certificate) if options.metrics_certificate else None
+        await probes.serve(
+            health=options.health_address,
+            metrics=options.metrics_address,
+            certificate=certificate,
+            authorizer=authorizer,
+        )
+
+    def _credentials(self) -> Credentials:
+        """Each event loop needs its own."""
+        return find_credentials(self.options.kubeconfig, self.options.context, environ=self.options.environ)
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
+        """Runs until the workers stop."""
+        self._tasks.append(self._create_task(coroutine, name))
+
+    def _create_task(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(coroutine, name=name)
+        task.add_done_callback(self._exit_on_failure)
+        return task
+
+    def _exit_on_failure(self, task: asyncio.Task[None]) -> None:
+        """A restart is better than an operator that lacks one of its parts."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.log.error("a task failed with an internal error; exiting", task=task.get_name(), exc_info=error)
+            self._in_order = False
+            self.stopping.set()
+
+    def compose(self, session: Session, credentials: Credentials) -> None:
+        """Creates the parts."""
+        self.host = session.server.rpartition("://")[2]
+        self.client = Client(session, qps=self.options.qps, observe=self._request_done)
+        self.discovery = Discovery(self.client)
+        self.api = ServerApi(self.client, self.lookup)
+        self.cache = Cache(self.api, self.lookup, namespaces=self.options.namespaces)
+        self.informers = Informers(self.client, self.lookup, self.options.namespaces, selection=self._selection)
+        self.namespace = self.options.operator_namespace or credentials.namespace
+        self.inventory = Inventory(StoredData(self.api, inventory_key(self.namespace, self.options.name)))
+        key = owner_key_key(self.namespace, self.options.name)
+        self.owner_key = OwnerKey(
+            StoredData(self.api, key),
+            changed=self.informers.list_children_again,
+            upgrading=self.inventory.has_finalizers,
+            dry_run=self.options.dry_run,
+        )
+        self.own = frozenset({inventory_key(self.namespace, self.options.name), self._lease_key(), key})
+        self.own_writes = OwnWrites()
+        self.debounce = StatusDebounce(time.monotonic, asyncio.get_running_loop().call_later)
+        self.recorder = EventRecorder(
+            self.client,
+            reporter="ruleop",
+            instance=self.identity,
+            clock=time.monotonic,
+            busy=lambda: self.debounce.busy,
+        )
+        self.environment = self._environment()
+        self.controllers = Controllers(self.cache)
+        collector = StateCollector(
+            controllers=self.controllers,
+            informers=self.informers.informers.values,
+            recorder=self.recorder,
+            on_loop=partial(call_on_loop, asyncio.get_running_loop()),
+        )
+        self.metrics.registry.register(collector)
+        schemas = PublishedSchemas(self.discovery, self.cache)
+        self.controller_set = ControllerSet(
+            self.controllers,
+            informers=self.informers,
+            discovery=self.discovery,
+            schemas=schemas,
+            inventory=self.inventory,
+            status_schemas=StatusSchemas(),
+            metrics=self.metrics,
+            create_controller=self._create_controller,
+            max_concurrent=self.options.max_concurrent,
+            pause=self.options.prune_after_reload,
+        )
+        self.inventory_gc = InventoryCollector(self.controller_set, finalizer=self.environment.finalizer)
+        self.discovery_sync = DiscoverySync(
+            self.discovery, schemas, cache=self.cache, informers=self.informers, controller_set=self.controller_set
+        )
+        self.event_handler = EventHandler(
+            self.cache, self.controllers, self.own_writes, self.discovery_sync, status_changes=self.options.dry_run
+        )
+        self.informers.connect(self.event_handler.changed, self.controller_set.state_changed, self.controller_set.verbs)
+
+    async def _connect(self) -> None:
+        await self.discovery.refresh()
+        await self.inventory.load()
+
+    async def _load_key(self) -> None:
+        """Reads or makes the owner key, if the rules need it, or children of earlier rules may have a proof."""
+        needed = any(needs_key(rule) for controller in self.controllers for rule in controller.rules)
+        if needed or any(map(needs_key, self.project.rules)) or self.inventory.has_finalizers():
+            await self.owner_key.load()
+
+    def _lease_key(self) -> ObjectKey:
+        return ObjectKey("coordination.k8s.io", "Lease", self.namespace, self.options.name)
+
+    def _selection(self, need: WatchSpec) -> Selection:
+        """The objects that a store keeps: of children, those that name an owner. The owner key is kept nowhere, so that
+        no rule can read it."""
+
+        def selects(key: ObjectKey, metadata: Mapping[str, Any]) -> bool:
+            if key in self.own and key.kind == "Secret":
+                return False
+            return not need.children or names_an_owner(metadata, key, self.owner_key.proofs)
+
+        return selects
+
+    async def retry(self, step: Callable[[], Awaitable[None]]) -> None:
+        """Retries while the API server is not reachable or a permission is missing. Raises errors that cannot resolve
+        themselves."""
+        wait = FIRST_RETRY
+        while True:
+            try:
+                await step()
+            except ApiError as error:
+                self._starting = str(error)
+                if error.problem in _PERMANENT:
+                    raise RuleopError(f"{_PERMANENT[error.problem]}: {error}") from error
+                if error.problem is Problem.FORBIDDEN:
+                    what = "secrets" if step == self._load_key else "configmaps"
+                    needed = grant(what, place(self.namespace), STORED)
+                    self.log.warning("not permitted; will retry", error=str(error), grant=needed, retry_in=wait)
+                elif error.retryable:
+                    self.log.warning("API server not reachable; will retry", error=str(error), retry_in=wait)
+                else:
+                    raise
+            else:
+                self._starting = ""
+                return
+            await asyncio.sleep(wait)
+            wait = min(MAX_RETRY_INTERVAL, wait * 2)
+
+    def _join_election(self) -> Election:
+        """A standby keeps its caches synced, and reconciles when it leads. The process exits when it loses the
+        Lease."""
+        election = self.election = Election(
+            self._credentials(), self._lease_key(), self.identity, timing=self.options.lease
+        )
+
+        async def lead() -> None:
+            await election.leading()
+            await self.retry(self.inventory.load)
+            await self.retry(self._load_key)
+            self.metrics.leader.labels(self.options.name).set(1)
+            self.controller_set.start_leading()
+
+        self.metrics.leader.labels(self.options.name).set(0)
+        election.start()
+        self._spawn(lead(), "election")
+        return election
+
+    async def _release(self, election: Election) -> None:
+        """If reconciles were cut off, a write may still be in flight: then the Lease has to expire first."""
+        await election.release(hand_over=self._in_order)
+
+    async def _stop_workers(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.options.grace):
+                await self.controller_set.stop()
+                return
+        self._in_order = False
+        self.log.error("grace period exceeded; exiting with unfinished reconciles", grace=self.options.grace)
+
+    def _environment(self) -> Environment:
+        return Environment(
+            cache=self.cache,
+            executor=Executor(self.api, self.cache, self.own_writes, proofs=lambda: self.owner_key.proofs),
+            inventory=self.inventory,
+            owner_key=self.owner_key,
+            own=self.own,
+            events=Events(self.recorder, dry_run=self.options.dry_run),
+            metrics=self.metrics,
+            debounce=self.debounce,
+            clock=Clock(),
+            finalizer=f"{RESERVED_PREFIX}{self.options.name}",
+            dry_run=self.options.dry_run,
+            pass_files=PassFiles(self.options.record) if self.options.record is not None else None,
+        )
+
+    def _create_controller(self, kind: Kind) -> Controller:
+        limit = self.options.max_concurrent or DEFAULT_MAX_CONCURRENT
+        workers = Workers(str(kind.versionless), limit=limit, metrics=self.metrics, on_exit=self._exit_on_failure)
+        return Controller(kind, (), Reconciler(kind, (), self.environment, workers), workers)
+
+    # -- lookups -------------------------------------------------------------------------------------------------------
+
+    def lookup(self, kind: Kind) -> ResourceInfo | None:
+        found = self.discovery.get(kind)
+        return found.info if found is not None else None
+
+    # -- metrics and readiness -----------------------------------------------------------------------------------------
+
+    def _request_done(self, verb: str, status: int, seconds: float) -> None:
+        self.metrics.request_done(self.host, verb, status, seconds)
+
+    def checks(self) -> Iterator[Check]:
+        if self._starting:
+            yield Check("start", ok=False, message=self._starting)
+        yield ready_checks.of_rules(self.controller_set)
+        if self.election is not None:
+            yield ready_checks.of_election(self.election.leads(), self.election.holder)
+        yield from ready_checks.of_watches(self.informers)
+        for controller in self.controllers:
+            yield ready_checks.of_controller(controller, self.controller_set)

@@ -1,0 +1,106 @@
+"""Writes owner annotations again that have no proof by the current key: of earlier versions, or after the key changed.
+
+A pass writes the annotations of desired children. This does the rest, once per leadership: children of paused and
+failing CRs, and those that are to be pruned. Afterwards only proofs by the current key are believed.
+
+Before that, an annotation without proof is believed if everything else agrees: the CR exists and has the uid, a rule
+applies to it, whose reach includes the object, and the inventory has the kind among those of its children.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import structlog
+
+from ruleop.core.errors import RuleopError
+from ruleop.core.kinds import Kind
+from ruleop.core.planning import Owner, choose_rule
+from ruleop.core.planning.model.marks import OWNER, annotations_of, claim_on, named_owner
+from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.watch.store import State
+
+if TYPE_CHECKING:
+    from ruleop.core.kinds import Object, ObjectKey
+    from ruleop.operator.engine.api.server_api import ServerApi
+    from ruleop.operator.engine.manager.controller_set import ControllerSet
+    from ruleop.operator.engine.reconcile.owner_key import OwnerKey
+
+CHECK_INTERVAL = 1.0  # seconds between two checks whether the pause at the start is over
+RETRY_INTERVAL = 30.0  # seconds after a failed write
+_ANNOTATION = f'"{OWNER}"'.encode()
+
+
+class Remarking:
+    def __init__(self, controller_set: ControllerSet, owner_key: OwnerKey, api: ServerApi) -> None:
+        self.controller_set, self.owner_key, self.api = controller_set, owner_key, api
+        self.controllers, self.cache = controller_set.controllers, controller_set.cache
+        self.inventory = controller_set.inventory
+        self.log = structlog.get_logger()
+
+    async def run(self) -> None:
+        while True:
+            await self.owner_key.unsettled.wait()
+            await asyncio.sleep(CHECK_INTERVAL)
+            if not self.controller_set.is_settled:
+                continue
+            try:
+                done = await self.remark_all() and await self.owner_key.settle()
+            except RuleopError as error:
+                done = False
+                self.log.warning("owner key not written; will retry", error=str(error), retry_in=RETRY_INTERVAL)
+            if done:
+                self.log.info("all owner annotations have a proof by the current key")
+            else:
+                await asyncio.sleep(RETRY_INTERVAL)
+
+    async def remark_all(self) -> bool:
+        """Whether no annotation is left."""
+        unlisted, left, count = set(), 0, 0
+        for kind, informers in self.cache.children_of.items():
+            for informer in informers:
+                if informer.state in {State.PENDING, State.FORBIDDEN}:
+                    unlisted.add(str(kind))
+                for key, entry in list(informer.entries()):
+                    live = self.cache.parse(informer, key, entry) if _ANNOTATION in entry.body else None
+                    note = self._renewed(key, live) if live is not None else None
+                    if live is not None and note is not None:
+                        count += 1
+                        left += not await self._write(key, live, note)
+        if count:
+            self.log.info("owner annotations written again", objects=count - left, failed=left)
+        if unlisted:
+            self.log.warning(
+                "owner annotations without proof are still believed: kinds cannot be listed", kinds=sorted(unlisted)
+            )
+        return not left and not unlisted
+
+    def _renewed(self, key: ObjectKey, live: Object) -> str | None:
+        """The annotation with a proof by the current key; None if it has one, or is not to be believed."""
+        named = named_owner(live)
+        controller = self.controllers.get(named[0].group_kind) if named is not None else None
+        resource = self.cache.resource(named[0]) if named is not None and controller is not None else None
+        if controller is None or resource is None:
+            return None
+        owner = Owner.of(resource, self.owner_key.proofs)
+        claim, rule = claim_on(live, key, owner), choose_rule(controller.rules, resource)
+        known = key.group_kind in self.inventory.of(controller.kind.versionless).children
+        near = claim.proven or (rule is not None and (rule.reach == "cluster" or key.namespace == owner.namespace))
+        if not (claim.owned and claim.annotated and known and near):
+            return None
+        note = owner.annotation(key, orphan=claim.orphan, kept=claim.kept)
+        return note if annotations_of(live).get(OWNER) != note else None
+
+    async def _write(self, key: ObjectKey, live: Object, note: str) -> bool:
+        guards = {name: live["metadata"][name] for name in ("uid", "resourceVersion")}
+        try:
+            response = await self.api.patch(Kind.of(live), key, {"metadata": {**guards, "annotations": {OWNER: note}}})
+        except ApiError as error:
+            if error.problem is Problem.NOT_FOUND:
+                return True
+            if error.problem is not Problem.CONFLICT:
+                self.log.warning("owner annotation not written; will retry", object=str(key), error=str(error))
+            return False
+        self.cache.put(response)
+        return True

@@ -1,0 +1,209 @@
+"""The log of a pass: one line for each write and one for the result; in a dry run, one for each write that would be
+made.
+
+Fields are logged by their paths, never with their values. The last report of each CR is kept, so that a rejection that
+is the same at each retry is logged once; the metrics count CRs by these reports, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import structlog
+
+from ruleop.core.messages import shortened
+from ruleop.core.planning import Event, FinalizerAction
+from ruleop.core.planning.changes.writes import Verb, changes, field_paths, reason_for, verb_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ruleop.core.kinds import Object
+    from ruleop.core.planning import Action, History, Kinds, Outcome, Plan, Problem, Wait
+    from ruleop.core.steps import Steps
+    from ruleop.core.templating.values.budget import Allowance
+    from ruleop.operator.engine.queue.request import Request
+    from ruleop.operator.engine.telemetry.metrics import ControllerMetrics
+
+Intent: TypeAlias = tuple[str, tuple[str, ...]]
+"""A write that a dry run would make, and the fields that it would change."""
+
+MAX_WAITS: Final = 8
+"""Maximum number of waits on one line."""
+
+MAX_WAIT: Final = 160
+"""Maximum length of one of them, in characters."""
+
+
+@dataclass(slots=True)
+class Reported:
+    """The last report of one CR."""
+
+    reason: str = ""  # of its Ready condition
+    states: tuple[str, ...] = ()  # of its children
+    waits: tuple[tuple[str, str], ...] = ()  # child ids, and the kind of wait
+    waiting: tuple[str, ...] = ()  # the same as text
+    intents: tuple[Intent, ...] | None = None  # in a dry run
+    failure: str = ""  # the error that prevented the last pass
+    status_failure: str = ""  # the error of the last write of the status
+
+
+class PassLog:
+    """The log of the passes of one watched kind."""
+
+    def __init__(self, kinds: Kinds, metrics: ControllerMetrics, title: str) -> None:
+        self.kinds = kinds
+        self.metrics = metrics
+        self.reported: dict[Request, Reported] = {}
+        self.log = structlog.get_logger().bind(controller=title)
+
+    def remove(self, request: Request) -> None:
+        self.reported.pop(request, None)
+
+    def _of(self, request: Request) -> Reported:
+        return self.reported.setdefault(request, Reported())
+
+    # -- writes --------------------------------------------------------------------------------------------------------
+
+    def wrote(
+        self, request: Request, history: History, plan: Plan, outcome: Outcome, *, allowance: Allowance
+    ) -> Steps[None]:
+        """Logs each action that was carried out, and counts reverted drift. It yields after each. Beyond the allowance,
+        outer fields are logged."""
+        for action, result in outcome.results(plan.actions):
+            self.metrics.wrote(verb_of(action).do, result)
+        for action in outcome.done:
+            if outcome.was_gone(action):
+                continue
+            changed = changes(action, self.kinds, allowance=allowance)
+            verb = history.synced.verb(action, plan.uid, changed)
+            if verb in {Verb.REVERT, Verb.RECREATE}:
+                self.metrics.drift.inc()
+            if isinstance(action, FinalizerAction):
+                self.log.info(verb.done, resource=str(request), finalizer=action.finalizer)
+            else:
+                reason, paths = reason_for(action), field_paths(changed, plan.uid, _words(action, plan))
+                more: dict[str, Any] = {"reason": reason} if reason else {}
+                more |= {"fields": list(paths)} if paths else {}
+                self.log.info(verb.done, resource=str(request), child=action.child, object=str(action.key), **more)
+            yield
+
+    def field_conflicts(self, request: Request, plan: Plan) -> Iterator[Event]:
+        """Logs and counts the field conflicts that are new in this plan, and returns their Events."""
+        for each in plan.field_conflicts:
+            if each.new:
+                self.metrics.field_conflicts.inc()
+                self.log.warning("field conflict", resource=str(request), child=each.child, message=each.message)
+                yield Event("Warning", "FieldConflict", f"{each.child}: {each.message}")
+
+    # -- results -------------------------------------------------------------------------------------------------------
+
+    def reconciled(self, request: Request, history: History, plan: Plan) -> None:
+        """Logs the number of writes of the pass, and what the CR waits for. If nothing has changed since the last pass,
+        at level debug."""
+        reported, reason = self._of(request), plan.conditions.ready.reason if plan.conditions is not None else ""
+        reported.states = tuple(child.state.value for child in plan.children)
+        reported.waits = tuple((wait.child, wait.why) for wait in plan.waits)
+        waiting: tuple[str, ...] = ()
+        lasting: tuple[str, ...] = ()
+        if plan.waits:
+            waiting = tuple(waits(plan.waits))
+            # The server's message about a rejected write may differ each time.
+            lasting = tuple(waits(each for each in plan.waits if each.why != "write"))
+        news = history.written or reason != reported.reason or lasting != reported.waiting
+        more = {"waits": list(waiting)} if waiting else {}
+        log = self.log.info if news else self.log.debug
+        log("reconciled", resource=str(request), reason=reason, written=history.written, **more)
+        for problem in plan.problems if reason != reported.reason else ():
+            self._problem(request, problem)
+        reported.waiting, reported.reason = lasting, reason
+
+    def not_reconciled(self, request: Request, error: str) -> None:
+        reported = self._of(request)
+        log = self.log.debug if reported.failure == error else self.log.warning
+        log("reconcile failed; will retry", resource=str(request), error=error)
+        reported.failure = error
+
+    def began(self, request: Request) -> None:
+        if (reported := self.reported.get(request)) is not None:
+            reported.failure = ""
+
+    def _problem(self, request: Request, problem: Problem) -> None:
+        site = {"site": str(problem.site)} if problem.site is not None else {}
+        self.log.warning(
+            "problem",
+            resource=str(request),
+            child=problem.child,
+            reason=problem.reason,
+            **site,
+            message=problem.message,
+        )
+
+    # -- the status ----------------------------------------------------------------------------------------------------
+
+    def status_written(self, request: Request, plan: Plan, resource: Object) -> None:
+        self.log.debug("status written", resource=str(request), fields=list(status_fields(plan, resource)))
+        if (reported := self.reported.get(request)) is not None:
+            reported.status_failure = ""
+
+    def status_not_written(self, request: Request, plan: Plan, error: str, grant: Mapping[str, str]) -> bool:
+        """Logs the error, unless it is the same as last time. Whether it is new: then the Events of the plan are
+        recorded, because no status can report its problems."""
+        reported = self._of(request)
+        if reported.status_failure == error:
+            return False
+        reported.status_failure = error
+        self.log.warning("status not written", resource=str(request), error=error, **grant)
+        for problem in plan.problems:
+            self._problem(request, problem)
+        return True
+
+    # -- dry run -------------------------------------------------------------------------------------------------------
+
+    def intended(
+        self, request: Request, history: History, plan: Plan, resource: Object, *, allowance: Allowance
+    ) -> Steps[None]:
+        """Logs what a dry run would do, unless it is the same as last time. It yields after each write."""
+        found: list[Intent] = []
+        for intent in self._intents(history, plan, resource, allowance=allowance):
+            found.append(intent)
+            yield
+        reported, intents = self._of(request), tuple(found)
+        if intents == reported.intents:
+            return
+        reported.intents = intents
+        for would, fields in intents:
+            self.log.info("dry run", resource=str(request), would=would, **({"fields": list(fields)} if fields else {}))
+        if not intents:
+            self.log.info("dry run", resource=str(request), would="do nothing")
+
+    def _intents(self, history: History, plan: Plan, resource: Object, *, allowance: Allowance) -> Iterator[Intent]:
+        for action in plan.actions:
+            changed = changes(action, self.kinds, allowance=allowance)
+            verb = history.synced.verb(action, plan.uid, changed)
+            on = action.finalizer if isinstance(action, FinalizerAction) else action.key
+            yield f"{verb.do} {on}", field_paths(changed, plan.uid, _words(action, plan))
+        if plan.status is not None and plan.status.patch is not None:
+            yield f"write the status of {plan.resource}", status_fields(plan, resource)
+
+
+def _words(action: Action, plan: Plan) -> frozenset[str] | None:
+    """The public names in the action's object; None: all are public."""
+    return None if isinstance(action, FinalizerAction) else plan.public_words.get(action.child)
+
+
+def status_fields(plan: Plan, resource: Object) -> tuple[str, ...]:
+    """The names of the status fields that would change."""
+    assert plan.status is not None
+    before, after = resource.get("status") or {}, plan.status.status
+    names = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+    return tuple(f"status.{name}" for name in names)
+
+
+def waits(found: Iterable[Wait]) -> Iterator[str]:
+    """Descriptions of the first waits: the child, and what it waits for."""
+    described = list(dict.fromkeys(shortened(f"{each.child}: {each.for_what}", MAX_WAIT) for each in found))
+    yield from described[:MAX_WAITS]
+    if (more := len(described) - MAX_WAITS) > 0:
+        yield f"and {more} more"

@@ -1,0 +1,130 @@
+"""Plans a pass from the stores, and makes the live reads that the plan asks for.
+
+With `--record` the pass is written to a file as well.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.core.planning import Observed, Owner, Plan, Planning
+from ruleop.core.recording.recording import Recorder
+from ruleop.operator.engine.cache.parsed_objects import ParsedObjects
+from ruleop.operator.engine.reconcile.live_reads import LiveReads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ruleop.operator.engine.cache.index import Index
+    from ruleop.operator.engine.reconcile.current_pass import CurrentPass
+    from ruleop.operator.engine.reconcile.environment import Environment
+    from ruleop.operator.engine.reconcile.pass_log import PassLog
+    from ruleop.operator.engine.telemetry.metrics import ControllerMetrics
+
+
+class Unsynced(Exception):  # noqa: N818 - not an error: the pass ends, and the next one starts when all is synced
+    """A store is listed again since the pass waited for a response. An object that is missing from it may exist."""
+
+
+class AccountUsedUp(Exception):  # noqa: N818 - not an error: another pass makes the plan, with an account of its own
+    """An earlier plan of the pass has left too little of its account for this one."""
+
+
+class PassPlanning:
+    """Plans the passes of one watched kind."""
+
+    def __init__(
+        self, kind: Kind, environment: Environment, metrics: ControllerMetrics, pass_log: PassLog, index: Index
+    ) -> None:
+        self.kind, self.environment, self.metrics = kind, environment, metrics
+        self.pass_log, self.index = pass_log, index
+        self.cache, self.clock = environment.cache, environment.clock
+        self.live_reads = LiveReads(self.cache, environment.executor, self.clock, str(kind.versionless))
+
+    async def begin(self, current: CurrentPass) -> None:
+        """Reads live what no store holds and the pass needs in any case."""
+        await self.environment.owner_key.ensure(current.rule)
+        current.history = await self.live_reads.refresh(current.request, current.history)
+        if current.rule.finalize:
+            current.namespace_terminating = await self.live_reads.is_namespace_terminating(
+                current.resource, self.environment.finalizer
+            )
+
+    async def plan(self, current: CurrentPass) -> Plan:
+        rule = current.rule
+        known = self.environment.inventory.conditions_of(rule.kind.versionless)
+        observed = Observed(
+            objects=ParsedObjects(self.cache),
+            kinds=self.cache.seen_from(current.request.namespace),
+            now=self.clock.now(),
+            clock=self.clock.monotonic(),
+            seed=self.clock.seed(),
+            finalizer=self.environment.finalizer,
+            retired=known - {each.type for each in rule.conditions} if known else (),
+            held_until=current.held_until,
+            namespace_terminating=current.namespace_terminating,
+            expects_refusals=self.environment.dry_run,
+            proofs=self.environment.owner_key.proofs,
+            own=self.environment.own,
+        )
+        files, foresee, resource = self.environment.pass_files, self.environment.dry_run, current.resource
+        recorder = Recorder(observed) if files is not None else None
+        planning = Planning(
+            rule,
+            resource,
+            observed if recorder is None else recorder.observed,
+            current.history,
+            foresee=foresee,
+            masks=recorder is not None,
+            account=current.account,
+        )
+        planned = await self._finish(current, planning)
+        if files is not None and recorder is not None:
+            document = recorder.document(rule, resource, current.history, planned, foresee=foresee)
+            files.write(ObjectKey.of(resource), document)
+        return planned
+
+    async def _finish(self, current: CurrentPass, planning: Planning) -> Plan:
+        """A large plan takes several turns of the loop. What it reads later may be newer than what it read first; the
+        preconditions of its writes refer to what it has read."""
+        account, kind, seconds = current.account, self.kind.versionless, 0.0
+        if not account.may_suffice():
+            raise AccountUsedUp
+
+        def advance(is_time_up: Callable[[], bool]) -> Plan | None:
+            nonlocal seconds
+            if not self.cache.is_synced(kind):
+                raise Unsynced
+            start = time.perf_counter()
+            found = planning.run(is_time_up)
+            seconds += time.perf_counter() - start
+            if found is None and not current.paused:
+                current.paused = True
+                self.environment.turns.collector_pause.begin()
+            return found
+
+        planned = await self.environment.turns.finish(advance)
+        self.metrics.plan_time.observe(seconds)
+        if account.first_plan and account.exhausted:
+            raise AccountUsedUp
+        account.first_plan = account.first_plan or account.units
+        return planned
+
+    async def plan_actions(self, current: CurrentPass) -> Plan:
+        """Plans, and repeats this after the live reads that the plan asks for."""
+        part_of = Owner.of(current.resource).part_of
+        self.index.add(current.request, part_of)
+        planned, news = await self.plan(current), True
+        while planned.reads and news:
+            current.history, news = await self.live_reads.read(planned.reads, current.request, current.history)
+            if news:
+                planned = await self.plan(current)
+        current.history = await self.environment.turns.finish_steps(
+            current.history.with_plan(planned, self.clock.monotonic())
+        )
+        self.environment.events.record(current.resource, self.pass_log.field_conflicts(current.request, planned))
+        if self.index.update(current.request, part_of, planned.watches) and current.paused:
+            planned = await self.plan(current)  # what it began to watch may have changed since it was read
+        return planned

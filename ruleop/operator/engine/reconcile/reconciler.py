@@ -1,0 +1,249 @@
+"""Reconciles the CRs of one watched kind.
+
+A reconcile depends on the current state only, not on the event that triggered it or on the order of events, so events
+may be lost or repeated. Children are written first. The status follows at once, or, while children of many CRs are
+being written, after them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ruleop.core.errors import RuleopError
+from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.planning import History, Plan, RemoveFinalizer, choose_rule
+from ruleop.core.planning.events import write_events
+from ruleop.core.planning.model.marks import is_paused
+from ruleop.operator.engine.cache.expectations import ControllerExpectations
+from ruleop.operator.engine.cache.index import Index
+from ruleop.operator.engine.queue.result import IMMEDIATELY, Result
+from ruleop.operator.engine.reconcile.current_pass import CurrentPass, Unreported
+from ruleop.operator.engine.reconcile.failures import classify
+from ruleop.operator.engine.reconcile.pass_log import PassLog
+from ruleop.operator.engine.reconcile.pass_planning import AccountUsedUp, PassPlanning, Unsynced
+from ruleop.operator.engine.reconcile.status_debounce import CHANGED, WRITTEN
+from ruleop.operator.engine.reconcile.status_writer import StatusWriter
+from ruleop.operator.engine.reconcile.unmatched import Unmatched
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ruleop.core.planning import Outcome
+    from ruleop.core.rules import Rule
+    from ruleop.operator.engine.queue.request import Request
+    from ruleop.operator.engine.queue.workers import Workers
+    from ruleop.operator.engine.reconcile.environment import Environment
+
+MAX_REPLANS = 5
+RESYNCED_AFTER = 1.0  # seconds until the next attempt, unless a store reports earlier that it is synced again
+
+
+class Reconciler:
+    def __init__(self, kind: Kind, rules: Sequence[Rule], environment: Environment, workers: Workers) -> None:
+        self.rules = tuple(rules)
+        self.kind = kind
+        self.environment, self.workers = environment, workers
+        title = str(kind.versionless)
+        self.cache, self.clock, self.debounce = environment.cache, environment.clock, environment.debounce
+        self.turns = environment.turns
+        self.metrics = environment.metrics.of(title)
+        self.pass_log = PassLog(self.cache, self.metrics, title)
+        self.unmatched = Unmatched(environment.executor, environment.finalizer, title)
+        self.index = Index()
+        self.histories: dict[Request, History] = {}
+        self.unreported: dict[Request, Unreported] = {}
+        self.expectations = ControllerExpectations()
+        self.held_until = ""  # see CurrentPass
+        self.planning = PassPlanning(kind, environment, self.metrics, self.pass_log, self.index)
+        self.status = StatusWriter(environment, self.pass_log, self.expectations)
+
+    def key(self, request: Request) -> ObjectKey:
+        return ObjectKey(self.kind.group, self.kind.kind, request.namespace, request.name)
+
+    async def reconcile(self, request: Request) -> Result:
+        key = self.key(request)
+        resource = self.cache.resource(key)
+        if resource is None or key in self.environment.own:
+            self._remove(request)
+            return Result()
+        rule = choose_rule(self.rules, resource)
+        if rule is None:
+            self._remove(request)
+            return await self._unmatched(request, resource)
+        if (resource := self._resource(rule, request)) is None:
+            return Result()  # the watch of its version does not have it yet, or no longer
+        if (wait := self.expectations.wait(request, self.cache, self.clock.monotonic())) is not None:
+            return Result(requeue_after=wait, reason="the cache is behind")
+        history, unreported = self.histories.get(request, History.NONE), self.unreported.pop(request, None)
+        if unreported is None or not unreported.is_for(rule, resource):
+            history, unreported = history.at_pass_start(self.cache, self.clock.monotonic()), None
+        current = CurrentPass(request, rule, resource, history, self.held_until)
+        try:
+            await self.planning.begin(current)
+            if unreported is None:
+                planned, outcome = await self._write_children(current)
+            else:
+                planned, outcome = await self.planning.plan(current), unreported.outcome
+            self.pass_log.began(request)
+            if planned is None:
+                return Result(requeue_after=current.status_in)
+            return await self._write_status(current, planned, outcome)
+        except Unsynced:
+            return Result(requeue_after=RESYNCED_AFTER, reason="a kind is listed again")
+        except AccountUsedUp:
+            return Result(requeue_after=IMMEDIATELY, reason="the pass is continued")
+        except RuleopError as error:  # the inventory or the owner key, which come first, could not be read or written
+            self.pass_log.not_reconciled(request, str(error))
+            return Result(failed=True, retry_after=classify(error)[1])
+        finally:
+            self.histories[request] = current.history
+            if current.paused:
+                self.turns.collector_pause.end()
+
+    async def _unmatched(self, request: Request, resource: Object) -> Result:
+        """Removes the finalizer. Not in the first seconds after a reload: a file with a matching rule may follow. Not
+        while the CR is paused either, unless its kind has no rules any more: then nothing would remove it later."""
+        if (self.rules and is_paused(resource)) or self.environment.dry_run or self.held_until:
+            return Result()
+        return await self.unmatched.release(request, resource)
+
+    # -- the children --------------------------------------------------------------------------------------------------
+
+    async def _write_children(self, current: CurrentPass) -> tuple[Plan | None, Outcome | None]:
+        """Plans and writes, repeatedly if a plan was outdated. Returns the plan of the status, if there is one now, and
+        the outcome of the last writes."""
+        outcome: Outcome | None = None
+        for _ in range(MAX_REPLANS):
+            if (found := await self._plan_actions(current, outcome)) is None:
+                break
+            planned = found
+            if not planned.actions or self.environment.dry_run:
+                return planned, None
+            await self.environment.inventory.before_writes(current.rule, planned)
+            outcome, others = await self._execute(current, planned)
+            resource = outcome.resource or self._resource(current.rule, current.request)
+            if resource is None:
+                return None, outcome
+            current.resource = resource
+            if not outcome.replan:
+                break
+        assert outcome is not None
+        if outcome.clean and _ends(planned, current.resource):
+            self.environment.events.record(current.resource, planned.events)
+            return None, outcome
+        waits = outcome.clean and (others or self.workers.has_ready())
+        if waits and not planned.steady and self._may_wait(current, WRITTEN):
+            return None, outcome
+        # If all children had been written before, as when drift is reverted, the status usually stays as it is, and
+        # there is nothing to delay.
+        of_status = await self._plan_status(current, outcome)
+        if waits and not of_status.quiet and self._may_wait(current, WRITTEN):
+            return None, outcome
+        return of_status, outcome
+
+    async def _plan_actions(self, current: CurrentPass, outcome: Outcome | None) -> Plan | None:
+        """The plan of what is to be written. None after an outdated plan, if the account does not suffice for another:
+        then that is reported."""
+        history, current.history = current.history, current.history.before_writes()
+        try:
+            return await self.planning.plan_actions(current)
+        except AccountUsedUp:
+            if outcome is None:
+                raise  # after live reads, which the next pass need not repeat
+            current.history = history
+            return None
+
+    async def _plan_status(self, current: CurrentPass, outcome: Outcome) -> Plan:
+        try:
+            return await self.planning.plan(current)
+        except AccountUsedUp:
+            if not outcome.clean:  # otherwise the next pass has nothing to write, and plans the status
+                self.unreported[current.request] = Unreported.of(current, outcome)
+            raise
+
+    async def _execute(self, current: CurrentPass, planned: Plan) -> tuple[Outcome, bool]:
+        """Carries out the actions. Returns their outcome, and whether children of other CRs are being written."""
+        self.debounce.begin()
+        try:
+            outcome = await self.environment.executor.execute(planned.actions, current.resource)
+        finally:
+            others = self.debounce.end()
+        allowance = current.account.descriptions
+        await self.turns.finish_steps(
+            self.pass_log.wrote(current.request, current.history, planned, outcome, allowance=allowance)
+        )
+        self.environment.events.record(current.resource, write_events(outcome.done, current.request.namespace))
+        self.expectations.wrote(current.request, outcome.versions)
+        current.history = await self.turns.finish_steps(
+            current.history.after_in_steps(planned, outcome, self.cache, self.clock.monotonic())
+        )
+        return outcome, others
+
+    def _may_wait(self, current: CurrentPass, patience: float) -> bool:
+        request = current.request
+        current.status_in = self.debounce.may_wait((self.kind, request), patience, lambda: self.workers.wake(request))
+        return current.status_in is not None
+
+    # -- the status ----------------------------------------------------------------------------------------------------
+
+    async def _write_status(self, current: CurrentPass, planned: Plan, outcome: Outcome | None) -> Result:
+        resource, status = self._resource(current.rule, current.request), planned.status
+        if resource is None:
+            return Result()
+        if status is not None and status.patch is not None and not self.environment.dry_run:
+            if outcome is None and self.debounce.busy and self._may_wait(current, CHANGED):
+                return Result(requeue_after=current.status_in)
+            self.debounce.done((self.kind, current.request))
+            if outcome is None and status.details_only and (wait := self.status.details_in(current.request)):
+                current.status_in = wait
+            elif (result := await self.status.write(current, planned, status, resource)) is not None:
+                return self._with_next_check(current, result) if result.failed else result
+        return await self._report(current, resource, planned, outcome)
+
+    async def _report(self, current: CurrentPass, resource: Object, planned: Plan, outcome: Outcome | None) -> Result:
+        if self.environment.dry_run:
+            allowance = current.account.descriptions
+            await self.turns.finish_steps(
+                self.pass_log.intended(current.request, current.history, planned, resource, allowance=allowance)
+            )
+        if outcome is None:
+            self.metrics.without_writes.inc()
+        self.environment.events.record(resource, planned.events)
+        self.pass_log.reconciled(current.request, current.history, planned)
+        current.history = await self.turns.finish_steps(
+            current.history.after_in_steps(planned, None, self.cache, self.clock.monotonic())
+        )
+        if outcome is not None and not outcome.clean:
+            return self._with_next_check(current, Result(failed=True, retry_after=outcome.retry_after))
+        requeue = planned.requeue_after
+        if current.status_in is not None and (requeue is None or current.status_in < requeue.seconds):
+            return Result(requeue_after=current.status_in, reason="details of the status are written")
+        if requeue is None:
+            return Result()
+        return Result(requeue_after=max(IMMEDIATELY, requeue.seconds), reason=requeue.reason)
+
+    def _with_next_check(self, current: CurrentPass, failed: Result) -> Result:
+        """One child that fails does not delay what was promised for the others, as its backoff may be long."""
+        check = current.history.next_check(self.cache, self.clock.monotonic())
+        return failed if check is None else replace(failed, requeue_after=max(IMMEDIATELY, check.seconds))
+
+    # -- one CR --------------------------------------------------------------------------------------------------------
+
+    def _resource(self, rule: Rule, request: Request) -> Object | None:
+        return self.cache.resource(self.key(request), rule.kind.version)
+
+    def _remove(self, request: Request) -> None:
+        self.index.remove(request)
+        self.histories.pop(request, None)
+        self.unreported.pop(request, None)
+        self.status.remove(request)
+        self.expectations.remove(request)
+        self.pass_log.remove(request)
+
+
+def _ends(planned: Plan, resource: Object) -> bool:
+    """Whether the plan removes ruleop's finalizer from a CR that is being deleted: then no status can be written."""
+    return bool(resource["metadata"].get("deletionTimestamp")) and any(
+        isinstance(action, RemoveFinalizer) for action in planned.actions
+    )

@@ -1,0 +1,461 @@
+"""The objects of one watch, as bytes.
+
+A parsed object takes six times the memory of its JSON, so a store keeps JSON and parses on demand (15 us for 5 KB). An
+object is kept in three pieces: `body`, without labels, status, resourceVersion, generation and managedFields, `labels`
+and `status`.
+Whether anything changed that a rule reads is then a comparison of bytes, exact and cheap: a status write, by ruleop or
+another controller, leaves the body as it was. (Without the status subresource it changes the generation, so the
+generation is not part of the body.)
+
+It has two sources. The reflector passes on events in the server's order; `put` takes the server's response to a write
+of ruleop, which is newer than the events of the watch so far. Of two versions of an object the newer one is kept,
+whichever arrives first: nothing goes back in time. Neither does a deletion: an object that a live read showed to be
+deleted (`remove`) stays deleted although the watch may still bring older versions of it, until the watch reports the
+deletion.
+
+What a label selects may be made by anybody, so a store can be more selective: the children's stores keep only objects
+that name a custom resource as their owner.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+import structlog
+
+from ruleop.core.kinds import Object, ObjectKey
+from ruleop.core.names import PART_OF_LABEL
+from ruleop.operator.kube.client.json_depth import dump_json
+
+if TYPE_CHECKING:
+    from collections.abc import ItemsView, Iterator, Mapping
+
+    from ruleop.core.kinds import GroupKind, Kind
+    from ruleop.operator.kube.client.requests import Source
+
+log = structlog.get_logger(__name__)
+
+MAX_KEPT = 64
+MAX_KEPT_BYTES = 1 << 14
+"""Parsed objects that are kept, of all kinds, and the size of the largest: a parsed object takes about ten times its
+bytes, and the largest may be of 1.5 MB."""
+
+
+class State(Enum):
+    """Whether the store is complete. A store that was synced once stays so while its watch is renewed."""
+
+    PENDING = "pending"  # the first list is not complete
+    SYNCED = "synced"
+    UNSERVED = "unserved"  # the cluster does not serve the kind; the store is empty
+    FORBIDDEN = "forbidden"  # a permission is missing; the store keeps its objects, which may be out of date
+
+
+class Origin(Enum):
+    """Where a change came from. It decides how urgent a reconcile is, never what it does."""
+
+    LIST = "list"  # the first list, or one that followed a lost watch
+    WATCH = "watch"
+    WRITE = "write"  # ruleop's own, by `put`; the event of the watch is not a change any more
+    READ = "read"  # a live read, or the response to a deletion, ahead of the watch
+
+
+class Entry(NamedTuple):
+    """One version of an object. Immutable; `parsed` makes a new dict each time, without apiVersion and kind:
+    `Store.get` adds them, and may give the same dict twice, which nobody changes."""
+
+    uid: str
+    version: int
+    generation: int  # 0 for kinds that have none
+    part_of: str  # the label by which a child names its CR
+    body: bytes
+    status: bytes | None
+    labels: bytes = b""  # a selector is compared with them before anything else is parsed
+
+    def parsed_labels(self) -> dict[str, str]:
+        return orjson.loads(self.labels) if self.labels else {}
+
+    def parsed(self) -> dict[str, Any]:
+        obj: dict[str, Any] = orjson.loads(self.body)
+        obj["metadata"]["resourceVersion"] = str(self.version)
+        if self.labels:
+            obj["metadata"]["labels"] = orjson.loads(self.labels)
+        if self.generation:
+            obj["metadata"]["generation"] = self.generation
+        if self.status is not None:
+            obj["status"] = orjson.loads(self.status)
+        return obj
+
+
+def _parsed(kind: Kind, entry: Entry) -> Object:
+    return {"apiVersion": kind.api_version, "kind": kind.kind, **entry.parsed()}
+
+
+_kept = lru_cache(maxsize=MAX_KEPT)(_parsed)
+"""A pass asks several times for the same few objects."""
+
+
+class Change(NamedTuple):
+    """An object was added (`old` is None), changed, or deleted (`new` is None). A new uid under an old name is two
+    changes."""
+
+    key: ObjectKey
+    old: Entry | None
+    new: Entry | None
+    origin: Origin
+
+    @property
+    def outside_status(self) -> bool:
+        """Something else than status, resourceVersion, generation and managedFields changed."""
+        old, new = self.old, self.new
+        return old is None or new is None or old.body != new.body or old.labels != new.labels
+
+
+class _Ended(NamedTuple):
+    """An object that was removed before the watch reported it. Events of earlier versions must not bring it back."""
+
+    uid: str
+    version: int  # of the removed entry
+    last: int | None  # the last version of this uid to ignore; None: all of them
+
+    def covers(self, entry: Entry) -> bool:
+        return entry.version <= self.version or (
+            entry.uid == self.uid and (self.last is None or entry.version <= self.last)
+        )
+
+
+Listener = Callable[[Change], None]
+Selection = Callable[["ObjectKey", "Mapping[str, Any]"], bool]
+"""Whether an object belongs in a store, by its key and metadata: more than a selector of the API server can say."""
+_FEW: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    objects: int
+    bytes: int
+    version: int
+    changes: int
+    state: State
+    problem: str
+
+
+class Store:
+    """Owned by one event loop. Listeners are called at once, in the order of the changes, and see the store as it is
+    after the change."""
+
+    def __init__(self, source: Source, selects: Selection = lambda _key, _metadata: True) -> None:
+        """Of an object that `selects` refuses, nothing is kept."""
+        self.source = source
+        self.selects = selects
+        self.kind: Kind = source.resource.kind
+        self.group_kind: GroupKind = self.kind.versionless
+        self.state = State.PENDING
+        self.problem = ""  # why it is not synced, or its watch not renewed
+        self.version = 0  # the store has all changes up to here
+        self._entries: dict[ObjectKey, Entry] = {}
+        self._children: dict[str, tuple[ObjectKey, ...] | dict[ObjectKey, None]] = {}
+        self._namespaces: dict[str, dict[ObjectKey, None]] = {}
+        self._listed: dict[ObjectKey, Entry] | None = None
+        self._ended: dict[ObjectKey, _Ended] = {}
+        self._unreadable: dict[ObjectKey, None] = {}  # those that were logged
+        self._listeners: list[Listener] = []
+        self._state_listeners: list[Callable[[Store], None]] = []
+        self.listener_failures = 0
+        self._bytes = 0
+        self._changes = 0
+
+    # For readers
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._entries
+
+    def entries(self) -> ItemsView[ObjectKey, Entry]:
+        return self._entries.items()
+
+    def entry(self, key: ObjectKey) -> Entry | None:
+        return self._entries.get(key)
+
+    def get(self, key: ObjectKey) -> Object | None:
+        entry = self._entries.get(key)
+        return self.parse(entry) if entry is not None else None
+
+    def parse(self, entry: Entry) -> Object:
+        size = len(entry.body) + len(entry.status or b"")
+        return (_kept if size <= MAX_KEPT_BYTES else _parsed)(self.kind, entry)
+
+    def select_keys(self, namespace: str | None = None) -> list[ObjectKey]:
+        """All keys, or those of one namespace; sorted."""
+        return sorted(self._entries if namespace is None else self._namespaces.get(namespace, ()))
+
+    def select(self, namespace: str | None = None) -> list[Object]:
+        """All objects, or those of one namespace; by namespace and name."""
+        return [self.parse(self._entries[key]) for key in self.select_keys(namespace)]
+
+    def children(self, part_of: str) -> Iterator[Object]:
+        """The objects with this label, by namespace and name."""
+        for key in sorted(self._children.get(part_of, ())):
+            yield self.parse(self._entries[key])
+
+    def is_at_least(self, version: str | int, key: ObjectKey | None = None) -> bool:
+        """Whether the store has all changes up to `version`; with a key, all changes of that object.
+
+        resourceVersions of a kind are ordered numbers (KEP-5504).
+        """
+        needed = parse_version(version) if isinstance(version, str) else version
+        if self.version >= needed:
+            return True
+        entry = self._entries.get(key) if key is not None else None
+        return entry is not None and entry.version >= needed
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Calls `listener` for each change from now on; returns what ends that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def subscribe_state(self, listener: Callable[[Store], None]) -> Callable[[], None]:
+        """The same for `state`."""
+        self._state_listeners.append(listener)
+        return lambda: self._state_listeners.remove(listener)
+
+    def statistics(self) -> Statistics:
+        return Statistics(len(self._entries), self._bytes, self.version, self._changes, self.state, self.problem)
+
+    # For the reflector
+
+    def set_state(self, state: State, problem: str = "") -> None:
+        self.problem = problem
+        if state is State.UNSERVED and self._entries:
+            for key in list(self._entries):
+                self._remove(key, Origin.LIST)  # deleted with their kind
+        if state is not self.state:
+            self.state = state
+            for listener in tuple(self._state_listeners):
+                listener(self)
+
+    def set_problem(self, problem: str) -> None:
+        self.problem = problem
+
+    def begin_list(self) -> None:
+        """Objects that are listed from now on are collected until the list is complete."""
+        self._listed = {}
+
+    def list_object(self, obj: dict[str, Any]) -> None:
+        assert self._listed is not None, "begin_list comes first"
+        if not self.selects(self._key(obj["metadata"]), obj["metadata"]):
+            return
+        key, entry = self.entry_of(obj)
+        known = self._entries.get(key)
+        self._listed[key] = known if known == entry else entry  # one copy is enough
+
+    def unlist_object(self, obj: dict[str, Any]) -> None:
+        """The object was deleted while the list was being received."""
+        assert self._listed is not None, "begin_list comes first"
+        self._listed.pop(self._key(obj["metadata"]), None)
+
+    def end_list(self, version: int) -> None:
+        """Replaces all objects by the listed ones. An object that is missing from the list, and not newer than it, was
+        deleted."""
+        listed, self._listed = self._listed, None
+        assert listed is not None, "begin_list comes first"
+        self.version = max(self.version, version)
+        for key, entry in list(self._entries.items()):
+            if key not in listed and entry.version <= version:
+                self._remove(key, Origin.LIST)
+        # An older list does not show the deletion; the watch that follows will report it.
+        for key in [key for key, ended in self._ended.items() if key not in listed and ended.version <= version]:
+            del self._ended[key]
+        for key, entry in listed.items():
+            self._set(key, entry, Origin.LIST)
+        self.set_state(State.SYNCED)
+
+    def apply(self, obj: dict[str, Any]) -> None:
+        metadata = obj["metadata"]
+        known = self._entries.get(self._key(metadata))
+        if known is not None and known.version and known.version == parse_version(metadata.get("resourceVersion")):
+            # The event of ruleop's own write, the most frequent one while CRs are created: nothing to do.
+            self.version = max(self.version, known.version)
+            return
+        if not self.selects(self._key(metadata), metadata):
+            self.delete(obj)
+            return
+        key, entry = self.entry_of(obj)
+        self.version = max(self.version, entry.version)
+        self._set(key, entry, Origin.WATCH)
+
+    def delete(self, obj: dict[str, Any]) -> None:
+        metadata = obj["metadata"]
+        version = parse_version(metadata.get("resourceVersion"))
+        self.version = max(self.version, version)
+        key = self._key(metadata)
+        self._unreadable.pop(key, None)
+        if (ended := self._ended.get(key)) is not None and ended.uid == metadata.get("uid"):
+            del self._ended[key]
+        known = self._entries.get(key)
+        # A deletion has a newer version than the object; an older one concerns an earlier object of this name.
+        if known is not None and (known.version <= version or not version):
+            self._remove(key, Origin.WATCH)
+
+    def leave_out(self, obj: dict[str, Any], problem: str) -> None:
+        """The object cannot be parsed; of `obj` only the metadata is valid. A known version stays, because it is not
+        deleted."""
+        metadata = obj["metadata"]
+        key, uid = self._key(metadata), metadata.get("uid")
+        if key not in self._unreadable:
+            self._unreadable[key] = None
+            log.warning("object cannot be read; ignored until it changes", object=str(key), error=problem)
+        known = self._entries.get(key)
+        if self._listed is not None:
+            if known is not None and known.uid == uid:
+                self._listed.setdefault(key, known)
+            return
+        self.version = max(self.version, parse_version(metadata.get("resourceVersion")))
+        if known is not None and known.uid != uid:
+            self._remove(key, Origin.WATCH)
+
+    def bookmark(self, version: int) -> None:
+        self.version = max(self.version, version)
+
+    # For ruleop's own writes
+
+    def put(self, obj: Mapping[str, Any]) -> bool:
+        """Stores the server's response to a write. False if the watch has brought that version already, or the store
+        does not select the object.
+
+        Listeners are called with `Origin.WRITE`: others than the writer may wait for this object.
+        """
+        metadata = obj["metadata"]
+        key, version = self._key(metadata), parse_version(metadata.get("resourceVersion"))
+        known = self._entries.get(key)
+        # The store has all changes up to self.version: if the object is missing, it was deleted since.
+        if version <= self.version or (known is not None and known.version >= version):
+            return False
+        if not self.selects(key, metadata):
+            return False
+        key, entry = self.entry_of({**obj, "metadata": dict(metadata)})
+        return self._set(key, entry, Origin.WRITE)
+
+    def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
+        """A live read, or the response to a write, shows that the object left the collection. With a version: up to
+        there (it lost ruleop's label, and may get it back). Without: it was deleted, and its uid never comes back."""
+        last = parse_version(version) if version else None
+        known = self._entries.get(key)
+        # A missing object was removed by the watch already, or the watch will report both its creation and its
+        # deletion.
+        if known is not None and known.uid == uid and (last is None or known.version <= last):
+            self._ended[key] = _Ended(uid, known.version, last)
+            self._remove(key, Origin.READ)
+
+    def entry_of(self, obj: dict[str, Any]) -> tuple[ObjectKey, Entry]:
+        """Splits the object into an entry. Modifies `obj`."""
+        metadata = obj["metadata"]
+        metadata.pop("managedFields", None)
+        version = parse_version(metadata.pop("resourceVersion", None))
+        generation = metadata.pop("generation", None) or 0
+        obj.pop("apiVersion", None)  # the same for all objects, and missing in a list
+        obj.pop("kind", None)
+        if self.source.metadata_only:
+            obj = {"metadata": metadata}
+        status = obj.pop("status", None)
+        labels = metadata.pop("labels", None)
+        part_of = labels.get(PART_OF_LABEL) or "" if labels else ""
+        kept = None if status is None else _compact(status)
+        key = self._key(metadata)
+        if self._unreadable:
+            self._unreadable.pop(key, None)
+        packed = _compact(labels) if labels else b""
+        return key, Entry(metadata.get("uid") or "", version, generation, part_of, _compact(obj), kept, packed)
+
+    def _key(self, metadata: Mapping[str, Any]) -> ObjectKey:
+        return ObjectKey(self.kind.group, self.kind.kind, sys.intern(metadata.get("namespace") or ""), metadata["name"])
+
+    # Changes
+
+    def _set(self, key: ObjectKey, entry: Entry, origin: Origin) -> bool:
+        """Whether the store changed."""
+        if self._ended and (ended := self._ended.get(key)) is not None:
+            if ended.covers(entry):
+                return False
+            del self._ended[key]  # this version is newer than the deletion
+        old = self._entries.get(key)
+        if old is not None:
+            # At the same version, a custom resource reads differently after a change of its CRD.
+            if old.version > entry.version > 0 or old == entry:
+                return False
+            if old.uid != entry.uid:
+                self._remove(key, origin)
+                old = None
+        self._entries[key] = entry
+        self._bytes += _size(entry) - (_size(old) if old is not None else 0)
+        if old is None:
+            self._namespaces.setdefault(key.namespace, {})[key] = None
+        if old is None or old.part_of != entry.part_of:
+            if old is not None:
+                self._disown(old.part_of, key)
+            if entry.part_of:
+                self._own(entry.part_of, key)
+        self._notify(Change(key, old, entry, origin))
+        return True
+
+    def _remove(self, key: ObjectKey, origin: Origin) -> None:
+        old = self._entries.pop(key)
+        self._bytes -= _size(old)
+        in_namespace = self._namespaces[key.namespace]
+        del in_namespace[key]
+        if not in_namespace:
+            del self._namespaces[key.namespace]
+        self._disown(old.part_of, key)
+        self._notify(Change(key, old, None, origin))
+
+    def _own(self, part_of: str, key: ObjectKey) -> None:
+        """Adds a child. A tuple takes less memory, a dict less time if there are many."""
+        keys = self._children.get(part_of, ())
+        if isinstance(keys, dict):
+            keys[key] = None
+        elif len(keys) < _FEW:
+            self._children[part_of] = (*keys, key)
+        else:
+            self._children[part_of] = dict.fromkeys((*keys, key))
+
+    def _disown(self, part_of: str, key: ObjectKey) -> None:
+        if not part_of:
+            return
+        keys = self._children[part_of]
+        if isinstance(keys, dict):
+            del keys[key]
+        else:
+            keys = self._children[part_of] = tuple(other for other in keys if other != key)
+        if not keys:
+            del self._children[part_of]
+
+    def _notify(self, change: Change) -> None:
+        self._changes += 1
+        for listener in tuple(self._listeners):
+            try:
+                listener(change)
+            except Exception:
+                # The other listeners are called nevertheless: a change is not repeated.
+                self.listener_failures += 1
+                log.exception("store listener failed: internal error", change=str(change.key))
+
+
+def parse_version(text: Any) -> int:
+    """A resourceVersion as a number; 0, which is older than everything, if it is not one."""
+    return int(text) if isinstance(text, str) and len(text) < 40 and text.isdecimal() else 0
+
+
+def _compact(value: Any) -> bytes:
+    # A copy: the result of orjson keeps its whole buffer, 4 KB for 300 bytes.
+    return bytes(memoryview(dump_json(value)))
+
+
+def _size(entry: Entry) -> int:
+    return len(entry.body) + len(entry.labels) + (len(entry.status) if entry.status is not None else 0)

@@ -1,1 +1,0 @@
-"""Which fields an action changes, and how changes, drift and failed writes are described without values of Secrets."""

@@ -1,0 +1,162 @@
+"""`ruleop generate helm --out`: which files it writes, and which it leaves alone."""
+
+from __future__ import annotations
+
+import pytest
+
+WATCHES = """\
+- group: example.com
+  version: v1
+  kind: Site
+  vars: {domain: "${DOMAIN}"}
+  schema:
+    spec: {size: integer | default=1 maximum=5}
+  children:
+    config: {template: config.yaml}
+"""
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ metadata.name }}'}\n"
+
+
+@pytest.fixture
+def project(tmp_path):
+    folder = tmp_path / "project"
+    (folder / "templates").mkdir(parents=True)
+    (folder / "watches.yaml").write_text(WATCHES)
+    (folder / "templates" / "config.yaml").write_text(CONFIG)
+    (folder / "ruleop.yaml").write_text("name: site-operator\nenv: {DOMAIN: example.com}\n")
+    return folder
+
+
+@pytest.fixture
+def chart(tmp_path):
+    return tmp_path / "chart"
+
+
+@pytest.fixture
+def generate(project, chart, ruleop):
+    def run(*arguments: str):
+        return ruleop("generate", "helm", "-C", str(project), "--out", str(chart), *arguments)
+
+    return run
+
+
+def files(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_second_run_writes_nothing_and_check_agrees(generate, chart):
+    assert generate().status == 0
+    before = files(chart)
+    ran = generate()
+    assert (ran.status, "written" in ran.out) == (0, False)
+    assert generate("--check").status == 0
+    assert files(chart) == before
+
+
+def test_without_out_each_file_follows_its_path(project, ruleop, chart, generate):
+    printed = ruleop("generate", "helm", "-C", str(project)).out
+    generate()
+    assert printed.startswith("# path: Chart.yaml\n")
+    assert printed.count("\n# path: ") == len(files(chart)) - 1
+
+
+def test_a_file_of_rules_that_are_gone_is_removed(generate, project, chart):
+    (project / "templates" / "macros.yaml").write_text("{# nothing #}\n")
+    generate()
+    (project / "templates" / "macros.yaml").unlink()
+    gone = chart / "files" / "rules" / "templates" / "macros.yaml"
+    ran = generate("--check")
+    assert (ran.status, f"{gone}: not current\n" in ran.out, gone.exists()) == (1, True, True)
+    assert f"{gone}: removed\n" in generate().out
+    assert not gone.exists()
+
+
+def test_templates_of_the_user_stay(generate, chart):
+    generate()
+    (chart / "templates" / "extra.yaml").write_text("# mine\n")
+    generate("--version", "0.2.0")
+    assert (chart / "templates" / "extra.yaml").read_text() == "# mine\n"
+    assert generate("--version", "0.2.0", "--check").status == 0
+
+
+def test_a_chart_that_it_did_not_make_is_left_alone(generate, chart):
+    (chart / "files").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("# mine\n")
+    (chart / "files" / "mine").write_text("mine\n")
+    before = files(chart)
+    ran = generate()
+    assert (ran.status, files(chart)) == (2, before)
+    assert f"{chart}/Chart.yaml was not made by `ruleop generate`: nothing was written; --force" in ran.err
+
+
+@pytest.mark.parametrize("name", ["files/mine", "values.yaml"])
+def test_without_its_chart_yaml_nothing_there_is_its_own(generate, chart, name):
+    (chart / "files").mkdir(parents=True)
+    (chart / name).write_text("mine\n")
+    ran = generate()
+    assert (ran.status, files(chart)) == (2, {name: b"mine\n"})
+    assert f"{chart}/{name} was not made by `ruleop generate`" in ran.err
+
+
+@pytest.mark.parametrize("link", ["files", "files/rules", "files/mine"])
+def test_a_link_leads_to_no_file_outside(generate, chart, tmp_path, link):
+    generate()
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "mine").write_text("mine\n")
+    (chart / link).parent.mkdir(exist_ok=True)
+    if (chart / link).exists():
+        (chart / link).rename(tmp_path / "moved")
+    (chart / link).symlink_to(outside)
+    ran = generate()
+    assert (ran.status, files(outside)) == (2, {"mine": b"mine\n"})
+    assert f"{chart / link} is a link: nothing was written" in ran.err
+
+
+def test_nothing_is_written_for_a_project_with_a_mistake(generate, project, chart):
+    (project / "ruleop.yaml").write_text("nam: a\n")
+    ran = generate()
+    assert (ran.status, chart.exists()) == (1, False)
+    assert 'ruleop.yaml:1:1: error[RO201]: unknown key "nam" in ruleop.yaml (did you mean "name"?)' in ran.err
+
+
+@pytest.mark.parametrize("what", ["helm", "manifests"])
+def test_a_breaking_change_of_a_crd_needs_force(ruleop, project, tmp_path, what):
+    folder = tmp_path / what
+
+    def generate(*arguments: str):
+        return ruleop("generate", what, "-C", str(project), "--out", str(folder), *arguments)
+
+    assert generate().status == 0
+    (project / "watches.yaml").write_text(WATCHES.replace("maximum=5", "maximum=9"))
+    assert generate().status == 0, "more is allowed than before"
+    before = files(folder)
+    (project / "watches.yaml").write_text(WATCHES.replace("maximum=5", "maximum=3"))
+    ran = generate()
+    assert (ran.status, ran.out, files(folder)) == (1, "", before)
+    assert ran.err == (
+        "sites.example.com: 1 breaking change\n  v1 spec.size: maximum lowered from 9 to 3\n"
+        "nothing was written: clients and custom resources may depend on it; --force writes it\n"
+    )
+    assert generate("--check").status == 1
+    assert generate("--force").status == 0
+    assert files(folder) != before
+
+
+def test_an_option_overrides_the_file(generate, chart):
+    generate("--name", "other", "--namespaces", "shop, blog", "--version", "2.0.0")
+    assert "name: other\n" in (chart / "Chart.yaml").read_text()
+    assert "watchNamespaces: [shop, blog]\n" in (chart / "values.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--name", "Shop"), '--name must be up to 40 lowercase letters, digits and "-", not "Shop"'),
+        (("--namespaces", "shop,a b"), '--namespaces must be up to 63 lowercase letters, digits and "-", not "a b"'),
+        (("--version", "1"), '--version must be a version such as "1.2.0", not "1"'),
+    ],
+)
+def test_an_invalid_option_is_wrong_usage(generate, chart, option, message):
+    ran = generate(*option)
+    assert (ran.status, ran.err, chart.exists()) == (2, f"ruleop: {message}\n", False)

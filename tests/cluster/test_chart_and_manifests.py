@@ -1,0 +1,116 @@
+"""The chart and the manifests of a project install the same: what Helm renders is what kubectl applies."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from controlplane import programs
+
+from ruleop.authoring.generate.chart_files import chart_files
+from ruleop.authoring.generate.choices import Choices
+from ruleop.authoring.generate.installed_crds import installed_crds
+from ruleop.authoring.generate.manifests import installation
+from ruleop.authoring.generate.operator_roles import operator_roles, role_objects, service_account
+from ruleop.core.rules import load_with_sources
+from tests.docs.messages import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from ruleop.core.kinds import Object
+    from ruleop.core.rules import Loaded
+
+pytestmark = pytest.mark.real_server("Helm's own templates; no server is asked")
+
+NAME, NAMESPACE = "app-operator", "app-system"
+PROJECTS = [
+    ROOT,
+    *(
+        file.parent
+        for folder in ("examples", "tests/projects")
+        for file in sorted((ROOT / folder).glob("**/watches.yaml"))
+    ),
+]
+PLAIN = Choices(name=NAME, namespace=NAMESPACE)
+CHOICES = {
+    "defaults": PLAIN,
+    "some namespaces": replace(PLAIN, namespaces=("shop", "blog")),
+    "several replicas": replace(PLAIN, replicas=3),
+    "no Lease": replace(PLAIN, leader_elect=False),
+    "metrics for permitted users": replace(PLAIN, metrics_auth=True),
+    "an image with the rules": replace(PLAIN, rules="image", image=f"example.com:5000/app:1@sha256:{'0' * 64}"),
+    "an image with a digest alone": replace(PLAIN, image=f"app@sha256:{'0' * 64}"),
+    "an image without a tag": replace(PLAIN, image="localhost:5000/app", version="1.2.3"),
+    "everything": replace(
+        PLAIN, namespaces=("shop",), replicas=2, metrics_auth=True, env={"A": '$(HOME) {{ a }}\n"b"', "B": ""}
+    ),
+}
+
+
+@pytest.fixture(params=PROJECTS, ids=lambda path: path.name, scope="module")
+def loaded(request: pytest.FixtureRequest) -> Loaded:
+    return load_with_sources(request.param, environ={})
+
+
+def helm(*arguments: str) -> str:
+    command = [str(programs.program("helm")), *arguments]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def write(chart: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        (chart / path).parent.mkdir(parents=True, exist_ok=True)
+        (chart / path).write_text(text)
+
+
+@pytest.mark.parametrize("choices", CHOICES.values(), ids=CHOICES)
+def test_helm_renders_the_objects_of_the_manifests(loaded: Loaded, choices: Choices, tmp_path: Path) -> None:
+    crds = installed_crds(loaded)
+    write(tmp_path, chart_files(loaded, choices, crds))
+    chosen = ",".join(f"{each}.enabled=true" for each in ("metrics.serviceMonitor", "alerts", "dashboard", "policy"))
+    text = helm("template", NAME, str(tmp_path), "--namespace", NAMESPACE, "--set", chosen)
+    # The namespaces are chosen at the installation, so the chart grants in the cluster what is needed in other ones.
+    roles = operator_roles(loaded, choices, elsewhere=False)
+    found = replace(installation(loaded, choices, crds), rbac=(service_account(choices), *role_objects(roles, choices)))
+    expected = [each for objects in (*found.concerns.values(), *found.components.values()) for each in objects]
+    assert comparable(yaml.load_all(text, yaml.CSafeLoader)) == comparable(expected)
+    assert "0 chart(s) failed" in helm("lint", "--strict", str(tmp_path))
+
+
+def comparable(objects: Iterable[Object]) -> dict[str, Object]:
+    """By kind, namespace and name, without what a release names or labels otherwise."""
+    found: dict[str, Object] = {}
+    for each in objects:
+        if each["kind"] in {"Namespace", "Pod"}:  # only kubectl makes the first; the second is the test of a release
+            continue
+        plain = without_labels(each)
+        metadata = plain["metadata"]
+        if "roleRef" in plain or "rules" in plain or "AdmissionPolicy" in each["kind"]:
+            metadata["name"] = metadata["name"].removeprefix(f"{NAMESPACE}-")
+        if "rules" in plain:  # the order of a role's rules means nothing
+            plain["rules"] = sorted(plain["rules"], key=repr)
+        if "roleRef" in plain:
+            plain["roleRef"]["name"] = plain["roleRef"]["name"].removeprefix(f"{NAMESPACE}-")
+        if "policyName" in plain.get("spec", {}):
+            plain["spec"]["policyName"] = plain["spec"]["policyName"].removeprefix(f"{NAMESPACE}-")
+        key = f"{each['kind']}/{metadata.get('namespace', '')}/{metadata['name']}"
+        assert key not in found
+        found[key] = plain
+    return found
+
+
+def without_labels(value: Any) -> Any:
+    if isinstance(value, dict):
+        left = {"labels", "matchLabels", "imagePullPolicy", "helm.sh/resource-policy"}
+        if "ports" in value:  # a Service
+            left.add("selector")
+        kept = {key: without_labels(member) for key, member in value.items() if key not in left}
+        return {key: member for key, member in kept.items() if key != "annotations" or member}
+    return [without_labels(each) for each in value] if isinstance(value, list) else value

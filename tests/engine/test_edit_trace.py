@@ -1,0 +1,30 @@
+"""The way of one edit through the operator does not grow: people have to follow it. `edit_trace` prints it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from structlog.testing import capture_logs
+
+from tests.engine.edit_trace import trace_edit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Raise none of these: a new step of a pass takes the place of another.
+MOST_FILES: Final = 94
+MOST_FUNCTIONS: Final = 505
+MOST_IDENTITIES: Final = 130
+IDENTITIES: Final = frozenset({"Kind.of", "Kind.parse", "Kind.versionless", "ObjectKey.of", "ObjectKey.group_kind"})
+
+
+def test_one_edit_passes_few_files_and_functions(tmp_path: Path) -> None:
+    with capture_logs():
+        calls = trace_edit(tmp_path)
+    assert ("core/planning/planner.py", "Planning.run") in calls
+    assert calls["operator/engine/reconcile/executor.py", "_Run._write"]
+    assert calls["operator/engine/reconcile/status_writer.py", "StatusWriter.write"]
+    files = sorted({file for file, _ in calls})
+    assert len(files) <= MOST_FILES, files
+    assert len(calls) <= MOST_FUNCTIONS, sorted(calls)
+    assert sum(calls["core/kinds.py", name] for name in IDENTITIES) <= MOST_IDENTITIES
