@@ -7,6 +7,7 @@ import gc
 from typing import TYPE_CHECKING
 
 import pytest
+import structlog
 from hypothesis import settings
 
 pytest.register_assert_rewrite(
@@ -20,6 +21,7 @@ pytest.register_assert_rewrite(
 )
 
 import tests.exploration  # noqa: E402, F401 - it registers the profiles, of which pytest's --hypothesis-profile may load another
+from tests.logs import forget_set_up  # noqa: E402 - as above
 from tests.processes.fork_server import ForkServer  # noqa: E402 - it is rewritten too
 
 if TYPE_CHECKING:
@@ -60,3 +62,9 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 10, 50)
     gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    if structlog.is_configured():
+        forget_set_up()

@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import logging
-import sys
 import warnings
-from types import SimpleNamespace
 
 import pytest
 import structlog
 
 from ruleop.core.errors import RuleopError
 from ruleop.operator.engine.telemetry.logging import set_up
+from tests.logs import captured_stderr
 
 SECRET = "hunter2"  # noqa: S105 - the canary
 
 
 @pytest.fixture
-def stream(monkeypatch):
+def stream():
     """The output on stderr."""
-    text = io.StringIO()
-    monkeypatch.setattr(
-        "ruleop.operator.engine.telemetry.logging.sys", SimpleNamespace(stderr=text, exc_info=sys.exc_info)
-    )
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield text
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
+    with captured_stderr() as text:
+        yield text
 
 
 @pytest.fixture(params=["text", "json"])

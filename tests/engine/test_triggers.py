@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
-import logging
-import sys
-from types import SimpleNamespace
 
 import pytest
 import structlog
@@ -19,6 +15,7 @@ from ruleop.operator.engine.queue.triggers import MAX_TRIGGERS, RESYNC, START, T
 from ruleop.operator.engine.queue.workers import Workers
 from ruleop.operator.engine.telemetry.logging import set_up
 from ruleop.operator.engine.telemetry.metrics import Metrics
+from tests.logs import captured_stderr
 
 WEB = Request("shop", "web")
 DEPLOYMENT = ObjectKey("apps", "Deployment", "shop", "web")
@@ -50,18 +47,10 @@ def test_the_trigger_of_a_resync_is_dropped_when_another_came_before():
 
 
 @pytest.fixture
-def lines(monkeypatch):
-    stream = io.StringIO()
-    monkeypatch.setattr(
-        "ruleop.operator.engine.telemetry.logging.sys", SimpleNamespace(stderr=stream, exc_info=sys.exc_info)
-    )
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    set_up(form="json")
-    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
+def lines():
+    with captured_stderr() as text:
+        set_up(form="json")
+        yield lambda: [json.loads(line) for line in text.getvalue().splitlines()]
 
 
 def reconcile(run, *results):

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import logging
-import sys
-from types import SimpleNamespace
-
 import orjson
 import pytest
 import structlog
@@ -17,6 +12,7 @@ from ruleop.core.planning.model.actions import FieldConflict, Problem, Wait
 from ruleop.core.planning.model.conditions import Condition
 from ruleop.operator.engine.telemetry.logging import set_up
 from tests.limits.shapes import EACH, FROM_FILE, of_each, template
+from tests.logs import captured_stderr
 from tests.planning.harness import CR, Harness
 
 LONG = "x" * 1_000_000
@@ -24,18 +20,10 @@ FIXED = 300  # characters of a line that are the operator's own: time, level, na
 
 
 @pytest.fixture
-def lines(monkeypatch):
-    text = io.StringIO()
-    monkeypatch.setattr(
-        "ruleop.operator.engine.telemetry.logging.sys", SimpleNamespace(stderr=text, exc_info=sys.exc_info)
-    )
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    set_up("debug", "json")
-    yield lambda: text.getvalue().splitlines()
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
+def lines():
+    with captured_stderr() as text:
+        set_up("debug", "json")
+        yield lambda: text.getvalue().splitlines()
 
 
 @pytest.mark.parametrize(
