@@ -1,6 +1,20 @@
 """An API server in memory, over real HTTP, with the controllers that an operator's author needs to see work."""
 
-from ruleop.localcluster.cluster import LocalCluster
-from ruleop.localcluster.faults import Effect, Fault, Faults
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ruleop.localcluster.cluster import LocalCluster
+    from ruleop.localcluster.faults import Effect, Fault, Faults
 
 __all__ = ["Effect", "Fault", "Faults", "LocalCluster"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what is asked for: tests of rules need the objects and the controllers, but no server."""
+    if name not in __all__:
+        raise AttributeError(name)
+    from ruleop.localcluster import cluster, faults  # noqa: PLC0415 - lazy
+
+    return getattr(cluster if name == "LocalCluster" else faults, name)

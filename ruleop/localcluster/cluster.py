@@ -19,10 +19,18 @@ from ruleop.localcluster.api.requests.options import WriteOptions
 from ruleop.localcluster.api.responses import refusal
 from ruleop.localcluster.api.writes.writer import Writer
 from ruleop.localcluster.audit import Audit
-from ruleop.localcluster.controllers import CONTROLLERS
-from ruleop.localcluster.controllers.core.pods import node
-from ruleop.localcluster.controllers.core.volumes import storage_class
+from ruleop.localcluster.controllers.apps.daemon_set import DaemonSets
+from ruleop.localcluster.controllers.apps.deployment import Deployments
+from ruleop.localcluster.controllers.apps.replica_set import ReplicaSets
+from ruleop.localcluster.controllers.apps.stateful_set import StatefulSets
+from ruleop.localcluster.controllers.batch.job import CronJobs, Jobs
+from ruleop.localcluster.controllers.core.namespaces import Definitions, Namespaces
+from ruleop.localcluster.controllers.core.pods import Pods, node
+from ruleop.localcluster.controllers.core.services import Ingresses, Services
+from ruleop.localcluster.controllers.core.volumes import VolumeProtection, Volumes, storage_class
+from ruleop.localcluster.controllers.garbage_collector import GarbageCollector
 from ruleop.localcluster.controllers.machinery import Machinery
+from ruleop.localcluster.controllers.policy.disruption import DisruptionBudgets
 from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.faults import Faults
 from ruleop.localcluster.http.server import Server
@@ -43,6 +51,24 @@ if TYPE_CHECKING:
     from ruleop.localcluster.store.store import Event, Resource, Stored
 
 T = TypeVar("T")
+
+CONTROLLERS = (
+    Namespaces,
+    Definitions,
+    GarbageCollector,
+    Volumes,
+    VolumeProtection,
+    Pods,
+    ReplicaSets,
+    Deployments,
+    StatefulSets,
+    DaemonSets,
+    Jobs,
+    CronJobs,
+    Services,
+    Ingresses,
+    DisruptionBudgets,
+)
 
 FIRST_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 SAVED_AFTER: Final = 0.5  # seconds after the first change
@@ -77,8 +103,7 @@ class LocalCluster:
             self.token = read_state(state, self.store)
         self.users.add(LOCAL_ADMIN, self.token)
         follow(self.store, self.registry)
-        self.machinery = Machinery(self.store, self.registry, self.writer)
-        self.machinery.controllers = [controller(self.machinery) for controller in CONTROLLERS]
+        self.machinery = Machinery(self.store, self.registry, self.writer, CONTROLLERS)
         if is_new:
             self._fill()
         else:
@@ -103,7 +128,7 @@ class LocalCluster:
     async def serve(self) -> None:
         """Starts the server on the running loop."""
         self.port = await self._http.start(self.port)
-        self.machinery.start()
+        self.machinery.start(asyncio.get_running_loop())
 
     async def close(self) -> None:
         self.machinery.stop()

@@ -6,7 +6,6 @@ on the server's loop, a few objects at a time, so that requests are answered in 
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 import time
@@ -22,7 +21,8 @@ from ruleop.localcluster.kinds.resources import EVENTS, NAMESPACES, PODS
 from ruleop.localcluster.store.store import Event, Name, Resource, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    import asyncio
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.core.kinds import Object
     from ruleop.localcluster.api.requests.options import DeleteOptions
@@ -53,9 +53,15 @@ class Controller(Protocol):
 
 
 class Machinery:
-    def __init__(self, store: Store, registry: Registry, writer: Writer) -> None:
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        writer: Writer,
+        controllers: Iterable[Callable[[Machinery], Controller]] = (),
+    ) -> None:
         self.store, self.registry, self.writer = store, registry, writer
-        self.controllers: list[Controller] = []
+        self.controllers = [controller(self) for controller in controllers]
         self.owners = OwnerIndex()
         self.pods = PodIndex()
         self._queue: dict[tuple[int, Name], None] = {}  # (controller, object)
@@ -71,8 +77,8 @@ class Machinery:
 
     # -- the queue -----------------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        self._loop = asyncio.get_running_loop()
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
         self._plan()
 
     def queue_all(self) -> None:

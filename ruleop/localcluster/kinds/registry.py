@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from ruleop.core.schema.builtin_types import served_resources, typed_shape
@@ -123,7 +124,13 @@ class Registry:
             del self._by_path[each.kind.group, each.kind.version, each.plural]
 
 
-def _builtin() -> Iterator[Served]:
+@cache
+def _builtin() -> tuple[Served, ...]:
+    """The built-in resources, which all registries share."""
+    return tuple(_served_builtin())
+
+
+def _served_builtin() -> Iterator[Served]:
     for resource in served_resources():
         kind = resource.info.kind
         if (kind.group, kind.version) not in GROUP_VERSIONS or kind.kind in _NOT_SERVED:

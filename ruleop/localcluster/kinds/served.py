@@ -121,3 +121,18 @@ class Served:
     @property
     def title(self) -> str:
         return f"{self.plural}.{self.kind.group}" if self.kind.group else self.plural
+
+
+def open_kind(kind: Kind, *, namespaced: bool = True) -> Served:
+    """A custom kind whose objects may have any fields."""
+    return Served(
+        kind=kind,
+        plural=f"{kind.kind.lower()}s",
+        singular=kind.kind.lower(),
+        namespaced=namespaced,
+        list_kind=f"{kind.kind}List",
+        storage_version=kind.version,
+        status=True,
+        is_custom=True,
+        schema={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    )

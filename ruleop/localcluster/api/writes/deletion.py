@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
-from ruleop.localcluster.clock import as_duration, now, timestamp
+from ruleop.localcluster.clock import as_duration, timestamp
 from ruleop.localcluster.kinds.resources import CRDS, NAMESPACES
 
 if TYPE_CHECKING:
@@ -16,8 +15,8 @@ if TYPE_CHECKING:
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
 
-def marked_as_deleted(served: Served, old: Object, options: DeleteOptions) -> dict[str, Any] | None:
-    """The object with what its deletion leaves to be done; None if nothing keeps it."""
+def marked_as_deleted(served: Served, old: Object, options: DeleteOptions, now: float) -> dict[str, Any] | None:
+    """The object with what its deletion leaves to be done; None if nothing keeps it. `now`: in seconds."""
     metadata = dict(old["metadata"])
     finalizers = [each for each in metadata.get("finalizers") or [] if each not in _dropped_by(options.propagation)]
     finalizers += [each for each in served.strategy.finalizers if each not in finalizers]
@@ -31,18 +30,18 @@ def marked_as_deleted(served: Served, old: Object, options: DeleteOptions) -> di
     metadata.pop("finalizers", None)
     if finalizers:
         metadata["finalizers"] = finalizers
-    _set_times(served, metadata, grace)
+    _set_times(served, metadata, grace, now)
     new: dict[str, Any] = {**old, "metadata": metadata}
     if served.resource == NAMESPACES:
         new["status"] = {**(new.get("status") or {}), "phase": "Terminating"}
     elif served.resource == CRDS:
-        new["status"] = _terminating(new.get("status") or {})
+        new["status"] = _terminating(new.get("status") or {}, now)
     return new
 
 
-def _set_times(served: Served, metadata: dict[str, Any], grace: int) -> None:
+def _set_times(served: Served, metadata: dict[str, Any], grace: int, now: float) -> None:
     if not metadata.get("deletionTimestamp"):
-        metadata["deletionTimestamp"] = timestamp(time.time() + as_duration(grace))
+        metadata["deletionTimestamp"] = timestamp(now + as_duration(grace))
         if served.resource not in (NAMESPACES, CRDS):
             metadata["deletionGracePeriodSeconds"] = grace
             if "generation" in metadata:
@@ -58,7 +57,7 @@ def _grace(served: Served, obj: Object, options: DeleteOptions) -> int:
     return 1 if grace < 0 else grace
 
 
-def _terminating(status: Object) -> dict[str, Any]:
+def _terminating(status: Object, now: float) -> dict[str, Any]:
     """The status of a CRD that is being deleted."""
     conditions = [each for each in status.get("conditions") or [] if each["type"] != "Terminating"]
     if len(conditions) < len(status.get("conditions") or []):
@@ -69,7 +68,7 @@ def _terminating(status: Object) -> dict[str, Any]:
         "status": "True",
         "reason": "InstanceDeletionPending",
         "message": message,
-        "lastTransitionTime": now(),
+        "lastTransitionTime": timestamp(now),
     }
     return {**status, "conditions": [*conditions, condition]}
 

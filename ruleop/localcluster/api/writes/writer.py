@@ -6,6 +6,7 @@ Requests and controllers write through it. Nothing is asked of who writes: every
 from __future__ import annotations
 
 import secrets
+import time
 import uuid
 from dataclasses import replace
 from functools import partial
@@ -25,7 +26,7 @@ from ruleop.localcluster.api.writes.metadata_checks import (
     validate_new_metadata,
 )
 from ruleop.localcluster.api.writes.preconditions import check_identity, check_preconditions
-from ruleop.localcluster.clock import now
+from ruleop.localcluster.clock import timestamp
 from ruleop.localcluster.errors import already_exists, conflict, forbidden, internal, invalid, not_found
 from ruleop.localcluster.kinds.resources import NAMESPACES
 from ruleop.localcluster.objects.apply import apply, keep_unchanged, track_update
@@ -35,6 +36,8 @@ from ruleop.localcluster.objects.typed import zero_of
 from ruleop.localcluster.store.store import Name, Stored, stored, unstored
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ruleop.core.kinds import Kind, Object
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.store import Store
@@ -53,8 +56,15 @@ _KEPT: Final = (
 
 
 class Writer:
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Callable[[], float] = time.time,
+        new_uid: Callable[[Object], str] = lambda _: str(uuid.uuid4()),
+    ) -> None:
+        """`new_uid`: of an object that is created."""
+        self.store, self.clock, self.new_uid = store, clock, new_uid
         self.warnings: list[str] = []  # of the current request
         self._trackings: dict[tuple[Kind, str, int], Tracking] = {}
 
@@ -90,7 +100,7 @@ class Writer:
         if not found:
             new = served.validator.default(_completed(served, new))
         if found or "name" not in metadata:  # fields of an invalid object cannot be tracked
-            self._validate(served, new, None, [*errors, *found])
+            self.validate(served, new, None, [*errors, *found])
         if managed is None:
             new = self._tracked(served, None, new, "", options)
         else:
@@ -103,7 +113,7 @@ class Writer:
             new = strategy.admit(new, self.store)
         if new["metadata"].get("labels") != metadata.get("labels"):  # those of a Job
             errors = validate_new_metadata(served, new["metadata"])
-        self._validate(served, new, None, [*errors, *found])
+        self.validate(served, new, None, [*errors, *found])
         key = Name(metadata.get("namespace", ""), metadata["name"])
         if (existing := self.store.get(served.resource, key)) is not None:
             if generated:
@@ -122,10 +132,10 @@ class Writer:
             metadata.pop(name, None)
         if served.namespaced:
             metadata["namespace"] = namespace
-            self._check_namespace(served, namespace, metadata.get("name", ""))
+            self.check_namespace(served, namespace, metadata.get("name", ""))
         else:
             metadata.pop("namespace", None)
-        metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": now()}
+        metadata |= {"uid": self.new_uid({**obj, "metadata": metadata}), "creationTimestamp": self._now()}
         if served.strategy.has_generation or served.is_custom:
             metadata["generation"] = 1
         return metadata
@@ -133,7 +143,7 @@ class Writer:
     def _put(self, served: Served, new: dict[str, Any]) -> Stored:
         return served.seen(self.store.put(served.resource, served.kept(new)))
 
-    def _check_namespace(self, served: Served, namespace: str, name: str) -> None:
+    def check_namespace(self, served: Served, namespace: str, name: str) -> None:
         found = self.store.get(NAMESPACES, Name("", namespace))
         if found is None:
             raise not_found("", "namespaces", namespace)
@@ -200,7 +210,7 @@ class Writer:
         if subresource == "status" and served.kind.version != served.storage_version:
             new = self._with_status(served, old.obj, new)  # without the defaults of this version
         if errors:  # fields of an invalid object cannot be tracked
-            self._validate(served, new, old.obj, errors)
+            self.validate(served, new, old.obj, errors)
         compares_empty, metadata = served.strategy.compares_empty, new["metadata"]
         if compares_empty is not None and subresource != "status" and compares_empty(new.get("spec") or {}):
             new["metadata"] = {**metadata, "generation": metadata.get("generation", 0) + 1}
@@ -224,8 +234,8 @@ class Writer:
             new = strategy.admit(new, self.store)
         if new["metadata"] != before["metadata"]:
             errors = [*validate_metadata_update(served, before["metadata"], new["metadata"], subresource), *errors]
-        self._validate(served, new, before, errors, subresource)
-        new = self._with_generation(served, before, new, subresource)
+        self.validate(served, new, before, errors, subresource)
+        new = self.with_generation(served, before, new, subresource)
         if keep_unchanged(before, new) is before and self._is_current(served, old):
             return old
         if options.dry_run:
@@ -257,7 +267,7 @@ class Writer:
             found["status"] = new["status"]
         return found
 
-    def _with_generation(self, served: Served, old: Object, new: dict[str, Any], subresource: str) -> dict[str, Any]:
+    def with_generation(self, served: Served, old: Object, new: dict[str, Any], subresource: str) -> dict[str, Any]:
         if not (served.strategy.has_generation or served.is_custom):
             return new
         if served.is_custom:
@@ -294,7 +304,7 @@ class Writer:
             config,
             self._tracking(served, subresource),
             manager=options.manager,
-            now=now(),
+            now=self._now(),
             force=options.force,
         )
         if applied is live and self._is_current(served, old):
@@ -317,7 +327,7 @@ class Writer:
             raise conflict(served.kind.group, served.plural, name.name, message)
         metadata.pop("resourceVersion", None)
         config = {**config, "metadata": metadata}
-        applied = apply(None, config, self._tracking(served, ""), manager=options.manager, now=now())
+        applied = apply(None, config, self._tracking(served, ""), manager=options.manager, now=self._now())
         body, entries = separate_entries(applied)
         body = self._decoded(served, body, None, options)
         if name.name:
@@ -331,7 +341,7 @@ class Writer:
         """Deletes an object, or marks it as being deleted. Returns its last version, and whether it is gone."""
         options = options or DeleteOptions()
         check_preconditions(served, old, options)
-        new = marked_as_deleted(served, old.obj, options)
+        new = marked_as_deleted(served, old.obj, options, self.clock())
         if new is None:
             if options.dry_run:
                 return old, True
@@ -344,13 +354,16 @@ class Writer:
 
     # -- both ----------------------------------------------------------------------------------------------------------
 
+    def _now(self) -> str:
+        return timestamp(self.clock())
+
     def _decoded(self, served: Served, obj: Object, old: Object | None, options: WriteOptions) -> dict[str, Any]:
         """The object of a request. Raises Rejected if it cannot be decoded."""
         found, warnings = decoded(served, obj, old, options)
         self.warnings += warnings
         return found
 
-    def _validate(
+    def validate(
         self, served: Served, new: Object, old: Object | None, errors: list[FieldError], subresource: str = ""
     ) -> None:
         validator, of_status = served.validator, subresource == "status"
@@ -369,7 +382,7 @@ class Writer:
         """The object with its managedFields after this write."""
         tracking = self._tracking(served, subresource)
         # The real server leaves the time out where a custom resource is scaled.
-        when = "" if served.is_custom and subresource == "scale" else now()
+        when = "" if served.is_custom and subresource == "scale" else self._now()
         return dict(track_update(old, new, tracking, manager=options.manager, now=when))
 
     def _tracking(self, served: Served, subresource: str) -> Tracking:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 _COMPONENT: Final = "persistentvolume-controller"
 
 
-class Volumes:
+class ClaimProtection:
+    """A claim that is being deleted goes when no pod uses it."""
+
     resource = CLAIMS
 
     def __init__(self, machinery: Machinery) -> None:
@@ -36,14 +38,22 @@ class Volumes:
 
     def sync(self, name: Name) -> None:
         found = self.machinery.store.get(CLAIMS, name)
+        if found is None or not is_being_deleted(found.obj):
+            return
+        pods = self.machinery.store.all(PODS, name.namespace)
+        # A pod that has no node yet does not use it, and the scheduler refuses it as long as the claim is there.
+        if not any(name.name in claims_of(each.obj) and each.obj["spec"].get("nodeName") for each in pods):
+            _unprotect(self.machinery, CLAIMS, found, CLAIM_PROTECTION)
+
+
+class Volumes(ClaimProtection):
+    def sync(self, name: Name) -> None:
+        found = self.machinery.store.get(CLAIMS, name)
         if found is None:
             self._release(name)
             return
         if is_being_deleted(found.obj):
-            pods = self.machinery.store.all(PODS, name.namespace)
-            # A pod that has no node yet does not use it, and the scheduler refuses it as long as the claim is there.
-            if not any(name.name in claims_of(each.obj) and each.obj["spec"].get("nodeName") for each in pods):
-                _unprotect(self.machinery, CLAIMS, found, CLAIM_PROTECTION)
+            super().sync(name)
             return
         if (found.obj.get("status") or {}).get("phase") == "Bound":
             self._resize(found)

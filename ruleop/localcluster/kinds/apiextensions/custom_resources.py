@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.core.schema.crds import crd_shape, parse_crd
 from ruleop.core.schema.schema_findings import SchemaError
+from ruleop.core.schema.shape import EMPTY
 from ruleop.core.schema.structural import default
 from ruleop.localcluster.kinds.apiextensions.accepted_names import is_established
 from ruleop.localcluster.kinds.resources import CRDS
@@ -62,17 +63,19 @@ def _served(document: Object) -> Iterator[Served]:
         crd = parse_crd({**document, "spec": {**document["spec"], "names": document["status"]["acceptedNames"]}})
     except SchemaError:  # checked when it is written
         return
+    yield from served_versions(crd, document)
+
+
+def served_versions(crd: CustomResourceDefinition, document: Object = EMPTY) -> Iterator[Served]:
+    """The versions of a custom kind. `document`: its definition, if scales and selectable fields matter."""
     storage = next((each for each in crd.versions if each.storage), crd.versions[0])
     shapes = {each.name: crd_shape(each.schema) for each in crd.versions}
-    scales = {each["name"]: (each.get("subresources") or {}).get("scale") for each in document["spec"]["versions"]}
-    fields = {
-        each["name"]: [one["jsonPath"].lstrip(".") for one in each.get("selectableFields") or ()]
-        for each in document["spec"]["versions"]
-    }
+    versions = {each["name"]: each for each in document.get("spec", EMPTY).get("versions", ())}
     for version in crd.versions:
         info = crd.resource(version.name)
         if info is None:
             continue
+        more = versions.get(version.name, EMPTY)
         yield Served(
             kind=info.kind,
             plural=crd.plural,
@@ -81,7 +84,7 @@ def _served(document: Object) -> Iterator[Served]:
             short_names=crd.short_names,
             categories=crd.categories,
             status=version.status_subresource,
-            scale=_scale(scales.get(version.name)),
+            scale=_scale((more.get("subresources") or EMPTY).get("scale")),
             shape=shapes[version.name],
             list_kind=crd.list_kind,
             storage_version=storage.name,
@@ -89,10 +92,10 @@ def _served(document: Object) -> Iterator[Served]:
             shapes=tuple((f"{crd.group}/{name}", shape) for name, shape in shapes.items() if name != version.name),
             deprecation=_deprecation(crd, version),
             is_custom=True,
-            ends="deletionTimestamp" in document["metadata"],
+            ends="deletionTimestamp" in document.get("metadata", EMPTY),
             schema=version.schema,
             columns=version.printer_columns,
-            selectable=tuple(fields.get(version.name, ())),
+            selectable=tuple(each["jsonPath"].lstrip(".") for each in more.get("selectableFields") or ()),
         )
 
 

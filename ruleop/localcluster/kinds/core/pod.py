@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.validation.core.pod import service_class
@@ -43,7 +43,7 @@ def _with_account(pod: dict[str, Any], store: Store) -> dict[str, Any]:
     if mounts is None and found is not None:
         mounts = found.obj.get("automountServiceAccountToken")
     if mounts is not False:
-        _mount_token(spec)
+        _mount_token(spec, Random(metadata["uid"]))  # noqa: S311 - not for secrets
     return {**pod, "spec": spec}
 
 
@@ -66,13 +66,13 @@ def admit_pod_as_it_is(pod: dict[str, Any], store: Store) -> dict[str, Any]:
     return {**pod, "spec": {**spec, **found}}
 
 
-def _mount_token(spec: dict[str, Any]) -> None:
+def _mount_token(spec: dict[str, Any], random: Random) -> None:
     if all(
         any(mount.get("mountPath") == _TOKEN_PATH for mount in each.get("volumeMounts") or [])
         for each in spec.get("containers") or []
     ):
         return
-    name = f"kube-api-access-{''.join(secrets.choice(_LETTERS) for _ in range(5))}"
+    name = f"kube-api-access-{''.join(random.choice(_LETTERS) for _ in range(5))}"
     field = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
     sources: list[dict[str, Any]] = [
         {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},

@@ -1,9 +1,12 @@
-"""The addresses and node ports of Services, and what the server refuses while it allocates them."""
+"""The addresses and node ports of Services, and what the server refuses while it allocates them.
+
+They are chosen by the uid, so that tests of rules, in which uids are not random, see the same ones in each run.
+"""
 
 from __future__ import annotations
 
-import secrets
 from ipaddress import ip_address, ip_network
+from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.schema.immutable_fields import needs_health_check
@@ -41,14 +44,14 @@ def allocate(service: dict[str, Any], store: Store) -> dict[str, Any]:
         if spec.get("internalTrafficPolicy") in INTERNAL_POLICIES:
             del spec["internalTrafficPolicy"]  # not shown for this type
         return {**service, "spec": spec}
-    allocations = store.attached(Allocations)
+    allocations, random = store.attached(Allocations), Random(metadata["uid"])  # noqa: S311 - not for secrets
     _refuse(metadata["name"], list(_fill_families(spec, before)))
     if not before or before.get("type") == "ExternalName":
-        _refuse(metadata["name"], list(_fill_address(spec, allocations)))
+        _refuse(metadata["name"], list(_fill_address(spec, allocations, random)))
     if spec.get("type") in WITH_NODE_PORTS:
-        _refuse(metadata["name"], list(_fill_ports(spec, before, allocations)))
+        _refuse(metadata["name"], list(_fill_ports(spec, before, allocations, random)))
     if needs_health_check(spec) and not needs_health_check(before):
-        _fill_health_port(spec, allocations)
+        _fill_health_port(spec, allocations, random)
     return {**service, "spec": spec}
 
 
@@ -111,12 +114,12 @@ def _validate_policy(spec: dict[str, Any], before: Object) -> Iterator[FieldErro
             del spec[name]
 
 
-def _fill_address(spec: dict[str, Any], allocations: Allocations) -> Iterator[FieldError]:
+def _fill_address(spec: dict[str, Any], allocations: Allocations, random: Random) -> Iterator[FieldError]:
     taken, addresses = allocations.addresses, spec.get("clusterIPs") or []
     if HEADLESS in addresses:
         return
     if not addresses:
-        spec["clusterIP"] = next(each for each in _free_addresses() if not taken[each])
+        spec["clusterIP"] = next(each for each in _free_addresses(random) if not taken[each])
         spec["clusterIPs"] = [spec["clusterIP"]]
         return
     address, problem = addresses[0], ""
@@ -128,12 +131,12 @@ def _fill_address(spec: dict[str, Any], allocations: Allocations) -> Iterator[Fi
         yield invalid_value("spec.clusterIPs", addresses, f"failed to allocate IP {address}: {problem}")
 
 
-def _free_addresses() -> Iterator[str]:
+def _free_addresses(random: Random) -> Iterator[str]:
     while True:
-        yield f"10.96.{secrets.randbelow(256)}.{1 + secrets.randbelow(254)}"
+        yield f"10.96.{random.randrange(256)}.{random.randrange(1, 255)}"
 
 
-def _fill_ports(spec: dict[str, Any], before: Object, allocations: Allocations) -> Iterator[FieldError]:
+def _fill_ports(spec: dict[str, Any], before: Object, allocations: Allocations, random: Random) -> Iterator[FieldError]:
     """New ports of one number and of two protocols share a node port."""
     ports, known = spec.get("ports") or [], {each.get("nodePort") for each in before.get("ports") or ()}
     requested = {each.get("port"): each["nodePort"] for each in reversed(ports) if each.get("nodePort")}
@@ -147,7 +150,7 @@ def _fill_ports(spec: dict[str, Any], before: Object, allocations: Allocations) 
             continue
         number = own or (0 if before else shared.get(port) or requested.get(port))
         if not number:
-            number = _free_port("a nodePort", allocations, {*used, *requested.values()})
+            number = _free_port("a nodePort", allocations, {*used, *requested.values()}, random)
         elif number in known or used.get(number) == port:
             pass  # allocated already
         elif problem := _port_problem(number, allocations, () if before else used):
@@ -167,21 +170,21 @@ def _port_problem(number: int, allocations: Allocations, used: Container[int]) -
     return "provided port is already allocated" if number in used or allocations.node_ports[number] else ""
 
 
-def _free_port(what: str, allocations: Allocations, chosen: set[int]) -> int:
+def _free_port(what: str, allocations: Allocations, chosen: set[int], random: Random) -> int:
     taken = allocations.node_ports
     for _ in range(_TRIES):
-        if (found := secrets.choice(NODE_PORTS)) not in chosen and not taken[found]:
+        if (found := random.choice(NODE_PORTS)) not in chosen and not taken[found]:
             return found
     if free := [each for each in NODE_PORTS if each not in chosen and not taken[each]]:
-        return secrets.choice(free)
+        return random.choice(free)
     raise _not_allocated(f"{what}: range is full")
 
 
-def _fill_health_port(spec: dict[str, Any], allocations: Allocations) -> None:
+def _fill_health_port(spec: dict[str, Any], allocations: Allocations, random: Random) -> None:
     chosen = {each["nodePort"] for each in spec.get("ports") or () if each.get("nodePort")}
     number = spec.get("healthCheckNodePort")
     if not number:
-        spec["healthCheckNodePort"] = _free_port("a HealthCheck NodePort", allocations, chosen)
+        spec["healthCheckNodePort"] = _free_port("a HealthCheck NodePort", allocations, chosen, random)
     elif problem := _port_problem(number, allocations, chosen):
         raise _not_allocated(f"requested HealthCheck NodePort {number}: {problem}")
 
