@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from ruleop.authoring.checking import check_project
-from ruleop.authoring.offline.cluster import OfflineKinds, prepare
+from ruleop.authoring.offline.cluster import prepare
 from ruleop.authoring.ruletests.admission import Admission
 from ruleop.authoring.ruletests.cases import Case, find_files, parse_file
+from ruleop.authoring.ruletests.cluster import CaseKinds
 from ruleop.authoring.ruletests.plan_mode import PlanMode
 from ruleop.authoring.ruletests.projects import Projects
 from ruleop.authoring.ruletests.runner import Runner
@@ -202,7 +203,7 @@ def resources(project: Project, samples: Sequence[Path], rng: random.Random) -> 
 
 def rendered(project: Project, resource: dict[str, Any], existing: Sequence[dict[str, Any]]) -> object:
     """Everything that exists once all children are ready, and what is wrong."""
-    world = PlanMode(project, OfflineKinds(project), Admission(project))
+    world = PlanMode(project, CaseKinds(project), Admission(project))
     for obj in existing:
         world.add(obj)
     world.create(resource)

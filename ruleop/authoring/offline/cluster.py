@@ -279,13 +279,13 @@ def _as_stored(obj: Object, *, namespaced: bool) -> dict[str, Any]:
     if namespaced and not metadata.get("namespace"):
         metadata["namespace"] = NAMESPACE
     whole = {**obj, "metadata": metadata}
-    metadata.setdefault("uid", _uid(whole))
+    metadata.setdefault("uid", uid_of(whole))
     metadata.setdefault("resourceVersion", "1")
     metadata.setdefault("creationTimestamp", EPOCH)
     return whole
 
 
-def _uid(obj: Object) -> str:
+def uid_of(obj: Object) -> str:
     """A uid derived from the object's identity: the same in each run, and different for each object."""
     digest = hashlib.sha256("/".join(ObjectKey.of(obj)).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"

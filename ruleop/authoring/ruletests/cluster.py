@@ -1,23 +1,27 @@
-"""A cluster of one case: objects in a dictionary, the writes of a plan, deletion and the garbage collector.
+"""The cluster of one case: what is behind the API of the local cluster, without its server, and the writes of a plan.
 
-It stores objects as they are written, with the metadata of the API server, but it fills in no defaults and runs no
-controllers: a test says what controllers do.
+Objects are stored with the defaults, and the operator's writes are validated, as by an API server. What a test itself
+says about objects is not: it may leave out what does not matter to it. The garbage collector runs, and what else
+deletes; a test says what other controllers do.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.offline.cluster import EPOCH, OfflineKinds, as_live, stored_secret
+import orjson
+
+from ruleop.authoring.offline.cluster import OfflineKinds, as_live, uid_of
 from ruleop.authoring.ruletests.overlay import overlaid
 from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.merge import merge_patched
 from ruleop.core.planning import (
     AddFinalizer,
     Create,
     Delete,
     Failed,
     Failure,
+    FinalizerAction,
     FixedObjects,
     Outcome,
     Patch,
@@ -26,27 +30,128 @@ from ruleop.core.planning import (
     ServerSideApply,
 )
 from ruleop.core.schema.shape import UNKNOWN
+from ruleop.localcluster.api.requests.options import DeleteOptions, WriteOptions
+from ruleop.localcluster.api.writes.deletion import is_finished
+from ruleop.localcluster.api.writes.field_checks import with_defaults
+from ruleop.localcluster.api.writes.writer import CONTROLLERS, Writer
+from ruleop.localcluster.controllers import ENDINGS
+from ruleop.localcluster.controllers.machinery import Machinery
+from ruleop.localcluster.errors import Rejected
+from ruleop.localcluster.kinds.apiextensions.custom_resources import served_versions
+from ruleop.localcluster.kinds.registry import Registry
+from ruleop.localcluster.kinds.resources import NAMESPACES, SERVICES
+from ruleop.localcluster.kinds.served import open_kind
+from ruleop.localcluster.objects.managed import without_managers
+from ruleop.localcluster.objects.patches import merge_patch
+from ruleop.localcluster.store.store import Name, Resource, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from ruleop.core.planning import Action
-
+    from ruleop.core.rules import Project
+    from ruleop.core.schema.shape import Shape
+    from ruleop.localcluster.kinds.served import Served
+    from ruleop.localcluster.store.store import Event, Stored
+    from ruleop.operator.kube.client.errors import ApiError
 
 REJECTED: Final = "the test rejects it"
+MANAGER: Final = "ruleop"
+
+
+class CaseKinds(OfflineKinds):
+    """The kinds of a project as its cases serve them. The cases share it."""
+
+    def __init__(self, project: Project, served: Collection[Kind] | None = None) -> None:
+        super().__init__(project, served)
+        self.registry = Registry()
+        for crd in project.crds:
+            self.registry.serve(Resource(crd.group, crd.plural), served_versions(crd))
+        strategies = {child.apply.strategy for rule in project.rules for child in rule.every_child()}
+        # Only a server-side apply depends on the managers of fields.
+        self.options = WriteOptions(MANAGER if "server-side" in strategies else "", field_validation="Strict")
+        self.known: dict[tuple[Kind, str, bytes], Object] = {}
+
+    def shape_of(self, kind: Kind) -> Shape:
+        return self.info(kind).shape
+
+    def served(self, kind: Kind) -> Served:
+        found = self.registry.of_kind(kind)
+        if found is None:  # nothing is known about it
+            found = open_kind(kind, namespaced=self.info(kind).namespaced)
+            self.registry.serve(found.resource, [found])
+        return found
+
+    def created(self, obj: Object, live: Object) -> Object:
+        """What the server makes of a new object that has the name and the uid of a live one."""
+        served, metadata = self.served(Kind.of(obj)), live["metadata"]
+        named = {**obj, "metadata": {**(obj.get("metadata") or {}), "name": metadata["name"]}}
+        writer = CaseWriter(Store(), self, lambda _: str(metadata["uid"]))
+        try:
+            return writer.create(served, metadata.get("namespace", ""), named, self.options).obj
+        except Rejected:
+            return with_defaults(served, named)
+
+
+class CaseWriter(Writer):
+    """The writer of a case, whose namespaces exist unless the test says otherwise. Most cases of a project create the
+    same objects, so what the server makes of one is known."""
+
+    def __init__(self, store: Store, kinds: CaseKinds, new_uid: Callable[[Object], str]) -> None:
+        super().__init__(store, clock=lambda: 0.0, new_uid=new_uid)
+        self.known = kinds.known
+
+    def check_namespace(self, served: Served, namespace: str, name: str) -> None:
+        if self.store.get(NAMESPACES, Name("", namespace)) is not None:
+            super().check_namespace(served, namespace, name)
+
+    def create(self, served: Served, namespace: str, obj: Object, options: WriteOptions = CONTROLLERS) -> Stored:
+        if self._depends_on_others(served, namespace, obj):
+            return super().create(served, namespace, obj, options)
+        key = served.kind, namespace, orjson.dumps([obj, self.new_uid(obj)])
+        found = self.known.get(key)
+        if found is None:
+            stored = super().create(served, namespace, obj, options)
+            self.known[key] = stored.obj
+            return stored
+        self.check_namespace(served, namespace, obj["metadata"]["name"])
+        return self.store.put(served.resource, found)
+
+    def _depends_on_others(self, served: Served, namespace: str, obj: Object) -> bool:
+        """Whether the new object depends on what else there is: an object of its name, or other Services."""
+        if served.strategy.admit is not None:
+            return served.resource != SERVICES or any(True for _ in self.store.all(SERVICES))
+        return self.store.get(served.resource, Name(namespace, obj["metadata"].get("name", ""))) is not None
 
 
 class CaseCluster:
-    def __init__(self, kinds: OfflineKinds) -> None:
-        self.kinds = kinds
-        self.objects: dict[ObjectKey, Object] = {}
+    def __init__(self, kinds: CaseKinds) -> None:
+        self.kinds, self.options = kinds, kinds.options
+        self.patch_options = replace(kinds.options, is_patch=True)
+        self.objects: dict[ObjectKey, Object] = {}  # as the operator sees them
         self.writes: list[Action] = []  # of the current step
         self.rejected: frozenset[str] = frozenset()  # ids of children, and names of objects, whose writes fail
-        self._versions = 1
+        self.store = Store()
+        self.writer = CaseWriter(self.store, kinds, uid_of)
+        self.machinery = Machinery(self.store, kinds.registry, self.writer, ENDINGS)
+        self.store.listen_to_all(self._stored)
 
     @property
     def fixed(self) -> FixedObjects:
         return FixedObjects(self.objects.values())
+
+    def _stored(self, _resource: Resource, event: Event) -> None:
+        key = ObjectKey.of(event.new.obj)
+        if event.deleted:
+            self.objects.pop(key, None)
+        else:
+            self.objects[key] = without_managers(event.new.obj)
+
+    def _live(self, key: ObjectKey) -> tuple[Served, Stored]:
+        served = self.kinds.served(Kind.of(self.objects[key]))
+        found = self.store.get(served.resource, Name(key.namespace, key.name))
+        assert found is not None
+        return served, found
 
     # -- what a test changes -------------------------------------------------------------------------------------------
 
@@ -58,52 +163,42 @@ class CaseCluster:
         if before is not None:
             metadata = {**before["metadata"], **(obj.get("metadata") or {})}
             live = {**before, **obj, "metadata": metadata}
-        self.store(key, live)
+        self.put(live)
         return key
 
     def change(self, key: ObjectKey, patch: Mapping[str, Any]) -> None:
         """Changes an object. A controller that writes a status has seen the object as it is now."""
         before = self.objects[key]
-        shape = self.kinds.info(Kind.of(before)).shape
+        shape = self.kinds.shape_of(Kind.of(before))
         after = overlaid(before, patch, shape)
         status, fields = patch.get("status"), shape.fields.get("status", UNKNOWN).fields
         generation = after["metadata"].get("generation")
         if isinstance(status, dict) and "observedGeneration" in fields and generation is not None:
             after["status"] = {**after["status"], "observedGeneration": status.get("observedGeneration", generation)}
-        self.store(key, after)
+        self.put(after)
 
-    def delete(self, key: ObjectKey) -> None:
+    def put(self, obj: Object) -> None:
+        """Stores an object with its defaults, whether or not it is valid."""
+        served, key = self.kinds.served(Kind.of(obj)), ObjectKey.of(obj)
+        old = self.store.get(served.resource, Name(key.namespace, key.name))
+        before = old.obj if old is not None else None
+        new = with_defaults(served, dict(obj), before)
+        if before is not None:
+            managers = {name: each for name, each in before["metadata"].items() if name == "managedFields"}
+            new["metadata"] = {**new["metadata"], **managers}
+            if "generation" in before["metadata"]:
+                new = self.writer.with_generation(served, before, new, "")
+        stored = self.store.put(served.resource, new)
+        if is_finished(new):
+            self.store.delete(served.resource, stored.name)
+        self.machinery.settle()
+
+    def delete(self, key: ObjectKey, propagation: str = "background") -> None:
         """Deletes an object. With finalizers it stays, as being deleted."""
-        obj = self.objects[key]
-        if obj["metadata"].get("finalizers"):
-            if not obj["metadata"].get("deletionTimestamp"):
-                self.store(key, {**obj, "metadata": {**obj["metadata"], "deletionTimestamp": EPOCH}})
-            return
-        del self.objects[key]
-        self._collect(obj["metadata"]["uid"])
+        self.writer.delete(*self._live(key), DeleteOptions(grace=0, propagation=propagation.capitalize()))
+        self.machinery.settle()
 
-    def _collect(self, uid: str) -> None:
-        """The garbage collector: deletes the objects of an owner that is gone, unless another owner of them exists."""
-        uids = {each["metadata"]["uid"] for each in self.objects.values()}
-        for key, obj in list(self.objects.items()):
-            owners = {each.get("uid") for each in obj["metadata"].get("ownerReferences") or ()}
-            if uid in owners and uids.isdisjoint(owners) and key in self.objects:
-                self.delete(key)
-
-    def store(self, key: ObjectKey, obj: Object) -> Object:
-        """Stores a new version of an object."""
-        self._versions += 1
-        before = self.objects.get(key)
-        metadata = {**obj["metadata"], "resourceVersion": str(self._versions)}
-        if before is not None and before["metadata"].get("generation") and before.get("spec") != obj.get("spec"):
-            metadata["generation"] = before["metadata"]["generation"] + 1
-        stored = stored_secret({**obj, "metadata": metadata})
-        self.objects[key] = stored
-        if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
-            self.delete(key)
-        return stored
-
-    # -- what a plan writes --------------------------------------------------------------------------------------------
+    # -- what the operator writes --------------------------------------------------------------------------------------
 
     def execute(self, actions: Iterable[Action]) -> Outcome:
         """The writes of a plan: deletions last, and without those that need a failed write."""
@@ -114,70 +209,98 @@ class CaseCluster:
             if action.needs & stopped or (ends and outcome.failed):
                 stopped.add(action.child)
                 continue
-            if not isinstance(action, (AddFinalizer, RemoveFinalizer)) and self._rejects(action):
+            failed = self._failure(action, outcome)
+            if failed is not None:
                 stopped.add(action.child)
-                digest = "" if isinstance(action, Delete) else action.desired_digest
-                outcome.failed[action.key] = Failed(Failure.INVALID, REJECTED, digest)
+                outcome.failed[action.key] = failed
                 continue
-            self._write(action, outcome)
             self.writes.append(action)
             outcome.done.append(action)
+        self.machinery.settle()
         return outcome
 
-    def _rejects(self, action: Action) -> bool:
-        return not self.rejected.isdisjoint({action.child, f"{action.key.kind}/{action.key.name}", str(action.key)})
+    def write_status(self, key: ObjectKey, patch: Object) -> None:
+        """Raises ApiError."""
+        served, _ = self._live(key)
+        try:
+            self._patch(key, patch, "status" if served.status else "")
+        except Rejected as rejected:
+            raise api_error(rejected, "patch", key) from None
 
-    def _write(self, action: Action, outcome: Outcome) -> None:
+    def _failure(self, action: Action, outcome: Outcome) -> Failed | None:
+        """Carries out an action. Returns why that failed."""
+        digest = "" if isinstance(action, Delete | FinalizerAction) else action.desired_digest
+        if not isinstance(action, FinalizerAction) and not self.rejected.isdisjoint(
+            {action.child, f"{action.key.kind}/{action.key.name}", str(action.key)}
+        ):
+            return Failed(Failure.INVALID, REJECTED, digest)
+        try:
+            sent, stored = self._write(action)
+        except Rejected as rejected:
+            from ruleop.operator.engine.reconcile.failures import classify  # noqa: PLC0415 - most cases need no errors
+
+            error = api_error(rejected, "create" if isinstance(action, Create) else "patch", action.key)
+            return Failed(classify(error)[0] or Failure.OTHER, str(error), digest, error.redacted, error.causes)
+        if isinstance(action, Delete):
+            outcome.deleted.add(action.key)
+        elif sent is not None and stored is not None:
+            outcome.written[action.key] = (sent, without_managers(stored.obj))
+        return None
+
+    def _write(self, action: Action) -> tuple[Object | None, Stored | None]:
+        """What was sent, if the response shows how the server normalises it, and the response."""
         match action:
             case Create():
-                [live] = as_live([action.object], self.kinds)
-                live["metadata"].setdefault("generation", 1)
-                outcome.written[action.key] = (action.object, self.store(action.key, live))
+                served = self.kinds.served(Kind.of(action.object))
+                return action.object, self.writer.create(served, action.key.namespace, action.object, self.options)
             case Patch():
-                patched = merge_patched(self.objects[action.key], _without_guards(action.patch))
-                answer = self.store(action.key, patched)
-                if action.sent is not None:
-                    outcome.written[action.key] = (action.sent, answer)
+                return action.sent, self._patch(action.key, action.patch)
             case Replace():
-                before = self.objects[action.key]
-                metadata = {**_server_metadata(before), **action.object["metadata"]}
-                answer = self.store(action.key, {**action.object, "metadata": metadata})
-                outcome.written[action.key] = (action.object, answer)
+                return action.object, self.writer.update(*self._live(action.key), action.object, "", self.options)
             case ServerSideApply():
-                applied = overlaid(
-                    self.objects.get(action.key, {}), action.object, self.kinds.info(Kind.of(action.object)).shape
-                )
-                [live] = as_live([applied], self.kinds)
-                outcome.written[action.key] = (action.object, self.store(action.key, live))
+                return action.object, self._apply(action)
             case Delete():
-                outcome.deleted.add(action.key)
-                self.delete(action.key)
+                self.writer.delete(
+                    *self._live(action.key), DeleteOptions(grace=0, propagation=action.propagation.capitalize())
+                )
             case AddFinalizer():
                 self._set_finalizers(action.key, [*self._finalizers(action.key), action.finalizer])
             case RemoveFinalizer():
-                self._set_finalizers(
-                    action.key, [each for each in self._finalizers(action.key) if each != action.finalizer]
-                )
+                others = [each for each in self._finalizers(action.key) if each != action.finalizer]
+                self._set_finalizers(action.key, others)
+        return None, None
+
+    def _patch(self, key: ObjectKey, patch: Object, subresource: str = "") -> Stored:
+        served, live = self._live(key)
+        return self.writer.update(served, live, merge_patch(live.obj, patch), subresource, self.patch_options)
+
+    def _apply(self, action: ServerSideApply) -> Stored:
+        from ruleop.operator.engine.api.managed_fields import migrated, needs_migration  # noqa: PLC0415 - rarely needed
+
+        served = self.kinds.served(Kind.of(action.object))
+        name = Name(action.key.namespace, action.key.name)
+        live = self.store.get(served.resource, name)
+        entries = live.obj["metadata"].get("managedFields") or [] if live is not None else []
+        if live is not None and needs_migration(entries):
+            metadata = {**live.obj["metadata"], "managedFields": migrated(entries, action.recorded)}
+            self.store.amend(served.resource, {**live.obj, "metadata": metadata})
+        return self.writer.apply(served, name, dict(action.object), "", replace(self.options, force=True))[0]
 
     def _finalizers(self, key: ObjectKey) -> list[str]:
         return self.objects[key]["metadata"].get("finalizers") or []
 
     def _set_finalizers(self, key: ObjectKey, finalizers: list[str]) -> None:
-        obj = self.objects[key]
-        self.store(key, {**obj, "metadata": {**obj["metadata"], "finalizers": finalizers}})
+        self._patch(key, {"metadata": {"finalizers": finalizers}})
+
+
+def api_error(rejected: Rejected, verb: str, key: ObjectKey) -> ApiError:
+    """The error that the operator gets."""
+    from ruleop.operator.kube.client.errors import response_error  # noqa: PLC0415 - most cases need no errors
+
+    return response_error(rejected.code, orjson.dumps(rejected.document()), verb=verb, resource=key.kind)
 
 
 def _turn(action: Action) -> int:
     if isinstance(action, RemoveFinalizer):
         return 2
     return 1 if isinstance(action, Delete) and action.after_writes else 0
-
-
-def _without_guards(patch: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = {name: value for name, value in patch["metadata"].items() if name not in {"uid", "resourceVersion"}}
-    return {**patch, "metadata": metadata}
-
-
-def _server_metadata(obj: Object) -> dict[str, Any]:
-    kept = ("uid", "generation", "creationTimestamp", "deletionTimestamp", "finalizers")
-    return {name: obj["metadata"][name] for name in kept if name in obj["metadata"]}

@@ -37,11 +37,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from types import TracebackType
 
-    from ruleop.authoring.offline.cluster import OfflineKinds
+    from ruleop.authoring.ruletests.cluster import CaseKinds
     from ruleop.core.errors import Site
     from ruleop.core.planning.changes.masks import Masks
     from ruleop.core.rules import Project, Rule
-    from ruleop.core.schema.shape import Shape
     from ruleop.core.templating.field_sites import FieldPath
     from ruleop.localcluster.store.store import Event, Resource, Stored
 
@@ -54,7 +53,7 @@ _NOISE: Final = frozenset({"events", "leases"})
 class DevMode(View):
     """One case in the making. Use it as a context manager."""
 
-    def __init__(self, project: Project, kinds: OfflineKinds, served: Collection[Kind]) -> None:
+    def __init__(self, project: Project, kinds: CaseKinds, served: Collection[Kind]) -> None:
         self.project, self.kinds, self.served = project, kinds, served
         self.key = ObjectKey("", "", "", "")
         self.refused: tuple[Error, ...] = ()  # why the API server has rejected the CR
@@ -159,12 +158,12 @@ class DevMode(View):
 
     def change(self, obj: Object, patch: Mapping[str, Any]) -> None:
         after = overlaid(
-            obj, {name: value for name, value in patch.items() if name != "status"}, self.shape_of(Kind.of(obj))
+            obj, {name: value for name, value in patch.items() if name != "status"}, self.kinds.shape_of(Kind.of(obj))
         )
         if after != obj:
             self.session.cluster.apply(after)
         if isinstance(patch.get("status"), dict):
-            shape = self.shape_of(Kind.of(obj))
+            shape = self.kinds.shape_of(Kind.of(obj))
             self._write_status(
                 obj, overlaid({"status": obj.get("status") or {}}, {"status": patch["status"]}, shape)["status"]
             )
@@ -194,9 +193,6 @@ class DevMode(View):
 
     def make_ready(self, names: Iterable[str] | None) -> None:
         """The controllers of the cluster do that by themselves."""
-
-    def shape_of(self, kind: Kind) -> Shape:
-        return self.kinds.info(kind).shape
 
     # -- passes --------------------------------------------------------------------------------------------------------
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.authoring.ruletests.exact import bare, without_filled
 from ruleop.authoring.ruletests.matching import Mismatch, mismatches
 from ruleop.authoring.ruletests.results import Difference, Failure
 from ruleop.authoring.ruletests.secret_values import masked, masks_for, without_data
 from ruleop.authoring.ruletests.state import named
 from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.planning.changes.differences import NOTHING
 from ruleop.core.planning.changes.hidden_fields import leaves_of
-from ruleop.core.planning.model.marks import MANAGED_BY, RESERVED, RULEOP
 from ruleop.core.schema.nearest import did_you_mean
 from ruleop.core.schema.shape import UNKNOWN
 from ruleop.core.schema.shape_fields import unknown_to_shape
@@ -108,15 +107,24 @@ class _Checker:
         [(key, obj)] = found
         listed.add(key)
         kind = Kind.of(obj)
-        shown = _bare(obj, expected) if self.expect.exact else obj
+        shown = self._exact(key, obj, expected) if self.expect.exact else obj
         differing = [
             Difference(without_data(each, obj), self.world.source(key, each.path))
-            for each in mismatches(expected, _comparable(shown), self.world.shape_of(kind), exact=self.expect.exact)
+            for each in mismatches(
+                expected, _comparable(shown), self.world.kinds.shape_of(kind), exact=self.expect.exact
+            )
         ]
         if differing:
             yield Failure(what, f"{key.kind}/{key.name} differs", entry.site, tuple(differing))
-        for text in _unknown_nulls(expected, self.world.shape_of(kind)):
+        for text in _unknown_nulls(expected, self.world.kinds.shape_of(kind)):
             yield Failure(what, f"{key.kind}/{key.name}: {text}", entry.site)
+
+    def _exact(self, key: ObjectKey, obj: Object, expected: YamlNode) -> Object:
+        """The object without what is not compared."""
+        rendered = (each for _, _, each in self.after.rendered if ObjectKey.of(each) == key)
+        sent = next(rendered, None) or {**obj, "metadata": {}, **expected.data()}
+        created = self.world.kinds.created(sent, obj)
+        return bare(without_filled(obj, sent, created, self.world.kinds.shape_of(Kind.of(obj))), expected)
 
     def _found(self, name: str) -> list[tuple[ObjectKey, Object]] | _Missing:
         """The objects of a child, or why there are none."""
@@ -183,7 +191,7 @@ class _Checker:
             return
         status = resource.get("status") or {}
         own = {name: value for name, value in status.items() if name not in _OWN_STATUS}
-        shape = self.world.shape_of(Kind.of(resource)).fields.get("status", UNKNOWN)
+        shape = self.world.kinds.shape_of(Kind.of(resource)).fields.get("status", UNKNOWN)
         found = tuple(
             Difference(each, self.world.source(ObjectKey.of(resource), each.path))
             for each in mismatches(expected, own, shape, exact=self.expect.exact)
@@ -285,11 +293,6 @@ def _action_names(actions: Iterable[Action]) -> list[tuple[str, ...]]:
     return [each.names(places) for each in actions]
 
 
-def _is_mark(key: str, value: str) -> bool:
-    """Whether ruleop writes this label or annotation itself."""
-    return key.startswith(RESERVED) or (key == MANAGED_BY and value == RULEOP)
-
-
 def _unknown_nulls(expected: YamlNode, shape: Shape) -> Iterator[str]:
     """Fields that are expected to be missing and that the kind does not have: probably misspelt."""
     data = expected.data()
@@ -303,23 +306,3 @@ def _unknown_nulls(expected: YamlNode, shape: Shape) -> Iterator[str]:
 
 def _comparable(obj: Object) -> dict[str, Any]:
     return obj if isinstance(obj, dict) else dict(obj)
-
-
-def _bare(obj: Object, expected: YamlNode) -> dict[str, Any]:
-    """The object without what the server and ruleop itself write. Identity may be left out of an exact expectation."""
-    members = expected.value if isinstance(expected.value, dict) else {}
-    inner = members["metadata"].value if "metadata" in members else {}
-    named_metadata = inner if isinstance(inner, dict) else {}
-    metadata: dict[str, Any] = {}
-    for name in ("name", "namespace"):
-        if name in named_metadata:
-            metadata[name] = obj["metadata"].get(name, NOTHING)
-    for name in ("labels", "annotations"):
-        own = {key: value for key, value in (obj["metadata"].get(name) or {}).items() if not _is_mark(key, value)}
-        if own:
-            metadata[name] = own
-    kept = {name: value for name, value in obj.items() if name not in {"metadata", "status"}}
-    for name in ("apiVersion", "kind"):
-        if name not in members:
-            kept.pop(name, None)
-    return {**kept, "metadata": metadata} if metadata or "metadata" in members else kept

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.offline.cluster import EPOCH, identified, prepare
 from ruleop.authoring.report.plan_text import masks_of
-from ruleop.authoring.ruletests.cluster import CaseCluster
-from ruleop.authoring.ruletests.controllers import made_ready
+from ruleop.authoring.ruletests.cluster import CaseCluster, CaseKinds
 from ruleop.authoring.ruletests.provenance import Provenance
 from ruleop.authoring.ruletests.state import Action, After, Error, described, named, owned
+from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import FinalizerAction, History, Observed, Plan, choose_rule, plan
 from ruleop.core.planning.changes.masks import NO_MASKS, Masks
 from ruleop.core.planning.changes.writes import verb_of
+from ruleop.core.planning.child.ready_statuses import made_ready
 from ruleop.core.planning.model.marks import Owner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.authoring.offline.cluster import OfflineKinds
     from ruleop.authoring.ruletests.admission import Admission
     from ruleop.core.errors import Site
     from ruleop.core.rules import Project, Rule
@@ -34,11 +34,11 @@ NOT_SELECTED: Final = "not selected by any rule (see selector and namespaces)"
 class PlanMode:
     """One case in the making."""
 
-    def __init__(self, project: Project, kinds: OfflineKinds, admission: Admission) -> None:
+    def __init__(self, project: Project, kinds: CaseKinds, admission: Admission) -> None:
         self.project = project
         self.kinds = kinds
         self.admission = admission
-        self.cluster = CaseCluster(self.kinds)
+        self.cluster = CaseCluster(kinds)
         self.key = ObjectKey("", "", "", "")
         self.invalid: tuple[Error, ...] = ()  # why the API server would reject the CR
         self.last: Plan | None = None
@@ -63,7 +63,7 @@ class PlanMode:
         if not findings:
             self.key = ObjectKey.of(stored)
             self._owner = Owner.of(stored)
-            self.cluster.store(self.key, stored)
+            self.cluster.put(stored)
 
     @property
     def resource(self) -> Object | None:
@@ -92,9 +92,9 @@ class PlanMode:
         everything = [obj for _, _, obj in self._owned()]
         objects = everything if names is None else [obj for name in names for obj in self.objects_of(name)]
         for obj in objects:
-            ready = made_ready(obj, self.kinds.info(Kind.of(obj)).shape)
+            ready = made_ready(obj, self.kinds.shape_of(Kind.of(obj)))
             if ready is not obj:
-                self.cluster.store(ObjectKey.of(obj), ready)
+                self.cluster.put(ready)
 
     def _owned(self) -> list[tuple[str, ObjectKey, Object]]:
         """The objects of the CR, with the ids of their children."""
@@ -104,9 +104,6 @@ class PlanMode:
         """Somebody deletes the CR."""
         if self.resource is not None:
             self.cluster.delete(self.key)
-
-    def shape_of(self, kind: Kind) -> Any:
-        return self.kinds.info(kind).shape
 
     # -- passes --------------------------------------------------------------------------------------------------------
 
@@ -145,8 +142,13 @@ class PlanMode:
         # Time does not advance between steps, so drift is never reverted too often.
         self._history = replace(self._history.after(found, None, self.kinds, 0.0), drift={})
         if found.status is not None and found.status.patch is not None:
-            self.cluster.store(self.key, {**resource, "status": found.status.status})
             wrote = True
+            try:
+                self.cluster.write_status(self.key, found.status.patch)
+            except RuleopError as error:
+                if not found.status.projected:
+                    raise
+                self._history = self._history.status_refused(found, str(error), 0.0)
         return wrote
 
     def _plan(self, rule: Rule, resource: Object, *, masks: bool = False) -> Plan:
@@ -186,13 +188,18 @@ class PlanMode:
                 for each in self.cluster.writes
             ),
             waits=found.waits,
-            errors=tuple(
-                Error(problem.message, problem.child, problem.site)
-                for problem in (*found.problems, *self.admission.problems(found, self.rule))
-            )
-            + ((Error(RESTLESS),) if self._restless else ()),
+            errors=(*self._errors(found, self.rule), *((Error(RESTLESS),) if self._restless else ())),
             conditions=tuple(each.as_json() for each in found.conditions or ()),
             reports={child.id: described(child.state, child.message) for child in found.children},
             rendered=found.rendered,
             masks=self._masks,
         )
+
+    def _errors(self, found: Plan, rule: Rule) -> Iterator[Error]:
+        """The errors of the last pass. Why an object is invalid is said with its line, instead of what the API server
+        says."""
+        invalid = self.admission.problems(found, rule)
+        explained = {each.child for each in invalid}
+        for each in (*found.problems, *invalid):
+            if each.reason != "ApplyFailed" or each.child not in explained:
+                yield Error(each.message, each.child, each.site)

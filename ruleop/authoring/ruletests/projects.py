@@ -6,9 +6,9 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from ruleop.authoring.checking.definitions import with_definitions
-from ruleop.authoring.offline.cluster import OfflineKinds
 from ruleop.authoring.ruletests.admission import Admission
 from ruleop.authoring.ruletests.cases import read_text
+from ruleop.authoring.ruletests.cluster import CaseKinds
 from ruleop.authoring.ruletests.plan_mode import PlanMode
 from ruleop.core.errors import RuleopError
 from ruleop.core.files import RefusedFileError, why_unreadable
@@ -33,7 +33,7 @@ class Projects:
         self._loaded: dict[tuple[tuple[str, str], ...], Project] = {}
         self._admission: dict[int, Admission] = {}
         self._files: dict[Path, list[Object]] = {}
-        self._kinds: dict[tuple[int, frozenset[Kind] | None], OfflineKinds] = {}
+        self._kinds: dict[tuple[int, frozenset[Kind] | None], CaseKinds] = {}
 
     def load(self, env: Mapping[str, str]) -> Project:
         """The project with these variables in addition. Raises ProjectErrors."""
@@ -61,7 +61,7 @@ class Projects:
         key = id(project), frozenset(served) if served is not None else None
         kinds = self._kinds.get(key)
         if kinds is None:
-            kinds = self._kinds[key] = OfflineKinds(project, served)
+            kinds = self._kinds[key] = CaseKinds(project, served)
         if mode == "plan":
             admission = self._admission.setdefault(id(project), Admission(project))
             yield PlanMode(project, kinds, admission)

@@ -197,7 +197,7 @@ class _Steps:
         kind = Kind.of(obj)
         if any(kind.versionless == rule.kind.versionless for rule in self.project.rules):
             return
-        for finding in unknown_to_shape(obj, self.world.shape_of(kind)):
+        for finding in unknown_to_shape(obj, self.world.kinds.shape_of(kind)):
             if finding.path[0] not in {"apiVersion", "kind", "metadata"}:
                 raise CaseError(f"{kind.kind}: {finding}", site)
 

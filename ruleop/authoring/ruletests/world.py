@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from ruleop.authoring.ruletests.cluster import CaseKinds
     from ruleop.authoring.ruletests.state import After
     from ruleop.core.errors import Site
-    from ruleop.core.kinds import Kind, Object, ObjectKey
-    from ruleop.core.schema.shape import Shape
+    from ruleop.core.kinds import Object, ObjectKey
     from ruleop.core.templating.field_sites import FieldPath
 
 
 class World(Protocol):
     """Planning without a cluster, or an operator with a cluster in memory."""
+
+    @property
+    def kinds(self) -> CaseKinds: ...
 
     @property
     def resource(self) -> Object | None:
@@ -57,8 +60,6 @@ class World(Protocol):
     def make_ready(self, names: Iterable[str] | None) -> None:
         """Controllers make these children ready; None: all."""
         ...
-
-    def shape_of(self, kind: Kind) -> Shape: ...
 
     def reconcile(self, *, ready: bool = False) -> None:
         """Waits until the operator has nothing left to do. `ready`: controllers make each child ready."""

@@ -33,6 +33,8 @@ _EMPTY: Schema = {}
 def prune(obj: Object, schema: Schema) -> dict[str, Any]:
     """The custom resource without the fields that its schema does not declare. apiVersion, kind and metadata stay as
     they are."""
+    if _is_resource_kept(obj, schema):
+        return dict(obj)
     pruned: dict[str, Any] = _prune(obj, _as_resource(schema))
     return pruned
 
@@ -40,6 +42,8 @@ def prune(obj: Object, schema: Schema) -> dict[str, Any]:
 def default(obj: Object, schema: Schema) -> dict[str, Any]:
     """The custom resource, pruned or not, without the nulls that its schema does not allow and with the schema's
     defaults."""
+    if _is_resource_kept(obj, schema):
+        return dict(obj)
     defaulted: dict[str, Any] = _default(_drop_nulls(obj, schema), schema)
     return defaulted
 
@@ -68,6 +72,19 @@ def is_kept(value: JSON, schema: Schema | None) -> bool:
         items = schema.get("items") if schema is not None else None
         return all(item is not None and is_kept(item, items) for item in value)
     return value is not None
+
+
+def _is_resource_kept(obj: Object, schema: Schema) -> bool:
+    """Whether neither pruning nor defaulting changes a custom resource. True is certain."""
+    properties: Mapping[str, Any] = schema.get("properties") or _EMPTY
+    return (
+        "x-kubernetes-preserve-unknown-fields" not in schema
+        and all(
+            name in META_FIELDS or (name in properties and is_kept(each, properties[name]))
+            for name, each in obj.items()
+        )
+        and all(name in obj or "default" not in inner for name, inner in properties.items())
+    )
 
 
 def unknown_fields(obj: Object, schema: Schema) -> tuple[FieldPath, ...]:

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 _LARGEST_EXACT_FLOAT = 2.0**53 - 1
 _NEW: Final[Any] = object()  # a value that no earlier version has
 _INTEGER_BITS = {"int32": 31, "int64": 63}
+_PLAIN: Final[Mapping[Any, type]] = {"string": str, "boolean": bool}
+_SILENT: Final = frozenset({"type", "nullable", "default", "description", "title", "example"})
+"""Keywords of a schema that allows all values of its type."""
 
 
 def validate(obj: Object, schema: Schema) -> list[SchemaFinding]:
@@ -94,7 +97,9 @@ def _object(value: Mapping[str, Any], schema: Schema, path: FieldPath, old: Mapp
             yield Violation((*path, name), "required", None, schema)
     for name, member in value.items():
         if name in properties:
-            yield from _value(member, properties[name], (*path, name), old.get(name, _NEW))
+            inner = properties[name]
+            if not (_PLAIN.get(inner.get("type")) is type(member) and inner.keys() <= _SILENT):
+                yield from _value(member, inner, (*path, name), old.get(name, _NEW))
         elif isinstance(others, Mapping):
             yield from _value(member, others, (*path, name), old.get(name, _NEW))
         elif others is False:

@@ -42,7 +42,7 @@ def readiness(live: Object, shape: Shape = UNKNOWN) -> Readiness:
     kind = GroupKind(api_version.rpartition("/")[0], str(live.get("kind", "")))
     spec, status = live.get("spec"), live.get("status")
     status = status if isinstance(status, dict) else {}
-    check = _CHECKS.get(kind)
+    check = CHECKS.get(kind)
     if check is not None:
         return check(metadata, spec if isinstance(spec, dict) else {}, status)
     if (
@@ -245,7 +245,7 @@ def _by_conditions(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> Re
     return READY
 
 
-_CHECKS: dict[GroupKind, Check] = {
+CHECKS: Final[Mapping[GroupKind, Check]] = {
     GroupKind("apps", "Deployment"): _deployment,
     GroupKind("apps", "StatefulSet"): _stateful_set,
     GroupKind("apps", "DaemonSet"): _daemon_set,

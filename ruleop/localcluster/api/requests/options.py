@@ -24,7 +24,7 @@ _LONGEST_MANAGER: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    manager: str = "unknown"
+    manager: str = "unknown"  # "": who sets which fields is not recorded
     dry_run: bool = False
     field_validation: str = "Warn"  # Strict, Warn or Ignore
     force: bool = False

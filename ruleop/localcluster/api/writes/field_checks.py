@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.core.merge.normalise import with_integers
+from ruleop.core.schema.completion import complete
 from ruleop.core.schema.schema_findings import format_path
 from ruleop.core.schema.structural import default, prune, unknown_fields
 from ruleop.core.validation.apiextensions.cel_rules import validate_rules
@@ -101,6 +102,20 @@ def checked(served: Served, obj: dict[str, Any], old: Object | None) -> tuple[di
     found = with_parts_of(old, default(obj, served.schema))
     errors = [*validate_custom_resource(found, served.schema, old), *validate_scale(served, found)]
     return found, [*errors, *validate_rules(found, served.schema, old, errors)]
+
+
+def with_defaults(served: Served, obj: dict[str, Any], old: Object | None = None) -> dict[str, Any]:
+    """The object with the defaults of its kind, valid or not."""
+    if served.is_custom:
+        return default(obj, served.schema)
+    return completed(served, obj, old)
+
+
+def completed(served: Served, obj: dict[str, Any], old: Object | None = None) -> dict[str, Any]:
+    """An object of a built-in kind with its defaults. Those of a custom resource come with its schema."""
+    if served.is_custom or served.kind.kind == "CustomResourceDefinition":
+        return served.validator.default(obj)
+    return served.validator.default(complete(obj, served.shape, old))
 
 
 def _decoded(served: Served, obj: Object, old: Object | None) -> tuple[dict[str, Any], list[str]]:

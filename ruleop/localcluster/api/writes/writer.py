@@ -13,13 +13,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.kinds import SERVER_METADATA
-from ruleop.core.schema.completion import as_stored, complete
+from ruleop.core.schema.completion import as_stored
 from ruleop.core.schema.shape import EMPTY
 from ruleop.core.validation.errors import FieldError
 from ruleop.localcluster.api.requests.options import DeleteOptions, WriteOptions
 from ruleop.localcluster.api.requests.path_names import check_name, check_namespace
 from ruleop.localcluster.api.writes.deletion import is_finished, marked_as_deleted
-from ruleop.localcluster.api.writes.field_checks import checked, decoded
+from ruleop.localcluster.api.writes.field_checks import checked, completed, decoded
 from ruleop.localcluster.api.writes.metadata_checks import (
     finalizer_warnings,
     validate_metadata_update,
@@ -98,7 +98,7 @@ class Writer:
             raise forbidden(served.kind.group, served.plural, metadata.get("name", ""), message)
         new, found = checked(served, new, None)
         if not found:
-            new = served.validator.default(_completed(served, new))
+            new = completed(served, new)
         if found or "name" not in metadata:  # fields of an invalid object cannot be tracked
             self.validate(served, new, None, [*errors, *found])
         if managed is None:
@@ -214,7 +214,7 @@ class Writer:
         compares_empty, metadata = served.strategy.compares_empty, new["metadata"]
         if compares_empty is not None and subresource != "status" and compares_empty(new.get("spec") or {}):
             new["metadata"] = {**metadata, "generation": metadata.get("generation", 0) + 1}
-        return served.validator.default(_completed(served, new, old.obj)), errors
+        return completed(served, new, old.obj), errors
 
     def _updated(
         self,
@@ -380,6 +380,8 @@ class Writer:
         self, served: Served, old: Object | None, new: dict[str, Any], subresource: str, options: WriteOptions
     ) -> dict[str, Any]:
         """The object with its managedFields after this write."""
+        if not options.manager:
+            return new
         tracking = self._tracking(served, subresource)
         # The real server leaves the time out where a custom resource is scaled.
         when = "" if served.is_custom and subresource == "scale" else self._now()
@@ -410,12 +412,6 @@ def _kept_metadata(before: Object, given: dict[str, Any]) -> dict[str, Any]:
         if name in before:
             given[name] = before[name]
     return given
-
-
-def _completed(served: Served, obj: dict[str, Any], old: Object | None = None) -> dict[str, Any]:
-    if served.is_custom or served.kind.kind == "CustomResourceDefinition":
-        return obj
-    return complete(obj, served.shape, old)
 
 
 def _suffix() -> str:

@@ -1,4 +1,4 @@
-"""A child that a test calls ready has the status that makes it ready."""
+"""The examples of ready objects are ready by the rules of their kinds."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ from typing import Any
 
 import pytest
 
-from ruleop.authoring.ruletests.controllers import made_ready
 from ruleop.core.kinds import Kind
-from ruleop.core.planning.child.readiness import readiness
+from ruleop.core.planning.child.readiness import CHECKS, readiness
+from ruleop.core.planning.child.ready_statuses import READY_STATUSES, made_ready
 from ruleop.core.schema.shape import UNKNOWN, Shape
 from ruleop.core.schema.table import builtin_shape
 
 LIST = Shape(type="list")
 WITH_CONDITIONS = Shape(type="object", fields={"status": Shape(type="object", fields={"conditions": LIST})})
+
+
+def test_each_kind_with_a_rule_of_its_own_has_an_example():
+    assert READY_STATUSES.keys() == CHECKS.keys()
 
 
 @pytest.mark.parametrize(
