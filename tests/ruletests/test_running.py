@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.ruletests.running import expected, results, shown, write_project
+from tests.definitions import definition
+from tests.ruletests.running import SPEC, expected, results, shown, write_project
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -287,3 +288,119 @@ def test_a_step_that_cannot_be_run_is_named(tmp_path: Path) -> None:
     """,
     )
     assert "second: not run: service does not exist before this step" in failed
+
+
+# -- like a cluster ----------------------------------------------------------------------------------------------------
+
+
+def test_objects_have_the_defaults_of_the_api_server(tmp_path: Path) -> None:
+    web = "web: {spec: {strategy: {type: RollingUpdate}, template: {spec: {restartPolicy: Always}}}}"
+    service = "service: {spec: {type: ClusterIP, ports: [{port: 53, name: tcp, protocol: TCP, targetPort: 53}]}}"
+    case = "set: {spec: {public: true}}, existing: [{from: render, ready: true}], "
+    assert expected(tmp_path, f"{{actions: [], children: {{{web}, {service}}}}}", case) == ""
+
+
+def test_an_exact_expectation_leaves_out_what_the_api_server_fills_in(tmp_path: Path) -> None:
+    config = "config: {data: {page: hello}}"
+    web = (
+        "web: {spec: {replicas: 1, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, "
+        "spec: {containers: [{name: web, image: nginx, ports: [{containerPort: 80}]}]}}}}"
+    )
+    job = "job: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: job, image: nginx}]}}}}"
+    children = f"{{exact: true, children: {{{config}, {web}, {job.replace('job:', 'jobs:', 1)}}}}}"
+    case = "kinds: [], set: {spec: {jobs: [a]}}, "
+    assert expected(tmp_path, children, case) == ""
+    patched = "existing: [{from: render, patch: {web: {spec: {revisionHistoryLimit: 3}}}}], "
+    assert "+   revisionHistoryLimit: 3" in expected(tmp_path, children, case + patched)
+
+
+def test_a_change_of_an_immutable_field_is_rejected(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    template = tmp_path / "templates/web.yaml.j2"
+    template.write_text(template.read_text().replace("app: web}", "app: web, page: {{ spec.page }}}"))
+    failed = shown(
+        tmp_path,
+        """\
+    - name: a
+      resource: site.yaml
+      expect: {absent: [service]}
+      then: [{resource: {spec: {page: other}}, expect: {children: {web: {kind: Deployment}}}}]
+    """,
+    )
+    assert "spec.selector: Invalid value" in failed
+    assert "field is immutable" in failed
+    assert "at templates/web.yaml.j2:7" in failed
+
+
+def test_a_server_side_apply_removes_the_fields_that_the_rules_no_longer_have(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    (tmp_path / "watches.yaml").write_text("""\
+- group: example.com
+  version: v1
+  kind: Site
+  children:
+    config: {template: config.yaml.j2, apply: {strategy: server-side}}
+""")
+    (tmp_path / "templates/config.yaml.j2").write_text("""\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ metadata.name }}-config}
+data: {page: {{ spec.page }}{% if spec.public %}, public: "yes"{% endif %}}
+""")
+    steps = """\
+    - name: a
+      resource: site.yaml
+      set: {spec: {public: true}}
+      expect: {children: {config: {data: {public: "yes"}}}}
+      then:
+        - existing: [{patch: {config: {data: {other: mine}}}}]
+          resource: {spec: {public: null}}
+          expect: {children: {config: {data: {page: hello, public: null, other: mine}}}, actions: [apply config]}
+    """
+    assert shown(tmp_path, steps) == ""
+
+
+def test_an_existing_object_may_be_described_in_part(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    watches = tmp_path / "watches.yaml"
+    adopted = "      template: web.yaml.j2\n      adopt: orphans\n"
+    watches.write_text(watches.read_text().replace("      template: web.yaml.j2\n", adopted))
+    existing = "existing: [{apiVersion: apps/v1, kind: Deployment, metadata: {name: blog}}], kinds: [], "
+    actions = "actions: [add the finalizer, create config, adopt web]"
+    assert expected(tmp_path, f"{{{actions}, children: {{web: {{spec: {{replicas: 1}}}}}}}}", existing) == ""
+
+
+def test_a_status_that_does_not_fit_its_schema_is_an_error(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    crd = tmp_path / "crds/sites.yaml"
+    crd.write_text(definition("Site", spec=SPEC, status="{type: object, properties: {replicas: {type: integer, maximum: 1}}}"))
+    steps = """\
+    - name: a
+      resource: site.yaml
+      set: {spec: {replicas: 2}}
+      kinds: []
+      existing: [{from: render, ready: true}]
+      expect: {error: status.replicas in body should be less than or equal to 1}
+    """
+    assert shown(tmp_path, steps) == ""
+
+
+def test_what_a_namespace_holds_goes_with_it(tmp_path: Path) -> None:
+    steps = """\
+    - name: a
+      resource: site.yaml
+      existing:
+        - {apiVersion: v1, kind: Namespace, metadata: {name: other}}
+        - {apiVersion: v1, kind: ConfigMap, metadata: {name: in-it, namespace: other}}
+      expect: {children: {ConfigMap/other/in-it: {kind: ConfigMap}}}
+      then:
+        - {existing: [{delete: [Namespace/other]}], expect: {absent: [ConfigMap/other/in-it]}}
+    """
+    assert shown(tmp_path, steps) == ""
+
+
+def test_an_address_of_a_service_is_the_same_in_each_run(tmp_path: Path) -> None:
+    case = "set: {spec: {public: true}}, existing: [{from: render, ready: true}], "
+    first, second = (expected(tmp_path, "{children: {service: {spec: {clusterIP: none}}}}", case) for _ in range(2))
+    assert "+   clusterIP: 10.96." in first
+    assert first == second

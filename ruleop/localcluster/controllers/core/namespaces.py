@@ -144,13 +144,13 @@ class Definitions:
                 yield event.new.name
             else:
                 self._ending.pop(resource_of(event.new.obj), None)
-                yield from self._refused(event.new.obj["spec"]["group"])
+                yield from self._refused(resource_of(event.new.obj).group)
         elif event.deleted and resource in self._ending:
             yield self._ending[resource]
 
     def _refused(self, group: str) -> Iterator[Name]:
         for each in self.machinery.store.all(CRDS):
-            if each.obj["spec"]["group"] == group and is_refused(each.obj):
+            if resource_of(each.obj).group == group and is_refused(each.obj):
                 yield each.name
 
     def sync(self, name: Name) -> None:

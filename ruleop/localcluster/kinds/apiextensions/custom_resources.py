@@ -53,7 +53,8 @@ def _complete(store: Store, resource: Resource, document: Object) -> None:
 
 
 def resource_of(crd: Object) -> Resource:
-    return Resource(crd["spec"]["group"], crd["spec"]["names"]["plural"])
+    plural, _, group = crd["metadata"]["name"].partition(".")
+    return Resource(group, plural)
 
 
 def _served(document: Object) -> Iterator[Served]:
