@@ -41,6 +41,7 @@ from ruleop.core.planning import (
     ServerSideApply,
     plan,
 )
+from ruleop.core.planning.child.ready_statuses import READY_STATUSES, made_ready
 from ruleop.core.planning.memory.history import Refusal, Writes
 from ruleop.core.planning.model.actions import RESYNC
 from ruleop.core.planning.model.marks import Owner, claim_on
@@ -382,15 +383,8 @@ class Harness:
     def controllers(self) -> None:
         """Runs the workload controllers: every workload becomes ready."""
         for obj in list(self.objects.values()):
-            status = {"Job": JOB_DONE, "Namespace": {"phase": "Active"}}.get(obj["kind"])
-            if obj["kind"] == "Deployment":
-                desired = obj.get("spec", {}).get("replicas", 1)
-                generation = obj["metadata"]["generation"]
-                status = {"observedGeneration": generation} | dict.fromkeys(
-                    ("replicas", "updatedReplicas", "availableReplicas"), desired
-                )
-            if status is not None and obj.get("status") != status:
-                self.put({**obj, "status": status})
+            if Kind.of(obj).versionless in READY_STATUSES and (ready := made_ready(obj)) is not obj:
+                self.put(ready)
 
     # -- its result ----------------------------------------------------------------------------------------------------
 

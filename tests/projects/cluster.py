@@ -18,13 +18,11 @@ from ruleop.core.planning import Failure, KindInfo, Served
 from ruleop.core.planning.model.marks import APPLIED
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.api.requests.options import DeleteOptions, WriteOptions
-from ruleop.localcluster.controllers.core.namespaces import Definitions, Namespaces
-from ruleop.localcluster.controllers.core.volumes import Volumes
-from ruleop.localcluster.controllers.garbage_collector import GarbageCollector
-from ruleop.localcluster.controllers.machinery import is_being_deleted
+from ruleop.localcluster.controllers import ENDINGS
 from ruleop.localcluster.errors import Rejected
-from ruleop.localcluster.kinds.resources import CLAIMS, CRDS, NAMESPACES
+from ruleop.localcluster.kinds.resources import CRDS, NAMESPACES
 from ruleop.localcluster.kinds.served import Served as ServedResource
+from ruleop.localcluster.kinds.served import open_kind
 from ruleop.localcluster.store.store import Name
 from ruleop.operator.engine.reconcile.failures import classify
 from ruleop.operator.kube.client.errors import Problem, response_error
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
     from ruleop.core.rules import Observe
     from ruleop.localcluster.store.store import Event, Resource, Stored
 
-CONTROLLERS: Final = (Namespaces, Definitions, GarbageCollector)
 OF_EVERY_NAMESPACE: Final = {("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")}
 OPERATOR, USER = "ruleop", "somebody"
 
@@ -71,15 +68,6 @@ class Happened(NamedTuple):
     new: dict[str, Any] | None
 
 
-class ClaimProtection(Volumes):
-    """Unused claims may be deleted; a test decides when one is bound."""
-
-    def sync(self, name: Name) -> None:
-        found = self.machinery.store.get(CLAIMS, name)
-        if found is not None and is_being_deleted(found.obj):
-            super().sync(name)
-
-
 class Cluster:
     def __init__(
         self, folder: Path, *, home: str = "default", namespaces: Iterable[str] = (), unserved: Iterable[Kind] = ()
@@ -96,8 +84,7 @@ class Cluster:
         self._kinds = OfflineKinds(self.project)
         self.server = LocalCluster()
         machinery = self.server.machinery
-        machinery.controllers = [each for each in machinery.controllers if isinstance(each, CONTROLLERS)]
-        machinery.controllers.append(ClaimProtection(machinery))
+        machinery.controllers = [each(machinery) for each in ENDINGS]
         for file in sorted((folder / "crds").glob("*.yaml")):
             for definition in documents(file):
                 self.server.apply(definition)
@@ -227,7 +214,7 @@ class Cluster:
             raise Refused(Failure.OTHER, "the server could not find the requested resource")
         found = self.server.registry.of_kind(kind)
         if found is None:  # of another operator, without a definition in the project
-            found = anything(kind)
+            found = open_kind(kind)
             self.server.registry.serve(found.resource, [found])
         return found
 
@@ -315,18 +302,3 @@ class Cluster:
 
 def options_of(manager: str) -> WriteOptions:
     return WriteOptions(manager=manager, field_validation="Strict")
-
-
-def anything(kind: Kind) -> ServedResource:
-    """A kind whose objects may have any fields."""
-    return ServedResource(
-        kind=kind,
-        plural=f"{kind.kind.lower()}s",
-        singular=kind.kind.lower(),
-        namespaced=True,
-        list_kind=f"{kind.kind}List",
-        storage_version=kind.version,
-        status=True,
-        is_custom=True,
-        schema={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-    )

@@ -54,7 +54,7 @@ def test_the_history_in_the_status_lists_all_runs() -> None:
     assert cluster.reconcile() == []
     history = {each["job"]: each for each in cluster.fields(PG)["history"]}
     assert history["pg-1"] == {"job": "pg-1", "ok": False}
-    assert history["pg-restore-r1"] == {"job": "pg-restore-r1", "started": "2026-01-01T00:00:00Z", "ok": True}
+    assert history["pg-restore-r1"] == {"job": "pg-restore-r1", "started": "1970-01-01T00:00:00Z", "ok": True}
 
 
 def test_backups_are_purged_before_the_cr_is_deleted() -> None:

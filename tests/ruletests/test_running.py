@@ -373,7 +373,9 @@ def test_an_existing_object_may_be_described_in_part(tmp_path: Path) -> None:
 def test_a_status_that_does_not_fit_its_schema_is_an_error(tmp_path: Path) -> None:
     write_project(tmp_path)
     crd = tmp_path / "crds/sites.yaml"
-    crd.write_text(definition("Site", spec=SPEC, status="{type: object, properties: {replicas: {type: integer, maximum: 1}}}"))
+    crd.write_text(
+        definition("Site", spec=SPEC, status="{type: object, properties: {replicas: {type: integer, maximum: 1}}}")
+    )
     steps = """\
     - name: a
       resource: site.yaml
@@ -385,7 +387,7 @@ def test_a_status_that_does_not_fit_its_schema_is_an_error(tmp_path: Path) -> No
     assert shown(tmp_path, steps) == ""
 
 
-def test_what_a_namespace_holds_goes_with_it(tmp_path: Path) -> None:
+def test_a_namespace_takes_its_objects_with_it(tmp_path: Path) -> None:
     steps = """\
     - name: a
       resource: site.yaml

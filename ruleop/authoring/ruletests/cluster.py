@@ -84,7 +84,7 @@ class CaseKinds(OfflineKinds):
         return found
 
     def created(self, obj: Object, live: Object) -> Object:
-        """What the server makes of a new object that has the name and the uid of a live one."""
+        """A new object as the server stores it, with the name and the uid of a live one."""
         served, metadata = self.served(Kind.of(obj)), live["metadata"]
         named = {**obj, "metadata": {**(obj.get("metadata") or {}), "name": metadata["name"]}}
         writer = CaseWriter(Store(), self, lambda _: str(metadata["uid"]))
@@ -263,7 +263,7 @@ class CaseCluster:
         return None
 
     def _write(self, action: Action) -> tuple[Object | None, Stored | None]:
-        """What was sent, if the response shows how the server normalises it, and the response."""
+        """The object that was sent, if the response shows how the server normalises it, and the response."""
         match action:
             case Create():
                 served = self.kinds.served(Kind.of(action.object))

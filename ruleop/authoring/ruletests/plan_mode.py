@@ -196,8 +196,7 @@ class PlanMode:
         )
 
     def _errors(self, found: Plan, rule: Rule) -> Iterator[Error]:
-        """The errors of the last pass. Why an object is invalid is said with its line, instead of what the API server
-        says."""
+        """The errors of the last pass. For an invalid object, the one that has its line stands for the server's."""
         invalid = self.admission.problems(found, rule)
         explained = {each.child for each in invalid}
         for each in (*found.problems, *invalid):

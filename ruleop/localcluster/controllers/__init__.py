@@ -1,8 +1,8 @@
 """The controllers that make objects live: workloads, volumes, services, garbage collection, namespaces."""
 
 from ruleop.localcluster.controllers.core.namespaces import Definitions, Namespaces
-from ruleop.localcluster.controllers.core.volumes import ClaimProtection
+from ruleop.localcluster.controllers.core.volumes import ClaimProtection, VolumeProtection
 from ruleop.localcluster.controllers.garbage_collector import GarbageCollector
 
-ENDINGS = (Namespaces, Definitions, GarbageCollector, ClaimProtection)
+ENDINGS = (Namespaces, Definitions, GarbageCollector, ClaimProtection, VolumeProtection)
 """The controllers that delete: for a test that says itself what the others do."""
