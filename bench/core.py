@@ -184,8 +184,8 @@ def rule_tests() -> list[tuple[str, float, float | None, float | None]]:
     assert runner.run(several).passed
     steps = len(several.steps)
     return [
-        ("rule test of one step", measure(lambda: runner.run(one)), 1.0, None),
-        (f"rule test of {steps} steps", measure(lambda: runner.run(several)), float(steps), None),
+        ("rule test of one step", measure(lambda: runner.run(one)), 1.5, None),
+        (f"rule test of {steps} steps", measure(lambda: runner.run(several)), 1.5 * steps, None),
     ]
 
 

@@ -409,7 +409,6 @@ def _sent(action: Action) -> Object | None:
     return None
 
 
-JOB_DONE = {"conditions": [{"type": "Complete", "status": "True"}]}
 _ASIDE = ("metadata", "status")
 _VARYING = ("uid", "resourceVersion", "generation")
 
@@ -441,4 +440,4 @@ def repr_of(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)
 
 
-__all__ = ["CR", "FINALIZER", "JOB_DONE", "RESYNCED", "Harness", "app", "as_bytes", "config", "key", "project", "rule"]
+__all__ = ["CR", "FINALIZER", "RESYNCED", "Harness", "app", "as_bytes", "config", "key", "project", "rule"]

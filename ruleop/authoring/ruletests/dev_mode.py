@@ -31,6 +31,7 @@ from ruleop.core.planning.model.marks import Owner
 from ruleop.core.templating import read_resources
 from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.faults import Effect, Fault
+from ruleop.localcluster.kinds.served import open_kind
 from ruleop.operator.engine.manager.options import Options
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class DevMode(View):
         )
         self._started = asyncio.Event()
         self.session = Session(self.project, Path(self.project.root), options, settings, self)
+        for each in map(open_kind, self.served):
+            self.session.cluster.registry.serve(each.resource, [each])
         self.session.cluster.store.listen_to_all(self._on_change)
         self._stack.callback(self._stop)
         self._runner.run(self._start())
@@ -113,13 +116,13 @@ class DevMode(View):
             self._changes += 1
 
     def _definitions(self) -> list[Object]:
-        """The CRDs of the project, and open ones for the other kinds that the case says are served."""
+        """The CRDs of the project."""
         found: list[Object] = []
         root = Path(self.project.root)
         for file in sorted((root / "crds").glob("*")):
             documents, _ = read_resources(read_inside(file, root).decode("utf-8-sig"), str(file))
             found += [document.data() for document in documents]
-        return [*to_serve(found, self.project), *map(_open_definition, self.served)]
+        return to_serve(found, self.project)
 
     # -- what a step changes -------------------------------------------------------------------------------------------
 
@@ -281,32 +284,8 @@ class DevMode(View):
                 yield from store.all(resource)
 
     def _resource(self, kind: Kind) -> Resource | None:
-        served = self.session.cluster.registry.in_group_version(kind.group, kind.version)
-        return next((each.resource for each in served if each.kind == kind), None)
+        found = self.session.cluster.registry.of_kind(kind)
+        return found.resource if found is not None else None
 
     def _stored(self, key: ObjectKey) -> Stored | None:
         return next((each for each in self._all() if ObjectKey.of(each.obj) == key), None)
-
-
-def _open_definition(kind: Kind) -> Object:
-    """A CRD of a kind, without a schema for its fields."""
-    plural = f"{kind.kind.lower()}s"
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {
-        "name": kind.version,
-        "served": True,
-        "storage": True,
-        "subresources": {"status": {}},
-        "schema": {"openAPIV3Schema": schema},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{kind.group}"},
-        "spec": {
-            "group": kind.group,
-            "scope": "Namespaced",
-            "names": {"kind": kind.kind, "plural": plural},
-            "versions": [version],
-        },
-    }

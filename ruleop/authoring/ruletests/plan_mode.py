@@ -196,7 +196,7 @@ class PlanMode:
         )
 
     def _errors(self, found: Plan, rule: Rule) -> Iterator[Error]:
-        """The errors of the last pass. For an invalid object, the one that has its line stands for the server's."""
+        """The errors of the last pass. For an invalid object the server's is left out: others have their lines."""
         invalid = self.admission.problems(found, rule)
         explained = {each.child for each in invalid}
         for each in (*found.problems, *invalid):
