@@ -119,6 +119,12 @@ def test_an_object_is_collected_when_the_last_of_its_owners_is_gone(tmp_path: Pa
     assert shown(tmp_path, TWO_OWNERS) == ""
 
 
+def test_an_object_of_an_owner_that_the_case_does_not_mention_stays(tmp_path: Path) -> None:
+    owner = "{apiVersion: example.com/v1, kind: Site, name: other, uid: '1', controller: true}"
+    existing = f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: blog-config, ownerReferences: [{owner}]}}}}"
+    assert expected(tmp_path, "{error: already exists}", f"existing: [{existing}], ") == ""
+
+
 def test_objects_of_a_loop_are_expected_by_kind_and_name(tmp_path: Path) -> None:
     case = "kinds: [], set: {spec: {jobs: [a, b]}}, "
     assert (
@@ -406,3 +412,61 @@ def test_an_address_of_a_service_is_the_same_in_each_run(tmp_path: Path) -> None
     first, second = (expected(tmp_path, "{children: {service: {spec: {clusterIP: none}}}}", case) for _ in range(2))
     assert "+   clusterIP: 10.96." in first
     assert first == second
+
+
+PROTECTED = """\
+- group: example.com
+  version: v1
+  kind: Site
+  reach: cluster
+  children:
+    pod:
+      object:
+        apiVersion: v1
+        kind: Pod
+        metadata: {name: "{{ metadata.name }}"}
+        spec: {serviceAccountName: "{{ metadata.name }}", containers: [{name: a, image: nginx}]}
+    account:
+      object: {apiVersion: v1, kind: ServiceAccount, metadata: {name: "{{ metadata.name }}"}}
+    claim:
+      object:
+        apiVersion: v1
+        kind: PersistentVolumeClaim
+        metadata: {name: "{{ metadata.name }}"}
+        spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+    inside:
+      object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: "x-{{ metadata.name }}"}}
+    space:
+      object: {apiVersion: v1, kind: Namespace, metadata: {name: "x-{{ metadata.name }}"}}
+"""
+
+
+def test_objects_that_the_api_server_protects_end_with_the_cr(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    (tmp_path / "watches.yaml").write_text(PROTECTED)
+    objects = "[Pod/blog, PersistentVolumeClaim/blog, ConfigMap/x-blog/a, Namespace/x-blog]"
+    steps = f"""\
+    - name: a
+      resource: site.yaml
+      expect: {{children: {{pod: {{kind: Pod}}, inside: {{kind: ConfigMap}}, space: {{status: {{phase: Active}}}}}}}}
+      then:
+        - {{existing: [{{ready: true}}], expect: {{conditions: {{Ready: "True"}}, actions: []}}}}
+        - {{deleted: true, expect: {{gone: true, absent: {objects}}}}}
+    """
+    assert shown(tmp_path, steps) == ""
+
+
+def test_an_object_can_be_replaced_as_a_whole(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    watches = tmp_path / "watches.yaml"
+    watches.write_text(watches.read_text().replace("    config:\n", "    config:\n      apply: {strategy: replace}\n"))
+    steps = """\
+    - name: a
+      resource: site.yaml
+      kinds: []
+      then:
+        - existing: [{patch: {config: {data: {other: mine}}}}]
+          resource: {spec: {page: new}}
+          expect: {children: {config: {data: {page: new, other: null}}}, actions: [replace config]}
+    """
+    assert shown(tmp_path, steps) == ""

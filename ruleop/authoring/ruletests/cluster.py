@@ -35,7 +35,8 @@ from ruleop.localcluster.api.writes.deletion import is_finished
 from ruleop.localcluster.api.writes.field_checks import with_defaults
 from ruleop.localcluster.api.writes.writer import CONTROLLERS, Writer
 from ruleop.localcluster.controllers import ENDINGS
-from ruleop.localcluster.controllers.machinery import Machinery
+from ruleop.localcluster.controllers.garbage_collector import GarbageCollector
+from ruleop.localcluster.controllers.machinery import Machinery, is_being_deleted
 from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.kinds.apiextensions.custom_resources import served_versions
 from ruleop.localcluster.kinds.registry import Registry
@@ -46,7 +47,7 @@ from ruleop.localcluster.objects.patches import merge_patch
 from ruleop.localcluster.store.store import Name, Resource, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from ruleop.core.planning import Action
     from ruleop.core.rules import Project
@@ -130,11 +131,27 @@ class CaseWriter(Writer):
         self.check_namespace(served, namespace, obj["metadata"]["name"])
         return self.store.put(served.resource, found)
 
+    def delete(self, served: Served, old: Stored, options: DeleteOptions | None = None) -> tuple[Stored, bool]:
+        """Pods end at once: no kubelet runs."""
+        return super().delete(served, old, replace(options or DeleteOptions(), grace=0))
+
     def _depends_on_others(self, served: Served, namespace: str, obj: Object) -> bool:
         """Whether the new object depends on what else there is: an object of its name, or other Services."""
         if served.strategy.admit is not None:
             return served.resource != SERVICES or any(True for _ in self.store.all(SERVICES))
-        return self.store.get(served.resource, Name(namespace, obj["metadata"].get("name", ""))) is not None
+        name = obj["metadata"].get("name")
+        return not name or self.store.get(served.resource, Name(namespace, name)) is not None
+
+
+class _Collector(GarbageCollector):
+    """Owners that a test does not mention exist until the last one that it mentions is deleted."""
+
+    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
+        if event.deleted or is_being_deleted(event.new.obj):
+            yield from super().concerned(resource, event)
+
+
+_CONTROLLERS: Final = tuple(_Collector if each is GarbageCollector else each for each in ENDINGS)
 
 
 class CaseCluster:
@@ -146,7 +163,7 @@ class CaseCluster:
         self.rejected: frozenset[str] = frozenset()  # ids of children, and names of objects, whose writes fail
         self.store = Store()
         self.writer = CaseWriter(self.store, kinds, uid_of)
-        self.machinery = Machinery(self.store, kinds.registry, self.writer, ENDINGS)
+        self.machinery = Machinery(self.store, kinds.registry, self.writer, _CONTROLLERS)
         self.store.listen_to_all(self._stored)
 
     @property
@@ -208,9 +225,9 @@ class CaseCluster:
             self.store.delete(served.resource, stored.name)
         self.machinery.settle()
 
-    def delete(self, key: ObjectKey, propagation: str = "background") -> None:
+    def delete(self, key: ObjectKey) -> None:
         """Deletes an object. With finalizers it stays, as being deleted."""
-        self.writer.delete(*self._live(key), DeleteOptions(grace=0, propagation=propagation.capitalize()))
+        self.writer.delete(*self._live(key), DeleteOptions(propagation="Background"))
         self.machinery.settle()
 
     # -- what the operator writes --------------------------------------------------------------------------------------
@@ -275,9 +292,7 @@ class CaseCluster:
             case ServerSideApply():
                 return action.object, self._apply(action)
             case Delete():
-                self.writer.delete(
-                    *self._live(action.key), DeleteOptions(grace=0, propagation=action.propagation.capitalize())
-                )
+                self.writer.delete(*self._live(action.key), DeleteOptions(propagation=action.propagation.capitalize()))
             case AddFinalizer():
                 self._set_finalizers(action.key, [*self._finalizers(action.key), action.finalizer])
             case RemoveFinalizer():
