@@ -10,9 +10,8 @@ import contextlib
 import copy
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import orjson
-
 from ruleop.authoring.offline.cluster import OfflineKinds
+from ruleop.authoring.ruletests.cluster import api_error
 from ruleop.core.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.core.planning import Failure, KindInfo, Served
 from ruleop.core.planning.model.marks import APPLIED
@@ -25,7 +24,7 @@ from ruleop.localcluster.kinds.served import Served as ServedResource
 from ruleop.localcluster.kinds.served import open_kind
 from ruleop.localcluster.store.store import Name
 from ruleop.operator.engine.reconcile.failures import classify
-from ruleop.operator.kube.client.errors import Problem, response_error
+from ruleop.operator.kube.client.errors import Problem
 from tests.patching import patched
 from tests.projects.rendering import documents, loaded
 from tests.projects.statuses import settled
@@ -53,7 +52,7 @@ def refusals(verb: str, key: ObjectKey) -> Iterator[None]:
     try:
         yield
     except Rejected as rejected:
-        error = response_error(rejected.code, orjson.dumps(rejected.document()), verb=verb, resource=key.kind)
+        error = api_error(rejected, verb, key)
         known = {Problem.EXISTS: Failure.EXISTS, Problem.CONFLICT: Failure.CONFLICT}
         failure = known.get(error.problem) or classify(error)[0] or Failure.OTHER
         raise Refused(failure, rejected.message) from None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from hypothesis import settings
 
+from ruleop.authoring.ruletests.cluster import turn_of
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import (
     Action,
@@ -154,7 +155,7 @@ class Simulation(Cluster):
         """Executes the actions in order, deletions last; skips actions that need a failed write."""
         outcome = Outcome()
         broken: set[str] = set()
-        for action in sorted(actions, key=_turn):
+        for action in sorted(actions, key=turn_of):
             ending = isinstance(action, RemoveFinalizer) or (isinstance(action, Delete) and action.after_writes)
             if action.needs & broken or (ending and outcome.failed):
                 broken.add(action.child)
@@ -222,12 +223,6 @@ class Simulation(Cluster):
 
 
 _SERVERS = {"metadata.resourceVersion", "metadata.generation", f"metadata.annotations[{APPLIED}]"}
-
-
-def _turn(action: Action) -> int:
-    if isinstance(action, RemoveFinalizer):
-        return 2
-    return 1 if isinstance(action, Delete) and action.after_writes else 0
 
 
 def _differences(before: Any, after: Any, path: str = "") -> Iterator[str]:

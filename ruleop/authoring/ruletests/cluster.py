@@ -236,7 +236,7 @@ class CaseCluster:
         """The writes of a plan: deletions last, and without those that need a failed write."""
         outcome = Outcome()
         stopped: set[str] = set()
-        for action in sorted(actions, key=_turn):
+        for action in sorted(actions, key=turn_of):
             ends = isinstance(action, RemoveFinalizer) or (isinstance(action, Delete) and action.after_writes)
             if action.needs & stopped or (ends and outcome.failed):
                 stopped.add(action.child)
@@ -330,7 +330,8 @@ def api_error(rejected: Rejected, verb: str, key: ObjectKey) -> ApiError:
     return response_error(rejected.code, orjson.dumps(rejected.document()), verb=verb, resource=key.kind)
 
 
-def _turn(action: Action) -> int:
+def turn_of(action: Action) -> int:
+    """The place of an action in the order of a plan: deletions after writes, and the CR's finalizer last."""
     if isinstance(action, RemoveFinalizer):
         return 2
     return 1 if isinstance(action, Delete) and action.after_writes else 0
