@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
 REJECTED: Final = "the test rejects it"
 MANAGER: Final = "ruleop"
+MOST_KNOWN: Final = 1000
 
 
 class CaseKinds(OfflineKinds):
@@ -96,8 +97,8 @@ class CaseKinds(OfflineKinds):
 
 
 class CaseWriter(Writer):
-    """The writer of a case, whose namespaces exist unless the test says otherwise. Most cases of a project create the
-    same objects, so what the server makes of one is known."""
+    """The writer of a case, whose namespaces exist unless the test says otherwise. Most cases of a project write the
+    same objects, and what the server made of one is known then."""
 
     def __init__(self, store: Store, kinds: CaseKinds, new_uid: Callable[[Object], str]) -> None:
         super().__init__(store, clock=lambda: 0.0, new_uid=new_uid)
@@ -123,13 +124,26 @@ class CaseWriter(Writer):
         if self._depends_on_others(served, namespace, obj):
             return super().create(served, namespace, obj, options)
         key = served.kind, namespace, orjson.dumps([obj, self.new_uid(obj)])
-        found = self.known.get(key)
-        if found is None:
-            stored = super().create(served, namespace, obj, options)
-            self.known[key] = stored.obj
-            return stored
-        self.check_namespace(served, namespace, obj["metadata"]["name"])
-        return self.store.put(served.resource, found)
+        if (found := self.known.get(key)) is not None:
+            self.check_namespace(served, namespace, obj["metadata"]["name"])
+            return self.store.put(served.resource, found)
+        return self._remembered(key, super().create(served, namespace, obj, options))
+
+    def update(
+        self, served: Served, old: Stored, obj: Object, subresource: str = "", options: WriteOptions = CONTROLLERS
+    ) -> Stored:
+        key = served.kind, subresource, old.data + orjson.dumps(obj)
+        if (found := self.known.get(key)) is not None:
+            return self.store.put(served.resource, found)
+        stored = super().update(served, old, obj, subresource, options)
+        is_put = stored is not old and self.store.get(served.resource, old.name) is stored
+        return self._remembered(key, stored) if is_put and not served.strategy.allocates_on_update else stored
+
+    def _remembered(self, key: tuple[Kind, str, bytes], stored: Stored) -> Stored:
+        if len(self.known) >= MOST_KNOWN:
+            self.known.clear()
+        self.known[key] = stored.obj
+        return stored
 
     def delete(self, served: Served, old: Stored, options: DeleteOptions | None = None) -> tuple[Stored, bool]:
         """Pods end at once: no kubelet runs."""
