@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ruleop.localcluster.cluster import LocalCluster
-    from ruleop.localcluster.faults import Effect, Fault, Faults
+    from ruleop.localcluster.injected_faults import Effect, Fault, Faults
+    from ruleop.localcluster.local_cluster import LocalCluster
 
 __all__ = ["Effect", "Fault", "Faults", "LocalCluster"]
 
@@ -15,6 +15,9 @@ def __getattr__(name: str) -> Any:
     """Imports what is asked for: tests of rules need the objects and the controllers, but no server."""
     if name not in __all__:
         raise AttributeError(name)
-    from ruleop.localcluster import cluster, faults  # noqa: PLC0415 - lazy
+    from ruleop.localcluster import (
+        injected_faults,
+        local_cluster,
+    )
 
     return getattr(cluster if name == "LocalCluster" else faults, name)

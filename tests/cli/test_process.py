@@ -211,8 +211,8 @@ def test_tests_of_rules_load_what_is_behind_the_api_of_a_cluster_but_no_server()
         [sys.executable, "-c", script], capture_output=True, text=True, env=python_path(), check=True, timeout=60
     )
     modules = set(json.loads(ran.stdout))
-    assert "ruleop.localcluster.store.store" in modules
-    assert not modules & (HEAVY | {"asyncio", "ruleop.localcluster.cluster", "ruleop.localcluster.http.server"})
+    assert "ruleop.localcluster.store.object_store" in modules
+    assert not modules & (HEAVY | {"asyncio", "ruleop.localcluster.local_cluster", "ruleop.localcluster.http.server"})
 
 
 def test_help_and_version_load_no_rules(project):

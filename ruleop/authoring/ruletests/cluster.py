@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.authoring.offline.cluster import OfflineKinds, as_live, uid_of
+from ruleop.authoring.offline.stand_in import OfflineKinds, as_live, uid_of
 from ruleop.authoring.ruletests.overlay import overlaid
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import (
@@ -30,21 +30,21 @@ from ruleop.core.planning import (
     ServerSideApply,
 )
 from ruleop.core.schema.shape import UNKNOWN
-from ruleop.localcluster.api.requests.options import DeleteOptions, WriteOptions
-from ruleop.localcluster.api.writes.deletion import is_finished
+from ruleop.localcluster.api.requests.write_options import DeleteOptions, WriteOptions
 from ruleop.localcluster.api.writes.field_checks import with_defaults
-from ruleop.localcluster.api.writes.writer import CONTROLLERS, Writer
+from ruleop.localcluster.api.writes.object_deletion import is_finished
+from ruleop.localcluster.api.writes.object_writer import CONTROLLERS, Writer
 from ruleop.localcluster.controllers import ENDINGS
 from ruleop.localcluster.controllers.garbage_collector import GarbageCollector
 from ruleop.localcluster.controllers.machinery import Machinery, is_being_deleted
-from ruleop.localcluster.errors import Rejected
-from ruleop.localcluster.kinds.apiextensions.custom_resources import served_versions
-from ruleop.localcluster.kinds.registry import Registry
+from ruleop.localcluster.kinds.apiextensions.served_custom_resources import served_versions
 from ruleop.localcluster.kinds.resources import NAMESPACES, SERVICES
 from ruleop.localcluster.kinds.served import open_kind
+from ruleop.localcluster.kinds.served_resources import Registry
 from ruleop.localcluster.objects.managed import without_managers
 from ruleop.localcluster.objects.patches import merge_patch
-from ruleop.localcluster.store.store import Name, Resource, Store
+from ruleop.localcluster.status_errors import Rejected
+from ruleop.localcluster.store.object_store import Name, Resource, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     from ruleop.core.planning import Action
     from ruleop.core.rules import Project
     from ruleop.core.schema.shape import Shape
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
     from ruleop.localcluster.kinds.served import Served
-    from ruleop.localcluster.store.store import Event, Stored
-    from ruleop.operator.kube.client.errors import ApiError
+    from ruleop.localcluster.store.object_store import Event, Stored
+    from ruleop.operator.kube.client.server_errors import ApiError
 
 REJECTED: Final = "the test rejects it"
 MANAGER: Final = "ruleop"
@@ -283,7 +283,7 @@ class CaseCluster:
         try:
             sent, stored = self._write(action)
         except Rejected as rejected:
-            from ruleop.operator.engine.reconcile.failures import classify  # noqa: PLC0415 - most cases need no errors
+            from ruleop.operator.engine.reconcile.write_failures import classify  # noqa: PLC0415 - most cases need no errors
 
             error = api_error(rejected, "create" if isinstance(action, Create) else "patch", action.key)
             return Failed(classify(error)[0] or Failure.OTHER, str(error), digest, error.redacted, error.causes)
@@ -339,7 +339,7 @@ class CaseCluster:
 
 def api_error(rejected: Rejected, verb: str, key: ObjectKey) -> ApiError:
     """The error that the operator gets."""
-    from ruleop.operator.kube.client.errors import response_error  # noqa: PLC0415 - most cases need no errors
+    from ruleop.operator.kube.client.server_errors import response_error  # noqa: PLC0415 - most cases need no errors
 
     return response_error(rejected.code, orjson.dumps(rejected.document()), verb=verb, resource=key.kind)
 

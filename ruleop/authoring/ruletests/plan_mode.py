@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.offline.cluster import EPOCH, identified, prepare
+from ruleop.authoring.offline.stand_in import EPOCH, identified, prepare
 from ruleop.authoring.report.plan_text import masks_of
 from ruleop.authoring.ruletests.cluster import CaseCluster, CaseKinds
 from ruleop.authoring.ruletests.provenance import Provenance

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from ruleop.authoring.checking.definitions import with_definitions
+from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.ruletests.admission import Admission
 from ruleop.authoring.ruletests.cases import read_text
 from ruleop.authoring.ruletests.cluster import CaseKinds

@@ -1,7 +1,7 @@
 """The controllers that make objects live: workloads, volumes, services, garbage collection, namespaces."""
 
 from ruleop.localcluster.controllers.core.namespaces import Definitions, Namespaces
-from ruleop.localcluster.controllers.core.volumes import ClaimProtection, VolumeProtection
+from ruleop.localcluster.controllers.core.volume_binding import ClaimProtection, VolumeProtection
 from ruleop.localcluster.controllers.garbage_collector import GarbageCollector
 
 ENDINGS = (Namespaces, Definitions, GarbageCollector, ClaimProtection, VolumeProtection)
