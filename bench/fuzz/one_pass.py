@@ -36,7 +36,7 @@ from ruleop.core.planning.model.observed import DEFAULT_FINALIZER
 from ruleop.core.rules import Project, ProjectErrors, Rule
 from ruleop.core.rules.loading.loader import build_project
 from ruleop.core.steps import finished
-from ruleop.core.templating.values.budget import Account
+from ruleop.core.templating.values.cost import Account
 from ruleop.operator.engine.queue.request import Request
 from ruleop.operator.engine.reconcile.pass_log import PassLog
 from ruleop.operator.engine.telemetry.logging import shorten

@@ -19,7 +19,7 @@ from tests.planning.harness import Harness
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ruleop.core.templating.values.budget import Account
+    from ruleop.core.templating.values.cost import Account
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ import asyncio
 import pytest
 
 from ruleop.core.planning import Planning
-from ruleop.core.templating.values import budget
+from ruleop.core.templating.values import cost
 from ruleop.operator.engine.queue.result import IMMEDIATELY, Result
 from ruleop.operator.engine.reconcile import pass_planning
 from ruleop.operator.engine.reconcile.reconciler import MAX_REPLANS
@@ -35,10 +35,10 @@ def accounts(monkeypatch):
         return made
 
     monkeypatch.setattr(pass_planning, "Planning", planning)
-    monkeypatch.setattr(budget, "RESERVE", 0)
+    monkeypatch.setattr(cost, "RESERVE", 0)
     asyncio.run(harness().reconcile())
     assert found[0] is found[1]
-    monkeypatch.setattr(budget, "FUEL", found[0].units * 3 // 4)
+    monkeypatch.setattr(cost, "FUEL", found[0].units * 3 // 4)
     found.clear()
     return found
 
@@ -54,7 +54,7 @@ def test_the_status_of_a_large_pass_is_planned_by_the_next_one(accounts):
         assert len(large.writes()) == CHILDREN + 1
         assert len(accounts) == 3
         assert accounts[0] is accounts[1] is not accounts[2]
-        assert all(each.units <= budget.FUEL for each in accounts)
+        assert all(each.units <= cost.FUEL for each in accounts)
 
     asyncio.run(scenario())
 

@@ -11,7 +11,7 @@ from ruleop.core.planning.child import apply
 from ruleop.core.planning.model.marks import APPLIED
 from ruleop.core.planning.model.observed import DEFAULT_FINALIZER
 from ruleop.core.schema.shape import UNKNOWN
-from ruleop.core.templating.values.budget import FUEL, MEMORY, RESERVE
+from ruleop.core.templating.values.cost import FUEL, MEMORY, RESERVE
 from tests.limits.shapes import FROM_FILE, SHAPES, Shape, created, template
 from tests.planning.harness import Harness
 

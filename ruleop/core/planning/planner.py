@@ -22,6 +22,7 @@ from ruleop.core.planning.child.known_secrets import masks_of
 from ruleop.core.planning.child.pruning import held_back, prune
 from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion
 from ruleop.core.planning.events import HEALTHY, transition_events
+from ruleop.core.planning.guard import GUARD, Overtime
 from ruleop.core.planning.memory.history import History, version_of
 from ruleop.core.planning.model.actions import (
     OWN_FINALIZER,
@@ -51,13 +52,14 @@ from ruleop.core.planning.status import (
     without_rejected,
 )
 from ruleop.core.templating import Disabled, Waiting
-from ruleop.core.templating.values.budget import METER, Account, Exhausted, charged_to
+from ruleop.core.templating.values.cost import METER, Account, Exhausted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.core.planning.child.child_plan import Existing
     from ruleop.core.planning.model.actions import Event
+    from ruleop.core.planning.model.conditions import Condition
     from ruleop.core.planning.model.observed import Objects, Observed
     from ruleop.core.planning.model.targets import Target
     from ruleop.core.rules import Rule
@@ -65,6 +67,10 @@ if TYPE_CHECKING:
 
 # Seconds until a name conflict is checked again. No event reports that the conflicting object is gone.
 CHECK_CONFLICTING = 60.0
+TOO_LONG = "the plan takes more than a second of CPU time"
+LIMIT_VALUES = (
+    "limit the values that drive it, for example with `maximum`, `maxLength` or `maxItems` in the CRD's schema"
+)
 ALL_WRITTEN = HEALTHY | {"FieldConflict"}  # reasons of Ready with which all children have been written
 
 
@@ -112,22 +118,42 @@ class Planning:
         account: Account | None = None,
     ) -> None:
         self.account = account or Account()
+        self.seconds = 0.0  # of CPU time, until it was paused
         self._planner = _Planner(rule, resource, observed, history, foresee=foresee, masks=masks)
         self._steps = self._planner.steps()
 
     def run(self, is_time_up: Callable[[], bool]) -> Plan | None:
         """Continues until the plan is complete, or until the time is up after a step: then it returns None."""
         try:
-            with charged_to(self.account):
+            return self._continue(is_time_up)
+        except Overtime as overtime:
+            GUARD.running = None
+            METER.reset()
+            if self._planner.is_late:
+                raise RuleopError(TOO_LONG) from None
+            self.seconds = 0.0
+            self._steps = self._planner.late_steps(overtime)
+            return self.run(is_time_up)
+
+    def _continue(self, is_time_up: Callable[[], bool]) -> Plan | None:
+        before = METER.switch(self.account)
+        try:
+            try:
+                GUARD.begin(self)
                 while True:
                     next(self._steps)
                     if is_time_up():
+                        GUARD.pause()
                         return None
+            finally:
+                GUARD.running = None
         except StopIteration as end:
             self._planner.scope.close()
             return cast("Plan", end.value)
         except RecursionError:  # expected: an object may be nested deeper than Python's stack
             raise RuleopError("the resource, or an object that it reads, is nested too deeply to be planned") from None
+        finally:
+            METER.switch(before)
 
     def finish(self) -> Plan:
         planned = self.run(lambda: False)
@@ -155,6 +181,7 @@ class _Planner:
         self.scope = Scope(rule, resource, observed, masks=self.masks)
         self.held_back = ""  # describes deletions that are delayed because the rules have just changed
         self.acts = False
+        self.is_late = False  # it was interrupted, and reports that
 
     def _without_expired_refusals(self, history: History) -> History:
         """The history without expired refusals: their writes are retried."""
@@ -188,6 +215,19 @@ class _Planner:
         yield
         actions = self._actions()  # before the status: an error in the status must not stop a child
         return self._plan(None, actions, check_after=self._check_conflicting(), complete=self.children.complete)
+
+    def late_steps(self, overtime: Overtime) -> Steps[Plan]:
+        """A plan that leaves everything as it is, apart from the conditions: nothing of the rule is evaluated again."""
+        *_, child = ("children", *self.children.plans) if hasattr(self, "children") else ("children",)
+        self.is_late = True
+        self.scope.close()
+        self.scope = Scope(self.rule, self.resource, self.observed, masks=self.masks)
+        self.children = self._children([])
+        yield  # it has taken long enough for this turn
+        inside = f" (in {overtime.inside})" if overtime.inside else ""
+        problem = Problem(child, "RenderFailed", f"{TOO_LONG}{inside}; {LIMIT_VALUES}", overtime.site)
+        self.children.report.problems.append(problem)
+        return self._plan(overall_conditions(self.children, [problem]), [], check_after=None)
 
     def _plan_children(self) -> Steps[Problem | None]:
         """Plans the children, unless a rule of `validate` is broken: that is returned."""
@@ -390,10 +430,12 @@ class _Planner:
         refused_status = self.history.refused_status
         if refused_status is not None and self.observed.clock >= refused_status.until:
             refused_status = None
-        fields, own_fields = without_rejected(
-            self.rule, refused_status, *projected_fields(self.rule, self.scope, problems), problems
-        )
-        extra = custom_conditions(self.rule, self.children, problems)
+        projected: tuple[dict[str, Any], frozenset[str]] = ({}, frozenset())  # the status keeps its fields
+        extra: tuple[Condition, ...] = ()
+        if not self.is_late:
+            projected = projected_fields(self.rule, self.scope, problems)
+            extra = custom_conditions(self.rule, self.children, problems)
+        fields, own_fields = without_rejected(self.rule, refused_status, *projected, problems)
         if conditions is None:
             conditions = overall_conditions(self.children, problems, held_back=self.held_back)
         if self.paused:

@@ -20,7 +20,7 @@ from ruleop.core.planning.model.actions import Problem, State, StatusWrite
 from ruleop.core.planning.model.conditions import PAUSE, Condition, Conditions, type_of
 from ruleop.core.schema.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.core.templating import Omit, TextTemplate, Waiting
-from ruleop.core.templating.values.budget import METER, Exhausted, size_of
+from ruleop.core.templating.values.cost import METER, Exhausted, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -26,7 +26,7 @@ from ruleop.core.planning.changes.masking import MASK
 from ruleop.core.schema.schema_findings import format_path
 from ruleop.core.schema.shape import UNKNOWN, Shape
 from ruleop.core.templating.tree.yaml_writer import number_text, reads_as_text
-from ruleop.core.templating.values.budget import Allowance
+from ruleop.core.templating.values.cost import Allowance
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import JSON, Object

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
     from ruleop.core.planning.model.observed import Kinds
-    from ruleop.core.templating.values.budget import Allowance
+    from ruleop.core.templating.values.cost import Allowance
 
 MAX_FIELDS: Final = 16
 """Maximum fields of one write on one line of the log."""

@@ -68,7 +68,7 @@ from ruleop.core.planning.rendering.errors import ChildFails, ChildWaits, Unlist
 from ruleop.core.schema.shape import UNKNOWN, Shape
 from ruleop.core.schema.table import object_meta
 from ruleop.core.templating import Waiting
-from ruleop.core.templating.values.budget import METER, size_of, surplus_of
+from ruleop.core.templating.values.cost import METER, size_of, surplus_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -23,7 +23,7 @@ from ruleop.core.planning.model.marks import Claim, Owner, claim_on
 from ruleop.core.planning.rendering.desired import Desired, source_of, strategy_of
 from ruleop.core.planning.rendering.scope import without_server_noise
 from ruleop.core.templating import Announced, Later, MapView, ObjectsView, Origin
-from ruleop.core.templating.values.budget import METER
+from ruleop.core.templating.values.cost import METER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

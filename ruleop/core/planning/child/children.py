@@ -62,7 +62,7 @@ from ruleop.core.planning.rendering.field_sites import field_site
 from ruleop.core.planning.rendering.scope import Scope, without_server_noise
 from ruleop.core.planning.rendering.work import Work
 from ruleop.core.templating import Disabled, MapView, Origin, Waiting
-from ruleop.core.templating.values.budget import METER, Exhausted, is_of_usual_size, size_of, surplus
+from ruleop.core.templating.values.cost import METER, Exhausted, is_of_usual_size, size_of, surplus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -11,7 +11,7 @@ from ruleop.core.kinds import Kind
 from ruleop.core.schema.shape import UNKNOWN, Shape
 from ruleop.core.templating import Tree
 from ruleop.core.templating.field_sites import FieldPath, Item, Walk, render_again
-from ruleop.core.templating.values.budget import METER, Exhausted
+from ruleop.core.templating.values.cost import METER, Exhausted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.core.planning.rendering.certificates import Authority, Request, authority, issue, request
 from ruleop.core.planning.rendering.passwords import password_line
 from ruleop.core.templating import Fault, TemplateFunction
-from ruleop.core.templating.values.budget import FUEL, METER, Exhausted
+from ruleop.core.templating.values.cost import FUEL, METER, Exhausted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from ruleop.core.planning.model.permissions import missing_list_permission, miss
 from ruleop.core.planning.model.targets import Target, target_of
 from ruleop.core.planning.rendering.randomness import Allowance, RandomFunctions
 from ruleop.core.templating import Lazy, NotPermitted, NotThereYet, Origin, TemplateFunction, partial_view, view
-from ruleop.core.templating.values.budget import METER, size_of
+from ruleop.core.templating.values.cost import METER, size_of
 from ruleop.core.templating.values.data import retained_bytes
 from ruleop.core.templating.values.faults import fault_of
 

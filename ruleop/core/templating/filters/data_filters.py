@@ -16,7 +16,7 @@ from ruleop.core.names import MAX_LABEL, RESERVED_PREFIX, is_label
 from ruleop.core.templating.filters.exact_numbers import Exact, exact_quantity, in_unit
 from ruleop.core.templating.filters.list_filters import identity
 from ruleop.core.templating.tree.yaml_writer import yaml_text
-from ruleop.core.templating.values.budget import METER, measure
+from ruleop.core.templating.values.cost import METER, measure
 from ruleop.core.templating.values.data import plain, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.text import Dump, Text

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, Self
 
 from ruleop.core.schema.quantity import SUFFIXES, parse_quantity
-from ruleop.core.templating.values.budget import METER
+from ruleop.core.templating.values.cost import METER
 from ruleop.core.templating.values.data import float_text, json_number
 from ruleop.core.templating.values.faults import Fault
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from ruleop.core.templating.values.budget import METER, NODE_BYTES
+from ruleop.core.templating.values.cost import METER, NODE_BYTES
 from ruleop.core.templating.values.data import plain, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import Group, MappingEntry, field_of, reach

@@ -17,7 +17,7 @@ import jinja2.tests
 
 from ruleop.core.templating.filters import data_filters, list_filters, set_filters, text_filters
 from ruleop.core.templating.filters.exact_numbers import Exact
-from ruleop.core.templating.values.budget import METER, Exhausted
+from ruleop.core.templating.values.cost import METER, Exhausted
 from ruleop.core.templating.values.data import View, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import reach
@@ -29,6 +29,8 @@ from ruleop.core.templating.values.undefined import UndefinedValue
 from ruleop.core.templating.values.wording import reworded
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from jinja2 import Environment
 
 Filter = Callable[..., Any]
@@ -81,6 +83,11 @@ def _guarded(name: str, function: Filter) -> Filter:
         return result
 
     return call
+
+
+def filter_of(frame: FrameType) -> str:
+    """The name of the filter whose call the frame is; "" for other frames."""
+    return str(frame.f_locals["name"]) if frame.f_code.co_qualname == f"{_guarded.__name__}.<locals>.call" else ""
 
 
 def _items_of_text(length: int) -> None:

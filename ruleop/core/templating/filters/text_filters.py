@@ -16,7 +16,7 @@ from urllib.parse import urlencode as form_encoded
 
 import re2
 
-from ruleop.core.templating.values.budget import MAX_ITEMS, MAX_TEXT, METER, Exhausted, weigh, width
+from ruleop.core.templating.values.cost import MAX_ITEMS, MAX_TEXT, METER, Exhausted, weigh, width
 from ruleop.core.templating.values.data import noun, plain, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import reach

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ruleop.core.errors import Site
-from ruleop.core.templating.values.budget import MAX_OUTPUT, METER, NODE, Exhausted, weigh
+from ruleop.core.templating.values.cost import MAX_OUTPUT, METER, NODE, Exhausted, weigh
 from ruleop.core.templating.values.data import plain_and_weight
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.text import Dump, Lit, Part, Slot, Text

@@ -22,7 +22,7 @@ import orjson
 from ruleop.core.errors import RenderError
 from ruleop.core.messages import shortened
 from ruleop.core.schema.nearest import nearest
-from ruleop.core.templating.values.budget import (
+from ruleop.core.templating.values.cost import (
     MAX_DEPTH,
     MAX_NODES,
     MAX_OUTPUT,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, final
 
 from ruleop.core.errors import Site
-from ruleop.core.templating.values.budget import MAX_TEXT, METER
+from ruleop.core.templating.values.cost import MAX_TEXT, METER
 from ruleop.core.templating.values.data import scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.undefined import OMIT

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ruleop.core.planning import Outcome
-from ruleop.core.templating.values.budget import Account
+from ruleop.core.templating.values.cost import Account
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object

@@ -26,7 +26,12 @@ import orjson
 from ruleop.core.templating.values.faults import Fault
 
 if TYPE_CHECKING:
-    from typing import Self
+    from typing import Protocol
+
+    class Renders(Protocol):
+        """A renderer, which has a state while it renders."""
+
+        def reset(self) -> None: ...
 
 FUEL: Final = 1_000_000
 """Units of a pass. One is at most about half a microsecond."""
@@ -125,9 +130,10 @@ class Account:
 class Meter:
     """Charges the current account. Its remaining units and bytes are kept here while it is current."""
 
-    __slots__ = ("_account", "_own", "_retained", "fuel", "memory")
+    __slots__ = ("_account", "_own", "_retained", "fuel", "memory", "renderer")
 
     def __init__(self) -> None:
+        self.renderer: Renders | None = None  # of the last evaluation
         self._own = self._account = Account()
         self._retained = 0
         self.fuel = FUEL
@@ -144,6 +150,11 @@ class Meter:
         self._account = account or self._own
         self.fuel, self.memory = self._account.fuel, self._account.memory
         return before
+
+    def reset(self) -> None:
+        """Ends the evaluation that was interrupted."""
+        if self.renderer is not None:
+            self.renderer.reset()
 
     def refill(self) -> None:
         self.fuel = FUEL
@@ -265,22 +276,6 @@ class Meter:
 
 
 METER = Meter()
-
-
-class charged_to:  # noqa: N801 - used like a function; a class, because a generator is slow
-    """`with charged_to(account):` charges an account, and then the one before again."""
-
-    __slots__ = ("_account", "_before")
-
-    def __init__(self, account: Account) -> None:
-        self._account = account
-
-    def __enter__(self) -> Self:
-        self._before = METER.switch(self._account)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        METER.switch(self._before)
 
 
 def size_of(data: object) -> tuple[int, int]:
