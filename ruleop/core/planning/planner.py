@@ -104,7 +104,7 @@ def plan(
 
 class Planning:
     """A plan in the making: `plan`, but in steps, so that a plan for thousands of objects can let others run in
-    between. Its account is charged only while it runs; the plans of one pass share one."""
+    between. Its account is charged only while it runs."""
 
     def __init__(
         self,
@@ -115,9 +115,8 @@ class Planning:
         *,
         foresee: bool = True,
         masks: bool = True,
-        account: Account | None = None,
     ) -> None:
-        self.account = account or Account()
+        self.account = Account()
         self.seconds = 0.0  # of CPU time, until it was paused
         self._planner = _Planner(rule, resource, observed, history, foresee=foresee, masks=masks)
         self._steps = self._planner.steps()

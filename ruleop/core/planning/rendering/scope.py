@@ -14,9 +14,9 @@ from ruleop.core.kinds import Kind, Object
 from ruleop.core.planning.model.observed import Observed, Served
 from ruleop.core.planning.model.permissions import missing_list_permission, missing_permission
 from ruleop.core.planning.model.targets import Target, target_of
-from ruleop.core.planning.rendering.randomness import Allowance, RandomFunctions
+from ruleop.core.planning.rendering.randomness import RandomFunctions
 from ruleop.core.templating import Lazy, NotPermitted, NotThereYet, Origin, TemplateFunction, partial_view, view
-from ruleop.core.templating.values.cost import METER, size_of
+from ruleop.core.templating.values.cost import FUEL, METER, Allowance, size_of
 from ruleop.core.templating.values.data import retained_bytes
 from ruleop.core.templating.values.faults import fault_of
 
@@ -42,7 +42,7 @@ class Scope:
         self.observed = observed
         self.namespace: str = (resource.get("metadata") or {}).get("namespace") or ""
         status = view("status", resource.get("status") or {}, Origin.LATER)
-        self.allowance = Allowance()
+        self.allowance = Allowance(FUEL // 2)
         self.live: dict[str, Any] = {}
         self.ready: dict[str, Any] = {}
         self.names: dict[str, Any] = {

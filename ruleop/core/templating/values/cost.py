@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
         def reset(self) -> None: ...
 
+
 FUEL: Final = 1_000_000
 """Units of a pass. One is at most about half a microsecond."""
 
@@ -47,8 +48,8 @@ HINTS: Final = 32
 """Messages of a pass that say which name was probably meant."""
 
 DESCRIPTIONS: Final = 100_000
-"""Units of a pass for finding out which fields its writes change, for the log and for messages. Above that, they name
-outer fields."""
+"""Units for finding out which fields the writes of a pass change: for its log, and for the messages of each plan. Above
+that, they name outer fields."""
 
 QUADRATIC_LENGTH: Final = 2500
 """Characters below which CPython searches text by its quadratic way."""
@@ -98,33 +99,35 @@ class Allowance:
         return True
 
 
+def for_descriptions() -> Allowance:
+    return Allowance(DESCRIPTIONS)
+
+
 class Account:
     """The remaining units and bytes of one pass."""
 
-    __slots__ = ("descriptions", "exhausted", "first_plan", "fuel", "hints", "memory")
+    __slots__ = ("descriptions", "fuel", "hints", "memory")
 
     def __init__(self) -> None:
         self.fuel = FUEL
         self.memory = MEMORY
         self.hints = HINTS
-        self.descriptions = Allowance(DESCRIPTIONS)
-        self.exhausted = False  # something failed because of it
-        self.first_plan = 0  # units of the first plan of the pass
+        self.descriptions = for_descriptions()
 
     @property
     def units(self) -> int:
         """The units that were used."""
         return FUEL - self.fuel
 
-    def may_suffice(self) -> bool:
-        """Whether another plan may fit into what is left, after the first one and the log of its writes. The plan after
-        the writes takes at least a third of the one before them."""
-        return 3 * (self.fuel - DESCRIPTIONS + self.descriptions.units) >= self.first_plan
-
     @property
     def bytes(self) -> int:
         """The bytes that were used."""
         return MEMORY - self.memory
+
+    @property
+    def share(self) -> float:
+        """The part that was used, of its units or of its bytes."""
+        return max(self.units / FUEL, self.bytes / MEMORY)
 
 
 class Meter:
@@ -160,7 +163,7 @@ class Meter:
         self.fuel = FUEL
         self.memory = MEMORY
         self._own.hints = HINTS
-        self._own.descriptions = Allowance(DESCRIPTIONS)
+        self._own.descriptions = for_descriptions()
 
     @property
     def descriptions(self) -> Allowance:
@@ -197,7 +200,6 @@ class Meter:
         self.fuel -= amount
         if self.fuel < 0:
             self.fuel = 0  # the work is not done
-            self._account.exhausted = True
             raise Exhausted(
                 f"the templates do too much work for one resource (at most {FUEL:,} units for loops, calls, text and "
                 "objects together); limit the values that drive them, for example with `maximum` or `maxItems` in the "
@@ -209,7 +211,6 @@ class Meter:
         self.memory -= size
         if self.memory < 0:
             self.memory = 0
-            self._account.exhausted = True
             raise Exhausted(
                 f"the templates make too much data for one resource (at most {MEMORY >> 20} MiB of texts and objects "
                 "together); limit the values that they repeat, for example with `maxLength` or `maxItems` in the CRD's "
