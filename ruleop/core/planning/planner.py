@@ -47,7 +47,6 @@ from ruleop.core.planning.status import (
     custom_conditions,
     overall_conditions,
     projected_fields,
-    status_units,
     status_write,
     without_rejected,
 )
@@ -194,7 +193,6 @@ class _Planner:
 
     def steps(self) -> Steps[Plan]:
         """The plan. It yields after each object that it has read, rendered or compared."""
-        METER.charge(status_units(self.resource))
         try:
             existing = yield from existing_of(self.rule, self.owner, self.observed)
         except Exhausted as limit:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 MAX_REASON = 1024
 MAX_CAUSES: Final = 4  # objects that are not ready, before the waits for them
 STATUS_UNITS: Final = 8  # of each value of the status, to compare and to prune it
-LIVE_CONDITION_UNITS: Final = 2
 STATUS_BYTES: Final = 300  # of the copies that are made of each
 _KEPT_DURING_PAUSE = frozenset({"Ready", "Stalled"})  # these conditions keep their values in a pause
 _DETAILS = re.compile(r"(?:(?<=; )|\A)([A-Z]\w*/[^\s:;]+)(?:: [^;]*| is not ready)")
@@ -226,15 +225,6 @@ def _status(value: Any) -> str:
 def _reason(text: str) -> str:
     """A valid reason: the API allows letters, digits, `_`, `,` and `:`; other characters are removed."""
     return re.sub(r"[^A-Za-z0-9_,:]", "", text)[:MAX_REASON].lstrip("0123456789_,:").rstrip(",:")
-
-
-def status_units(resource: Object) -> int:
-    """The cost of the fields and conditions that are in the status already."""
-    status = resource.get("status")
-    if not isinstance(status, dict):
-        return 0
-    conditions = status.get("conditions")
-    return len(status) + (LIVE_CONDITION_UNITS * len(conditions) if isinstance(conditions, list) else 0)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from ruleop.core.planning.model.marks import Claim, Owner, claim_on
 from ruleop.core.planning.rendering.desired import Desired, source_of, strategy_of
 from ruleop.core.planning.rendering.scope import without_server_noise
 from ruleop.core.templating import Announced, Later, MapView, ObjectsView, Origin
-from ruleop.core.templating.values.cost import METER
+from ruleop.core.templating.values.cost import METER, USUAL_SIZE, bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,7 +64,7 @@ def existing_of(rule: Rule, owner: Owner, observed: Observed) -> Steps[list[Exis
             child = record.id if record is not None else ""
             if key not in found or Kind.of(live) in written.get(child, ()):
                 found[key] = Existing(key, live, claim, child)
-        METER.spend(EXISTING_UNITS)
+        METER.spend(EXISTING_UNITS + (max(0, bytes_of(live) - USUAL_SIZE) >> 4))
         yield
     return [found[key] for key in sorted(found)]
 
@@ -129,7 +129,7 @@ def _title(key: ObjectKey) -> str:
 
 
 EXISTING_UNITS: Final = 15
-"""Units of one existing object."""
+"""Units of one existing object. Others decide how large it is: each 16 bytes beyond the usual size are another one."""
 
 MAX_ALIKE: Final = 16
 """Problems of one child with the same reason, and waits of one child for the same, that are listed. The objects of a

@@ -62,7 +62,7 @@ from ruleop.core.planning.rendering.field_sites import field_site
 from ruleop.core.planning.rendering.scope import Scope, without_server_noise
 from ruleop.core.planning.rendering.work import Work
 from ruleop.core.templating import Disabled, MapView, Origin, Waiting
-from ruleop.core.templating.values.cost import METER, Exhausted, is_of_usual_size, size_of, surplus
+from ruleop.core.templating.values.cost import METER, Exhausted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -77,9 +77,7 @@ if TYPE_CHECKING:
 OBJECT_UNITS: Final = 60
 VALUE_UNITS: Final = 3
 CHANGE_UNITS: Final = 8
-SURPLUS_UNITS: Final = 5
-"""Units of the comparison of one object, of each value in it, of each value in an object that differs, and of each that
-others wrote into one that differs."""
+"""Units of the comparison of one object, of each value in it, and of each value in an object that differs."""
 
 ITEM_UNITS: Final = 20
 """Units of one item of `forEach`, without those of its templates."""
@@ -265,11 +263,7 @@ class Children:
                 applied = with_field_conflict(child_plan.child, desired, applied, self.observed, self.history)
             if applied.action is not None:
                 if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
-                    live = size_of(applied.action.live)[1]
-                    others = surplus(live, desired.values)
-                    METER.spend(CHANGE_UNITS * desired.values + live // 4 + others // 2)
-                    if others and not is_of_usual_size(applied.action.live):
-                        METER.spend(SURPLUS_UNITS * others)
+                    METER.spend(CHANGE_UNITS * desired.values)
                 self._check_dependencies(child_plan.child, applied.action)
             object_plan.applied = applied
         except ChildWaits as wait:

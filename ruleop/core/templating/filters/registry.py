@@ -250,19 +250,10 @@ _JINJA_FILTERS = (
 
 FILTER_NAMES = frozenset({*_FILTERS, *_BY_NAME, *_JINJA_FILTERS, "from_yaml", "from_json"})
 
-_COST_PER_WORD = {"title": 1, "wordcount": 3}  # Python does work per word, and a word may be one character
-
-
-def _with_word_cost(function: Filter, shift: int, value: Any) -> Any:
-    METER.spend(len(value) >> shift if isinstance(value, str) else 1)
-    return function(value)
-
 
 def _same_everywhere() -> dict[str, Filter]:
     """The filters that need nothing of a project."""
     functions = {**_FILTERS, **{name: cast("Filter", jinja2.filters.FILTERS[name]) for name in _JINJA_FILTERS}}
-    for name, shift in _COST_PER_WORD.items():
-        functions[name] = partial(_with_word_cost, functions[name], shift)
     return {name: _guarded(name, function) for name, function in functions.items()}
 
 

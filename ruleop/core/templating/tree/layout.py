@@ -237,7 +237,6 @@ class _Writer:
         """The previous lines, from the last to the first."""
         tail, on_this_line = "", True
         for piece in reversed(self.out):
-            METER.spend(1 + (len(piece) >> 6))
             *lines, first = reversed((piece + tail).split("\n"))
             for line in lines:
                 if not on_this_line:
@@ -266,7 +265,6 @@ def _has_next_entry(column: int, parts: Sequence[Part], number: int) -> bool:
     line, on_this_line = "", True
     for index in range(number + 1, len(parts)):
         part = parts[index]
-        METER.spend(1)
         pieces = [OPEN] if isinstance(part, Slot) else part.split("\n")
         for piece in pieces[:-1]:
             line += piece

@@ -141,7 +141,6 @@ def parse(layout: Layout, name: str) -> Skeleton:
     METER.parse(layout.text)
     nodes, mistakes = read_yaml(layout.text, name, locate=_no_site, most=MAX_DOCUMENTS)
     if mistakes:
-        METER.parse(layout.text)
         raise Unreadable(_template_mistakes(layout, name))
     if len(nodes) > MAX_DOCUMENTS:
         raise Exhausted(f"more than {MAX_DOCUMENTS:,} documents; {MAX_DOCUMENTS:,} are allowed")

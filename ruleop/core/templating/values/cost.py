@@ -64,7 +64,7 @@ MAX_DEPTH = 128  # of nested data; the JSON encoder fails at 254
 MAX_NODES = 400_000  # of measured data
 NODE = 32  # the weight of a mapping, list, number or key in characters
 NODE_BYTES = 100  # of an item, a member or a number in memory, approximately
-USUAL_SIZE = 4096  # bytes of an object that may have any number of values
+USUAL_SIZE = 4096  # bytes of an object, whose comparison its values and not its bytes are charged for
 ENTRY_BYTES = 64  # of a tuple of a key and a value, or of a short text
 
 
@@ -293,22 +293,12 @@ def size_of(data: object) -> tuple[int, int]:
     return len(text) if text.isascii() else 4 * len(text), values
 
 
-def surplus_of(obj: object, values: int) -> int:
-    """The number of values beyond those of a usual object for which the rules set `values`: others wrote them. That is
-    not asked of objects of the usual size."""
-    return 0 if is_of_usual_size(obj) else surplus(size_of(obj)[1], values)
-
-
-def surplus(found: int, values: int) -> int:
-    """The same of an object with `found` values, of any size."""
-    return max(0, found - 3 * values)
-
-
-def is_of_usual_size(obj: object) -> bool:
+def bytes_of(obj: object) -> int:
+    """The bytes of JSON data."""
     try:
-        return len(orjson.dumps(obj)) <= USUAL_SIZE
+        return len(orjson.dumps(obj))
     except TypeError:
-        return False
+        return weigh(obj)
 
 
 def width(value: object, what: str) -> int:
