@@ -44,7 +44,7 @@ AGAIN: Final = 0.5
 
 
 class Overtime(BaseException):
-    """A plan has used its time. It is no Exception, so nothing that handles the errors of templates catches it."""
+    """A plan has used its time. A BaseException, so that nothing which handles the errors of templates catches it."""
 
     def __init__(self, frame: FrameType | None) -> None:
         super().__init__()

@@ -20,7 +20,7 @@ from ruleop.core.planning.model.actions import Problem, State, StatusWrite
 from ruleop.core.planning.model.conditions import PAUSE, Condition, Conditions, type_of
 from ruleop.core.schema.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.core.templating import Omit, TextTemplate, Waiting
-from ruleop.core.templating.values.cost import METER, Exhausted, size_of
+from ruleop.core.templating.values.cost import METER, STATUS_BYTES, STATUS_UNITS, Exhausted, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 MAX_REASON = 1024
 MAX_CAUSES: Final = 4  # objects that are not ready, before the waits for them
-STATUS_UNITS: Final = 8  # of each value of the status, to compare and to prune it
-STATUS_BYTES: Final = 300  # of the copies that are made of each
 _KEPT_DURING_PAUSE = frozenset({"Ready", "Stalled"})  # these conditions keep their values in a pause
 _DETAILS = re.compile(r"(?:(?<=; )|\A)([A-Z]\w*/[^\s:;]+)(?:: [^;]*| is not ready)")
 _TOP_KEY = re.compile(r"(?m)^([A-Za-z_][\w-]*):")

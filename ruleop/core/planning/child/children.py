@@ -62,7 +62,7 @@ from ruleop.core.planning.rendering.field_sites import field_site
 from ruleop.core.planning.rendering.scope import Scope, without_server_noise
 from ruleop.core.planning.rendering.work import Work
 from ruleop.core.templating import Disabled, MapView, Origin, Waiting
-from ruleop.core.templating.values.cost import METER, Exhausted
+from ruleop.core.templating.values.cost import CHANGE_UNITS, ITEM_UNITS, METER, OBJECT_UNITS, VALUE_UNITS, Exhausted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -73,14 +73,6 @@ if TYPE_CHECKING:
     from ruleop.core.planning.model.marks import Owner
     from ruleop.core.rules import Child
     from ruleop.core.steps import Steps
-
-OBJECT_UNITS: Final = 60
-VALUE_UNITS: Final = 3
-CHANGE_UNITS: Final = 8
-"""Units of the comparison of one object, of each value in it, and of each value in an object that differs."""
-
-ITEM_UNITS: Final = 20
-"""Units of one item of `forEach`, without those of its templates."""
 
 NAMESPACE: Final = GroupKind("", "Namespace")
 MAX_LOCATED: Final = 4

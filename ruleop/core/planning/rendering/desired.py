@@ -33,7 +33,7 @@ from ruleop.core.planning.rendering.errors import ChildFails, ChildWaits, child_
 from ruleop.core.planning.rendering.randomness import COSTLY, different_time
 from ruleop.core.rules import REFUSED_METADATA
 from ruleop.core.templating import NONDETERMINISTIC, OMIT, TextTemplate, render_hidden
-from ruleop.core.templating.values.cost import METER, NODE_BYTES, Exhausted, size_of
+from ruleop.core.templating.values.cost import DOCUMENT_UNITS, METER, NODE_BYTES, Exhausted, size_of
 from ruleop.core.templating.values.data import retained_bytes
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from ruleop.core.rules import Child
 
 MAX_OBJECTS = 5000
-DOCUMENT_UNITS = 20  # of the checks of one rendered object
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from ruleop.core.templating.compile.tokens import SHELL_LENGTH, STAND_IN, Marked
 from ruleop.core.templating.compile.unpacking import ROWS, UNPACKED, rows, unpacked
 from ruleop.core.templating.filters.exact_numbers import Exact
 from ruleop.core.templating.filters.registry import build_filters, build_tests
-from ruleop.core.templating.values.cost import MAX_RANGE, METER, Exhausted, exceeded
+from ruleop.core.templating.values.cost import FAULT_BYTES, FAULT_UNITS, MAX_RANGE, METER, Exhausted, exceeded
 from ruleop.core.templating.values.data import Lazy
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import field_by_value, field_of, slice_of
@@ -70,7 +70,6 @@ MAX_DIGITS = (
     1000  # of an integer literal. Python parses at most 4300 digits; the code generator checks the size of the number
 )
 
-FAULT_UNITS, FAULT_BYTES = 12, 1500  # of a value that could not be computed
 
 _RUNTIME = {
     "OMIT": OMIT,

@@ -15,7 +15,7 @@ from urllib.parse import urlencode as form_encoded
 
 import re2
 
-from ruleop.core.templating.values.cost import MAX_ITEMS, MAX_TEXT, METER, Exhausted, width
+from ruleop.core.templating.values.cost import MATCH_UNITS, MAX_ITEMS, MAX_TEXT, METER, Exhausted, width
 from ruleop.core.templating.values.data import noun, plain, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import reach
@@ -102,8 +102,6 @@ def _path(name: str, value: Any) -> str:
         raise Fault(f"{name} takes text, not {noun(value)}")
     return value
 
-
-MATCH_UNITS: Final = 20
 
 # -- regular expressions: RE2, in which a match takes time linear in the text ------------------------------------------
 

@@ -29,6 +29,8 @@ from ruleop.core.templating.values.cost import (
     METER,
     NODE,
     NODE_BYTES,
+    UNDEFINED_BYTES,
+    UNDEFINED_UNITS,
     Exhausted,
     weigh,
 )
@@ -47,7 +49,6 @@ from ruleop.core.templating.values.undefined import (
 if TYPE_CHECKING:
     from ruleop.core.kinds import JSON
 
-UNDEFINED_UNITS, UNDEFINED_BYTES = 4, 400  # of an undefined value
 
 _UNDEFINED: dict[Origin, type[UndefinedValue]] = {Origin.LATER: Later, Origin.LIVE: NotLive}
 
