@@ -126,7 +126,7 @@ class Planning:
             return self._continue(is_time_up)
         except Overtime as overtime:
             GUARD.running = None
-            METER.reset()
+            self._planner.rule.reset_renderers()
             if self._planner.is_late:
                 raise RuleopError(TOO_LONG) from None
             self.seconds = 0.0

@@ -168,6 +168,19 @@ class Rule:
             or any(observe.kind.versionless == SECRET for observe in self.observe.values())
         )
 
+    def reset_renderers(self) -> None:
+        """Drops the state of an evaluation that was interrupted."""
+        parts = (
+            *(each.body for each in self.every_child()),
+            *self.let.values(),
+            *(each.status for each in self.conditions),
+            *(each.rule for each in self.validate),
+            *(each.name for each in self.observe.values()),
+            self.status,
+        )
+        for renderer in {part.renderer for part in parts if part is not None}:
+            renderer.reset()
+
     def every_child(self) -> tuple[Child, ...]:
         """All children, including finalize children."""
         return (*self.children.values(), *self.finalize.values())

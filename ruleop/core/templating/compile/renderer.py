@@ -39,7 +39,6 @@ class Renderer:
 
     def __enter__(self) -> None:
         """Starts an evaluation. Outside a pass it has a full account, which nested evaluations share."""
-        METER.renderer = self
         if not self.depth:
             if not METER.in_pass:
                 METER.refill()

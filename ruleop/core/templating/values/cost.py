@@ -22,20 +22,11 @@ would charge the account of the other: the limit would be less exact, nothing wo
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import orjson
 
 from ruleop.core.templating.values.faults import Fault
-
-if TYPE_CHECKING:
-    from typing import Protocol
-
-    class Renders(Protocol):
-        """A renderer, which has a state while it renders."""
-
-        def reset(self) -> None: ...
-
 
 FUEL: Final = 1_000_000
 """Units of a plan."""
@@ -157,10 +148,9 @@ class Account:
 class Meter:
     """Charges the current account. Its remaining units and bytes are kept here while it is current."""
 
-    __slots__ = ("_account", "_own", "_retained", "fuel", "memory", "renderer")
+    __slots__ = ("_account", "_own", "_retained", "fuel", "memory")
 
     def __init__(self) -> None:
-        self.renderer: Renders | None = None  # of the last evaluation
         self._own = self._account = Account()
         self._retained = 0
         self.fuel = FUEL
@@ -177,11 +167,6 @@ class Meter:
         self._account = account or self._own
         self.fuel, self.memory = self._account.fuel, self._account.memory
         return before
-
-    def reset(self) -> None:
-        """Ends the evaluation that was interrupted."""
-        if self.renderer is not None:
-            self.renderer.reset()
 
     def refill(self) -> None:
         self.fuel = FUEL
