@@ -56,6 +56,8 @@ def wordwrap(
     text = scalar_text(value)
     METER.spend(len(text))
     lines, columns = text.splitlines(), int(width_)
+    if break_long_words:  # cutting a long word copies its rest for every line
+        METER.spend(sum(len(word) ** 2 for word in text.split()) // max(columns, 1) >> 15)
     wrapper = TextWrapper(
         width=columns,
         expand_tabs=False,

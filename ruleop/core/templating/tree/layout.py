@@ -237,6 +237,7 @@ class _Writer:
         """The previous lines, from the last to the first."""
         tail, on_this_line = "", True
         for piece in reversed(self.out):
+            METER.spend(1 + (len(piece) >> 6))
             *lines, first = reversed((piece + tail).split("\n"))
             for line in lines:
                 if not on_this_line:
