@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 from contextlib import suppress
@@ -19,8 +20,11 @@ from ruleop.core.merge import record
 from ruleop.core.planning import Plan, Planning
 from ruleop.core.planning import guard as module
 from ruleop.core.planning.guard import GUARD, Overtime
+from ruleop.core.planning.planner import CHECK_LATE
 from ruleop.core.schema.openapi import ShapeBuilder
 from ruleop.core.templating.values.cost import METER
+from ruleop.operator.engine.queue.result import Result
+from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.limits.shapes import CONFIG, FROM_FILE, created, template
 from tests.planning.harness import Harness, as_bytes
 
@@ -122,6 +126,22 @@ def test_a_report_that_takes_too_long_itself_is_an_error(monkeypatch):
         harness.plan()
 
 
+def test_the_operator_writes_the_condition_and_the_next_pass_is_an_ordinary_one(monkeypatch):
+    async def scenario() -> None:
+        harness = ReconcilerHarness(FROM_FILE, {"a": "b"}, **template("  a: '{{ spec.a }}'\n"))
+        with monkeypatch.context() as patched:
+            patched.setattr("ruleop.core.planning.planner.existing_of", endless)
+            assert await harness.reconcile() == Result(requeue_after=CHECK_LATE, reason="it is checked")
+        assert harness.condition()["reason"] == "RenderFailed"
+        assert TOO_LONG in harness.condition()["message"]
+        assert harness.server.requests("create") == []
+        monkeypatch.setattr(GUARD, "limit", 100.0)
+        await harness.until_settled()
+        assert harness.condition()["reason"] == "Ready"
+
+    asyncio.run(scenario())
+
+
 # -- the time ----------------------------------------------------------------------------------------------------------
 
 
@@ -168,15 +188,18 @@ def test_a_plan_in_another_thread_is_not_watched(monkeypatch):
     assert not planned[0].problems
 
 
-def test_a_forked_process_gets_a_timer_of_its_own(monkeypatch):
-    made = []
+def test_a_forked_process_gets_a_timer_of_its_own_which_stops_before_python_ends(monkeypatch):
+    """Without its handler, the signal would end the process."""
+    made, last = [], []
     monkeypatch.setattr(module.signal, "setitimer", lambda *args: made.append(args))
+    monkeypatch.setattr(module.atexit, "register", lambda function, *args: last.append(args))
     monkeypatch.setattr(GUARD, "limit", 100.0)
     harness = Harness.of(FROM_FILE, **template("  a: b\n"))
     GUARD.in_new_process()
     harness.plan()
     harness.plan()
     assert made == [(module.signal.ITIMER_VIRTUAL, module.TICK, module.TICK)]
+    assert last == [(module.signal.ITIMER_VIRTUAL, 0)]
 
 
 # -- what plans share --------------------------------------------------------------------------------------------------

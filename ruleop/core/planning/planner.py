@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 
 # Seconds until a name conflict is checked again. No event reports that the conflicting object is gone.
 CHECK_CONFLICTING = 60.0
+CHECK_LATE = 600.0  # seconds until a plan that took too long is made again: the machine may be faster then
 TOO_LONG = "the plan takes more than a second of CPU time"
 LIMIT_VALUES = (
     "limit the values that drive it, for example with `maximum`, `maxLength` or `maxItems` in the CRD's schema"
@@ -214,7 +215,8 @@ class _Planner:
         return self._plan(None, actions, check_after=self._check_conflicting(), complete=self.children.complete)
 
     def late_steps(self, overtime: Overtime) -> Steps[Plan]:
-        """A plan that leaves everything as it is, apart from the conditions: nothing of the rule is evaluated again."""
+        """A plan that leaves everything as it is, apart from the conditions. Nothing of the rule is evaluated again but
+        the names of what it observes."""
         *_, child = ("children", *self.children.plans) if hasattr(self, "children") else ("children",)
         self.is_late = True
         self.scope.close()
@@ -224,7 +226,7 @@ class _Planner:
         inside = f" (in {overtime.inside})" if overtime.inside else ""
         problem = Problem(child, "RenderFailed", f"{TOO_LONG}{inside}; {LIMIT_VALUES}", overtime.site)
         self.children.report.problems.append(problem)
-        return self._plan(overall_conditions(self.children, [problem]), [], check_after=None)
+        return self._plan(overall_conditions(self.children, [problem]), [], check_after=CHECK_LATE)
 
     def _plan_children(self) -> Steps[Problem | None]:
         """Plans the children, unless a rule of `validate` is broken: that is returned."""
