@@ -20,9 +20,9 @@ from typing import Any
 
 import yaml
 
-from ruleop.authoring.dev.session import Session, Settings, View
-from ruleop.cli.project import Folder, load
-from ruleop.operator.engine.manager.options import Options
+from ruleop.authoring.dev.dev_session import Session, Settings, View
+from ruleop.cli.inputs.project import Folder, load
+from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.telemetry import logging as logs
 
 ROOT = Path(__file__).resolve().parent.parent

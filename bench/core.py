@@ -26,7 +26,7 @@ import jsonpatch
 import structlog
 import yaml
 
-from ruleop.authoring.offline.cluster import OfflineKinds, prepare
+from ruleop.authoring.offline.stand_in import OfflineKinds, prepare
 from ruleop.authoring.ruletests.cases import parse_file
 from ruleop.authoring.ruletests.projects import Projects
 from ruleop.authoring.ruletests.runner import Runner
@@ -36,7 +36,7 @@ from ruleop.core.merge import create_fields, three_way
 from ruleop.core.planning import FixedObjects, Observed, choose_rule, plan
 from ruleop.core.planning.rendering.scope import Scope
 from ruleop.core.rules import Project, load_project
-from ruleop.core.schema.table import builtin_shape
+from ruleop.core.schema.builtin.table import builtin_shape
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the corpus belongs to the tests

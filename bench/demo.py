@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from ruleop.authoring.dev.session import Session, Settings, View
+from ruleop.authoring.dev.dev_session import Session, Settings, View
 from ruleop.authoring.report.tree import is_ready, tree_lines
-from ruleop.cli.project import Folder, load
-from ruleop.cli.terminal import print_lines
-from ruleop.operator.engine.manager.options import Options
+from ruleop.cli.inputs.project import Folder, load
+from ruleop.cli.outputs.terminal import print_lines
+from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.telemetry import logging as logs
 
 if TYPE_CHECKING:

@@ -25,11 +25,11 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
-from ruleop.authoring.dev.session import Session, Settings, View
+from ruleop.authoring.dev.dev_session import Session, Settings, View
 from ruleop.authoring.report.tree import condition
+from ruleop.cli.inputs.project import Folder, load
 from ruleop.cli.program import program
-from ruleop.cli.project import Folder, load
-from ruleop.operator.engine.manager.options import Options
+from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.telemetry import logging as logs
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -103,7 +103,7 @@ def _documents(folder: Path) -> tuple[dict[str, object], ...]:
 
 
 def _run(*arguments: str, status: int = 0) -> str:
-    with patch("ruleop.cli.terminal.has_colour", return_value=True):
+    with patch("ruleop.cli.outputs.terminal.has_colour", return_value=True):
         ran = CliRunner().invoke(program, arguments, color=True, catch_exceptions=False)
     assert ran.exit_code == status, ran.output
     return ran.output

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote
 
 from ruleop.localcluster.http.message import Request as HttpRequest
-from ruleop.operator.kube.client.errors import response_error
+from ruleop.operator.kube.client.server_errors import response_error
 
 if TYPE_CHECKING:
     from ruleop.localcluster.http.message import Response
-    from ruleop.operator.kube.http.request import Request
+    from ruleop.operator.kube.http.prepared_request import Request
 
 
 def received(request: Request) -> HttpRequest:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ruleop.core.kinds import MAX_KEPT_LENGTH, Kind
 from ruleop.core.names import is_label, is_label_key, is_label_value, is_letter_label, is_object_name, is_subdomain
 from ruleop.core.templating.filters.data_filters import dns_label
-from ruleop.core.validation.fields.names import key_problems, label_value_problems
+from ruleop.core.validation.fields.field_names import key_problems, label_value_problems
 
 ROLE = ("rbac.authorization.k8s.io", "Role")
 NAMES = ["a", "a-b", "a.b", "0", "a--b", "1.2.3", "x" * 253, "a." + "b" * 100]

@@ -23,7 +23,7 @@ import orjson
 import structlog
 
 from bench.fuzz.case import CHANGES, DEFINITIONS, MAX_RESOURCE, Case, size
-from ruleop.authoring.offline.cluster import OfflineKinds
+from ruleop.authoring.offline.stand_in import OfflineKinds
 from ruleop.authoring.report.plan_text import show, text_of
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import ObjectKey

@@ -12,17 +12,17 @@ import click
 
 from ruleop.authoring.checking import check_project
 from ruleop.authoring.checking.explanations import explanation
-from ruleop.authoring.checking.needed_permissions import Settings
-from ruleop.authoring.checking.permissions import Roles
-from ruleop.authoring.checking.roles import Grants
-from ruleop.authoring.generate.choices import misspelt_variables, read_choices
+from ruleop.authoring.checking.roles.granted_roles import Grants
+from ruleop.authoring.checking.roles.missing_permissions import Roles
+from ruleop.authoring.checking.roles.needed_permissions import Settings
+from ruleop.authoring.generate.installation.operator_choices import misspelt_variables, read_choices
 from ruleop.authoring.report.plan_text import Span, Tone
-from ruleop.cli import findings as found
-from ruleop.cli.documents import read_documents
-from ruleop.cli.loading import load_with_sources
+from ruleop.cli.inputs.input_files import read_documents
+from ruleop.cli.inputs.loading import load_with_sources
+from ruleop.cli.inputs.project import Folder, is_unreadable, project_options
+from ruleop.cli.outputs import finding_formats as found
+from ruleop.cli.outputs.terminal import print_lines, print_text
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command, UsageError, output_option
-from ruleop.cli.project import Folder, is_unreadable, project_options
-from ruleop.cli.terminal import print_lines, print_text
 from ruleop.core.rules import ProjectErrors
 from ruleop.core.rules.check_ids import BY_ID, CHECKS
 from ruleop.core.schema.nearest import did_you_mean

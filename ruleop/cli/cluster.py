@@ -10,10 +10,10 @@ import click
 import yaml
 
 from ruleop.authoring.report.plan_text import Span, Tone
-from ruleop.cli.local_cluster import new_file, port_option
+from ruleop.cli.inputs.local_cluster_options import new_file, port_option
+from ruleop.cli.outputs.terminal import print_lines
 from ruleop.cli.program import DONE, Command, UsageError
 from ruleop.cli.run import collect_garbage_seldom
-from ruleop.cli.terminal import print_lines
 from ruleop.core.errors import RuleopError
 from ruleop.core.files import read_named
 from ruleop.localcluster import Fault, LocalCluster

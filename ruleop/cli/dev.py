@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 import click
 
 from ruleop.authoring.checking import check_project
-from ruleop.authoring.checking.definitions import to_serve, with_definitions
-from ruleop.authoring.dev.session import Session, Settings
+from ruleop.authoring.checking.inferred_definitions import to_serve, with_definitions
+from ruleop.authoring.dev.dev_session import Session, Settings
 from ruleop.authoring.report.plan_text import Span, Tone
-from ruleop.cli import findings as found
-from ruleop.cli.dev_views import LiveView, PlainView
-from ruleop.cli.documents import read_documents
-from ruleop.cli.loading import load_with_sources, project_variables
-from ruleop.cli.local_cluster import new_file, port_option
+from ruleop.cli.inputs.input_files import read_documents
+from ruleop.cli.inputs.loading import load_with_sources, project_variables
+from ruleop.cli.inputs.local_cluster_options import new_file, port_option
+from ruleop.cli.inputs.project import Folder, is_unreadable, project_options
+from ruleop.cli.outputs import finding_formats as found
+from ruleop.cli.outputs.dev_views import LiveView, PlainView
+from ruleop.cli.outputs.terminal import has_colour, print_diagnostics
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
-from ruleop.cli.project import Folder, is_unreadable, project_options
 from ruleop.cli.run import collect_garbage_seldom
-from ruleop.cli.terminal import has_colour, print_diagnostics
 from ruleop.core.errors import RuleopError
 from ruleop.core.rules import ProjectErrors, parse_duration
-from ruleop.operator.engine.manager.options import Options
+from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.telemetry import logging as logs
 
 if TYPE_CHECKING:

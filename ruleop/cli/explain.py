@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ruleop.authoring.checking.definitions import with_definitions
-from ruleop.authoring.live.cluster import open_cluster
-from ruleop.authoring.live.explain import Explainer
+from ruleop.authoring.checking.inferred_definitions import with_definitions
+from ruleop.authoring.live.explainer import Explainer
+from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.report.explain_documents import as_dot, as_json
 from ruleop.authoring.report.explain_text import explain_lines
-from ruleop.cli import findings as found
-from ruleop.cli.access import access_of
-from ruleop.cli.cluster_options import cluster_options
-from ruleop.cli.live_cluster import run_on_cluster, split_target
-from ruleop.cli.loading import load_with_sources
+from ruleop.cli.inputs.cluster_options import cluster_options
+from ruleop.cli.inputs.live_cluster import run_on_cluster, split_target
+from ruleop.cli.inputs.loading import load_with_sources
+from ruleop.cli.inputs.named_cluster import access_of
+from ruleop.cli.inputs.project import WATCHES, Folder, project_options
+from ruleop.cli.outputs import finding_formats as found
+from ruleop.cli.outputs.terminal import json_document, print_diagnostics, print_lines, print_text
 from ruleop.cli.program import DONE, Command, UsageError, output_option
-from ruleop.cli.project import WATCHES, Folder, project_options
-from ruleop.cli.terminal import json_document, print_diagnostics, print_lines, print_text
 from ruleop.core.printable import printable_lines
 from ruleop.core.rules import ProjectErrors
 
 if TYPE_CHECKING:
     from ruleop.authoring.report.explanation import Explanation
     from ruleop.core.rules import Project
-    from ruleop.operator.kube.access import Access
+    from ruleop.operator.kube.cluster_flags import Access
 
 WITHOUT_RULES = "not shown: which expression each child waits for, and what the next reconcile would do"
 

@@ -26,7 +26,7 @@ COMMANDS: Final = {
 @click.group(
     cls=CommandGroup,
     lines=COMMANDS,
-    prefix="generate_",
+    prefix="generating.generate_",
     example="ruleop generate crd --out crds/",
     no_args_is_help=True,
 )

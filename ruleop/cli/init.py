@@ -9,16 +9,16 @@ import click
 
 from ruleop.authoring.report.plan_text import Span, Tone
 from ruleop.authoring.scaffold.ci import CI
-from ruleop.authoring.scaffold.errors import ScaffoldError
 from ruleop.authoring.scaffold.from_crd import crd_projects
 from ruleop.authoring.scaffold.from_sample import DEFAULT, check_kind, empty_project, sample_project
 from ruleop.authoring.scaffold.manifests.application import Asked, application_project
-from ruleop.authoring.scaffold.project import EXISTING, IGNORED, README, project_files
+from ruleop.authoring.scaffold.new_project import EXISTING, IGNORED, README, project_files
+from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.authoring.scaffold.writing import ExistsError, write_files
-from ruleop.cli.documents import read_documents
-from ruleop.cli.generate_schema import schema_files
+from ruleop.cli.generating.generate_schema import schema_files
+from ruleop.cli.inputs.input_files import read_documents
+from ruleop.cli.outputs.terminal import print_lines
 from ruleop.cli.program import DONE, Command, UsageError
-from ruleop.cli.terminal import print_lines
 from ruleop.core.kinds import Kind
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.offline.documents import Document
     from ruleop.authoring.report.plan_text import Line
-    from ruleop.authoring.scaffold.project import NewProject
+    from ruleop.authoring.scaffold.new_project import NewProject
 
 
 @click.command(cls=Command, example="ruleop init blog --from-sample blog.yaml")

@@ -6,14 +6,15 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.live.cluster import open_cluster
+from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.live.server_dry_run import ServerDryRun
 from ruleop.authoring.live.survey import all_passes
-from ruleop.authoring.offline.cluster import identified
+from ruleop.authoring.offline.stand_in import identified
 from ruleop.authoring.report.change_summary import ChangeSummary
-from ruleop.cli import findings as found
-from ruleop.cli.documents import read_documents
-from ruleop.cli.live_cluster import run_on_cluster, split_target
+from ruleop.cli.inputs.input_files import read_documents
+from ruleop.cli.inputs.live_cluster import run_on_cluster, split_target
+from ruleop.cli.outputs import finding_formats as found
+from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.passes import (
     NOT_SELECTED,
     Passes,
@@ -23,21 +24,20 @@ from ruleop.cli.passes import (
     watched_documents,
 )
 from ruleop.cli.program import UsageError, write_to
-from ruleop.cli.terminal import print_diagnostics
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, ObjectKey
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
-    from ruleop.authoring.live.cluster import LiveCluster
-    from ruleop.authoring.live.planner import LivePass, LivePlanner
+    from ruleop.authoring.live.live_planner import LivePass, LivePlanner
+    from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.authoring.offline.documents import Document
-    from ruleop.cli.project import Folder
+    from ruleop.cli.inputs.project import Folder
     from ruleop.core.kinds import Object
     from ruleop.core.rules import Project
-    from ruleop.core.schema.table import ResourceInfo
-    from ruleop.operator.kube.access import Access
+    from ruleop.core.schema.builtin.table import ResourceInfo
+    from ruleop.operator.kube.cluster_flags import Access
 
 
 PROGRESS: Final = 100

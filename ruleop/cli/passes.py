@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from ruleop.authoring.checking.definitions import with_definitions
 from ruleop.authoring.checking.desired_objects import with_violations
-from ruleop.authoring.offline.cluster import OfflineKinds, as_live, dropped, identified, named_like, prepare, undecided
-from ruleop.cli import findings as found
-from ruleop.cli.documents import read_documents
-from ruleop.cli.loading import load_with_sources
+from ruleop.authoring.checking.inferred_definitions import with_definitions
+from ruleop.authoring.offline.stand_in import OfflineKinds, as_live, dropped, identified, named_like, prepare, undecided
+from ruleop.cli.inputs.input_files import read_documents
+from ruleop.cli.inputs.loading import load_with_sources
+from ruleop.cli.inputs.project import Folder
+from ruleop.cli.outputs import finding_formats as found
+from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.program import UsageError
-from ruleop.cli.project import Folder
-from ruleop.cli.terminal import print_diagnostics
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.planning import FixedObjects, Observed, Plan, choose_rule, plan
 from ruleop.core.rules import ProjectErrors
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import Object
     from ruleop.core.planning import Kinds
     from ruleop.core.rules import Project
-    from ruleop.core.schema.schema_findings import SchemaFinding
+    from ruleop.core.schema.crd.schema_findings import SchemaFinding
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ruleop.authoring.offline.cluster import EPOCH
+from ruleop.authoring.offline.stand_in import EPOCH
 from ruleop.authoring.report.change_summary import ChangeSummary
 from ruleop.authoring.report.plan_text import Line, as_json, show
-from ruleop.cli.access import access_of
-from ruleop.cli.cluster_options import cluster_options
+from ruleop.cli.inputs.cluster_options import cluster_options
+from ruleop.cli.inputs.named_cluster import access_of
+from ruleop.cli.inputs.project import Folder, project_options
+from ruleop.cli.outputs.terminal import json_document, print_lines, print_text
 from ruleop.cli.passes import Passes, make_passes, pass_options
 from ruleop.cli.program import DONE, NO, Command, UsageError, output_option
-from ruleop.cli.project import Folder, project_options
 from ruleop.cli.replay import replay_pass
-from ruleop.cli.terminal import json_document, print_lines, print_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ruleop.authoring.report.plan_text import rendered_as_json
-from ruleop.cli import findings as found
+from ruleop.cli.inputs.project import project_options
+from ruleop.cli.outputs import finding_formats as found
+from ruleop.cli.outputs.terminal import json_document, print_diagnostics, print_text, styled_comment
 from ruleop.cli.passes import Passes, Planned, make_passes, pass_options
 from ruleop.cli.program import DONE, NO, Command, output_option
-from ruleop.cli.project import project_options
-from ruleop.cli.terminal import json_document, print_diagnostics, print_text, styled_comment
 from ruleop.core.templating import yaml_document
 
 if TYPE_CHECKING:

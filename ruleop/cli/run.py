@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ruleop.cli.cluster_options import CONTEXT, KUBECONFIG, flag
+from ruleop.cli.inputs.cluster_options import CONTEXT, KUBECONFIG, flag
+from ruleop.cli.inputs.project import Folder, is_unreadable, load, project_options, variables
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
-from ruleop.cli.project import Folder, is_unreadable, load, project_options, variables
 from ruleop.core.errors import RuleopError
 from ruleop.core.names import MOST_OF_NAME, is_label
 from ruleop.core.printable import printable_lines
 from ruleop.core.rules import ProjectErrors, parse_duration
+from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
-from ruleop.operator.engine.manager.options import Options
 from ruleop.operator.engine.telemetry import logging as logs
 from ruleop.operator.kube.leader.lease import Timing
 

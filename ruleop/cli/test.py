@@ -16,16 +16,16 @@ from ruleop.authoring.ruletests import coverage_report
 from ruleop.authoring.ruletests.cases import SUFFIX, TestFile, find_files, parse_file, read_text
 from ruleop.authoring.ruletests.coverage import Probe
 from ruleop.authoring.ruletests.projects import Projects
-from ruleop.authoring.ruletests.report import Run, as_json, failure_lines, junit, summary
 from ruleop.authoring.ruletests.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
+from ruleop.authoring.ruletests.test_report import Run, as_json, failure_lines, junit, summary
 from ruleop.authoring.ruletests.watching import Touches, changed_files, modified
-from ruleop.cli import findings as found
-from ruleop.cli.loading import load_with_sources, project_variables
+from ruleop.cli.inputs.loading import load_with_sources, project_variables
+from ruleop.cli.inputs.project import Folder, project_options
+from ruleop.cli.outputs import finding_formats as found
+from ruleop.cli.outputs.terminal import has_colour, json_document, print_diagnostics, print_lines, print_text, styled
 from ruleop.cli.passes import load_for_planning
 from ruleop.cli.program import DONE, NO, Command, UsageError, output_option, write_to
-from ruleop.cli.project import Folder, project_options
-from ruleop.cli.terminal import has_colour, json_document, print_diagnostics, print_lines, print_text, styled
 from ruleop.core.files import read_regular, why_unreadable
 from ruleop.core.rules import ProjectErrors
 

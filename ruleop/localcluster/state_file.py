@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.core.errors import RuleopError
-from ruleop.localcluster.store.store import Resource
+from ruleop.localcluster.store.object_store import Resource
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ruleop.localcluster.store.store import Store
+    from ruleop.localcluster.store.object_store import Store
 
 FORMAT: Final = "ruleop local cluster 1"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from ruleop.authoring.checking.definitions import whole_definitions
+from ruleop.authoring.checking.inferred_definitions import whole_definitions
 from ruleop.core.rules import Findings, build_with_sources
 
 if TYPE_CHECKING:

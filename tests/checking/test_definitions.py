@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 
 from ruleop.authoring.checking import check_project
-from ruleop.authoring.checking.definitions import whole_definitions, with_definitions
-from ruleop.authoring.generate.crds import crd_files
+from ruleop.authoring.checking.inferred_definitions import whole_definitions, with_definitions
+from ruleop.authoring.generate.crd.generated_crds import crd_files
 from ruleop.core.rules import Findings, build_with_sources
 from tests.checking.random_schemas import definition_of, schemas
 from tests.rules.projects import watch

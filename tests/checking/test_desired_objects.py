@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from ruleop.authoring.checking.desired_objects import violations, with_violations
-from ruleop.authoring.offline.cluster import EPOCH, OfflineKinds, prepare
+from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, prepare
 from ruleop.core.planning import FixedObjects, Observed, plan
 from ruleop.core.rules import build_project
 from tests.definitions import definition

@@ -10,7 +10,7 @@ from ruleop.authoring.checking.typing.environments import Environment
 from ruleop.authoring.checking.typing.expressions import EXPRESSIONS
 from ruleop.authoring.checking.typing.filters import FILTERS, FUNCTIONS, TESTS
 from ruleop.authoring.checking.typing.inference import Inference
-from ruleop.authoring.checking.typing.report import Report, Source
+from ruleop.authoring.checking.typing.type_findings import Report, Source
 from ruleop.authoring.checking.typing.types import kind_of, of_data
 from ruleop.core.errors import RenderError, Site
 from ruleop.core.rules import Findings

@@ -8,7 +8,7 @@ import pytest
 
 from bench.fuzz.case import DEFINITIONS
 from bench.fuzz.genes import Genetics, case_of
-from ruleop.authoring.checking.typing.watches import check_types
+from ruleop.authoring.checking.typing.bodies.typed_watches import check_types
 from ruleop.core.rules import Findings, ProjectErrors, build_with_sources
 
 TYPES = (

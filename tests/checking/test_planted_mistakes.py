@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ruleop.authoring.checking.typing.watches import check_types
+from ruleop.authoring.checking.typing.bodies.typed_watches import check_types
 from ruleop.core.rules import Findings, build_with_sources, load_with_sources
 from tests.projects.snapshots import ROOT
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ruleop.authoring.checking.desired_objects import with_violations
-from ruleop.authoring.offline.cluster import EPOCH, OfflineKinds, prepare
+from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, prepare
 from ruleop.core.planning import FixedObjects, Observed, choose_rule, plan
 from ruleop.core.rules import build_with_sources, load_with_sources
 from tests.checking.random_resources import ImpossibleError, resource

@@ -2,7 +2,7 @@
 
 from ruleop.authoring.checking.bodies import bodies
 from ruleop.core.rules import build_with_sources
-from ruleop.core.templating.bodies.writer import Printed
+from ruleop.core.templating.bodies.body_writer import Printed
 from tests.definitions import definition
 from tests.rules.projects import watch
 

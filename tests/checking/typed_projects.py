@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from ruleop.authoring.checking.typing.watches import check_types
+from ruleop.authoring.checking.typing.bodies.typed_watches import check_types
 from ruleop.core.rules import Findings, build_with_sources
 
 if TYPE_CHECKING:

@@ -238,7 +238,9 @@ def test_an_endless_file_is_not_read_for_an_excerpt(project, ruleop, monkeypatch
     file.unlink()
     make(file)
     read = []
-    monkeypatch.setattr("ruleop.cli.findings.read_regular", lambda each, _: read.append(each.name) or b"")
+    monkeypatch.setattr(
+        "ruleop.cli.outputs.finding_formats.read_regular", lambda each, _: read.append(each.name) or b""
+    )
     assert ruleop("check").status == 2
     assert "web.yaml.j2" not in read
 
@@ -257,7 +259,7 @@ def test_a_file_that_becomes_endless_is_not_read_for_an_excerpt(project, ruleop,
             make(file)
             raise
 
-    monkeypatch.setattr("ruleop.cli.project.rules.load_with_sources", loaded)
+    monkeypatch.setattr("ruleop.cli.inputs.project.rules.load_with_sources", loaded)
     ran = ruleop("check")
     assert (ran.status, ran.out.startswith('templates/web.yaml.j2:4:12: error[RO302]: "metadta" is not known')) == (
         1,

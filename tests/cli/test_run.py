@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ruleop.cli import run
-from ruleop.operator.engine.manager.options import Options
+from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.kube.leader.lease import Timing
 
 ROOT = Path(__file__).parents[2]

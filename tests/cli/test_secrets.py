@@ -7,7 +7,7 @@ import json
 import orjson
 import pytest
 
-from ruleop.authoring.offline.cluster import OfflineKinds, as_live, identified, prepare
+from ruleop.authoring.offline.stand_in import OfflineKinds, as_live, identified, prepare
 from ruleop.core.planning import FixedObjects, History, Observed
 from ruleop.core.rules import load_project
 from tests.offline.replays import document_of

@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner
 from controlplane.audit import BEGINNING, moment
 
-from ruleop.authoring.checking.definitions import with_definitions
+from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.cli.program import program
 from ruleop.core.rules import load_with_sources
 from tests.cluster.operator import eventually

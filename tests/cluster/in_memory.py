@@ -28,7 +28,7 @@ from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.controllers.core.namespaces import Definitions
 from ruleop.localcluster.controllers.core.services import Ingresses
 from ruleop.localcluster.kinds.core.pod import admit_pod_as_it_is
-from ruleop.localcluster.kinds.registry import Registry
+from ruleop.localcluster.kinds.served_resources import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from controlplane.programs import program
 
-from ruleop.authoring.generate.alerts import ALERTS, rules_file
+from ruleop.authoring.generate.installation.alerts import ALERTS, rules_file
 from tests.generate.test_monitoring import panels
 
 if TYPE_CHECKING:

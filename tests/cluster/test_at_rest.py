@@ -12,9 +12,9 @@ import yaml
 
 from ruleop.core.kinds import Kind
 from ruleop.core.merge import Learned, create_fields, normalise_desired, three_way
-from ruleop.core.schema.derived_fields import DERIVED
-from ruleop.core.schema.server_defaults import SERVER_DEFAULTS
-from ruleop.core.schema.table import builtin_kinds, builtin_resource, builtin_shape
+from ruleop.core.schema.builtin.derived_fields import DERIVED
+from ruleop.core.schema.builtin.server_defaults import SERVER_DEFAULTS
+from ruleop.core.schema.builtin.table import builtin_kinds, builtin_resource, builtin_shape
 from tests.cluster.in_memory import served_by
 from tests.cluster.operator import Operator, Permissions, eventually
 

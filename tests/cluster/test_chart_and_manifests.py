@@ -10,11 +10,11 @@ import pytest
 import yaml
 from controlplane import programs
 
-from ruleop.authoring.generate.chart_files import chart_files
-from ruleop.authoring.generate.choices import Choices
-from ruleop.authoring.generate.installed_crds import installed_crds
-from ruleop.authoring.generate.manifests import installation
-from ruleop.authoring.generate.operator_roles import operator_roles, role_objects, service_account
+from ruleop.authoring.generate.crd.installed_crds import installed_crds
+from ruleop.authoring.generate.installation.chart_files import chart_files
+from ruleop.authoring.generate.installation.manifests import installation
+from ruleop.authoring.generate.installation.operator_choices import Choices
+from ruleop.authoring.generate.installation.operator_roles import operator_roles, role_objects, service_account
 from ruleop.core.rules import load_with_sources
 from tests.docs.messages import ROOT
 

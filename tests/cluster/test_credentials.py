@@ -14,11 +14,11 @@ from controlplane.cluster import ControlPlane
 from kube.certificates import Certificates
 
 from ruleop.core.kinds import Kind
-from ruleop.core.schema.table import ResourceInfo
+from ruleop.core.schema.builtin.table import ResourceInfo
 from ruleop.operator.kube.auth.credentials import find_credentials
 from ruleop.operator.kube.client import requests
 from ruleop.operator.kube.client.client import Client
-from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.client.session import Session
 
 if TYPE_CHECKING:

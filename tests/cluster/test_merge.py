@@ -30,11 +30,11 @@ from ruleop.core.merge import FieldSet, Learned, create_fields, merge_patch, nor
 from ruleop.core.merge.equality import fingerprint
 from ruleop.core.merge.fields import Fields, KeyedFields, Leaf, MapFields, SetFields
 from ruleop.core.merge.lists import item_key, item_keys
-from ruleop.core.schema.crds import parse_crd
-from ruleop.core.schema.derived_fields import DERIVED
+from ruleop.core.schema.builtin.derived_fields import DERIVED
+from ruleop.core.schema.builtin.table import builtin_shape
+from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.core.schema.quantity import quantity_equal
 from ruleop.core.schema.shape import UNKNOWN, Shape
-from ruleop.core.schema.table import builtin_shape
 from tests.cluster import everything, objects
 from tests.cluster.server import Client, RefusedError
 

@@ -14,8 +14,8 @@ from kube.certificates import Certificates
 from structlog.testing import capture_logs
 
 from ruleop.core.rules import load_project
+from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
-from ruleop.operator.engine.manager.options import Options
 from tests.cluster.operator import eventually
 from tests.docs.manifests import METRICS
 

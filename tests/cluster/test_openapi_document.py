@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ruleop.core.schema.builtin_types import served_resources, type_schemas
-from ruleop.core.schema.crds import parse_crd
+from ruleop.core.schema.builtin.builtin_types import served_resources, type_schemas
+from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.core.schema.openapi_document import crd_types, openapi_document
 from tests.cluster.test_schema_table import renamed
 

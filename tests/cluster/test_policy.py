@@ -13,9 +13,9 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from ruleop.authoring.generate.choices import Choices
-from ruleop.authoring.generate.installed_crds import installed_crds
-from ruleop.authoring.generate.policy import policies, policy_objects
+from ruleop.authoring.generate.crd.installed_crds import installed_crds
+from ruleop.authoring.generate.installation.operator_choices import Choices
+from ruleop.authoring.generate.policy.policies import policies, policy_objects
 from ruleop.core.rules import build_with_sources, load_with_sources
 from tests.cluster.server import RefusedError
 from tests.docs.messages import ROOT

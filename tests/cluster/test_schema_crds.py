@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ruleop.core.merge import same
-from ruleop.core.schema.crd_checks import check_crd
-from ruleop.core.schema.structural import default, prune
+from ruleop.core.schema.crd.crd_checks import check_crd
+from ruleop.core.schema.crd.structural import default, prune
 from ruleop.core.schema.validation import validate
 from tests.cluster.server import CRDS, RefusedError
 from tests.schema.chance import Chance
 
 if TYPE_CHECKING:
-    from ruleop.core.schema.schema_findings import FieldPath
+    from ruleop.core.schema.crd.schema_findings import FieldPath
     from tests.cluster.server import Client
 
 pytestmark = pytest.mark.real_server(

@@ -12,16 +12,16 @@ from controlplane.cluster import START_TIMEOUT
 from controlplane.process import ControlPlaneError, wait_for
 from hypothesis import HealthCheck, Phase, given, settings
 
-from ruleop.authoring.checking.definitions import sound_definitions
-from ruleop.authoring.generate.crds import crd_files
+from ruleop.authoring.checking.inferred_definitions import sound_definitions
+from ruleop.authoring.generate.crd.generated_crds import crd_files
 from ruleop.authoring.scaffold.from_sample import empty_project
-from ruleop.authoring.scaffold.project import project_files
+from ruleop.authoring.scaffold.new_project import project_files
 from ruleop.authoring.scaffold.writing import write_files
 from ruleop.core.kinds import Kind
 from ruleop.core.merge import same
 from ruleop.core.rules import load_with_sources
-from ruleop.core.schema.builtin_types import type_schemas
-from ruleop.core.schema.structural import default, prune
+from ruleop.core.schema.builtin.builtin_types import type_schemas
+from ruleop.core.schema.crd.structural import default, prune
 from ruleop.core.schema.validation import validate
 from tests.checking.random_schemas import definition_of, schemas
 from tests.cluster.server import CRDS, RefusedError

@@ -9,10 +9,10 @@ import orjson
 import pytest
 
 from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin_types import build_types
-from ruleop.core.schema.crds import parse_crd
+from ruleop.core.schema.builtin.builtin_types import build_types
+from ruleop.core.schema.builtin.table import MERGE_ATTRIBUTES, build_table
+from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.core.schema.openapi import OpenApi
-from ruleop.core.schema.table import MERGE_ATTRIBUTES, build_table
 from tests.cluster import everything
 from tests.cluster.server import CRDS, DISCOVERY
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin_types import type_schemas, typed_shape
-from ruleop.core.schema.optional_fields import OPTIONAL_FIELDS
+from ruleop.core.schema.builtin.builtin_types import type_schemas, typed_shape
+from ruleop.core.schema.builtin.optional_fields import OPTIONAL_FIELDS
 from tests.cluster.server import Client, RefusedError
 from tests.cluster.test_at_rest import OBJECTS, path_of
 

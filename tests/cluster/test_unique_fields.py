@@ -9,9 +9,9 @@ import pytest
 
 from ruleop.core.kinds import Kind
 from ruleop.core.merge.conflicts import conflicts
+from ruleop.core.schema.builtin.table import builtin_kinds, builtin_shape
+from ruleop.core.schema.builtin.unique_fields import UNIQUE
 from ruleop.core.schema.shape_fields import shape_at
-from ruleop.core.schema.table import builtin_kinds, builtin_shape
-from ruleop.core.schema.unique_fields import UNIQUE
 from tests.cluster import objects
 from tests.cluster.server import RefusedError
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from ruleop.core.rules import build_project
-from ruleop.core.schema.table import builtin_resource
+from ruleop.core.schema.builtin.table import builtin_resource
 from ruleop.operator.engine.cache.informers import Informers
 from ruleop.operator.engine.cache.watch_specs import observe_need
 from ruleop.operator.kube.client import requests

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.schema.table import ResourceInfo, builtin_resource
+from ruleop.core.schema.builtin.table import ResourceInfo, builtin_resource
 from ruleop.operator.kube.auth.credentials import find_credentials
 from ruleop.operator.kube.client import requests
 from ruleop.operator.kube.client.client import Client
 from ruleop.operator.kube.client.discovery import Discovery
-from ruleop.operator.kube.client.errors import ApiError, Problem
 from ruleop.operator.kube.client.event_recorder import EventRecorder, Happening
 from ruleop.operator.kube.client.requests import Source
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.client.session import Session
 from ruleop.operator.kube.leader.election import Election
 from ruleop.operator.kube.leader.lease import Timing

@@ -25,7 +25,7 @@ from ruleop.core.merge import (
     normalise_desired,
     three_way,
 )
-from ruleop.core.schema.table import builtin_shape
+from ruleop.core.schema.builtin.table import builtin_shape
 from tests.cluster.server import Client, RefusedError
 from tests.cluster.test_at_rest import path_of
 

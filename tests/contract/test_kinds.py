@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from ruleop.core.schema.immutable_fields import immutable_changes
-from ruleop.operator.kube.client.errors import response_error
+from ruleop.core.schema.builtin.immutable_fields import immutable_changes
+from ruleop.operator.kube.client.server_errors import response_error
 from tests.contract.client import MERGE, eventually
 from tests.patching import patched
 

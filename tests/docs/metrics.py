@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from ruleop.authoring.generate.alerts import ALERTS, Alert
+from ruleop.authoring.generate.installation.alerts import ALERTS, Alert
 from ruleop.operator.engine.manager.collector import COUNTERS, GAUGES
 from ruleop.operator.engine.telemetry.metrics import Metrics
 from tests.docs.messages import ROOT

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from click.testing import CliRunner
 
-from ruleop.authoring.generate.chart_files import chart_files
-from ruleop.authoring.generate.choices import Choices
-from ruleop.authoring.generate.installed_crds import installed_crds
+from ruleop.authoring.generate.crd.installed_crds import installed_crds
+from ruleop.authoring.generate.installation.chart_files import chart_files
+from ruleop.authoring.generate.installation.operator_choices import Choices
 from ruleop.cli.program import program
 from ruleop.core.rules import load_with_sources
 from tests.docs.messages import ROOT

@@ -19,8 +19,8 @@ import yaml
 
 from ruleop.core.rules import load_project
 from ruleop.localcluster import LocalCluster
+from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
-from ruleop.operator.engine.manager.options import Options
 from ruleop.operator.engine.telemetry.logging import set_up
 
 if TYPE_CHECKING:

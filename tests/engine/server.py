@@ -17,20 +17,20 @@ import orjson
 import yaml
 
 from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.schema.table import ResourceInfo, builtin_resource
+from ruleop.core.schema.builtin.table import ResourceInfo, builtin_resource
 from ruleop.localcluster.api.api import Api
-from ruleop.localcluster.api.requests.options import WriteOptions
+from ruleop.localcluster.api.requests.write_options import WriteOptions
 from ruleop.localcluster.api.route import route_of
-from ruleop.localcluster.api.writes.writer import Writer
+from ruleop.localcluster.api.writes.object_writer import Writer
 from ruleop.localcluster.http.message import Response
-from ruleop.localcluster.kinds.apiextensions.custom_resources import follow
-from ruleop.localcluster.kinds.registry import Registry
+from ruleop.localcluster.kinds.apiextensions.served_custom_resources import follow
 from ruleop.localcluster.kinds.resources import CRDS
-from ruleop.localcluster.store.store import Name, Resource, Store
+from ruleop.localcluster.kinds.served_resources import Registry
+from ruleop.localcluster.store.object_store import Name, Resource, Store
 from ruleop.localcluster.users import Users
 from ruleop.operator.engine.api.server_api import ServerApi
-from ruleop.operator.kube.client.errors import ApiError, Problem
 from ruleop.operator.kube.client.requests import APPLY_PATCH, JSON_PATCH, ONE_PARTIAL
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from tests.definitions import definition
 from tests.in_process import body_of, received
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ruleop.localcluster.kinds.served import Served
-    from ruleop.localcluster.store.store import Stored
-    from ruleop.operator.kube.http.request import Request
+    from ruleop.localcluster.store.object_store import Stored
+    from ruleop.operator.kube.http.prepared_request import Request
 
 NAMESPACE: Final = "shop"
 APP: Final = Kind("example.com", "v1", "App")

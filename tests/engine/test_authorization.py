@@ -19,7 +19,7 @@ from ruleop.operator.engine.telemetry.loop_watchdog import LoopWatchdog
 from ruleop.operator.engine.telemetry.metrics import Metrics
 from ruleop.operator.engine.telemetry.probes import Probes
 from ruleop.operator.kube.client.client import Client
-from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.client.session import Session
 from tests.kube.http_server import serving
 from tests.kube.test_client import Open

@@ -11,7 +11,7 @@ from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.planning import Served
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.rules import Observe, Selector
-from ruleop.core.schema.table import ResourceInfo
+from ruleop.core.schema.builtin.table import ResourceInfo
 from ruleop.operator.engine.cache.cache import Cache
 from ruleop.operator.engine.cache.informers import Informer, WatchSpec
 from ruleop.operator.engine.cache.watch_specs import CHILD_LABELS

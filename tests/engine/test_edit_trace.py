@@ -23,7 +23,7 @@ def test_one_edit_passes_few_files_and_functions(tmp_path: Path) -> None:
         calls = trace_edit(tmp_path)
     assert ("core/planning/planner.py", "Planning.run") in calls
     assert calls["operator/engine/reconcile/executor.py", "_Run._write"]
-    assert calls["operator/engine/reconcile/status_writer.py", "StatusWriter.write"]
+    assert calls["operator/engine/reconcile/status/status_writer.py", "StatusWriter.write"]
     files = sorted({file for file, _ in calls})
     assert len(files) <= MOST_FILES, files
     assert len(calls) <= MOST_FUNCTIONS, sorted(calls)

@@ -7,8 +7,8 @@ import pytest
 
 from ruleop.core.errors import RuleopError
 from ruleop.core.planning import Failure
-from ruleop.operator.engine.reconcile.failures import classify
-from ruleop.operator.kube.client.errors import ApiError, Problem, response_error
+from ruleop.operator.engine.reconcile.write_failures import classify
+from ruleop.operator.kube.client.server_errors import ApiError, Problem, response_error
 
 
 def error(problem, verb="patch", **more):

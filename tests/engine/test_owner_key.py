@@ -14,12 +14,12 @@ from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import Owner
 from ruleop.core.planning.model.marks import OWNER, PART_OF
-from ruleop.core.planning.model.permissions import needs_key
 from ruleop.core.planning.model.proofs import KeyedProofs
+from ruleop.core.planning.model.rule_permissions import needs_key
 from ruleop.operator.engine.manager import remarking
 from ruleop.operator.engine.manager.remarking import Remarking
 from ruleop.operator.engine.reconcile.owner_key import ACCEPT_UNPROVEN, KEY, PREVIOUS_KEY, OwnerKey
-from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from tests.engine.fake_config_map import FakeConfigMap
 from tests.invariants.api_server import HOME, ApiServer
 from tests.invariants.operator_harness import settled_operator

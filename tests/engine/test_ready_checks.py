@@ -10,7 +10,7 @@ from ruleop.core.kinds import Kind
 from ruleop.operator.engine.cache.informers import Informer, WatchSpec
 from ruleop.operator.engine.manager import ready_checks as checks
 from ruleop.operator.engine.telemetry.probes import Check
-from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.watch.reflector import SILENCE
 from tests.engine.workers_harness import CONFIG_MAP, WorkersHarness
 

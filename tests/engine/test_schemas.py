@@ -12,13 +12,13 @@ from structlog.testing import capture_logs
 
 from ruleop.core.kinds import Kind
 from ruleop.core.rules import build_project
+from ruleop.core.schema.builtin.table import ResourceInfo
 from ruleop.core.schema.openapi import OpenApi
-from ruleop.core.schema.table import ResourceInfo
 from ruleop.operator.engine.cache.cache import Cache
 from ruleop.operator.engine.cache.published_schemas import ATTEMPTS_AWAITED, LONGEST_PAUSE, PublishedSchemas
-from ruleop.operator.engine.reconcile.status_schema import StatusSchemas
+from ruleop.operator.engine.reconcile.status.status_schema import StatusSchemas
 from ruleop.operator.kube.client.discovery import Discovery
-from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 APP, TOOL, GONE, BUILT_IN = (
     Kind("example.com", "v1", "App"),

@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 
 from ruleop.core.errors import RuleopError
 from ruleop.operator.engine.telemetry import http_server
-from ruleop.operator.engine.telemetry.certificates import ServerCertificate
 from ruleop.operator.engine.telemetry.http_server import HttpServer
+from ruleop.operator.engine.telemetry.server_certificate import ServerCertificate
 from tests.engine.test_http_server import app, read_all, wait_until
 from tests.kube.certificates import Certificates
 

@@ -6,8 +6,8 @@ import asyncio
 
 from structlog.testing import capture_logs
 
+from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
-from ruleop.operator.engine.manager.options import Options
 from ruleop.operator.engine.telemetry.loop_watchdog import LoopWatchdog
 from tests.engine.test_start import RULES, unreachable
 

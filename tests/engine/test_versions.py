@@ -12,7 +12,7 @@ from ruleop.core.planning import Owner
 from ruleop.core.planning.child.child_plan import existing_of
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.rules import build_project
-from ruleop.core.schema.table import ResourceInfo
+from ruleop.core.schema.builtin.table import ResourceInfo
 from ruleop.core.steps import finished
 from ruleop.operator.engine.cache.cache import Cache
 from ruleop.operator.engine.cache.informers import WatchSpec

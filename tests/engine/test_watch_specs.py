@@ -13,7 +13,7 @@ from ruleop.operator.engine.cache.watch_specs import child_need, uses_has_kind
 from ruleop.operator.engine.manager.controller_set import ControllerSet
 from ruleop.operator.engine.manager.controllers import Controller, Controllers
 from ruleop.operator.engine.manager.inventory import InventoryEntry
-from ruleop.operator.engine.reconcile.status_schema import StatusSchemas
+from ruleop.operator.engine.reconcile.status.status_schema import StatusSchemas
 from ruleop.operator.engine.telemetry.metrics import Metrics
 from ruleop.operator.kube.watch.store import State
 

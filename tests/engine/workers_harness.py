@@ -7,7 +7,7 @@ import json
 from types import SimpleNamespace
 
 from ruleop.core.kinds import Kind
-from ruleop.core.schema.table import ResourceInfo
+from ruleop.core.schema.builtin.table import ResourceInfo
 from ruleop.operator.engine.cache.informers import Informer, WatchSpec
 from ruleop.operator.engine.manager.collector import StateCollector
 from ruleop.operator.engine.queue.request import Request

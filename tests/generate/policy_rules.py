@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from hypothesis import strategies as st
 
-from ruleop.authoring.offline.cluster import OfflineKinds, prepare
+from ruleop.authoring.offline.stand_in import OfflineKinds, prepare
 from ruleop.core.planning import FixedObjects, Observed, plan
 from ruleop.core.rules import build_with_sources
 

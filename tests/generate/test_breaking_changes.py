@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ruleop.authoring.generate.breaking_changes import breaking_changes
-from ruleop.core.schema.structural import default, prune
+from ruleop.authoring.generate.crd.breaking_changes import breaking_changes
+from ruleop.core.schema.crd.structural import default, prune
 from ruleop.core.schema.validation import validate
 from tests.checking.random_schemas import definition_of, schemas
 from tests.exploration import examples

@@ -11,9 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.authoring.generate.chart_files import chart_files
-from ruleop.authoring.generate.choices import Choices
-from ruleop.authoring.generate.installed_crds import installed_crds
+from ruleop.authoring.generate.crd.installed_crds import installed_crds
+from ruleop.authoring.generate.installation.chart_files import chart_files
+from ruleop.authoring.generate.installation.operator_choices import Choices
 from tests.generate.projects import CONFIG, REQUIRED, WATCHES, project
 
 DEFAULTS = Choices()

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from ruleop.authoring.generate.choices import (
+from ruleop.authoring.generate.installation.operator_choices import (
     _KEYS_OF_VARIABLES,
     Choices,
     choices_schema,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ruleop.authoring.generate.about import About
-from ruleop.authoring.generate.choices import Choices
-from ruleop.authoring.generate.dockerfile import image_files
+from ruleop.authoring.generate.installation.about import About
+from ruleop.authoring.generate.installation.dockerfile import image_files
+from ruleop.authoring.generate.installation.operator_choices import Choices
 
 PATHS = ["watches.yaml", "templates/a.yaml", "templates/b/c.yaml", "crds/a.yaml", "rules/more rules.yaml"]
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from ruleop.authoring.generate.choices import Choices
-from ruleop.authoring.generate.installed_crds import installed_crds
-from ruleop.authoring.generate.manifests import install_yaml, installation, kustomize_base
+from ruleop.authoring.generate.crd.installed_crds import installed_crds
+from ruleop.authoring.generate.installation.manifests import install_yaml, installation, kustomize_base
+from ruleop.authoring.generate.installation.operator_choices import Choices
 from ruleop.core.rules import ProjectErrors
-from ruleop.operator.engine.manager.options import Options
+from ruleop.operator.engine.manager.flags import Options
 from tests.docs.messages import ROOT
 from tests.generate.projects import REQUIRED, WATCHES, project
 

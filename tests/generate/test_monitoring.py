@@ -11,9 +11,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from ruleop.authoring.generate.alerts import ALERTS
-from ruleop.authoring.generate.choices import Choices
-from ruleop.authoring.generate.dashboard import dashboard
+from ruleop.authoring.generate.installation.alerts import ALERTS
+from ruleop.authoring.generate.installation.dashboard import dashboard
+from ruleop.authoring.generate.installation.operator_choices import Choices
 from ruleop.cli.program import program
 from tests.docs.messages import ROOT
 from tests.docs.metrics import declared

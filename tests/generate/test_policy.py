@@ -11,15 +11,15 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruleop.authoring.checking.typing.schema_nodes import SchemaNode
-from ruleop.authoring.generate.cel_terms import InexactError, Term, described, quantity
-from ruleop.authoring.generate.choices import Choices
-from ruleop.authoring.generate.policy import policies, policy_objects, policy_text
-from ruleop.authoring.offline.cluster import prepare
+from ruleop.authoring.checking.typing.bodies.schema_nodes import SchemaNode
+from ruleop.authoring.generate.installation.operator_choices import Choices
+from ruleop.authoring.generate.policy.cel_terms import InexactError, Term, described, quantity
+from ruleop.authoring.generate.policy.policies import policies, policy_objects, policy_text
+from ruleop.authoring.offline.stand_in import prepare
 from ruleop.core.rules import build_with_sources
 from ruleop.core.schema.cel import EvaluationError
-from ruleop.core.schema.cel.compiler import compile_rule
-from ruleop.core.schema.cel.types import type_of_schema
+from ruleop.core.schema.cel.cel_compiler import compile_rule
+from ruleop.core.schema.cel.cel_types import type_of_schema
 from ruleop.core.schema.cel.values import Budget, to_value
 from tests.exploration import examples
 from tests.generate.policy_rules import CRD, METADATA, RULES, SHARED, SPEC, SPECS, project, verdict, widget

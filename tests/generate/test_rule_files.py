@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.authoring.generate.choices import Choices
-from ruleop.authoring.generate.rule_files import MOST_APPLIED, MOST_STORED, mounted_rules, require_storable, rule_files
+from ruleop.authoring.generate.installation.operator_choices import Choices
+from ruleop.authoring.generate.installation.rule_files import (
+    MOST_APPLIED,
+    MOST_STORED,
+    mounted_rules,
+    require_storable,
+    rule_files,
+)
 from ruleop.core.rules import ProjectErrors
 from tests.generate.projects import project
 

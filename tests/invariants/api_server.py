@@ -25,9 +25,9 @@ from tests.in_process import body_of, received
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from ruleop.core.schema.table import ResourceInfo
+    from ruleop.core.schema.builtin.table import ResourceInfo
     from ruleop.operator.kube.client.requests import Source
-    from ruleop.operator.kube.http.request import Request
+    from ruleop.operator.kube.http.prepared_request import Request
     from tests.kube.http_server import Exchange
     from tests.projects.cluster import Cluster, Happened
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
-from ruleop.operator.engine.manager.options import Options
 from tests.invariants import scenarios
 from tests.invariants.api_server import HOME, ApiServer
 from tests.kube.http_server import serving

@@ -15,10 +15,10 @@ from unittest import mock
 
 from ruleop.operator.engine.cache import informers
 from ruleop.operator.engine.manager import manager
-from ruleop.operator.engine.manager.options import Options
+from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.queue.work_queue import Backoff
-from ruleop.operator.engine.reconcile import status_debounce as debounce
-from ruleop.operator.kube.client.errors import response_error
+from ruleop.operator.engine.reconcile.status import status_debounce as debounce
+from ruleop.operator.kube.client.server_errors import response_error
 from ruleop.operator.kube.watch.reflector import Reflector
 from ruleop.operator.kube.watch.store import State, Store
 from tests.invariants.api_server import HOME, ApiServer, Selection, Wire

@@ -19,14 +19,14 @@ from ruleop.core.planning import Failure, Served
 from ruleop.operator.engine.api import server_api as api
 from ruleop.operator.engine.cache import cache as world
 from ruleop.operator.engine.cache import kind_infos, own_writes
-from ruleop.operator.engine.cache.expectations import Expectations
+from ruleop.operator.engine.cache.awaited_versions import Expectations
 from ruleop.operator.engine.manager import controller_set, manager
 from ruleop.operator.engine.manager.event_handler import EventHandler
 from ruleop.operator.engine.queue import work_queue as queue
 from ruleop.operator.engine.queue import workers
 from ruleop.operator.engine.reconcile import executor, pass_planning
 from ruleop.operator.engine.reconcile import reconciler as controller
-from ruleop.operator.kube.client.errors import Problem
+from ruleop.operator.kube.client.server_errors import Problem
 from ruleop.operator.kube.leader.election import Election
 from ruleop.operator.kube.watch import reflector
 from ruleop.operator.kube.watch.store import Origin, Store

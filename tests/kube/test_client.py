@@ -14,7 +14,7 @@ from ruleop.core.kinds import ObjectKey
 from ruleop.operator.kube.client import requests
 from ruleop.operator.kube.client.client import Client, LineSplitter, reading, stored_object
 from ruleop.operator.kube.client.discovery import Catalogue, read_catalogue
-from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.client.session import Session
 from ruleop.operator.kube.http.access import Access
 from ruleop.operator.kube.watch.reflector import Reflector

@@ -26,7 +26,7 @@ from ruleop.operator.kube.auth.credentials import ServiceAccount, find_credentia
 from ruleop.operator.kube.auth.kubeconfig import Kubeconfig
 from ruleop.operator.kube.client import requests
 from ruleop.operator.kube.client.client import Client
-from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.client.session import Session
 from ruleop.operator.kube.http.access import CredentialsError
 from tests.kube.certificates import Certificates

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ruleop.operator.kube.client import requests
 from ruleop.operator.kube.client.client import parse_object
-from ruleop.operator.kube.client.errors import ApiError, Problem, response_error
 from ruleop.operator.kube.client.json_depth import MAX_VALUES, TooManyValuesError, dump_json, fold, parse_json
+from ruleop.operator.kube.client.server_errors import ApiError, Problem, response_error
 from ruleop.operator.kube.watch.store import Store
 from tests.kube.model_server import SOURCE
 

@@ -8,7 +8,7 @@ import pytest
 
 from ruleop.core.kinds import GroupKind, Kind
 from ruleop.operator.kube.client.discovery import Catalogue, Discovery, difference, read_catalogue
-from ruleop.operator.kube.client.errors import ApiError
+from ruleop.operator.kube.client.server_errors import ApiError
 from tests.kube.test_client import with_client
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from ruleop.operator.engine.queue.work_queue import Backoff
-from ruleop.operator.kube.client.errors import MAX_CAUSES, Problem, response_error
+from ruleop.operator.kube.client.server_errors import MAX_CAUSES, Problem, response_error
 
 
 def refused(

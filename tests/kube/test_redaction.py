@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.core.errors import Cause
-from ruleop.operator.kube.client.errors import ApiError, Problem, response_error
 from ruleop.operator.kube.client.redaction import redacted
+from ruleop.operator.kube.client.server_errors import ApiError, Problem, response_error
 
 WRITES = ["create", "update", "patch", "delete"]
 STATUSES = [400, 403, 404, 405, 409, 410, 413, 415, 418, 422, 429, 500, 501, 503, 504]

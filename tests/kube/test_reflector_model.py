@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ruleop.core.kinds import ObjectKey
-from ruleop.operator.kube.client.errors import ApiError
+from ruleop.operator.kube.client.server_errors import ApiError
 from ruleop.operator.kube.watch.reflector import Fetch, Follow, Reflector, Rest
 from ruleop.operator.kube.watch.store import Change, State, Store
 from tests.exploration import examples

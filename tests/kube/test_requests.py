@@ -8,10 +8,10 @@ import orjson
 import pytest
 
 from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.schema.table import ResourceInfo
+from ruleop.core.schema.builtin.table import ResourceInfo
 from ruleop.operator.kube.client import requests
-from ruleop.operator.kube.client.errors import ApiError
 from ruleop.operator.kube.client.requests import Source
+from ruleop.operator.kube.client.server_errors import ApiError
 from ruleop.operator.kube.http.proxies import proxy_for
 
 DEPLOYMENTS = ResourceInfo("deployments", True, True, Kind("apps", "v1", "Deployment"))

@@ -10,7 +10,7 @@ import pytest
 
 from ruleop.operator.kube.client import requests, session
 from ruleop.operator.kube.client.client import Client
-from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.client.session import Session
 from ruleop.operator.kube.http.access import Access, CredentialsError
 from tests.kube.http_server import Exchange, Recorder, serving

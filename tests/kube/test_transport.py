@@ -18,7 +18,7 @@ import pytest
 from ruleop.core.kinds import ObjectKey
 from ruleop.operator.kube.client import requests
 from ruleop.operator.kube.client.client import LONGEST_LINE, Client, Stream
-from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.client.session import Session
 from ruleop.operator.kube.http import connection as http
 from ruleop.operator.kube.http import pool

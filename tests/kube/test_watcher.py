@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from ruleop.core.kinds import Kind
-from ruleop.core.schema.table import ResourceInfo
+from ruleop.core.schema.builtin.table import ResourceInfo
 from ruleop.operator.engine.cache.informers import Informer, Informers, WatchSpec
 from ruleop.operator.kube.client.client import Client
 from ruleop.operator.kube.client.requests import Source

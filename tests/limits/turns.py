@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ruleop.authoring.offline.cluster import OfflineKinds
+from ruleop.authoring.offline.stand_in import OfflineKinds
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.operator.engine.cache.own_writes import OwnWrites
 from ruleop.operator.engine.queue.request import Request
-from ruleop.operator.engine.reconcile.environment import Environment
 from ruleop.operator.engine.reconcile.executor import Executor
 from ruleop.operator.engine.reconcile.owner_key import OwnerKey
 from ruleop.operator.engine.reconcile.reconciler import Reconciler
-from ruleop.operator.engine.reconcile.status_debounce import StatusDebounce
+from ruleop.operator.engine.reconcile.shared_objects import Environment
+from ruleop.operator.engine.reconcile.status.status_debounce import StatusDebounce
 from ruleop.operator.engine.telemetry.metrics import Metrics
 from tests.engine.fake_config_map import FakeConfigMap
 from tests.limits.shapes import DEPLOYMENT

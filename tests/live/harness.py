@@ -15,8 +15,8 @@ from structlog.testing import capture_logs
 
 from ruleop.cli.program import program
 from ruleop.core.rules import load_project
+from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
-from ruleop.operator.engine.manager.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from ruleop.cli.program import program
 from ruleop.localcluster import Effect, Fault
-from ruleop.localcluster.api.requests.options import WriteOptions
-from ruleop.localcluster.store.store import Resource
+from ruleop.localcluster.api.requests.write_options import WriteOptions
+from ruleop.localcluster.store.object_store import Resource
 from tests.live.projects import shop, site
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ruleop.authoring.live.names import UnknownKindError, find_kind
+from ruleop.authoring.live.reading.kind_lookup import UnknownKindError, find_kind
 from ruleop.core.kinds import GroupKind
 from ruleop.operator.kube.client.discovery import Catalogue, read_catalogue
 

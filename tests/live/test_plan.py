@@ -6,8 +6,9 @@ import json
 import pytest
 import yaml
 
-from ruleop.authoring.live import planner, reader
-from ruleop.authoring.live.connection import connected
+from ruleop.authoring.live import live_planner
+from ruleop.authoring.live.reading import reader
+from ruleop.authoring.live.reading.read_only_connection import connected
 from ruleop.core.errors import RuleopError
 from ruleop.localcluster import Effect, Fault
 from ruleop.operator.kube.client import requests
@@ -165,7 +166,7 @@ def test_custom_resources_are_read_in_pages_and_planned_in_batches(sites, monkey
     status, out, _ = sites.run("plan", "--live", "--all")
     assert status == 0
     assert out.endswith("10 of 10 would change.\n")
-    assert planner.BATCH == 100
+    assert live_planner.BATCH == 100
 
 
 def test_an_expired_list_is_restarted_and_nothing_is_counted_twice(sites, monkeypatch):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ruleop.authoring.live.planner import common_selector
+from ruleop.authoring.live.live_planner import common_selector
 from ruleop.core.kinds import GroupKind
 from ruleop.core.planning.model.targets import Target
 

@@ -9,9 +9,9 @@ import pytest
 
 from ruleop.authoring.report.server_answers import Answer, Verdict
 from ruleop.core.planning.changes.differences import NOTHING, Difference
-from ruleop.localcluster.faults import Effect, Fault
-from ruleop.operator.kube.client import errors, requests
-from ruleop.operator.kube.http.request import Request
+from ruleop.localcluster.injected_faults import Effect, Fault
+from ruleop.operator.kube.client import requests, server_errors
+from ruleop.operator.kube.http.prepared_request import Request
 from tests.live.projects import site
 
 IMAGE = "templates/web.yaml.j2", "nginx:1.28", "nginx:1.29"
@@ -219,7 +219,7 @@ def test_a_write_into_a_namespace_that_nothing_creates_is_an_error(sites):
 
 def test_a_missing_permission_names_the_verb_to_grant(ready_sites, monkeypatch):
     ready_sites.edit(*IMAGE)
-    monkeypatch.setattr(errors, "_BY_AUTHORIZER", re.compile("a fault that was asked for"))
+    monkeypatch.setattr(server_errors, "_BY_AUTHORIZER", re.compile("a fault that was asked for"))
     ready_sites.cluster.faults.add(Fault(Effect.ERROR, verbs=("patch",), resources=("deployments",), status=403))
     status, out, _ = asked(ready_sites, "Site/a")
     assert status == 1

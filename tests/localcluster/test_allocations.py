@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.kinds.core import service_allocation
 from ruleop.localcluster.kinds.resources import SERVICES
-from ruleop.localcluster.store.store import Name, Store
+from ruleop.localcluster.store.object_store import Name, Store
 
 if TYPE_CHECKING:
     import pytest

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from ruleop.core.validation.batch.cron import next_time
-from ruleop.localcluster.store.store import Resource
+from ruleop.localcluster.store.object_store import Resource
 from tests.localcluster.play import (
     CLAIMS,
     CRON_JOBS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import tracemalloc
 from typing import TYPE_CHECKING, Any
 
-from ruleop.localcluster.store import store as stores
-from ruleop.localcluster.store.store import Name, Resource, Store
+from ruleop.localcluster.store import object_store as stores
+from ruleop.localcluster.store.object_store import Name, Resource, Store
 
 if TYPE_CHECKING:
     import pytest

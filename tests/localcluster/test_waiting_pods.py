@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from ruleop.localcluster.store.store import Name, Resource
+from ruleop.localcluster.store.object_store import Name, Resource
 from tests.localcluster.play import (
     CLAIMS,
     DAEMONS,

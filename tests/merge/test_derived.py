@@ -1,5 +1,5 @@
 """Fields that the server derived from others are updated with their source: each row of
-`ruleop.core.schema.derived_fields`, and the exceptions."""
+`ruleop.core.schema.builtin.derived_fields`, and the exceptions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 from ruleop.core.kinds import Kind
 from ruleop.core.merge import Learned, create_fields, merge_patch, parse_path, three_way
-from ruleop.core.schema.derived_fields import DERIVED
-from ruleop.core.schema.table import builtin_shape
+from ruleop.core.schema.builtin.derived_fields import DERIVED
+from ruleop.core.schema.builtin.table import builtin_shape
 
 Object = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ruleop.core.merge import Learned, create_fields, merge_patch, three_way
-from ruleop.core.merge.learned import MAX_DIFFERENCES
+from ruleop.core.merge.server.learned import MAX_DIFFERENCES
 from ruleop.core.schema.shape import UNKNOWN, Shape
 from tests.merge.shapes import ENV, SET, TEXT, TEXTS, keyed, struct
 

@@ -29,8 +29,8 @@ from ruleop.core.merge import (
 from ruleop.core.merge.fields import MapFields
 from ruleop.core.merge.in_sync import holds as holds_at_a_glance
 from ruleop.core.merge.in_sync import is_in_sync
-from ruleop.core.merge.learned import _differences
 from ruleop.core.merge.lists import item_key
+from ruleop.core.merge.server.learned import _differences
 from ruleop.core.schema.shape import Shape
 from tests.exploration import examples
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from ruleop.authoring.offline.cluster import OfflineKinds
+from ruleop.authoring.offline.stand_in import OfflineKinds
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.merge import create_fields, three_way
 from ruleop.core.planning import (
@@ -45,7 +45,7 @@ from ruleop.core.planning.memory.history import Refusal, Writes
 from ruleop.core.planning.model.actions import RESYNC
 from ruleop.core.planning.model.marks import Owner, claim_on
 from ruleop.core.rules import Observe, Project, Rule, build_project
-from ruleop.core.schema.structural import default, drop_unknown
+from ruleop.core.schema.crd.structural import default, drop_unknown
 from tests.definitions import definition
 from tests.patching import patched
 

@@ -12,8 +12,8 @@ from ruleop.core.kinds import Kind
 from ruleop.core.messages import shortened
 from ruleop.core.planning.changes import differences as module
 from ruleop.core.planning.changes.differences import MAX_VALUE, NOTHING, Difference, differences, flow, leaves
+from ruleop.core.schema.builtin.table import builtin_shape
 from ruleop.core.schema.shape import Shape
-from ruleop.core.schema.table import builtin_shape
 from ruleop.core.templating import read_yaml
 
 JSON = st.recursive(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.authoring.offline.cluster import OfflineKinds, as_live, dropped, identified, prepare
+from ruleop.authoring.offline.stand_in import OfflineKinds, as_live, dropped, identified, prepare
 from ruleop.core.kinds import Kind
 from ruleop.core.planning import FixedObjects, Observed, Served, State, choose_rule, plan
 from ruleop.core.rules import Project, build_project

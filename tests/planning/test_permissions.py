@@ -9,7 +9,7 @@ import pytest
 from ruleop.core.kinds import GroupKind, Kind
 from ruleop.core.planning import GRANT, Failed, Failure, Served
 from ruleop.core.planning.model.observed import KindInfo
-from ruleop.core.planning.model.permissions import verbs
+from ruleop.core.planning.model.rule_permissions import verbs
 from tests.planning.harness import Harness, config, key
 
 A = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: '{{ spec.v }}'}\n"

@@ -33,8 +33,8 @@ from ruleop.core.planning import (
     StatusWrite,
     Wait,
 )
+from ruleop.core.schema.builtin.table import builtin_shape
 from ruleop.core.schema.shape import UNKNOWN
-from ruleop.core.schema.table import builtin_shape
 
 APP = {"apiVersion": "example.com/v1", "kind": "App", "metadata": {"name": "web", "namespace": "shop", "uid": "u"}}
 KEY = ObjectKey("example.com", "App", "shop", "web")

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
-from ruleop.authoring.offline.cluster import OfflineKinds
+from ruleop.authoring.offline.stand_in import OfflineKinds
 from ruleop.core.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.core.planning import Failure, KindInfo, Served
 from ruleop.core.planning.model.marks import APPLIED
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.api.requests.options import DeleteOptions, WriteOptions
+from ruleop.localcluster.api.requests.write_options import DeleteOptions, WriteOptions
 from ruleop.localcluster.controllers.core.namespaces import Definitions, Namespaces
-from ruleop.localcluster.controllers.core.volumes import Volumes
+from ruleop.localcluster.controllers.core.volume_binding import Volumes
 from ruleop.localcluster.controllers.garbage_collector import GarbageCollector
 from ruleop.localcluster.controllers.machinery import is_being_deleted
-from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.kinds.resources import CLAIMS, CRDS, NAMESPACES
 from ruleop.localcluster.kinds.served import Served as ServedResource
-from ruleop.localcluster.store.store import Name
-from ruleop.operator.engine.reconcile.failures import classify
-from ruleop.operator.kube.client.errors import Problem, response_error
+from ruleop.localcluster.status_errors import Rejected
+from ruleop.localcluster.store.object_store import Name
+from ruleop.operator.engine.reconcile.write_failures import classify
+from ruleop.operator.kube.client.server_errors import Problem, response_error
 from tests.patching import patched
 from tests.projects.rendering import documents, loaded
 from tests.projects.statuses import settled
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ruleop.core.rules import Observe
-    from ruleop.localcluster.store.store import Event, Resource, Stored
+    from ruleop.localcluster.store.object_store import Event, Resource, Stored
 
 CONTROLLERS: Final = (Namespaces, Definitions, GarbageCollector)
 OF_EVERY_NAMESPACE: Final = {("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from ruleop.authoring.offline.cluster import OfflineKinds, as_live, prepare
+from ruleop.authoring.offline.stand_in import OfflineKinds, as_live, prepare
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.merge import ANNOTATION, Record, create_fields, encode
 from ruleop.core.planning import FixedObjects, Observed, Owner, Plan, choose_rule, plan

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from ruleop.core.rules import Project, ProjectErrors, build_project, load_project, places
-from ruleop.core.rules.loading import files
-from ruleop.core.rules.loading.files import read_regular
+from ruleop.core.rules.loading import project_files
+from ruleop.core.rules.loading.project_files import read_regular
 from tests.rules.projects import CRD, SERVICE, watch
 
 if TYPE_CHECKING:
@@ -189,8 +189,8 @@ def test_text_must_be_utf8_and_may_have_a_byte_order_mark(root: Path) -> None:
 def test_the_size_of_files_is_limited_with_a_larger_limit_for_definitions(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "MAX_BYTES", 1024)
-    monkeypatch.setattr(files, "MAX_CRD_BYTES", 4096)
+    monkeypatch.setattr(project_files, "MAX_BYTES", 1024)
+    monkeypatch.setattr(project_files, "MAX_CRD_BYTES", 4096)
     write(root, {"templates/a.yaml": SERVICE + "#" * 1024, "crds/apps.yaml": CRD + "#" * 1024})
     assert refused(root) == ["templates/a.yaml: is larger than 1 KiB"]
     write(root, {"templates/a.yaml": SERVICE})
@@ -200,7 +200,7 @@ def test_the_size_of_files_is_limited_with_a_larger_limit_for_definitions(
 @pytest.mark.parametrize("path", ["watches.yaml", "templates/a.yaml", "rules/x.yaml"])
 @pytest.mark.parametrize(
     ("data", "message"),
-    [(b"x" * (files.MAX_BYTES + 1), ": is larger than 1024 KiB"), (b"\xff", ":1: is not valid UTF-8")],
+    [(b"x" * (project_files.MAX_BYTES + 1), ": is larger than 1024 KiB"), (b"\xff", ":1: is not valid UTF-8")],
 )
 def test_an_unreadable_file_is_not_reported_as_missing(root: Path, path: str, data: bytes, message: str) -> None:
     write(
@@ -212,7 +212,7 @@ def test_an_unreadable_file_is_not_reported_as_missing(root: Path, path: str, da
 
 
 def test_a_project_of_too_many_files_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAX_FILES", 2)
+    monkeypatch.setattr(project_files, "MAX_FILES", 2)
     assert f"{root}: the project has more than 2 files" in refused(root)
 
 
@@ -222,7 +222,7 @@ def test_a_file_without_read_permission_is_reported(root: Path, monkeypatch: pyt
             raise PermissionError(13, "Permission denied")
         return read_regular(file, most)
 
-    monkeypatch.setattr(files, "read_regular", denied)
+    monkeypatch.setattr(project_files, "read_regular", denied)
     assert refused(root) == ["templates/a.yaml: cannot be read: Permission denied"]
 
 

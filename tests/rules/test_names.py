@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ruleop.core.rules.checks.names import OWN_CONDITIONS
+from ruleop.core.rules.checks.read_names import OWN_CONDITIONS
 from tests.rules.projects import Row, said, table, watch
 
 ROWS = (

@@ -9,8 +9,8 @@ import pytest
 from ruleop.authoring.ruletests.controllers import made_ready
 from ruleop.core.kinds import Kind
 from ruleop.core.planning.child.readiness import readiness
+from ruleop.core.schema.builtin.table import builtin_shape
 from ruleop.core.schema.shape import UNKNOWN, Shape
-from ruleop.core.schema.table import builtin_shape
 
 LIST = Shape(type="list")
 WITH_CONDITIONS = Shape(type="object", fields={"status": Shape(type="object", fields={"conditions": LIST})})

@@ -6,9 +6,9 @@ import pytest
 
 from ruleop.authoring.ruletests.cases import find_files, parse_file
 from ruleop.authoring.ruletests.projects import Projects
-from ruleop.authoring.ruletests.report import failure_text
 from ruleop.authoring.ruletests.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
+from ruleop.authoring.ruletests.test_report import failure_text
 from tests.docs.messages import ROOT
 
 PROJECTS = sorted(file.parent for file in (ROOT / "examples").glob("*/watches.yaml"))

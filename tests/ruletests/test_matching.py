@@ -7,8 +7,8 @@ import pytest
 from ruleop.authoring.ruletests.matching import Mismatch, mismatches
 from ruleop.core.kinds import Kind
 from ruleop.core.planning.changes.differences import NOTHING
+from ruleop.core.schema.builtin.table import builtin_shape
 from ruleop.core.schema.shape import UNKNOWN, Shape
-from ruleop.core.schema.table import builtin_shape
 from ruleop.core.templating import read_yaml
 
 SERVICE = builtin_shape(Kind("", "v1", "Service"))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ruleop.authoring.ruletests.matching import mismatches
 from ruleop.authoring.ruletests.overlay import overlaid
 from ruleop.core.kinds import Kind
-from ruleop.core.schema.table import builtin_shape
+from ruleop.core.schema.builtin.table import builtin_shape
 from ruleop.core.templating import read_yaml, yaml_document
 
 SCALARS = st.none() | st.booleans() | st.integers(-1000, 1000) | st.text("ab:- \n#", max_size=5)

@@ -9,9 +9,9 @@ import yaml
 from click.testing import CliRunner
 
 from ruleop.authoring.checking import check_project
-from ruleop.authoring.checking.definitions import with_definitions
-from ruleop.authoring.offline.cluster import EPOCH, OfflineKinds, as_live, dropped, identified, prepare
-from ruleop.authoring.scaffold.project import NewProject, project_files
+from ruleop.authoring.checking.inferred_definitions import with_definitions
+from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, as_live, dropped, identified, prepare
+from ruleop.authoring.scaffold.new_project import NewProject, project_files
 from ruleop.authoring.scaffold.writing import write_files
 from ruleop.cli.program import program
 from ruleop.core.planning import FixedObjects, Observed, Plan, choose_rule, plan

@@ -12,11 +12,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.authoring.scaffold.errors import ScaffoldError
 from ruleop.authoring.scaffold.manifests.application import Asked, application_project
-from ruleop.authoring.scaffold.manifests.references import references
-from ruleop.authoring.scaffold.project import NewProject, project_files
+from ruleop.authoring.scaffold.manifests.object_references import references
+from ruleop.authoring.scaffold.new_project import NewProject, project_files
 from ruleop.authoring.scaffold.trees import replaced, walk
+from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.core.rules import build_project
 from ruleop.localcluster import LocalCluster
 from tests.docs.messages import ROOT

@@ -9,13 +9,13 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ruleop.authoring.scaffold.inference import OPEN, fields, infer
+from ruleop.authoring.scaffold.inferred_schema import OPEN, fields, infer
 from ruleop.authoring.scaffold.short_form import schema_entry
 from ruleop.authoring.scaffold.yaml_layout import rules_text
 from ruleop.core.rules.language.schema_fields import with_empty_default
-from ruleop.core.schema.api_types import INT_OR_STRING, api_type
-from ruleop.core.schema.crd_checks import check_crd
-from ruleop.core.schema.structural import default, prune
+from ruleop.core.schema.builtin.api_types import INT_OR_STRING, api_type
+from ruleop.core.schema.crd.crd_checks import check_crd
+from ruleop.core.schema.crd.structural import default, prune
 from ruleop.core.schema.validation import validate
 from tests.checking.random_schemas import definition_of
 from tests.schema.chance import NAMES as CHANCES

@@ -1,4 +1,4 @@
-"""Writes ruleop/core/schema/builtin.json and builtin_types.json from a dump of a real API server.
+"""Writes ruleop/core/schema/builtin/builtin.json and builtin_types.json from a dump of a real API server.
 
     python tests/schema/generate_builtin.py /tmp/openapi-v3
 
@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from ruleop.core.schema.builtin_types import build_types
-from ruleop.core.schema.table import build_table
+from ruleop.core.schema.builtin.builtin_types import build_types
+from ruleop.core.schema.builtin.table import build_table
 
 ROOT = Path(__file__).parents[2]
 

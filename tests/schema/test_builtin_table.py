@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ruleop.core.kinds import GroupKind, Kind
+from ruleop.core.schema.builtin.table import (
+    builtin_kinds,
+    builtin_release,
+    builtin_resource,
+    builtin_shape,
+    object_meta,
+)
 from ruleop.core.schema.shape import Unique
 from ruleop.core.schema.shape_fields import shape_at
-from ruleop.core.schema.table import builtin_kinds, builtin_release, builtin_resource, builtin_shape, object_meta
 
 if TYPE_CHECKING:
     from ruleop.core.schema.shape import Shape

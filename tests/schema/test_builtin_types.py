@@ -11,10 +11,10 @@ import orjson
 import pytest
 
 from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin_types import served_resources, type_schemas, typed_schema, typed_shape
-from ruleop.core.schema.optional_fields import OPTIONAL_FIELDS
+from ruleop.core.schema.builtin.builtin_types import served_resources, type_schemas, typed_schema, typed_shape
+from ruleop.core.schema.builtin.optional_fields import OPTIONAL_FIELDS
+from ruleop.core.schema.builtin.table import builtin_kinds, builtin_resource, minimised_nodes
 from ruleop.core.schema.shape_fields import shape_at
-from ruleop.core.schema.table import builtin_kinds, builtin_resource, minimised_nodes
 
 if TYPE_CHECKING:
     from ruleop.core.schema.shape import Shape
@@ -51,7 +51,7 @@ def test_the_table_of_the_operator_is_a_subset_of_the_builtin_types():
 
 
 def test_the_operator_does_not_load_the_builtin_types():
-    program = "import sys, ruleop.operator.engine.manager.manager; sys.exit('ruleop.core.schema.builtin_types' in sys.modules)"
+    program = "import sys, ruleop.operator.engine.manager.manager; sys.exit('ruleop.core.schema.builtin.builtin_types' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from ruleop.core.kinds import Kind
-from ruleop.core.schema.crd_checks import check_crd
-from ruleop.core.schema.crds import CrdVersion, PrinterColumn, parse_crd
-from ruleop.core.schema.schema_findings import SchemaError
+from ruleop.core.schema.builtin.table import object_meta
+from ruleop.core.schema.crd.crd_checks import check_crd
+from ruleop.core.schema.crd.crds import CrdVersion, PrinterColumn, parse_crd
+from ruleop.core.schema.crd.schema_findings import SchemaError
 from ruleop.core.schema.shape_fields import shape_at
-from ruleop.core.schema.table import object_meta
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

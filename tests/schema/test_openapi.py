@@ -8,9 +8,9 @@ import orjson
 import pytest
 
 from ruleop.core.kinds import GroupKind, Kind
+from ruleop.core.schema.builtin.table import build_table, read_table
 from ruleop.core.schema.openapi import OBJECT_META, OpenApi, ShapeBuilder
 from ruleop.core.schema.shape import UNKNOWN, Shape
-from ruleop.core.schema.table import build_table, read_table
 
 WIDGET = Kind("example.com", "v1", "Widget")
 

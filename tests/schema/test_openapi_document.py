@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin_types import ServedResource, served_resources, type_schemas, typed_shape
-from ruleop.core.schema.crds import parse_crd
+from ruleop.core.schema.builtin.builtin_types import ServedResource, served_resources, type_schemas, typed_shape
+from ruleop.core.schema.builtin.table import builtin_kinds
+from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.core.schema.openapi import OpenApi
 from ruleop.core.schema.openapi_document import crd_types, openapi_document
-from ruleop.core.schema.table import builtin_kinds
 
 if TYPE_CHECKING:
     from ruleop.core.schema.shape import Shape

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from ruleop.core.templating import TextTemplate, YamlNode
 from ruleop.core.templating.bodies.body import Body
-from ruleop.core.templating.bodies.conditions import Conditions, Outcomes
+from ruleop.core.templating.bodies.body_writer import Printed, StandIn, Writer, as_text
+from ruleop.core.templating.bodies.branch_conditions import Conditions, Outcomes
 from ruleop.core.templating.bodies.search import bodies_of_file
-from ruleop.core.templating.bodies.writer import Printed, StandIn, Writer, as_text
 from ruleop.core.templating.tree.layout import VALUE, lay_out
 
 if TYPE_CHECKING:

@@ -11,20 +11,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.object_names import is_label_field
-from ruleop.authoring.offline.cluster import dropped, rejections
+from ruleop.authoring.offline.stand_in import dropped, rejections
 from ruleop.core.kinds import Kind, Object
 from ruleop.core.names import VALUE_IN_WORDS, is_label_key, is_label_value
 from ruleop.core.planning import Problem
 from ruleop.core.rules import SECRET
-from ruleop.core.schema.builtin_types import typed_schema, typed_shape
-from ruleop.core.schema.schema_findings import SchemaFinding
+from ruleop.core.schema.builtin.builtin_types import typed_schema, typed_shape
+from ruleop.core.schema.crd.schema_findings import SchemaFinding
+from ruleop.core.schema.crd.structural import default, prune
 from ruleop.core.schema.shape_fields import unknown_to_shape
-from ruleop.core.schema.structural import default, prune
 from ruleop.core.schema.validation import validate
 from ruleop.core.schema.violations import format_value
 from ruleop.core.templating import Library, TextTemplate
 from ruleop.core.templating.bodies.search import bodies_of_file
-from ruleop.core.validation.creation import creation_errors
+from ruleop.core.validation.new_objects import creation_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.desired_objects import with_violations
-from ruleop.authoring.offline.cluster import EPOCH, OfflineKinds, as_live, dropped, identified, prepare, undecided
 from ruleop.authoring.offline.documents import SUFFIXES, documents_in
+from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, as_live, dropped, identified, prepare, undecided
 from ruleop.core.errors import Site
 from ruleop.core.files import read_inside, why_unreadable
 from ruleop.core.kinds import Kind

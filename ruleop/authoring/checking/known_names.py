@@ -19,12 +19,12 @@ from ruleop.core.templating import TextTemplate
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ruleop.authoring.checking.sources import Sources
+    from ruleop.authoring.checking.dataflow.sources import Sources
     from ruleop.core.kinds import JSON
     from ruleop.core.rules.checks.scopes import Part
     from ruleop.core.templating import YamlNode
     from ruleop.core.templating.bodies.body import Body, Field
-    from ruleop.core.templating.bodies.writer import Printed
+    from ruleop.core.templating.bodies.body_writer import Printed
 
 KnownName = tuple[str | None, ...]
 """Text with `{{ metadata.name }}` for the name of the CR; None is any text."""

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jinja2 import nodes
 
-from ruleop.authoring.checking.sources import NUMBERS
+from ruleop.authoring.checking.dataflow.sources import NUMBERS
 from ruleop.core.names import LABEL_KINDS, MAX_LABEL, is_label, is_label_value, is_object_name, longest_name
-from ruleop.core.schema.table import builtin_resource
-from ruleop.core.templating.bodies.writer import Printed
+from ruleop.core.schema.builtin.table import builtin_resource
+from ruleop.core.templating.bodies.body_writer import Printed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.authoring.checking.sources import IsSource, Path, Sources
+    from ruleop.authoring.checking.dataflow.sources import IsSource, Path, Sources
     from ruleop.core.kinds import GroupKind, Kind
     from ruleop.core.rules import Findings
     from ruleop.core.rules.checks.scopes import Part

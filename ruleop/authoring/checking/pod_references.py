@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ruleop.authoring.checking.known_names import OF_CR, KnownName, KnownNames, may_be, text_of
-from ruleop.authoring.checking.pods import fields_of_pod
+from ruleop.authoring.checking.pod_specs import fields_of_pod
 from ruleop.core.kinds import GroupKind
+from ruleop.core.schema.builtin.table import builtin_resource
 from ruleop.core.schema.nearest import did_you_mean, nearest
-from ruleop.core.schema.table import builtin_resource
 from ruleop.core.templating import TextTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ruleop.authoring.checking.sources import Sources
+    from ruleop.authoring.checking.dataflow.sources import Sources
     from ruleop.core.rules import Findings
     from ruleop.core.rules.checks.scopes import Part
     from ruleop.core.templating.bodies.body import Body, Field, FieldPath

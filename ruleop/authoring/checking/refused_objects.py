@@ -12,22 +12,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.desired_objects import path_of
-from ruleop.core.schema.builtin_types import typed_schema, typed_shape
+from ruleop.core.schema.builtin.builtin_types import typed_schema, typed_shape
 from ruleop.core.schema.shape import UNKNOWN
 from ruleop.core.schema.validation import validate
 from ruleop.core.templating.bodies.body import MARK
-from ruleop.core.validation.creation import creation_errors
+from ruleop.core.validation.new_objects import creation_errors
 
 if TYPE_CHECKING:
-    from ruleop.authoring.checking.sources import Sources
+    from ruleop.authoring.checking.dataflow.sources import Sources
     from ruleop.core.errors import Site
     from ruleop.core.rules import Findings
     from ruleop.core.rules.checks.scopes import Part
     from ruleop.core.schema.shape import Shape
     from ruleop.core.templating import YamlNode
     from ruleop.core.templating.bodies.body import Body, FieldPath
-    from ruleop.core.templating.bodies.writer import Printed
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.templating.bodies.body_writer import Printed
+    from ruleop.core.validation.field_errors import FieldError
 
 _NOT_FOUND: Final = "FieldValueNotFound"
 _REQUIRED: Final = "FieldValueRequired"

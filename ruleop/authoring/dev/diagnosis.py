@@ -9,7 +9,7 @@ from ruleop.authoring.report.object_problems import object_problems
 from ruleop.core.planning.child.readiness import readiness
 from ruleop.localcluster.controllers.core.scheduling import claims_of
 from ruleop.localcluster.kinds.resources import CLAIMS, EVENTS
-from ruleop.localcluster.store.store import Name
+from ruleop.localcluster.store.object_store import Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,7 +21,7 @@ from ruleop.core.planning.model.marks import claim_on, is_paused
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ruleop.authoring.live.objects import LiveObjects
+    from ruleop.authoring.live.reading.objects import LiveObjects
     from ruleop.core.planning import Action, ChildReport, Kinds, ObjectReport, Plan
     from ruleop.core.rules import Rule
 

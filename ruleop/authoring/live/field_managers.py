@@ -11,7 +11,7 @@ from ruleop.authoring.report.explanation import FieldManager, ManagedField
 from ruleop.core.merge.fields import Fields, KeyedFields, MapFields
 from ruleop.core.planning.child.apply import record_of
 from ruleop.core.planning.model.marks import MANAGED_BY, RESERVED, RULEOP
-from ruleop.core.schema.schema_findings import format_path
+from ruleop.core.schema.crd.schema_findings import format_path
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object

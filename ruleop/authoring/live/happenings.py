@@ -11,7 +11,7 @@ from ruleop.core.kinds import Kind, ObjectKey
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ruleop.authoring.live.reader import Reader
+    from ruleop.authoring.live.reading.reader import Reader
 
 EVENT: Final = Kind("", "v1", "Event")
 MAX_EVENTS: Final = 12

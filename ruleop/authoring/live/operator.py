@@ -9,12 +9,12 @@ from ruleop.core.kinds import GroupKind, Kind, ObjectKey
 from ruleop.core.names import RESERVED_PREFIX
 from ruleop.operator.engine.manager.inventory import InventoryEntry, decode, inventory_key
 from ruleop.operator.engine.reconcile.owner_key import owner_key_key
-from ruleop.operator.kube.client.errors import ApiError
+from ruleop.operator.kube.client.server_errors import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ruleop.authoring.live.reader import Reader
+    from ruleop.authoring.live.reading.reader import Reader
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap")
 

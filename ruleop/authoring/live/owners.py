@@ -8,7 +8,7 @@ from ruleop.core.kinds import GroupKind, Kind, ObjectKey
 from ruleop.core.planning.model.marks import PART_OF, named_owner
 
 if TYPE_CHECKING:
-    from ruleop.authoring.live.reader import Reader
+    from ruleop.authoring.live.reading.reader import Reader
     from ruleop.core.kinds import Object
 
 MAX_LEVELS: Final = 6

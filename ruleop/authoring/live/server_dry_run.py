@@ -11,7 +11,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.live.connection import DryRunClient
+from ruleop.authoring.live.reading.read_only_connection import DryRunClient
 from ruleop.authoring.report.plan_text import masks_of
 from ruleop.authoring.report.server_answers import Answer, Verdict
 from ruleop.core.kinds import SERVER_METADATA, Kind, Object, ObjectKey
@@ -27,8 +27,8 @@ from ruleop.operator.engine.reconcile.executor import Executor
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
-    from ruleop.authoring.live.cluster import LiveCluster
-    from ruleop.authoring.live.planner import LivePass, LivePlanner
+    from ruleop.authoring.live.live_planner import LivePass, LivePlanner
+    from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.core.planning import Action, Failed, Outcome
     from ruleop.core.planning.changes.differences import Difference
     from ruleop.core.planning.changes.writes import Change

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.live.planner import BATCH
+from ruleop.authoring.live.live_planner import BATCH
 from ruleop.core.kinds import ObjectKey
-from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
-    from ruleop.authoring.live.planner import LivePass, LivePlanner
+    from ruleop.authoring.live.live_planner import LivePass, LivePlanner
     from ruleop.core.kinds import Kind, Object
 
 ATTEMPTS: Final = 5

@@ -11,7 +11,7 @@ from ruleop.core.templating import YamlNode, read_resources
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.schema.schema_findings import FieldPath
+    from ruleop.core.schema.crd.schema_findings import FieldPath
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 

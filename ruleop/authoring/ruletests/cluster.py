@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.offline.cluster import EPOCH, OfflineKinds, as_live, stored_secret
+from ruleop.authoring.offline.stand_in import EPOCH, OfflineKinds, as_live, stored_secret
 from ruleop.authoring.ruletests.overlay import overlaid
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.merge import merge_patched

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ruleop.authoring.offline.cluster import EPOCH
+from ruleop.authoring.offline.stand_in import EPOCH
 from ruleop.core.kinds import GroupKind, Object
 from ruleop.core.planning.child.readiness import readiness
 from ruleop.core.schema.shape import UNKNOWN, Shape

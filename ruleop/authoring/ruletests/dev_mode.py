@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import structlog
 
-from ruleop.authoring.checking.definitions import to_serve
-from ruleop.authoring.dev.session import Session, Settings, View
+from ruleop.authoring.checking.inferred_definitions import to_serve
+from ruleop.authoring.dev.dev_session import Session, Settings, View
 from ruleop.authoring.report.plan_text import masks_of
 from ruleop.authoring.ruletests.overlay import overlaid
 from ruleop.authoring.ruletests.provenance import Provenance
@@ -29,21 +29,21 @@ from ruleop.core.planning import FixedObjects, Observed, Plan, choose_rule, plan
 from ruleop.core.planning.model.conditions import condition_of
 from ruleop.core.planning.model.marks import Owner
 from ruleop.core.templating import read_resources
-from ruleop.localcluster.errors import Rejected
-from ruleop.localcluster.faults import Effect, Fault
-from ruleop.operator.engine.manager.options import Options
+from ruleop.localcluster.injected_faults import Effect, Fault
+from ruleop.localcluster.status_errors import Rejected
+from ruleop.operator.engine.manager.flags import Options
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from types import TracebackType
 
-    from ruleop.authoring.offline.cluster import OfflineKinds
+    from ruleop.authoring.offline.stand_in import OfflineKinds
     from ruleop.core.errors import Site
     from ruleop.core.planning.changes.masks import Masks
     from ruleop.core.rules import Project, Rule
     from ruleop.core.schema.shape import Shape
     from ruleop.core.templating.field_sites import FieldPath
-    from ruleop.localcluster.store.store import Event, Resource, Stored
+    from ruleop.localcluster.store.object_store import Event, Resource, Stored
 
 POLL: Final = 0.05  # seconds between two checks for changes
 QUIET: Final = 6  # checks without a change, after which a step is over; on a busy machine each takes longer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.offline.cluster import EPOCH, identified, prepare
+from ruleop.authoring.offline.stand_in import EPOCH, identified, prepare
 from ruleop.authoring.report.plan_text import masks_of
 from ruleop.authoring.ruletests.cluster import CaseCluster
 from ruleop.authoring.ruletests.controllers import made_ready
@@ -20,7 +20,7 @@ from ruleop.core.planning.model.marks import Owner
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ruleop.authoring.offline.cluster import OfflineKinds
+    from ruleop.authoring.offline.stand_in import OfflineKinds
     from ruleop.authoring.ruletests.admission import Admission
     from ruleop.core.errors import Site
     from ruleop.core.rules import Project, Rule

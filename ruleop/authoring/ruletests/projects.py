@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from ruleop.authoring.checking.definitions import with_definitions
-from ruleop.authoring.offline.cluster import OfflineKinds
+from ruleop.authoring.checking.inferred_definitions import with_definitions
+from ruleop.authoring.offline.stand_in import OfflineKinds
 from ruleop.authoring.ruletests.admission import Admission
 from ruleop.authoring.ruletests.cases import read_text
 from ruleop.authoring.ruletests.plan_mode import PlanMode

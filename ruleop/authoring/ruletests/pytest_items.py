@@ -11,9 +11,9 @@ import pytest
 
 from ruleop.authoring.ruletests.cases import parse_file, project_of, read_text
 from ruleop.authoring.ruletests.projects import Projects
-from ruleop.authoring.ruletests.report import failure_text
 from ruleop.authoring.ruletests.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
+from ruleop.authoring.ruletests.test_report import failure_text
 from ruleop.core.errors import Site
 from ruleop.core.files import why_unreadable
 from ruleop.core.rules import ProjectErrors

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ruleop.authoring.offline.cluster import dropped
+from ruleop.authoring.offline.stand_in import dropped
 from ruleop.authoring.ruletests.expectations import failures
 from ruleop.authoring.ruletests.format import CaseTable, ExistingTable
 from ruleop.authoring.ruletests.overlay import overlaid

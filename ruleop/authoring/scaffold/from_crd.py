@@ -11,23 +11,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.offline.cluster import rejections
-from ruleop.authoring.scaffold.errors import ScaffoldError
+from ruleop.authoring.offline.stand_in import rejections
 from ruleop.authoring.scaffold.from_sample import DEFINITION, LAST_APPLIED, NAME, READY_STATUS, settings, workload
 from ruleop.authoring.scaffold.instance import instance, validate_value
 from ruleop.authoring.scaffold.naming import kebab
-from ruleop.authoring.scaffold.project import READY_REPLICAS, NewChild, NewProject
+from ruleop.authoring.scaffold.new_project import READY_REPLICAS, NewChild, NewProject
+from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.core.kinds import SERVER_METADATA, Kind
 from ruleop.core.names import MAX_LABEL
-from ruleop.core.schema.crds import parse_crd
-from ruleop.core.schema.definition import WRITTEN
-from ruleop.core.schema.schema_findings import SchemaError
-from ruleop.core.schema.structural import default
+from ruleop.core.schema.crd.crds import parse_crd
+from ruleop.core.schema.crd.definition import WRITTEN
+from ruleop.core.schema.crd.schema_findings import SchemaError
+from ruleop.core.schema.crd.structural import default
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.core.schema.crds import CrdVersion
+    from ruleop.core.schema.crd.crds import CrdVersion
     from ruleop.core.schema.openapi import Schema
 
 _IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata", "status"})

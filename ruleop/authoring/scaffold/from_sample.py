@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.scaffold.errors import ScaffoldError
-from ruleop.authoring.scaffold.inference import fields
+from ruleop.authoring.scaffold.inferred_schema import fields
 from ruleop.authoring.scaffold.naming import expression, kebab
-from ruleop.authoring.scaffold.project import READY_REPLICAS, NewChild, NewProject
+from ruleop.authoring.scaffold.new_project import READY_REPLICAS, NewChild, NewProject
+from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.authoring.scaffold.yaml_layout import Expr, Joined
 from ruleop.core.kinds import SERVER_METADATA, Kind
 from ruleop.core.names import MAX_LABEL, is_label, is_letter_label, is_subdomain

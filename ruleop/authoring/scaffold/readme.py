@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.core.schema.definition import plural
+from ruleop.core.schema.crd.definition import plural
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Kind

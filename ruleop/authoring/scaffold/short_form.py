@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.naming import free, pascal, singular
 from ruleop.core.rules.language.schema_fields import with_empty_default
-from ruleop.core.schema.api_types import api_type
-from ruleop.core.schema.crd_checks import SCHEMA_TYPES
-from ruleop.core.schema.simple_schema import BASIC, OF_TYPE
+from ruleop.core.schema.builtin.api_types import api_type
+from ruleop.core.schema.crd.crd_checks import SCHEMA_TYPES
+from ruleop.core.schema.crd.simple_schema import BASIC, OF_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

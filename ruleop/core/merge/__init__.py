@@ -9,12 +9,12 @@ from ruleop.core.merge.creation import create_fields
 from ruleop.core.merge.equality import same
 from ruleop.core.merge.fields import FieldSet
 from ruleop.core.merge.ignored import as_sent
-from ruleop.core.merge.learned import Learned
 from ruleop.core.merge.lists import MergeError
-from ruleop.core.merge.normalise import UnwritableError, normalise_desired, normalise_ignored
 from ruleop.core.merge.patch import merge_patch, merge_patched
 from ruleop.core.merge.path import Path, PathError, Selector, parse_path
 from ruleop.core.merge.record import ANNOTATION, Record, RecordTooLargeError, decode, encode
+from ruleop.core.merge.server.learned import Learned
+from ruleop.core.merge.server.normalise import UnwritableError, normalise_desired, normalise_ignored
 from ruleop.core.merge.three_way import Merged, three_way
 
 __all__ = [

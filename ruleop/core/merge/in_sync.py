@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.core.merge.equality import fingerprint, same
 from ruleop.core.merge.fields import Fields, KeyedFields, Leaf, MapFields, SetFields
 from ruleop.core.merge.lists import item_keys
-from ruleop.core.merge.stored_form import is_omitted_default, is_stored_as
+from ruleop.core.merge.server.stored_form import is_omitted_default, is_stored_as
 from ruleop.core.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:

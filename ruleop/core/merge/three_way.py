@@ -17,14 +17,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ruleop.core.merge.creation import create_fields, fields_of_new
-from ruleop.core.merge.derived_updates import with_derived
 from ruleop.core.merge.edited_keys import edited_items, with_keys_of
 from ruleop.core.merge.equality import fingerprint, same
 from ruleop.core.merge.field_removal import REMOVED, without_fields, without_item
 from ruleop.core.merge.fields import NO_MEMBERS, Fields, FieldSet, ItemKey, KeyedFields, Leaf, MapFields, SetFields
 from ruleop.core.merge.ignored import Ignored, ignored_at, with_live_places
 from ruleop.core.merge.in_sync import DOUBTED, is_in_sync
-from ruleop.core.merge.learned import Answers, Learned, order_of
 from ruleop.core.merge.lists import (
     MergeError,
     desired_items,
@@ -34,8 +32,10 @@ from ruleop.core.merge.lists import (
     item_path,
     member_key,
 )
-from ruleop.core.merge.normalise import without_nulls
-from ruleop.core.merge.stored_form import is_omitted_default, is_stored_as
+from ruleop.core.merge.server.derived_updates import with_derived
+from ruleop.core.merge.server.learned import Answers, Learned, order_of
+from ruleop.core.merge.server.normalise import without_nulls
+from ruleop.core.merge.server.stored_form import is_omitted_default, is_stored_as
 from ruleop.core.schema.quantity import quantity_equal
 from ruleop.core.schema.shape import UNKNOWN, Shape
 

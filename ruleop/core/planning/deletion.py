@@ -25,7 +25,7 @@ from ruleop.core.planning.model.actions import Action, Delete, Event, RemoveFina
 from ruleop.core.planning.model.conditions import FINALIZED, Conditions, condition_of
 from ruleop.core.planning.model.marks import SKIP_FINALIZE, annotations_of
 from ruleop.core.planning.model.observed import Served
-from ruleop.core.planning.model.permissions import missing_list_permission
+from ruleop.core.planning.model.rule_permissions import missing_list_permission
 from ruleop.core.planning.status import overall_conditions
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from ruleop.core.planning.model.actions import (
 from ruleop.core.planning.model.conditions import Conditions, condition_of
 from ruleop.core.planning.model.marks import Owner, is_paused, misspelt_switches
 from ruleop.core.planning.model.period import reconcile_period
-from ruleop.core.planning.model.permissions import missing_permission
+from ruleop.core.planning.model.rule_permissions import missing_permission
 from ruleop.core.planning.model.selectors import compile_selector
 from ruleop.core.planning.plan import Plan
 from ruleop.core.planning.rendering.scope import Scope

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.core.errors import RenderError
 from ruleop.core.merge import UnwritableError, merge_patch, same
 from ruleop.core.merge.equality import fingerprint
-from ruleop.core.merge.normalise import as_json, with_integers, without_nulls
+from ruleop.core.merge.server.normalise import as_json, with_integers, without_nulls
 from ruleop.core.planning.changes.failures import public_error
 from ruleop.core.planning.model.actions import Problem, State, StatusWrite
 from ruleop.core.planning.model.conditions import PAUSE, Condition, Conditions, type_of
-from ruleop.core.schema.structural import default, drop_unknown, is_kept, schema_at
+from ruleop.core.schema.crd.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.core.templating import Omit, TextTemplate, Waiting
 from ruleop.core.templating.values.budget import METER, Exhausted, size_of
 

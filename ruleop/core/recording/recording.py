@@ -19,9 +19,9 @@ from ruleop.core.planning.memory.synced import Synced
 from ruleop.core.recording.redaction import Redaction
 from ruleop.core.recording.typed_json import decode, encode
 from ruleop.core.rules import SECRET
-from ruleop.core.schema.crds import crd_shape
+from ruleop.core.schema.builtin.table import builtin_shape
+from ruleop.core.schema.crd.crds import crd_shape
 from ruleop.core.schema.shape import UNKNOWN
-from ruleop.core.schema.table import builtin_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ruleop.core.errors import Cause
 from ruleop.core.kinds import GroupKind, Kind, ObjectKey
-from ruleop.core.merge.learned import Answers, Learned
+from ruleop.core.merge.server.learned import Answers, Learned
 from ruleop.core.planning.changes.drift import Reverted
 from ruleop.core.planning.memory.history import ConflictingObject, History, Refusal, RefusedStatus, Writes
 from ruleop.core.planning.memory.synced import Synced

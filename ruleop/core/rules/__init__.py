@@ -20,7 +20,6 @@ from ruleop.core.rules.language.model import (
     Strategy,
     Validation,
 )
-from ruleop.core.rules.loading.files import MAX_CRD_BYTES
 from ruleop.core.rules.loading.loader import (
     Loaded,
     Watch,
@@ -30,6 +29,7 @@ from ruleop.core.rules.loading.loader import (
     load_project,
     load_with_sources,
 )
+from ruleop.core.rules.loading.project_files import MAX_CRD_BYTES
 from ruleop.core.rules.loading.watched_paths import Place, places
 
 __all__ = [

@@ -19,11 +19,11 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from ruleop.core.kinds import Kind, Object
-from ruleop.core.schema.derived_fields import DERIVED
-from ruleop.core.schema.optional_fields import OPTIONAL_FIELDS
-from ruleop.core.schema.server_defaults import SERVER_DEFAULTS
+from ruleop.core.schema.builtin.derived_fields import DERIVED
+from ruleop.core.schema.builtin.optional_fields import OPTIONAL_FIELDS
+from ruleop.core.schema.builtin.server_defaults import SERVER_DEFAULTS
+from ruleop.core.schema.builtin.unique_fields import UNIQUE
 from ruleop.core.schema.shape import EMPTY, UNKNOWN, Shape
-from ruleop.core.schema.unique_fields import UNIQUE
 
 Schema: TypeAlias = Mapping[str, Any]
 """An OpenAPI v3 schema as plain JSON. Treated as frozen."""

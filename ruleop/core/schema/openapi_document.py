@@ -16,8 +16,8 @@ from ruleop.core.kinds import Kind
 from ruleop.core.schema.openapi import OBJECT_META
 
 if TYPE_CHECKING:
-    from ruleop.core.schema.builtin_types import ServedResource
-    from ruleop.core.schema.crds import CrdVersion, CustomResourceDefinition
+    from ruleop.core.schema.builtin.builtin_types import ServedResource
+    from ruleop.core.schema.crd.crds import CrdVersion, CustomResourceDefinition
     from ruleop.core.schema.openapi import Schema
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"

@@ -3,7 +3,7 @@ are atomic, and which defaults the server fills in.
 
 Where nothing is declared, maps are granular and lists atomic, as the server treats a custom resource without
 declarations. Merges do not read `name`, `required`, `enum` and `patch_*`, and the packaged table of the operator does
-not have them: they are for checks, and for strategic merge patches (`ruleop.core.schema.builtin_types`).
+not have them: they are for checks, and for strategic merge patches (`ruleop.core.schema.builtin.builtin_types`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Shape:
         default_factory=lambda: EMPTY
     )  # the value of a missing property: {"scope": "*"}
     required: tuple[str, ...] = ()  # the properties without which the server rejects the object
-    derived: str = ""  # the key of the type in `ruleop.core.schema.derived_fields.DERIVED`, if it is there
+    derived: str = ""  # the key of the type in `ruleop.core.schema.builtin.derived_fields.DERIVED`, if it is there
     # of lists
     items: Shape | None = None
     list_type: Literal["atomic", "set", "map"] = "atomic"

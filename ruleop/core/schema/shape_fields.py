@@ -1,7 +1,7 @@
 """The shape at a path of an object, and the fields of an object that its kind does not have.
 
-For kinds whose schema is not packaged with ruleop. For custom resources, `ruleop.core.schema.structural` does the same
-by their schema.
+For kinds whose schema is not packaged with ruleop. For custom resources, `ruleop.core.schema.crd.structural` does the
+same by their schema.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from ruleop.core.schema.crd.schema_findings import FieldPath, SchemaFinding
 from ruleop.core.schema.nearest import did_you_mean
-from ruleop.core.schema.schema_findings import FieldPath, SchemaFinding
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import JSON, Object

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sized
 
     from ruleop.core.kinds import JSON, Object
+    from ruleop.core.schema.crd.schema_findings import FieldPath, SchemaFinding
     from ruleop.core.schema.openapi import Schema
-    from ruleop.core.schema.schema_findings import FieldPath, SchemaFinding
 
 _LARGEST_EXACT_FLOAT = 2.0**53 - 1
 _NEW: Final[Any] = object()  # a value that no earlier version has

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.core.schema.crd.schema_findings import FieldPath, SchemaFinding
 from ruleop.core.schema.nearest import did_you_mean
-from ruleop.core.schema.schema_findings import FieldPath, SchemaFinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.core.schema.builtin_types import served_resources
+from ruleop.core.schema.builtin.builtin_types import served_resources
 from ruleop.localcluster.api.general import NO_PAGE, General
 from ruleop.localcluster.api.requests.accept import PLAIN, YAML, Form, check_form
-from ruleop.localcluster.api.requests.bodies import (
+from ruleop.localcluster.api.requests.pages import NOW, expired_page, read_token, token_of
+from ruleop.localcluster.api.requests.patching import configuration, patched, refused
+from ruleop.localcluster.api.requests.path_names import check_name, check_namespace
+from ruleop.localcluster.api.requests.request_bodies import (
     APPLY,
     JSON_PATCH,
     MERGE,
@@ -20,14 +23,11 @@ from ruleop.localcluster.api.requests.bodies import (
     read_delete_options,
     read_patch,
 )
-from ruleop.localcluster.api.requests.forms import in_form, list_bytes
-from ruleop.localcluster.api.requests.options import DeleteOptions, ListOptions, WriteOptions, version_of
-from ruleop.localcluster.api.requests.pages import NOW, expired_page, read_token, token_of
-from ruleop.localcluster.api.requests.patching import configuration, patched, refused
-from ruleop.localcluster.api.requests.path_names import check_name, check_namespace
 from ruleop.localcluster.api.requests.request_objects import check_kind, decodable, parsed, read_unstored
+from ruleop.localcluster.api.requests.response_forms import in_form, list_bytes
 from ruleop.localcluster.api.requests.selection import selection_of
 from ruleop.localcluster.api.requests.timeouts import timeout_of
+from ruleop.localcluster.api.requests.write_options import DeleteOptions, ListOptions, WriteOptions, version_of
 from ruleop.localcluster.api.responses import (
     TRUE,
     form_asked,
@@ -39,8 +39,9 @@ from ruleop.localcluster.api.responses import (
     with_warnings,
 )
 from ruleop.localcluster.api.route import Route, route_of
+from ruleop.localcluster.api.subresources.access_reviews import review
+from ruleop.localcluster.api.subresources.account_tokens import TOKEN_REQUEST, token_request
 from ruleop.localcluster.api.subresources.evictions import eviction_options
-from ruleop.localcluster.api.subresources.reviews import review
 from ruleop.localcluster.api.subresources.scale import (
     SCALE,
     decoded_scale,
@@ -49,10 +50,12 @@ from ruleop.localcluster.api.subresources.scale import (
     scale_of,
     scaled,
 )
-from ruleop.localcluster.api.subresources.tokens import TOKEN_REQUEST, token_request
 from ruleop.localcluster.api.verbs import verb_of
-from ruleop.localcluster.api.watching import DEFAULT_TIMEOUT, Watch, WatchOptions
-from ruleop.localcluster.errors import (
+from ruleop.localcluster.api.watch_streams import DEFAULT_TIMEOUT, Watch, WatchOptions
+from ruleop.localcluster.http.message import Response, Stream
+from ruleop.localcluster.kinds.served_resources import REVIEWS, is_builtin_group
+from ruleop.localcluster.objects.patches import unknown_in_operations
+from ruleop.localcluster.status_errors import (
     Rejected,
     bad_request,
     expired,
@@ -64,17 +67,14 @@ from ruleop.localcluster.errors import (
     unsupported_media_type,
     unsupported_patch_type,
 )
-from ruleop.localcluster.http.message import Response, Stream
-from ruleop.localcluster.kinds.registry import REVIEWS, is_builtin_group
-from ruleop.localcluster.objects.patches import unknown_in_operations
-from ruleop.localcluster.store.store import Name, Stored, TooLargeError, TooOldError
+from ruleop.localcluster.store.object_store import Name, Stored, TooLargeError, TooOldError
 
 if TYPE_CHECKING:
-    from ruleop.localcluster.api.writes.writer import Writer
+    from ruleop.localcluster.api.writes.object_writer import Writer
     from ruleop.localcluster.http.message import Request
-    from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
-    from ruleop.localcluster.store.store import Store
+    from ruleop.localcluster.kinds.served_resources import Registry
+    from ruleop.localcluster.store.object_store import Store
     from ruleop.localcluster.users import Users
 
 MAX_BODY: Final = 3 * 1024 * 1024

@@ -9,9 +9,9 @@ from ruleop.localcluster.api.requests.timeouts import TIMED_OUT, timeout_of
 from ruleop.localcluster.api.responses import refusal
 from ruleop.localcluster.api.route import route_of
 from ruleop.localcluster.api.verbs import verb_of
-from ruleop.localcluster.errors import Rejected
-from ruleop.localcluster.faults import OF_WATCHES, Effect, Fault, Faults
 from ruleop.localcluster.http.message import Disconnect, Later, Stream
+from ruleop.localcluster.injected_faults import OF_WATCHES, Effect, Fault, Faults
+from ruleop.localcluster.status_errors import Rejected
 
 if TYPE_CHECKING:
     from collections.abc import Callable

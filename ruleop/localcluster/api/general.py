@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.core.schema.table import builtin_release
-from ruleop.localcluster.api import discovery
-from ruleop.localcluster.api.openapi import OpenApiDocuments
+from ruleop.core.schema.builtin.table import builtin_release
+from ruleop.localcluster.api import discovery_documents
+from ruleop.localcluster.api.openapi_endpoint import OpenApiDocuments
 from ruleop.localcluster.api.requests.accept import form_of
-from ruleop.localcluster.api.requests.forms import in_form
-from ruleop.localcluster.errors import method_not_allowed, unknown_path
+from ruleop.localcluster.api.requests.response_forms import in_form
 from ruleop.localcluster.http.message import JSON_TYPE, NO_HEADERS, Response
-from ruleop.localcluster.kinds.registry import is_builtin_group
+from ruleop.localcluster.kinds.served_resources import is_builtin_group
+from ruleop.localcluster.status_errors import method_not_allowed, unknown_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ruleop.localcluster.http.message import Request
-    from ruleop.localcluster.kinds.registry import Registry
-    from ruleop.localcluster.store.store import Store
+    from ruleop.localcluster.kinds.served_resources import Registry
+    from ruleop.localcluster.store.object_store import Store
 
 NO_PAGE: Final = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
 """The real server's response where no group of its own is concerned."""
@@ -45,7 +45,7 @@ class General:
             raise method_not_allowed()
         if path in _HEALTH or path in [f"{each}/ping" for each in _HEALTH]:
             return Response(200, b"ok", "text/plain; charset=utf-8")
-        if path in ("/api", "/apis") and discovery.is_aggregated(request.headers.get("accept", "")):
+        if path in ("/api", "/apis") and discovery_documents.is_aggregated(request.headers.get("accept", "")):
             return self._aggregated(request, core=path == "/api")
         if path.startswith(_OPENAPI):
             return self._openapi(path.removeprefix(_OPENAPI), request)
@@ -69,15 +69,15 @@ class General:
             case ["version"]:
                 return _version()
             case ["api"]:
-                return discovery.api_versions(host)
+                return discovery_documents.api_versions(host)
             case ["apis"]:
-                return discovery.group_list(self.registry)
+                return discovery_documents.group_list(self.registry)
             case ["api", version]:
-                return discovery.resource_list(self.registry, "", version)
+                return discovery_documents.resource_list(self.registry, "", version)
             case ["apis", group]:
-                return discovery.group(self.registry, group)
+                return discovery_documents.group(self.registry, group)
             case ["apis", group, version]:
-                return discovery.resource_list(self.registry, group, version)
+                return discovery_documents.resource_list(self.registry, group, version)
         return None
 
     def _paths(self) -> list[str]:
@@ -90,8 +90,8 @@ class General:
         )
 
     def _aggregated(self, request: Request, *, core: bool) -> Response:
-        data = orjson.dumps(discovery.aggregated(self.registry, core=core))
-        response = Response(200, data, discovery.AGGREGATED, {"Cache-Control": "public"})
+        data = orjson.dumps(discovery_documents.aggregated(self.registry, core=core))
+        response = Response(200, data, discovery_documents.AGGREGATED, {"Cache-Control": "public"})
         return _with_tag(response, hashlib.sha512(data).hexdigest().upper(), request)
 
     def _openapi(self, path: str, request: Request) -> Response:

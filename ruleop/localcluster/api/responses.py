@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.localcluster.api.requests.accept import Form, check_form, form_of, with_included
-from ruleop.localcluster.api.requests.forms import in_form, object_bytes
+from ruleop.localcluster.api.requests.response_forms import in_form, object_bytes
 from ruleop.localcluster.http.message import JSON_TYPE, Response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ruleop.localcluster.errors import Rejected
     from ruleop.localcluster.http.message import Request, Stream
     from ruleop.localcluster.kinds.served import Served
-    from ruleop.localcluster.store.store import Stored
+    from ruleop.localcluster.status_errors import Rejected
+    from ruleop.localcluster.store.object_store import Stored
 
 TRUE: Final = ("true", "1", "True")
 _BROWSERS: Final = ("curl", "Wget", "Mozilla/5.0")

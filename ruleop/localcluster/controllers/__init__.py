@@ -8,7 +8,7 @@ from ruleop.localcluster.controllers.batch.job import CronJobs, Jobs
 from ruleop.localcluster.controllers.core.namespaces import Definitions, Namespaces
 from ruleop.localcluster.controllers.core.pods import Pods
 from ruleop.localcluster.controllers.core.services import Ingresses, Services
-from ruleop.localcluster.controllers.core.volumes import VolumeProtection, Volumes
+from ruleop.localcluster.controllers.core.volume_binding import VolumeProtection, Volumes
 from ruleop.localcluster.controllers.garbage_collector import GarbageCollector
 from ruleop.localcluster.controllers.policy.disruption import DisruptionBudgets
 

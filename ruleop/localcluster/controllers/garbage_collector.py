@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.kinds import Kind
-from ruleop.localcluster.api.requests.options import DeleteOptions
-from ruleop.localcluster.api.writes.deletion import FOREGROUND, ORPHAN
+from ruleop.localcluster.api.requests.write_options import DeleteOptions
+from ruleop.localcluster.api.writes.object_deletion import FOREGROUND, ORPHAN
 from ruleop.localcluster.controllers.machinery import is_being_deleted, references
-from ruleop.localcluster.store.store import Name, Resource
+from ruleop.localcluster.store.object_store import Name, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event, Stored
+    from ruleop.localcluster.store.object_store import Event, Stored
 
 ALL: Final = Resource("*", "*")
 _SEPARATOR: Final = "\n"

@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import orjson
 
-from ruleop.localcluster.api.writes.writer import CONTROLLERS, SUFFIX_LETTERS
-from ruleop.localcluster.controllers.core.events import Recorder
+from ruleop.localcluster.api.writes.object_writer import CONTROLLERS, SUFFIX_LETTERS
 from ruleop.localcluster.controllers.core.pod_index import PodIndex
-from ruleop.localcluster.errors import Rejected
+from ruleop.localcluster.controllers.core.repeated_events import Recorder
 from ruleop.localcluster.kinds.resources import EVENTS, NAMESPACES, PODS
-from ruleop.localcluster.store.store import Event, Name, Resource, Stored
+from ruleop.localcluster.status_errors import Rejected
+from ruleop.localcluster.store.object_store import Event, Name, Resource, Stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ruleop.core.kinds import Object
-    from ruleop.localcluster.api.requests.options import DeleteOptions
-    from ruleop.localcluster.api.writes.writer import Writer
-    from ruleop.localcluster.kinds.registry import Registry
+    from ruleop.localcluster.api.requests.write_options import DeleteOptions
+    from ruleop.localcluster.api.writes.object_writer import Writer
     from ruleop.localcluster.kinds.served import Served
-    from ruleop.localcluster.store.store import Store
+    from ruleop.localcluster.kinds.served_resources import Registry
+    from ruleop.localcluster.store.object_store import Store
 
 TURN: Final = 0.005  # seconds until requests get their turn
 BATCH: Final = 20

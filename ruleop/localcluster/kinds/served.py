@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.core.schema.crd.structural import default, prune
 from ruleop.core.schema.shape import UNKNOWN, Shape
-from ruleop.core.schema.structural import default, prune
-from ruleop.core.validation.builtin import ACCEPTING, Validator
-from ruleop.localcluster.store.store import Resource, Stored, stored
+from ruleop.core.validation.validators import ACCEPTING, Validator
+from ruleop.localcluster.store.object_store import Resource, Stored, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.core.kinds import Kind, Object
-    from ruleop.core.schema.crds import PrinterColumn
+    from ruleop.core.schema.crd.crds import PrinterColumn
     from ruleop.core.schema.openapi import Schema
-    from ruleop.localcluster.store.store import Store
+    from ruleop.localcluster.store.object_store import Store
 
 VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from ruleop.core.errors import RuleopError
 from ruleop.core.validation.fields.go_text import go_text
-from ruleop.localcluster.errors import internal
 from ruleop.localcluster.objects.fieldsets import InvalidFieldsError, element_text, item_element
+from ruleop.localcluster.status_errors import internal
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import JSON, Kind, Object
     from ruleop.core.schema.shape import Shape
-    from ruleop.localcluster.errors import Rejected
     from ruleop.localcluster.objects.decoding import DecodingError
+    from ruleop.localcluster.status_errors import Rejected
 
 
 class NotTypedError(RuleopError):

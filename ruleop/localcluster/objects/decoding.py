@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin_types import typed_shape
+from ruleop.core.schema.builtin.builtin_types import typed_shape
 from ruleop.core.schema.quantity import parse_quantity
 from ruleop.core.schema.shape import EMPTY
-from ruleop.core.validation.errors import FieldError
+from ruleop.core.validation.field_errors import FieldError
 from ruleop.core.validation.fields.go_text import type_name
-from ruleop.localcluster.errors import Rejected, bad_request
 from ruleop.localcluster.objects.sharing import with_parts_of
+from ruleop.localcluster.status_errors import Rejected, bad_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,8 +63,8 @@ class Decoded:
 
 
 def decode(obj: Object, shape: Shape, old: Object | None = None) -> Decoded:
-    """The object as the server reads it. `shape` is that of `ruleop.core.schema.builtin_types`. Parts that are those of
-    an earlier version, which was decoded, are taken as they are. Raises DecodingError."""
+    """The object as the server reads it. `shape` is that of `ruleop.core.schema.builtin.builtin_types`. Parts that are
+    those of an earlier version, which was decoded, are taken as they are. Raises DecodingError."""
     return _Decoder(_simple_name(shape) or str(obj.get("kind", ""))).decode(obj, shape, old or EMPTY)
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.localcluster.clock import seconds_of
-from ruleop.localcluster.tables.printer import OF_TEMPLATE, printer
-from ruleop.localcluster.tables.text import (
+from ruleop.localcluster.tables.cell_text import (
     NONE,
     age,
     boolean,
@@ -20,6 +18,8 @@ from ruleop.localcluster.tables.text import (
     spec,
     status,
 )
+from ruleop.localcluster.tables.printer import OF_TEMPLATE, printer
+from ruleop.localcluster.timestamps import seconds_of
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import JSON, Object

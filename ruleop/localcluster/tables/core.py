@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.localcluster.tables.printer import printer
-from ruleop.localcluster.tables.text import (
+from ruleop.localcluster.tables.cell_text import (
     NONE,
     UNKNOWN,
     UNSET,
@@ -24,6 +23,7 @@ from ruleop.localcluster.tables.text import (
     status,
     with_age,
 )
+from ruleop.localcluster.tables.printer import printer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

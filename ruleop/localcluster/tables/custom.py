@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from ruleop.core.schema.crds import PrinterColumn
+from ruleop.core.schema.crd.crds import PrinterColumn
+from ruleop.localcluster.tables.cell_text import name, since
 from ruleop.localcluster.tables.json_path import first, parse
 from ruleop.localcluster.tables.printer import NAME, ColumnDefinition
-from ruleop.localcluster.tables.text import name, since
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.localcluster.tables.printer import printer
-from ruleop.localcluster.tables.text import (
+from ruleop.localcluster.tables.cell_text import (
     NONE,
     UNSET,
     age,
@@ -16,6 +15,7 @@ from ruleop.localcluster.tables.text import (
     name,
     spec,
 )
+from ruleop.localcluster.tables.printer import printer
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import JSON, Object

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.localcluster.tables.printer import printer
-from ruleop.localcluster.tables.text import (
+from ruleop.localcluster.tables.cell_text import (
     age,
     annotation,
     field,
@@ -14,6 +13,7 @@ from ruleop.localcluster.tables.text import (
     status,
     with_age,
 )
+from ruleop.localcluster.tables.printer import printer
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import JSON, Object

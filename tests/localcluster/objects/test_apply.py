@@ -8,10 +8,16 @@ from typing import Any
 import pytest
 
 from ruleop.core.schema.shape import Shape
-from ruleop.localcluster.errors import Rejected
-from ruleop.localcluster.objects.apply import LAST_APPLIED, ApplyConflictError, apply, keep_unchanged, track_update
 from ruleop.localcluster.objects.fieldsets import InvalidFieldsError, parse_fields, path_text
 from ruleop.localcluster.objects.managed import MAX_UPDATE_MANAGERS, read_managers
+from ruleop.localcluster.objects.server_side_apply import (
+    LAST_APPLIED,
+    ApplyConflictError,
+    apply,
+    keep_unchanged,
+    track_update,
+)
+from ruleop.localcluster.status_errors import Rejected
 from tests.cluster import objects
 from tests.localcluster.objects.kinds import TRACKING, tracking_of
 

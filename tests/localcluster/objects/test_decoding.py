@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from ruleop.core.kinds import Kind
-from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.objects.config_checks import check_config
 from ruleop.localcluster.objects.decoding import (
     DecodingError,
@@ -17,6 +16,7 @@ from ruleop.localcluster.objects.decoding import (
     strict_problem,
     unknown_field,
 )
+from ruleop.localcluster.status_errors import Rejected
 from tests.localcluster.objects.kinds import TRACKING
 
 JSON = Any

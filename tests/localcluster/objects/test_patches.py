@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.objects.patches import (
     MAX_OPERATIONS,
     json_patch,
@@ -14,6 +13,7 @@ from ruleop.localcluster.objects.patches import (
     strategic_merge_patch,
     unknown_in_operations,
 )
+from ruleop.localcluster.status_errors import Rejected
 from tests.localcluster.objects.kinds import TRACKING
 
 JSON = Any

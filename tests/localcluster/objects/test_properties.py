@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from ruleop.core.merge import merge_patch as smallest_merge_patch
 from ruleop.core.merge import same
-from ruleop.core.merge.normalise import without_nulls
-from ruleop.localcluster.objects.apply import ApplyConflictError, apply, track_update
+from ruleop.core.merge.server.normalise import without_nulls
 from ruleop.localcluster.objects.decoding import decode
 from ruleop.localcluster.objects.fieldsets import (
     contains,
@@ -24,6 +23,7 @@ from ruleop.localcluster.objects.fieldsets import (
     without,
 )
 from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
+from ruleop.localcluster.objects.server_side_apply import ApplyConflictError, apply, track_update
 from ruleop.localcluster.objects.typed import compare, field_set
 from tests.exploration import examples
 from tests.localcluster.objects.kinds import SUBJECTS, TRACKING

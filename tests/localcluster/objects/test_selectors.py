@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ruleop.core.kinds import Kind
-from ruleop.localcluster.errors import Rejected
-from ruleop.localcluster.objects.selectors import field_selector, label_selector
+from ruleop.localcluster.objects.request_selectors import field_selector, label_selector
+from ruleop.localcluster.status_errors import Rejected
 
 POD = Kind("", "v1", "Pod")
 

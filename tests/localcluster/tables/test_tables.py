@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin_types import served_resources
-from ruleop.core.schema.crds import PrinterColumn
-from ruleop.localcluster.clock import seconds_of
-from ruleop.localcluster.tables.builtin import cells, columns, conditions
+from ruleop.core.schema.builtin.builtin_types import served_resources
+from ruleop.core.schema.crd.crds import PrinterColumn
+from ruleop.localcluster.tables.builtin_columns import cells, columns, conditions
+from ruleop.localcluster.tables.cell_text import human_duration, label_selector
 from ruleop.localcluster.tables.custom import custom_cells, custom_columns
 from ruleop.localcluster.tables.json_path import first, parse
-from ruleop.localcluster.tables.text import human_duration, label_selector
+from ruleop.localcluster.timestamps import seconds_of
 
 CREATED = "2026-01-01T00:00:00Z"
 NOW = seconds_of(CREATED) + 100

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ruleop.core.schema.cel import EvaluationError, InvalidRuleError, NotEvaluatedError
-from ruleop.core.schema.cel.compiler import compile_rule
-from ruleop.core.schema.cel.types import type_of_schema
+from ruleop.core.schema.cel.cel_compiler import compile_rule
+from ruleop.core.schema.cel.cel_types import type_of_schema
 from ruleop.core.schema.cel.values import Budget, ListValue, to_value
 
 SCHEMA: dict[str, Any] = {

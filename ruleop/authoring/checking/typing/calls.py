@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from jinja2 import nodes
 
-from ruleop.authoring.checking.typing import operators
+from ruleop.authoring.checking.typing import operator_types
 from ruleop.authoring.checking.typing.environments import text_of
 from ruleop.authoring.checking.typing.filters import FILTERS, FUNCTIONS, TESTS, Applied, method_of
 from ruleop.authoring.checking.typing.lookups import Lookup, below, field
@@ -116,7 +116,7 @@ def _defined(inference: Inference, node: nodes.Test, value: Type) -> Type:
 
 
 def _tested(inference: Inference, node: nodes.Test, value: Type, env: Environment) -> bool | None:
-    compared = operators.TESTS.get(node.name)
+    compared = operator_types.TESTS.get(node.name)
     if compared is not None and node.args:
         return inference.compare(compared, (value, node.node), (inference.quiet(node.args[0], env), node.args[0]), node)
     kinds = TESTS.get(node.name)

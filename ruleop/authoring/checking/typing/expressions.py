@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from jinja2 import nodes
 
-from ruleop.authoring.checking.typing import narrowing, operators
+from ruleop.authoring.checking.typing import narrowing, operator_types
 from ruleop.authoring.checking.typing.calls import infer_call, infer_filter, infer_test
 from ruleop.authoring.checking.typing.constant_operands import is_membership
 from ruleop.authoring.checking.typing.environments import Environment, text_of
@@ -31,7 +31,7 @@ from ruleop.authoring.checking.typing.types import (
     of_constant,
     truth_of,
 )
-from ruleop.core.rules.checks.names import FUNCTION_NAMES
+from ruleop.core.rules.checks.read_names import FUNCTION_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -154,7 +154,7 @@ def infer_not(inference: Inference, node: nodes.Not, env: Environment) -> Type:
 
 def infer_operation(inference: Inference, node: nodes.BinExpr, env: Environment) -> Type:
     left, right = inference.used(node.left, env), inference.used(node.right, env)
-    outcome = operators.arithmetic(node.operator, left, right)
+    outcome = operator_types.arithmetic(node.operator, left, right)
     _report_outcome(inference, outcome.problem, node, warn=outcome.is_possible)
     return outcome.type
 

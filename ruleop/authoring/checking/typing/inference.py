@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from jinja2 import nodes
 
-from ruleop.authoring.checking.typing import operators
+from ruleop.authoring.checking.typing import operator_types
 from ruleop.authoring.checking.typing.constant_operands import constant_operands
 from ruleop.authoring.checking.typing.environments import Environment, chain_of, text_of
-from ruleop.authoring.checking.typing.messages import NO_SPEC, last_name, missing_message
+from ruleop.authoring.checking.typing.missing_values import NO_SPEC, last_name, missing_message
 from ruleop.authoring.checking.typing.types import STRING, UNKNOWN, Type, Undefined, truth_of
 from ruleop.core.errors import Site
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
     from ruleop.authoring.checking.typing.lookups import Lookup
-    from ruleop.authoring.checking.typing.report import Report, Source
+    from ruleop.authoring.checking.typing.type_findings import Report, Source
     from ruleop.core.rules.check_ids import Code
 
 _STEP_CODES: Final[tuple[Code, ...]] = ("unknown-field", "type-mismatch")
@@ -147,7 +147,7 @@ class Inference:
         """The result of a comparison, if it is the same for all values."""
         for each in _COMPARE_CODES:
             self.report.visit(node, each)
-        outcome = operators.comparison(op, left[0], right[0], (text_of(left[1]), text_of(right[1])))
+        outcome = operator_types.comparison(op, left[0], right[0], (text_of(left[1]), text_of(right[1])))
         if outcome.problem is not None:
             code, message = outcome.problem
             words = (text_of(left[1]), text_of(right[1]))

@@ -17,7 +17,7 @@ from ruleop.authoring.checking.typing.environments import Environment, joined, t
 from ruleop.authoring.checking.typing.expressions import EXPRESSIONS
 from ruleop.authoring.checking.typing.filters import items_of
 from ruleop.authoring.checking.typing.inference import Inference
-from ruleop.authoring.checking.typing.report import Report, Source
+from ruleop.authoring.checking.typing.type_findings import Report, Source
 from ruleop.authoring.checking.typing.types import (
     BOOLEAN,
     CAPTURED,

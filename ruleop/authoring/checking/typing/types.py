@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from ruleop.authoring.checking.typing.schema_nodes import KINDS, SchemaNode
+from ruleop.authoring.checking.typing.bodies.schema_nodes import KINDS, SchemaNode
 from ruleop.core.templating import Origin
 
 if TYPE_CHECKING:

@@ -6,26 +6,26 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.from_sample import check_kind
-from ruleop.authoring.scaffold.manifests import secrets
+from ruleop.authoring.scaffold.manifests import application_secrets
+from ruleop.authoring.scaffold.manifests.application_names import ids, longest_name, shared_name
 from ruleop.authoring.scaffold.manifests.cleaning import Manifest, SecretRole, clean
+from ruleop.authoring.scaffold.manifests.distinct_selectors import label_changes
 from ruleop.authoring.scaffold.manifests.extraction import MARK, extract, marks
 from ruleop.authoring.scaffold.manifests.hosts import Names, text_changes
 from ruleop.authoring.scaffold.manifests.lifting import Lifted, lift, named, usual
-from ruleop.authoring.scaffold.manifests.names import ids, longest_name, shared_name
-from ruleop.authoring.scaffold.manifests.references import Links, Reference, references
-from ruleop.authoring.scaffold.manifests.selectors import label_changes
+from ruleop.authoring.scaffold.manifests.object_references import Links, Reference, references
 from ruleop.authoring.scaffold.naming import camel, expression, free_id, kebab, pascal
-from ruleop.authoring.scaffold.project import NewChild, NewProject
+from ruleop.authoring.scaffold.new_project import NewChild, NewProject
 from ruleop.authoring.scaffold.trees import TreePath, replaced, value_at, walk, without
 from ruleop.authoring.scaffold.yaml_layout import Expr, Joined
 from ruleop.core.kinds import Kind
-from ruleop.core.schema.table import builtin_resource
+from ruleop.core.schema.builtin.table import builtin_resource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ruleop.authoring.offline.documents import Document
-    from ruleop.authoring.scaffold.manifests.names import SharedName
+    from ruleop.authoring.scaffold.manifests.application_names import SharedName
 
 _ORDER: Final = (
     *("ServiceAccount", "Role", "RoleBinding", "Secret", "ConfigMap", "PersistentVolumeClaim", "Service"),
@@ -54,7 +54,7 @@ def application_project(
 ) -> NewProject:
     """The project whose one custom resource makes the application's objects. `documents` are where these are from."""
     manifests, notes = clean(objects, documents)
-    own = [each for each in manifests if not secrets.is_observed(each)] or manifests
+    own = [each for each in manifests if not application_secrets.is_observed(each)] or manifests
     shared = shared_name(own, manifests[0].namespace or asked.folder)
     kind = Kind(asked.group, asked.version, asked.kind or pascal(shared.text))
     check_kind(kind)
@@ -75,7 +75,7 @@ class _Application:
             if each not in known
         ]
         ranked = sorted(known, key=lambda each: _ORDER.index(each.kind.kind) if each.kind.kind in _ORDER else 99)
-        self.observed = [each for each in ranked if secrets.is_observed(each)]
+        self.observed = [each for each in ranked if application_secrets.is_observed(each)]
         self.children = [each for each in ranked if each not in self.observed]
         self.ids = ids(ranked, shared)
         self.known = {(each.kind.kind, each.name): each for each in ranked}
@@ -123,7 +123,7 @@ class _Application:
             longest_name=max(len(self.name), longest_name(self.children, self.shared)),
             observe={self.ids[str(each)]: _observe(names[str(each)]) for each in self.observed},
             status=self._status(),
-            existing=tuple(secrets.placeholder(each) for each in self.observed),
+            existing=tuple(application_secrets.placeholder(each) for each in self.observed),
             notes=tuple(dict.fromkeys([*self.notes, *autoscaled, *self._secret_notes(names)])),
             lifted=tuple(lifted.shown),
             left=tuple(row for each in texts.values() for row in each.left),
@@ -184,7 +184,7 @@ class _Application:
 
     def _child(self, manifest: Manifest, changes: dict[TreePath, Any]) -> NewChild:
         is_secret = manifest.kind.kind == "Secret" and manifest.role is SecretRole.DATA
-        body = secrets.generated(manifest) if is_secret else manifest.body
+        body = application_secrets.generated(manifest) if is_secret else manifest.body
         metadata = value_at(body, ("metadata",))
         template = replaced({**body, "metadata": {"name": manifest.name, **metadata}}, changes)
         if manifest.role is SecretRole.FILE:
@@ -254,7 +254,7 @@ def _is_optional(manifest: Manifest) -> bool:
 
 def _is_unused_secret(manifest: Manifest, manifests: Sequence[Manifest]) -> bool:
     """Whether a Secret of the application is one that users make, for which nothing of the application asks."""
-    return secrets.is_observed(manifest) and not any(
+    return application_secrets.is_observed(manifest) and not any(
         (each.kind, each.name) == ("Secret", manifest.name)
         for other in manifests
         if other is not manifest

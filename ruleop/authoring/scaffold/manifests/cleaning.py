@@ -13,12 +13,12 @@ from enum import Enum
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.scaffold.errors import ScaffoldError
 from ruleop.authoring.scaffold.trees import TreePath, value_at, walk, without
+from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.core.kinds import SERVER_METADATA, Kind
-from ruleop.core.schema.builtin_types import typed_shape
-from ruleop.core.schema.completion import complete
-from ruleop.core.schema.table import builtin_resource
+from ruleop.core.schema.builtin.builtin_types import typed_shape
+from ruleop.core.schema.builtin.completion import complete
+from ruleop.core.schema.builtin.table import builtin_resource
 
 if TYPE_CHECKING:
     from ruleop.authoring.offline.documents import Document

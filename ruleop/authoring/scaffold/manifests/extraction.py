@@ -18,7 +18,8 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.manifests.cleaning import Manifest, SecretRole
-from ruleop.authoring.scaffold.manifests.credentials import (
+from ruleop.authoring.scaffold.manifests.object_references import references
+from ruleop.authoring.scaffold.manifests.plain_credentials import (
     Origins,
     Span,
     credentials,
@@ -28,11 +29,10 @@ from ruleop.authoring.scaffold.manifests.credentials import (
     is_plain,
     is_secret_name,
 )
-from ruleop.authoring.scaffold.manifests.references import references
 from ruleop.authoring.scaffold.naming import free
 from ruleop.authoring.scaffold.trees import items_at, replaced, value_at, walk
 from ruleop.core.kinds import Kind
-from ruleop.core.schema.table import builtin_resource
+from ruleop.core.schema.builtin.table import builtin_resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -11,17 +11,17 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.scaffold.manifests.references import references
+from ruleop.authoring.scaffold.manifests.object_references import references
 from ruleop.authoring.scaffold.naming import words
 from ruleop.authoring.scaffold.trees import items_at, value_at, walk
 from ruleop.authoring.scaffold.yaml_layout import Expr, Joined
-from ruleop.core.schema.table import builtin_resource
+from ruleop.core.schema.builtin.table import builtin_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from ruleop.authoring.scaffold.manifests.application_names import SharedName
     from ruleop.authoring.scaffold.manifests.cleaning import Manifest
-    from ruleop.authoring.scaffold.manifests.names import SharedName
     from ruleop.authoring.scaffold.trees import TreePath
 
 _HOST_WORDS: Final = frozenset(

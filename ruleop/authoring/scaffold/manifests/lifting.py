@@ -9,20 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.scaffold.errors import ScaffoldError
-from ruleop.authoring.scaffold.inference import infer
-from ruleop.authoring.scaffold.manifests.names import group as group_of
+from ruleop.authoring.scaffold.inferred_schema import infer
+from ruleop.authoring.scaffold.manifests.application_names import group as group_of
 from ruleop.authoring.scaffold.naming import camel, expression, free
 from ruleop.authoring.scaffold.trees import items_at, value_at, walk
+from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.authoring.scaffold.yaml_layout import Expr
 from ruleop.core.merge.path import PathError, Selector, parse_path, scalar_text
-from ruleop.core.schema.api_types import INT_OR_STRING
+from ruleop.core.schema.builtin.api_types import INT_OR_STRING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from ruleop.authoring.scaffold.manifests.application_names import SharedName
     from ruleop.authoring.scaffold.manifests.cleaning import Manifest
-    from ruleop.authoring.scaffold.manifests.names import SharedName
     from ruleop.authoring.scaffold.trees import TreePath
     from ruleop.core.merge.path import Path
     from ruleop.core.schema.openapi import Schema

@@ -13,7 +13,7 @@ from ruleop.core.planning.changes.differences import NOTHING, Difference, Value,
 from ruleop.core.planning.changes.masking import masked_pair, public_path
 from ruleop.core.planning.model.marks import APPLIED
 from ruleop.core.planning.model.outcome import Failed, Failure
-from ruleop.core.schema.immutable_fields import immutable_changes
+from ruleop.core.schema.builtin.immutable_fields import immutable_changes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

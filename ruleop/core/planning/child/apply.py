@@ -64,9 +64,9 @@ from ruleop.core.planning.model.marks import (
 from ruleop.core.planning.model.observed import Observed, Served
 from ruleop.core.planning.model.outcome import Failed, Failure
 from ruleop.core.planning.rendering.desired import Desired, kept_reference, strategy_of, with_marks
-from ruleop.core.planning.rendering.errors import ChildFails, ChildWaits, Unlisted, Unread, child_error
+from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, Unread, child_error
+from ruleop.core.schema.builtin.table import object_meta
 from ruleop.core.schema.shape import UNKNOWN, Shape
-from ruleop.core.schema.table import object_meta
 from ruleop.core.templating import Waiting
 from ruleop.core.templating.values.budget import METER, size_of, surplus_of
 

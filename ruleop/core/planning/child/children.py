@@ -46,8 +46,9 @@ from ruleop.core.planning.model.actions import (
 )
 from ruleop.core.planning.model.observed import Served
 from ruleop.core.planning.model.outcome import GRANT, Failed, Failure
-from ruleop.core.planning.model.permissions import missing_list_permission, missing_permission
 from ruleop.core.planning.model.rbac_children import Granting
+from ruleop.core.planning.model.rule_permissions import missing_list_permission, missing_permission
+from ruleop.core.planning.rendering.child_field_sites import field_site
 from ruleop.core.planning.rendering.desired import (
     MAX_OBJECTS,
     Desired,
@@ -57,9 +58,8 @@ from ruleop.core.planning.rendering.desired import (
     source_of,
     wait_for,
 )
-from ruleop.core.planning.rendering.errors import ChildFails, ChildWaits, Unlisted, Unread
-from ruleop.core.planning.rendering.field_sites import field_site
 from ruleop.core.planning.rendering.scope import Scope, without_server_noise
+from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, Unread
 from ruleop.core.planning.rendering.work import Work
 from ruleop.core.templating import Disabled, MapView, Origin, Waiting
 from ruleop.core.templating.values.budget import METER, Exhausted, is_of_usual_size, size_of, surplus

@@ -29,8 +29,8 @@ from ruleop.core.names import (
 from ruleop.core.planning.changes.hidden_fields import Whole, hidden_fields
 from ruleop.core.planning.model.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, RULEOP, Owner
 from ruleop.core.planning.model.observed import KindInfo, Served
-from ruleop.core.planning.rendering.errors import ChildFails, ChildWaits, child_error
 from ruleop.core.planning.rendering.randomness import COSTLY, different_time
+from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, child_error
 from ruleop.core.rules import REFUSED_METADATA
 from ruleop.core.templating import NONDETERMINISTIC, OMIT, TextTemplate, render_hidden
 from ruleop.core.templating.values.budget import METER, NODE_BYTES, Exhausted, size_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.core.errors import RenderError
 from ruleop.core.kinds import Kind, Object
 from ruleop.core.planning.model.observed import Observed, Served
-from ruleop.core.planning.model.permissions import missing_list_permission, missing_permission
+from ruleop.core.planning.model.rule_permissions import missing_list_permission, missing_permission
 from ruleop.core.planning.model.targets import Target, target_of
 from ruleop.core.planning.rendering.randomness import Allowance, RandomFunctions
 from ruleop.core.templating import Lazy, NotPermitted, NotThereYet, Origin, TemplateFunction, partial_view, view

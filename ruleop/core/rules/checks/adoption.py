@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal
 
-from ruleop.core.schema.table import builtin_resource
+from ruleop.core.schema.builtin.table import builtin_resource
 from ruleop.core.templating import TextTemplate
 
 if TYPE_CHECKING:

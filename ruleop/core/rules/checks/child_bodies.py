@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.core.kinds import SERVER_METADATA, GroupKind, Kind
 from ruleop.core.names import RESERVED_PREFIX, is_object_name, name_in_words
-from ruleop.core.schema.table import builtin_resource
+from ruleop.core.schema.builtin.table import builtin_resource
 from ruleop.core.templating.bodies.body import MARK
 from ruleop.core.templating.bodies.search import read_file
 from ruleop.core.templating.compile.hints import has_templates
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules.language.parsed import ChildDraft, Draft
     from ruleop.core.rules.language.value_types import Templated
     from ruleop.core.rules.language.watches_yaml import ObserveTable
-    from ruleop.core.schema.crds import CustomResourceDefinition
+    from ruleop.core.schema.crd.crds import CustomResourceDefinition
     from ruleop.core.templating import Library, StringTemplate, YamlNode
 
 REFUSED_METADATA: Mapping[str, str] = MappingProxyType(

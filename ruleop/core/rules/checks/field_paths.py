@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.core.merge import Selector
+from ruleop.core.schema.builtin.table import builtin_shape, object_meta
 from ruleop.core.schema.nearest import did_you_mean
-from ruleop.core.schema.table import builtin_shape, object_meta
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ruleop.core.kinds import Kind
     from ruleop.core.merge.path import Segment
-    from ruleop.core.schema.crds import CustomResourceDefinition
+    from ruleop.core.schema.crd.crds import CustomResourceDefinition
     from ruleop.core.schema.shape import Shape
 
 

@@ -10,7 +10,7 @@ import heapq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ruleop.core.rules.checks.names import names_read_by_let
+from ruleop.core.rules.checks.read_names import names_read_by_let
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

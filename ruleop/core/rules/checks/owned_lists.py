@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules.findings import Findings
     from ruleop.core.rules.language.parsed import ChildDraft, Draft
     from ruleop.core.rules.language.value_types import PlacedPath
-    from ruleop.core.schema.crds import CustomResourceDefinition
+    from ruleop.core.schema.crd.crds import CustomResourceDefinition
     from ruleop.core.schema.shape import Shape
 
 

@@ -18,7 +18,7 @@ from jinja2 import Environment, TemplateSyntaxError, nodes
 
 from ruleop.core.errors import Site
 from ruleop.core.kinds import GroupKind
-from ruleop.core.rules.checks.randomness import metadata_lines
+from ruleop.core.rules.checks.random_functions import metadata_lines
 from ruleop.core.rules.language.model import SECRET
 from ruleop.core.templating import SAME_ITEMS, SECRET_FUNCTIONS, Expression, Reference, TextTemplate, secret_slots
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from ruleop.core.rules.checks.scopes import selector_values
-from ruleop.core.schema.table import builtin_resource
+from ruleop.core.schema.builtin.table import builtin_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.core.rules.findings import did_you_mean_quoted
 from ruleop.core.rules.language.schema_fields import FieldReader, with_empty_default
 from ruleop.core.rules.language.schema_keys import OtherVersionTable
-from ruleop.core.schema.crds import CustomResourceDefinition, parse_crd
-from ruleop.core.schema.definition import AGE_COLUMN, READY_COLUMN, WRITTEN, Names, Version, definition_document
-from ruleop.core.schema.structural import schema_at
+from ruleop.core.schema.crd.crds import CustomResourceDefinition, parse_crd
+from ruleop.core.schema.crd.definition import AGE_COLUMN, READY_COLUMN, WRITTEN, Names, Version, definition_document
+from ruleop.core.schema.crd.structural import schema_at
 from ruleop.core.schema.validation import subschemas
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from ruleop.core.rules.language.parsed import Draft
     from ruleop.core.rules.language.schema_keys import CelRuleTable, ColumnTable, SchemaTable
     from ruleop.core.rules.language.value_types import Word
+    from ruleop.core.schema.crd.schema_findings import FieldPath
+    from ruleop.core.schema.crd.simple_schema import Resolve
     from ruleop.core.schema.openapi import Schema
-    from ruleop.core.schema.schema_findings import FieldPath
-    from ruleop.core.schema.simple_schema import Resolve
     from ruleop.core.templating import YamlNode
 
 _OPEN: Final[Schema] = {"x-kubernetes-preserve-unknown-fields": True}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import JSON, Kind, Object
     from ruleop.core.merge import Path
     from ruleop.core.rules.findings import Finding
-    from ruleop.core.schema.crds import CustomResourceDefinition
+    from ruleop.core.schema.crd.crds import CustomResourceDefinition
     from ruleop.core.templating import Expression, SlotPlace, StringTemplate, TextTemplate, Tree
 
 Strategy = Literal["merge", "server-side", "create-only", "replace"]

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.errors import Site
 from ruleop.core.rules.language.value_types import describe
-from ruleop.core.schema.crd_checks import SCHEMA_TYPES, schema_keywords
-from ruleop.core.schema.nearest import did_you_mean
-from ruleop.core.schema.simple_schema import (
+from ruleop.core.schema.crd.crd_checks import SCHEMA_TYPES, schema_keywords
+from ruleop.core.schema.crd.simple_schema import (
     BASIC,
     Field,
     SimpleSchemaError,
@@ -22,14 +21,15 @@ from ruleop.core.schema.simple_schema import (
     is_type,
     parse_field,
 )
+from ruleop.core.schema.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ruleop.core.rules.findings import Findings
+    from ruleop.core.schema.crd.schema_findings import FieldPath
+    from ruleop.core.schema.crd.simple_schema import Resolve
     from ruleop.core.schema.openapi import Schema
-    from ruleop.core.schema.schema_findings import FieldPath
-    from ruleop.core.schema.simple_schema import Resolve
     from ruleop.core.templating import YamlNode
 
 _SUBSCHEMAS: Final = frozenset({"items", "additionalProperties", "not"})

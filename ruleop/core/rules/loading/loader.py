@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from ruleop.core.errors import Site
 from ruleop.core.rules.checks.adoption import warn_of_adoption
 from ruleop.core.rules.checks.child_bodies import check_bodies
-from ruleop.core.rules.checks.crds import check_definition, check_kinds, read_crds
+from ruleop.core.rules.checks.crd_files import check_definition, check_kinds, read_crds
 from ruleop.core.rules.checks.job_ttl import warn_of_job_ttl
 from ruleop.core.rules.checks.likely_mistakes import warn_of_plain_text
-from ruleop.core.rules.checks.names import check_defined_names, check_dependencies, check_lets, check_read_names
 from ruleop.core.rules.checks.order import check_cycles, reads
 from ruleop.core.rules.checks.owned_lists import check_owned
-from ruleop.core.rules.checks.randomness import check_random
+from ruleop.core.rules.checks.random_functions import check_random
+from ruleop.core.rules.checks.read_names import check_defined_names, check_dependencies, check_lets, check_read_names
 from ruleop.core.rules.checks.scopes import Part, parts
 from ruleop.core.rules.checks.secrets import check_names, check_secrecy
 from ruleop.core.rules.checks.unused_templates import warn_of_unused
@@ -34,8 +34,8 @@ from ruleop.core.rules.language.parsed import Draft, Shared, join, read_file
 from ruleop.core.rules.language.value_types import Reading
 from ruleop.core.rules.loading.build import build_rule
 from ruleop.core.rules.loading.digests import digest
-from ruleop.core.rules.loading.files import read_files
 from ruleop.core.rules.loading.includes import WATCHES, included
+from ruleop.core.rules.loading.project_files import read_files
 from ruleop.core.templating import Library, read_yaml
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from ruleop.core.kinds import GroupKind
     from ruleop.core.rules.language.watches_yaml import FileTable
-    from ruleop.core.schema.crds import CustomResourceDefinition
+    from ruleop.core.schema.crd.crds import CustomResourceDefinition
     from ruleop.core.templating.compile.library import Instrument
 
 TEMPLATES = "templates/"

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
-from ruleop.core.schema.cel.durations import Duration, parse_duration
-from ruleop.core.schema.cel.errors import EvaluationError, NotEvaluatedError
-from ruleop.core.schema.cel.types import BOOL, DOUBLE, DURATION, DYN, INT, QUANTITY, STRING, TYPE, Type, list_of
+from ruleop.core.schema.cel.cel_errors import EvaluationError, NotEvaluatedError
+from ruleop.core.schema.cel.cel_types import BOOL, DOUBLE, DURATION, DYN, INT, QUANTITY, STRING, TYPE, Type, list_of
+from ruleop.core.schema.cel.go_durations import Duration, parse_duration
 from ruleop.core.schema.cel.values import (
     Budget,
     ListValue,

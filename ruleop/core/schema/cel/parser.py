@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from ruleop.core.schema.cel.errors import InvalidRuleError, NotEvaluatedError
+from ruleop.core.schema.cel.cel_errors import InvalidRuleError, NotEvaluatedError
 from ruleop.core.schema.cel.syntax import Call, ListLiteral, Literal, Macro, Name, Select
 
 if TYPE_CHECKING:

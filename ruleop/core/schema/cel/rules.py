@@ -15,20 +15,20 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.schema.cel.compiler import compile_rule
-from ruleop.core.schema.cel.errors import EvaluationError, InvalidRuleError, NotEvaluatedError
-from ruleop.core.schema.cel.types import type_of_schema
+from ruleop.core.schema.cel.cel_compiler import compile_rule
+from ruleop.core.schema.cel.cel_errors import EvaluationError, InvalidRuleError, NotEvaluatedError
+from ruleop.core.schema.cel.cel_types import type_of_schema
 from ruleop.core.schema.cel.values import Budget, same_json, to_value
-from ruleop.core.schema.schema_findings import SchemaFinding
+from ruleop.core.schema.crd.schema_findings import SchemaFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import JSON, Object
-    from ruleop.core.schema.cel.compiler import Program
-    from ruleop.core.schema.cel.types import Type
+    from ruleop.core.schema.cel.cel_compiler import Program
+    from ruleop.core.schema.cel.cel_types import Type
+    from ruleop.core.schema.crd.schema_findings import FieldPath
     from ruleop.core.schema.openapi import Schema
-    from ruleop.core.schema.schema_findings import FieldPath
 
 _STEPS_OF_A_RULE: Final = 100_000
 _STEPS_OF_AN_OBJECT: Final = 1_000_000

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ruleop.core.schema.cel.durations import Duration, parse_duration
-from ruleop.core.schema.cel.errors import EvaluationError, NotEvaluatedError
+from ruleop.core.schema.cel.cel_errors import EvaluationError, NotEvaluatedError
+from ruleop.core.schema.cel.go_durations import Duration, parse_duration
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from ruleop.core.schema.cel.types import Type
+    from ruleop.core.schema.cel.cel_types import Type
 
 _NO_OVERLOAD: Final = "no such overload"
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.kinds import Kind
-from ruleop.core.templating.bodies.writer import Printed
+from ruleop.core.templating.bodies.body_writer import Printed
 from ruleop.core.templating.tree.layout import SPREAD, VALUE
 
 if TYPE_CHECKING:

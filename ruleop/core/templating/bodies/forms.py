@@ -18,7 +18,7 @@ from ruleop.core.templating.tree.layout import ALONE, CLOSE, OPEN, VALUE, Layout
 from ruleop.core.templating.tree.yaml_reader import read_yaml
 
 if TYPE_CHECKING:
-    from ruleop.core.templating.bodies.writer import Writer
+    from ruleop.core.templating.bodies.body_writer import Writer
     from ruleop.core.templating.compile.library import Library
     from ruleop.core.templating.tree.yaml_node import YamlNode
     from ruleop.core.templating.values.text import Slot

@@ -15,9 +15,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from ruleop.core.templating.bodies.body import Body
-from ruleop.core.templating.bodies.conditions import Assignment, Atom, Conditions, Outcomes, changed, ways
+from ruleop.core.templating.bodies.body_writer import Branch, Option, Printed, StandIn, TooLarge, Trees, Writer, as_text
+from ruleop.core.templating.bodies.branch_conditions import Assignment, Atom, Conditions, Outcomes, changed, ways
 from ruleop.core.templating.bodies.forms import Reading, Readings, read_parts
-from ruleop.core.templating.bodies.writer import Branch, Option, Printed, StandIn, TooLarge, Trees, Writer, as_text
 from ruleop.core.templating.values.budget import Exhausted
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ruleop.core.schema.cel import Verdict, cel_rules
-from ruleop.core.schema.crds import parse_crd
-from ruleop.core.schema.schema_findings import SchemaError, format_path
-from ruleop.core.validation.errors import FieldError, duplicate, invalid_value
+from ruleop.core.schema.crd.crds import parse_crd
+from ruleop.core.schema.crd.schema_findings import SchemaError, format_path
+from ruleop.core.validation.field_errors import FieldError, duplicate, invalid_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.schema.crd_checks import COLUMN_TYPES, SCHEMA_TYPES, check_crd
-from ruleop.core.schema.immutable_fields import immutable_changes, value_at
-from ruleop.core.schema.schema_findings import SchemaError, format_path
-from ruleop.core.schema.schema_form import SchemaForm
+from ruleop.core.schema.builtin.immutable_fields import immutable_changes, value_at
+from ruleop.core.schema.crd.crd_checks import COLUMN_TYPES, SCHEMA_TYPES, check_crd
+from ruleop.core.schema.crd.schema_findings import SchemaError, format_path
+from ruleop.core.schema.crd.schema_form import SchemaForm
 from ruleop.core.schema.validation import subschemas
 from ruleop.core.validation.apiextensions.cel_rules import validate_rule_expressions
-from ruleop.core.validation.errors import (
+from ruleop.core.validation.field_errors import (
     FieldError,
     immutable_value,
     invalid_value,
@@ -18,7 +18,7 @@ from ruleop.core.validation.errors import (
     required,
     unsupported,
 )
-from ruleop.core.validation.fields.names import letter_label_problems, subdomain_problems
+from ruleop.core.validation.fields.field_names import letter_label_problems, subdomain_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -9,14 +9,14 @@ import orjson
 
 from ruleop.core.schema.validation import is_type, violations
 from ruleop.core.schema.violations import LIST_KEYS, LIST_TYPE, describe
-from ruleop.core.validation.errors import FieldError, invalid_value, required, too_long, too_many
+from ruleop.core.validation.field_errors import FieldError, invalid_value, required, too_long, too_many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ruleop.core.kinds import Object
+    from ruleop.core.schema.crd.schema_findings import FieldPath
     from ruleop.core.schema.openapi import Schema
-    from ruleop.core.schema.schema_findings import FieldPath
     from ruleop.core.schema.violations import Violation
 
 

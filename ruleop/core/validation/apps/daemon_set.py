@@ -13,7 +13,7 @@ from ruleop.core.validation.apps.workloads import (
     validate_lasting_pods,
 )
 from ruleop.core.validation.core.pod_spec import validate_template_labels
-from ruleop.core.validation.errors import (
+from ruleop.core.validation.field_errors import (
     invalid_value,
     required,
     unsupported,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 _DAEMON_STRATEGIES: Final = ("RollingUpdate", "OnDelete")

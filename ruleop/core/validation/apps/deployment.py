@@ -10,7 +10,7 @@ from ruleop.core.validation.apps.workloads import (
     validate_pod_counts,
     validate_selector_and_template,
 )
-from ruleop.core.validation.errors import (
+from ruleop.core.validation.field_errors import (
     forbidden_value,
     invalid_value,
     unsupported,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 _STRATEGIES: Final = ("Recreate", "RollingUpdate")
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 
 def validate_replica_set(new: Object, old: Object | None) -> Iterator[FieldError]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.core.schema.immutable_fields import STATEFUL_MUTABLE, immutable_changes
+from ruleop.core.schema.builtin.immutable_fields import STATEFUL_MUTABLE, immutable_changes
 from ruleop.core.validation.apps.workloads import (
     TEMPLATE,
     validate_changed_template,
@@ -15,21 +15,21 @@ from ruleop.core.validation.apps.workloads import (
 from ruleop.core.validation.core.persistent_volume_claim import storage_warnings, validate_claim_spec
 from ruleop.core.validation.core.pod_spec import validate_template_labels, validate_template_metadata
 from ruleop.core.validation.core.pod_warnings import of_template
-from ruleop.core.validation.errors import (
+from ruleop.core.validation.field_errors import (
     forbidden_value,
     invalid_value,
     invalid_values,
     unsupported,
 )
+from ruleop.core.validation.fields.field_names import label_problems
 from ruleop.core.validation.fields.label_selectors import shown_selector, validate_label_selector
-from ruleop.core.validation.fields.names import label_problems
 from ruleop.core.validation.fields.numbers import validate_nonnegative
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 _RETENTIONS: Final = ("Retain", "Delete")
 

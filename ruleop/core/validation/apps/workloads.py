@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.core.schema.immutable_fields import immutable_changes, value_at
+from ruleop.core.schema.builtin.immutable_fields import immutable_changes, value_at
 from ruleop.core.validation.core.pod_spec import validate_template, validate_template_labels
-from ruleop.core.validation.errors import (
+from ruleop.core.validation.field_errors import (
     forbidden_value,
     immutable_value,
     invalid_value,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 
 TEMPLATE: Final = "spec.template"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.schema.quantity import parse_quantity
 from ruleop.core.validation.core.containers import validate_resource_name
-from ruleop.core.validation.errors import forbidden_value, invalid_value, invalid_values, required, unsupported
-from ruleop.core.validation.fields.names import (
+from ruleop.core.validation.field_errors import forbidden_value, invalid_value, invalid_values, required, unsupported
+from ruleop.core.validation.fields.field_names import (
     key_problems,
     label_problems,
     path_segment_problems,
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 _LONGEST_PERIOD: Final = 1800
 _LONGEST_WINDOW: Final = 3600

@@ -8,14 +8,14 @@ from zoneinfo import available_timezones
 from ruleop.core.names import LONGEST_CRON_JOB
 from ruleop.core.validation.batch.cron import schedule_problem
 from ruleop.core.validation.batch.job import validate_job_spec
-from ruleop.core.validation.errors import invalid_value, required, unsupported
+from ruleop.core.validation.field_errors import invalid_value, required, unsupported
 from ruleop.core.validation.fields.numbers import validate_nonnegative
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 _CONCURRENCY: Final = ("Allow", "Forbid", "Replace")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.schema.immutable_fields import immutable_changes, value_at
+from ruleop.core.schema.builtin.immutable_fields import immutable_changes, value_at
 from ruleop.core.validation.core.pod_spec import validate_template, validate_template_labels
-from ruleop.core.validation.errors import immutable_value, invalid_value, required, unsupported
+from ruleop.core.validation.field_errors import immutable_value, invalid_value, required, unsupported
 from ruleop.core.validation.fields.label_selectors import validate_label_selector
 from ruleop.core.validation.fields.numbers import validate_nonnegative
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 _JOB_NAME, _JOB_UID = "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.core.validation.errors import invalid_value
+from ruleop.core.validation.field_errors import invalid_value
 from ruleop.core.validation.fields.numbers import validate_nonnegative
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 
 def validate_lease(new: Object, _old: Object | None) -> list[FieldError]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.core.validation.core.secret import MAX_DATA, decoded_size, validate_immutable_data
-from ruleop.core.validation.errors import invalid_value, invalid_values, too_long
-from ruleop.core.validation.fields.names import config_key_problems
+from ruleop.core.validation.field_errors import invalid_value, invalid_values, too_long
+from ruleop.core.validation.fields.field_names import config_key_problems
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 
 def validate_config_map(new: Object, old: Object | None) -> list[FieldError]:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from ruleop.core.schema.quantity import parse_quantity
-from ruleop.core.validation.errors import (
+from ruleop.core.validation.field_errors import (
     FieldError,
     duplicate,
     forbidden_value,
@@ -15,7 +15,7 @@ from ruleop.core.validation.errors import (
     required,
     unsupported,
 )
-from ruleop.core.validation.fields.names import (
+from ruleop.core.validation.fields.field_names import (
     config_key_problems,
     label_problems,
     port_name_problems,

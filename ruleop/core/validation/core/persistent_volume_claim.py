@@ -6,9 +6,9 @@ import difflib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.schema.immutable_fields import claim_parts, immutable_changes
+from ruleop.core.schema.builtin.immutable_fields import claim_parts, immutable_changes
 from ruleop.core.schema.quantity import parse_quantity
-from ruleop.core.validation.errors import (
+from ruleop.core.validation.field_errors import (
     forbidden_value,
     immutable_value,
     invalid_value,
@@ -16,14 +16,14 @@ from ruleop.core.validation.errors import (
     required,
     unsupported,
 )
+from ruleop.core.validation.fields.field_names import label_problems, subdomain_problems
 from ruleop.core.validation.fields.label_selectors import shown_selector, validate_label_selector
-from ruleop.core.validation.fields.names import label_problems, subdomain_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 _MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES: Final = ("Block", "Filesystem")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.schema.immutable_fields import immutable_changes
+from ruleop.core.schema.builtin.immutable_fields import immutable_changes
 from ruleop.core.validation.core.pod_spec import validate_pod_spec
-from ruleop.core.validation.errors import forbidden_value, invalid_value, required
+from ruleop.core.validation.field_errors import forbidden_value, invalid_value, required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 # The scheduler of the local cluster writes `nodeName` with an update.
 _FIXED: Final = (

@@ -10,10 +10,9 @@ import orjson
 from ruleop.core.labels import meets, requirements_of
 from ruleop.core.validation.core.containers import validate_containers, validate_ids, validate_init_containers
 from ruleop.core.validation.core.volumes import validate_volumes
-from ruleop.core.validation.errors import duplicate, invalid_value, invalid_values, required, unsupported
+from ruleop.core.validation.field_errors import duplicate, invalid_value, invalid_values, required, unsupported
 from ruleop.core.validation.fields.addresses import validate_address
-from ruleop.core.validation.fields.label_selectors import validate_label_selector
-from ruleop.core.validation.fields.names import (
+from ruleop.core.validation.fields.field_names import (
     key_problems,
     label_problems,
     label_value_problems,
@@ -21,12 +20,13 @@ from ruleop.core.validation.fields.names import (
     validate_annotations,
     validate_labels,
 )
+from ruleop.core.validation.fields.label_selectors import validate_label_selector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.core.schema.quantity import parse_quantity
-from ruleop.core.validation.fields.names import label_problems
+from ruleop.core.validation.fields.field_names import label_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.core.schema.immutable_fields import immutable_changes
-from ruleop.core.validation.errors import (
+from ruleop.core.schema.builtin.immutable_fields import immutable_changes
+from ruleop.core.validation.field_errors import (
     forbidden_value,
     immutable_value,
     invalid_value,
@@ -17,15 +17,15 @@ from ruleop.core.validation.errors import (
     required,
     too_long,
 )
+from ruleop.core.validation.fields.field_names import config_key_problems
 from ruleop.core.validation.fields.go_json import problem_of
 from ruleop.core.validation.fields.go_text import type_name
-from ruleop.core.validation.fields.names import config_key_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 _WHEN_SET: Final = "field is immutable when `immutable` is set"
 MAX_DATA: Final = 1024 * 1024

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.schema.immutable_fields import immutable_changes, needs_health_check, value_at
-from ruleop.core.validation.errors import (
+from ruleop.core.schema.builtin.immutable_fields import immutable_changes, needs_health_check, value_at
+from ruleop.core.validation.field_errors import (
     duplicate,
     forbidden_value,
     invalid_value,
@@ -21,14 +21,14 @@ from ruleop.core.validation.fields.addresses import (
     validate_cidr,
     validate_no_special_address,
 )
-from ruleop.core.validation.fields.names import key_problems, label_problems, subdomain_problems, validate_labels
+from ruleop.core.validation.fields.field_names import key_problems, label_problems, subdomain_problems, validate_labels
 from ruleop.core.validation.fields.numbers import validate_port, validate_port_or_name
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 HEADLESS: Final = "None"
 WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")

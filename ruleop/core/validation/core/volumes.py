@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ruleop.core.validation.core.containers import validate_path
-from ruleop.core.validation.errors import (
+from ruleop.core.validation.field_errors import (
     duplicate,
     forbidden_value,
     invalid_value,
@@ -13,13 +13,13 @@ from ruleop.core.validation.errors import (
     required,
     unsupported,
 )
-from ruleop.core.validation.fields.names import label_problems
+from ruleop.core.validation.fields.field_names import label_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 # What a source of each type must name.
 _REQUIRED: Final = {

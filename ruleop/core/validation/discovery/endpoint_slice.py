@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.core.schema.immutable_fields import immutable_changes
-from ruleop.core.validation.errors import (
+from ruleop.core.schema.builtin.immutable_fields import immutable_changes
+from ruleop.core.validation.field_errors import (
     duplicate,
     immutable_value,
     invalid_value,
@@ -14,13 +14,13 @@ from ruleop.core.validation.errors import (
     unsupported,
 )
 from ruleop.core.validation.fields.addresses import validate_address, validate_no_special_address
-from ruleop.core.validation.fields.names import key_problems, label_problems
+from ruleop.core.validation.fields.field_names import key_problems, label_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 _ADDRESS_TYPES: Final = ("FQDN", "IPv4", "IPv6")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")

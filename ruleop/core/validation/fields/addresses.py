@@ -7,12 +7,12 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
-from ruleop.core.validation.errors import invalid_value
+from ruleop.core.validation.field_errors import invalid_value
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network

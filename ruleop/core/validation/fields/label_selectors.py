@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ruleop.core.validation.errors import forbidden_value, invalid_value, invalid_values, required
-from ruleop.core.validation.fields.names import key_problems, label_value_problems, validate_labels
+from ruleop.core.validation.field_errors import forbidden_value, invalid_value, invalid_values, required
+from ruleop.core.validation.fields.field_names import key_problems, label_value_problems, validate_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 _WITH_VALUES, _WITHOUT_VALUES = ("In", "NotIn"), ("Exists", "DoesNotExist")
 

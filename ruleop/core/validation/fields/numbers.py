@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.validation.errors import invalid_value, invalid_values
-from ruleop.core.validation.fields.names import port_name_problems
+from ruleop.core.validation.field_errors import invalid_value, invalid_values
+from ruleop.core.validation.fields.field_names import port_name_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 _PERCENT: Final = re.compile(r"[0-9]+%")
 _NOT_PERCENT: Final = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ruleop.core.validation.core.service import validate_load_balancer_status
-from ruleop.core.validation.errors import invalid_value, invalid_values, required, unsupported
+from ruleop.core.validation.field_errors import invalid_value, invalid_values, required, unsupported
 from ruleop.core.validation.fields.addresses import parse_address
-from ruleop.core.validation.fields.names import (
+from ruleop.core.validation.fields.field_names import (
     label_problems,
     subdomain_problems,
     validate_path_segment,
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 _CLASS: Final = "kubernetes.io/ingress.class"
 _PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.core.schema.immutable_fields import immutable_changes
-from ruleop.core.validation.errors import immutable_value, invalid_value, invalid_values, required, too_long
-from ruleop.core.validation.fields.names import subdomain_problems
+from ruleop.core.schema.builtin.immutable_fields import immutable_changes
+from ruleop.core.validation.field_errors import immutable_value, invalid_value, invalid_values, required, too_long
+from ruleop.core.validation.fields.field_names import subdomain_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 _LONGEST_CONTROLLER: Final = 250
 

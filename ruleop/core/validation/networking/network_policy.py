@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.validation.errors import forbidden_value, invalid_value, required, unsupported
+from ruleop.core.validation.field_errors import forbidden_value, invalid_value, required, unsupported
 from ruleop.core.validation.fields.addresses import cidr_warnings, parse_network, validate_cidr
 from ruleop.core.validation.fields.label_selectors import validate_label_selector
 from ruleop.core.validation.fields.numbers import validate_port_or_name
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 _RULES: Final = (("ingress", "from"), ("egress", "to"))
 _TYPES: Final = ("Ingress", "Egress")

@@ -5,16 +5,23 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.validation.errors import duplicate, invalid_value, invalid_values, required, too_long, unsupported
+from ruleop.core.validation.field_errors import (
+    duplicate,
+    invalid_value,
+    invalid_values,
+    required,
+    too_long,
+    unsupported,
+)
+from ruleop.core.validation.fields.field_names import key_problems
 from ruleop.core.validation.fields.label_selectors import shown_selector, validate_label_selector
-from ruleop.core.validation.fields.names import key_problems
 from ruleop.core.validation.fields.numbers import validate_int_or_percent, validate_nonnegative
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 _EVICTIONS: Final = ("AlwaysAllow", "IfHealthyBudget")
 _STATUSES: Final = ("False", "True", "Unknown")

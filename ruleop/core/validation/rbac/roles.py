@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.core.schema.immutable_fields import immutable_changes
-from ruleop.core.validation.errors import invalid_value, invalid_values, required, unsupported
+from ruleop.core.schema.builtin.immutable_fields import immutable_changes
+from ruleop.core.validation.field_errors import invalid_value, invalid_values, required, unsupported
+from ruleop.core.validation.fields.field_names import subdomain_problems, validate_path_segment
 from ruleop.core.validation.fields.label_selectors import validate_label_selector
-from ruleop.core.validation.fields.names import subdomain_problems, validate_path_segment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 GROUP: Final = "rbac.authorization.k8s.io"
 _SUBJECTS: Final = ("ServiceAccount", "User", "Group")

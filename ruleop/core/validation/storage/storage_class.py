@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.core.schema.immutable_fields import immutable_changes
-from ruleop.core.validation.errors import forbidden_value
+from ruleop.core.schema.builtin.immutable_fields import immutable_changes
+from ruleop.core.validation.field_errors import forbidden_value
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
+    from ruleop.core.validation.field_errors import FieldError
 
 
 def validate_storage_class(new: Object, old: Object | None) -> list[FieldError]:

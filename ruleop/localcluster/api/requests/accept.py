@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ruleop.localcluster.errors import READ_TYPES, STREAM_TYPES, bad_request, no_representation, not_acceptable
+from ruleop.localcluster.status_errors import READ_TYPES, STREAM_TYPES, bad_request, no_representation, not_acceptable
 
 if TYPE_CHECKING:
     from ruleop.localcluster.kinds.served import Served

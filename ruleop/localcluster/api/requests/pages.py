@@ -14,8 +14,8 @@ from typing import Final
 import orjson
 
 from ruleop.core.validation.fields.go_json import problem_of
-from ruleop.localcluster.errors import Rejected, bad_request
-from ruleop.localcluster.store.store import Name
+from ruleop.localcluster.status_errors import Rejected, bad_request
+from ruleop.localcluster.store.object_store import Name
 
 NOW: Final = -1
 """The version of a token that continues with the objects as they are."""

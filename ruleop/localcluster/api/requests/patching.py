@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.core.validation.fields.go_text import go_text
-from ruleop.localcluster.errors import bad_request, unsupported_media_type
 from ruleop.localcluster.objects.decoding import in_patch
 from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
+from ruleop.localcluster.status_errors import bad_request, unsupported_media_type
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Kind, Object
-    from ruleop.localcluster.errors import Rejected
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.objects.decoding import DecodingError
+    from ruleop.localcluster.status_errors import Rejected
 
 APPLY: Final = "application/apply-patch+yaml"
 _JSON: Final = "application/json-patch+json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.localcluster.errors import bad_request
+from ruleop.localcluster.status_errors import bad_request
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object

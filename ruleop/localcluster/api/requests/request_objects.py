@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ruleop.core.kinds import Kind
-from ruleop.core.schema.builtin_types import typed_shape
-from ruleop.core.validation.errors import invalid_value
+from ruleop.core.schema.builtin.builtin_types import typed_shape
+from ruleop.core.validation.field_errors import invalid_value
 from ruleop.core.validation.fields.go_json import duplicates, may_repeat
-from ruleop.localcluster.api.requests.bodies import STRATEGIC, read_body
 from ruleop.localcluster.api.requests.patching import refused
-from ruleop.localcluster.errors import Rejected, bad_request, invalid_named, not_registered, unrecognized
+from ruleop.localcluster.api.requests.request_bodies import STRATEGIC, read_body
 from ruleop.localcluster.objects.decoding import DecodingError, decode, in_body, in_patch, strict_problem, unknown_field
+from ruleop.localcluster.status_errors import Rejected, bad_request, invalid_named, not_registered, unrecognized
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
     from ruleop.localcluster.http.message import Request
-    from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
+    from ruleop.localcluster.kinds.served_resources import Registry
     from ruleop.localcluster.objects.decoding import Decoded
 
 

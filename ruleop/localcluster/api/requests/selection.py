@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from ruleop.localcluster.objects.selectors import field_selector, label_selector
+from ruleop.localcluster.objects.request_selectors import field_selector, label_selector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

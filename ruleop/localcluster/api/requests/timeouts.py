@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from ruleop.localcluster.errors import bad_request
 from ruleop.localcluster.http.message import Response
+from ruleop.localcluster.status_errors import bad_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

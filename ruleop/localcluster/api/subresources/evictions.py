@@ -6,16 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ruleop.core.kinds import Kind
-from ruleop.localcluster.api.requests.options import DeleteOptions
 from ruleop.localcluster.api.requests.path_names import check_namespace
 from ruleop.localcluster.api.requests.request_objects import read_unstored
-from ruleop.localcluster.errors import bad_request, internal
+from ruleop.localcluster.api.requests.write_options import DeleteOptions
+from ruleop.localcluster.status_errors import bad_request, internal
 
 if TYPE_CHECKING:
     from ruleop.localcluster.api.route import Route
     from ruleop.localcluster.http.message import Request
-    from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
+    from ruleop.localcluster.kinds.served_resources import Registry
 
 _EVICTION: Final = Kind("policy", "v1", "Eviction")
 

@@ -6,19 +6,19 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.kinds import Kind
-from ruleop.core.validation.errors import FieldError, invalid_value
+from ruleop.core.validation.field_errors import FieldError, invalid_value
 from ruleop.core.validation.fields.go_text import go_text
-from ruleop.localcluster.api.requests.bodies import read_body
+from ruleop.localcluster.api.requests.request_bodies import read_body
 from ruleop.localcluster.api.requests.request_objects import decode_unstored
-from ruleop.localcluster.errors import SCHEME, Rejected, bad_request, internal, invalid, invalid_named
+from ruleop.localcluster.status_errors import SCHEME, Rejected, bad_request, internal, invalid, invalid_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
     from ruleop.localcluster.http.message import Request
-    from ruleop.localcluster.kinds.registry import Registry
     from ruleop.localcluster.kinds.served import Served
+    from ruleop.localcluster.kinds.served_resources import Registry
 
 
 SCALE: Final = Kind("autoscaling", "v1", "Scale")

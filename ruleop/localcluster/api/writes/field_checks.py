@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.core.merge.normalise import with_integers
-from ruleop.core.schema.schema_findings import format_path
-from ruleop.core.schema.structural import default, prune, unknown_fields
+from ruleop.core.merge.server.normalise import with_integers
+from ruleop.core.schema.crd.schema_findings import format_path
+from ruleop.core.schema.crd.structural import default, prune, unknown_fields
 from ruleop.core.validation.apiextensions.cel_rules import validate_rules
 from ruleop.core.validation.apiextensions.custom_resources import validate_custom_resource
 from ruleop.localcluster.api.subresources.scale import validate_scale
@@ -36,8 +36,8 @@ _AFTER_PATCH: Final = " after mutating admission happens"
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
-    from ruleop.localcluster.api.requests.options import WriteOptions
+    from ruleop.core.validation.field_errors import FieldError
+    from ruleop.localcluster.api.requests.write_options import WriteOptions
     from ruleop.localcluster.kinds.served import Served
 
 

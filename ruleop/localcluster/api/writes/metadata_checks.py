@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.names import LABEL_KINDS
-from ruleop.core.validation.errors import FieldError, forbidden_value, invalid_value, invalid_values, required
-from ruleop.core.validation.fields.names import (
+from ruleop.core.validation.field_errors import FieldError, forbidden_value, invalid_value, invalid_values, required
+from ruleop.core.validation.fields.field_names import (
     key_problems,
     label_problems,
     path_segment_problems,

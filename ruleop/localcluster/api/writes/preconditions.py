@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.validation.errors import immutable_value, invalid_value
-from ruleop.localcluster.errors import MODIFIED, Rejected, conflict, internal, invalid, invalid_named
+from ruleop.core.validation.field_errors import immutable_value, invalid_value
+from ruleop.localcluster.status_errors import MODIFIED, Rejected, conflict, internal, invalid, invalid_named
 
 if TYPE_CHECKING:
-    from ruleop.localcluster.api.requests.options import DeleteOptions, WriteOptions
+    from ruleop.localcluster.api.requests.write_options import DeleteOptions, WriteOptions
     from ruleop.localcluster.kinds.served import Served
-    from ruleop.localcluster.store.store import Name, Stored
+    from ruleop.localcluster.store.object_store import Name, Stored
 
 _FOLDERS: Final = {
     "customresourcedefinitions": "apiextensions.k8s.io/customresourcedefinitions",

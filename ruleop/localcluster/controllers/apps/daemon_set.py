@@ -9,11 +9,11 @@ from ruleop.localcluster.controllers.apps.stateful_set import REVISION, record_r
 from ruleop.localcluster.controllers.core.pod_index import is_over, is_ready
 from ruleop.localcluster.controllers.core.scheduling import matches_node
 from ruleop.localcluster.controllers.machinery import OwningController, is_being_deleted
-from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.kinds.resources import DAEMON_SETS, PODS
+from ruleop.localcluster.status_errors import Rejected
 
 if TYPE_CHECKING:
-    from ruleop.localcluster.store.store import Name, Stored
+    from ruleop.localcluster.store.object_store import Name, Stored
 
 _COMPONENT: Final = "daemonset-controller"
 

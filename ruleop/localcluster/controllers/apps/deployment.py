@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.api.writes.writer import CONTROLLERS
-from ruleop.localcluster.clock import now
+from ruleop.localcluster.api.writes.object_writer import CONTROLLERS
 from ruleop.localcluster.controllers.apps.replica_set import FAILURE
 from ruleop.localcluster.controllers.machinery import (
     OwningController,
@@ -16,12 +15,13 @@ from ruleop.localcluster.controllers.machinery import (
     with_condition,
 )
 from ruleop.localcluster.kinds.resources import DEPLOYMENTS, REPLICA_SETS
+from ruleop.localcluster.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ruleop.core.kinds import Object
-    from ruleop.localcluster.store.store import Name, Stored
+    from ruleop.localcluster.store.object_store import Name, Stored
 
 HASH: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"

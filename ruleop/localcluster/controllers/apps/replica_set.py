@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from ruleop.localcluster.clock import now
 from ruleop.localcluster.controllers.machinery import (
     BATCH,
     OwningController,
@@ -13,16 +12,17 @@ from ruleop.localcluster.controllers.machinery import (
     reference_to,
     with_condition,
 )
-from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.kinds.resources import PODS, REPLICA_SETS, SERVICE_ACCOUNTS
-from ruleop.localcluster.store.store import Name
+from ruleop.localcluster.status_errors import Rejected
+from ruleop.localcluster.store.object_store import Name
+from ruleop.localcluster.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ruleop.core.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Stored
+    from ruleop.localcluster.store.object_store import Stored
 
 FAILURE = "ReplicaFailure"
 _COMPONENT = "replicaset-controller"

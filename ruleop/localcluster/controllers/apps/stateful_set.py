@@ -13,14 +13,14 @@ from ruleop.localcluster.controllers.machinery import (
     reference_to,
     safe_hash,
 )
-from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.kinds.resources import CLAIMS, PODS, REVISIONS, STATEFUL_SETS
-from ruleop.localcluster.store.store import Name
+from ruleop.localcluster.status_errors import Rejected
+from ruleop.localcluster.store.object_store import Name
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Stored
+    from ruleop.localcluster.store.object_store import Stored
 
 REVISION: Final = "controller-revision-hash"
 _COMPONENT: Final = "statefulset-controller"

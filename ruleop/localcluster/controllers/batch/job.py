@@ -6,16 +6,16 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.validation.batch.cron import next_time
-from ruleop.localcluster.clock import now, seconds_of, timestamp
 from ruleop.localcluster.controllers.apps.replica_set import create_pod, pod_of
 from ruleop.localcluster.controllers.core.pod_index import is_over, is_ready
 from ruleop.localcluster.controllers.machinery import BATCH, OwningController, is_being_deleted, reference_to
-from ruleop.localcluster.errors import Rejected
 from ruleop.localcluster.kinds.resources import CRON_JOBS, JOBS, PODS
+from ruleop.localcluster.status_errors import Rejected
+from ruleop.localcluster.timestamps import now, seconds_of, timestamp
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object
-    from ruleop.localcluster.store.store import Name, Stored
+    from ruleop.localcluster.store.object_store import Name, Stored
 
 NOW: Final = "local.ruleop.dev/run-now"
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.clock import now
 from ruleop.localcluster.controllers.machinery import BATCH, is_being_deleted, with_condition
 from ruleop.localcluster.kinds.apiextensions.accepted_names import CLEANUP, admitted, is_refused
-from ruleop.localcluster.kinds.apiextensions.custom_resources import resource_of
+from ruleop.localcluster.kinds.apiextensions.served_custom_resources import resource_of
 from ruleop.localcluster.kinds.resources import CONFIG_MAPS, CRDS, NAMESPACES, SERVICE_ACCOUNTS
-from ruleop.localcluster.store.store import Name, Resource
+from ruleop.localcluster.store.object_store import Name, Resource
+from ruleop.localcluster.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event, Stored
+    from ruleop.localcluster.store.object_store import Event, Stored
 
 ROOT_CERTIFICATE: Final = "kube-root-ca.crt"
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ruleop.localcluster.kinds.resources import CONFIG_MAPS, SECRETS
-from ruleop.localcluster.store.store import Name
+from ruleop.localcluster.store.object_store import Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Resource
+    from ruleop.localcluster.store.object_store import Resource
 
 
 class _Kind(NamedTuple):

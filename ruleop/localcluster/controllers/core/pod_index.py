@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object
-    from ruleop.localcluster.store.store import Event, Name
+    from ruleop.localcluster.store.object_store import Event, Name
 
 
 @dataclass(slots=True)

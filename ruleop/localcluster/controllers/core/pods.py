@@ -13,21 +13,21 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.schema.table import builtin_release
-from ruleop.localcluster.api.requests.options import DeleteOptions
-from ruleop.localcluster.clock import now, seconds_of
+from ruleop.core.schema.builtin.table import builtin_release
+from ruleop.localcluster.api.requests.write_options import DeleteOptions
 from ruleop.localcluster.controllers.core.pod_configuration import Configuration
 from ruleop.localcluster.controllers.core.pod_index import is_over
 from ruleop.localcluster.controllers.core.scheduling import NO_NODE, NODE, unschedulable
 from ruleop.localcluster.controllers.machinery import is_being_deleted, with_condition
 from ruleop.localcluster.kinds.resources import PODS
+from ruleop.localcluster.timestamps import now, seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ruleop.core.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event, Name, Resource, Stored
+    from ruleop.localcluster.store.object_store import Event, Name, Resource, Stored
 
 _UNKNOWN: Final = (
     "machineID",

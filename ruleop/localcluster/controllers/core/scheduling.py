@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.core.labels import Requirement, meets
 from ruleop.localcluster.controllers.machinery import is_being_deleted
 from ruleop.localcluster.kinds.resources import CLAIMS, NODES
-from ruleop.localcluster.store.store import Name
+from ruleop.localcluster.store.object_store import Name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

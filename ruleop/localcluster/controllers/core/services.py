@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ruleop.core.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event, Name, Resource, Stored
+    from ruleop.localcluster.store.object_store import Event, Name, Resource, Stored
 
 ADDRESS: Final = "192.0.2.100"
 

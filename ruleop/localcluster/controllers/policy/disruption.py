@@ -6,17 +6,17 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.labels import meets, requirements_of
-from ruleop.localcluster.clock import now
 from ruleop.localcluster.controllers.core.pod_index import is_over, is_ready
 from ruleop.localcluster.controllers.machinery import is_being_deleted, with_condition
 from ruleop.localcluster.kinds.resources import BUDGETS, PODS, REPLICA_SETS, STATEFUL_SETS
+from ruleop.localcluster.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.store import Event, Name, Resource
+    from ruleop.localcluster.store.object_store import Event, Name, Resource
 
 _SCALED: Final = {"ReplicaSet": REPLICA_SETS, "StatefulSet": STATEFUL_SETS}
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.clock import now
 from ruleop.localcluster.kinds.resources import CRDS
+from ruleop.localcluster.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ruleop.core.kinds import Object
-    from ruleop.localcluster.store.store import Store
+    from ruleop.localcluster.store.object_store import Store
 
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"  # the finalizer of a CRD
 NAMES_ACCEPTED: Final = "NamesAccepted"

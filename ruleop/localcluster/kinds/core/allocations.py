@@ -9,7 +9,7 @@ from ruleop.localcluster.kinds.resources import SERVICES
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object
-    from ruleop.localcluster.store.store import Event, Store
+    from ruleop.localcluster.store.object_store import Event, Store
 
 
 class Allocations:

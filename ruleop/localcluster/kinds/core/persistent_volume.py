@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ruleop.localcluster.clock import now
+from ruleop.localcluster.timestamps import now
 
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 CLAIM_PROTECTION, VOLUME_PROTECTION = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"

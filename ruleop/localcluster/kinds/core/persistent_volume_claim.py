@@ -10,7 +10,7 @@ from ruleop.localcluster.kinds.resources import CLASSES
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object
-    from ruleop.localcluster.store.store import Store
+    from ruleop.localcluster.store.object_store import Store
 
 
 def claim_created(obj: dict[str, Any]) -> dict[str, Any]:

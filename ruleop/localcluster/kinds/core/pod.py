@@ -6,13 +6,13 @@ import secrets
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.validation.core.pod import service_class
-from ruleop.localcluster.errors import forbidden
 from ruleop.localcluster.kinds.resources import PRIORITY_CLASSES, SERVICE_ACCOUNTS
-from ruleop.localcluster.store.store import Name
+from ruleop.localcluster.status_errors import forbidden
+from ruleop.localcluster.store.object_store import Name
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object
-    from ruleop.localcluster.store.store import Store
+    from ruleop.localcluster.store.object_store import Store
 
 _TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"

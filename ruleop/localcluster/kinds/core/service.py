@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ruleop.core.schema.immutable_fields import needs_health_check
+from ruleop.core.schema.builtin.immutable_fields import needs_health_check
 from ruleop.core.validation.core.service import WITH_NODE_PORTS, is_exposed
 
 if TYPE_CHECKING:

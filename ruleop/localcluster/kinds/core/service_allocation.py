@@ -6,21 +6,21 @@ import secrets
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.schema.immutable_fields import needs_health_check
+from ruleop.core.schema.builtin.immutable_fields import needs_health_check
 from ruleop.core.validation.core.service import HEADLESS, INTERNAL_POLICIES, WITH_NODE_PORTS, validate_cluster_ips
-from ruleop.core.validation.errors import invalid_value
-from ruleop.localcluster.errors import Rejected, invalid_named
+from ruleop.core.validation.field_errors import invalid_value
 from ruleop.localcluster.kinds.core.allocations import Allocations
 from ruleop.localcluster.kinds.core.service import gets_node_ports
 from ruleop.localcluster.kinds.resources import SERVICES
-from ruleop.localcluster.store.store import Name
+from ruleop.localcluster.status_errors import Rejected, invalid_named
+from ruleop.localcluster.store.object_store import Name
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.core.validation.errors import FieldError
-    from ruleop.localcluster.store.store import Store
+    from ruleop.core.validation.field_errors import FieldError
+    from ruleop.localcluster.store.object_store import Store
 
 NODE_PORTS: Final = range(30000, 32768)
 _ADDRESSES: Final = ip_network("10.96.0.0/16")

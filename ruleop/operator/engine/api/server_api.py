@@ -9,13 +9,13 @@ from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.operator.engine.api.managed_fields import migrated, needs_migration
 from ruleop.operator.kube.client import requests
 from ruleop.operator.kube.client.client import stored_object
-from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
     from ruleop.core.merge import FieldSet
-    from ruleop.core.schema.table import ResourceInfo
+    from ruleop.core.schema.builtin.table import ResourceInfo
     from ruleop.operator.kube.client.client import Client
-    from ruleop.operator.kube.http.request import Request
+    from ruleop.operator.kube.http.prepared_request import Request
 
 Lookup = Callable[[Kind], "ResourceInfo | None"]
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from ruleop.core.planning import Kinds
     from ruleop.core.rules import Observe
-    from ruleop.core.schema.crds import CustomResourceDefinition
+    from ruleop.core.schema.builtin.table import ResourceInfo
+    from ruleop.core.schema.crd.crds import CustomResourceDefinition
     from ruleop.core.schema.shape import Shape
-    from ruleop.core.schema.table import ResourceInfo
     from ruleop.operator.engine.api.server_api import ServerApi
     from ruleop.operator.engine.cache.informers import Informer, WatchSpec
     from ruleop.operator.kube.watch.store import Store

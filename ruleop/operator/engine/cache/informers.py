@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from ruleop.core.kinds import GroupKind, Kind, ObjectKey
-    from ruleop.core.schema.table import ResourceInfo
+    from ruleop.core.schema.builtin.table import ResourceInfo
     from ruleop.operator.kube.client.client import Client
     from ruleop.operator.kube.watch.store import Selection
 

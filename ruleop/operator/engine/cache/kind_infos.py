@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ruleop.core.planning import KindInfo, Served
+from ruleop.core.schema.builtin.table import builtin_shape
 from ruleop.core.schema.shape import UNKNOWN, Shape
-from ruleop.core.schema.table import builtin_shape
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Kind
-    from ruleop.core.schema.crds import CustomResourceDefinition
-    from ruleop.core.schema.table import ResourceInfo
+    from ruleop.core.schema.builtin.table import ResourceInfo
+    from ruleop.core.schema.crd.crds import CustomResourceDefinition
 
 
 class Published(NamedTuple):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ruleop.core.schema.table import builtin_shape
-from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.core.schema.builtin.table import builtin_shape
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -17,7 +17,7 @@ import structlog
 from ruleop.core.kinds import Kind
 from ruleop.core.permissions import FOLLOW
 from ruleop.core.planning.model.observed import KindInfo
-from ruleop.core.planning.model.permissions import LEFT, verbs
+from ruleop.core.planning.model.rule_permissions import LEFT, verbs
 from ruleop.operator.engine.cache.informers import WatchSpec
 from ruleop.operator.engine.cache.watch_specs import child_needs, observe_need
 from ruleop.operator.engine.manager.unserved_kinds import UnservedKinds
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ruleop.operator.engine.cache.published_schemas import PublishedSchemas
     from ruleop.operator.engine.manager.controllers import Controller, Controllers
     from ruleop.operator.engine.manager.inventory import Inventory
-    from ruleop.operator.engine.reconcile.status_schema import StatusSchemas
+    from ruleop.operator.engine.reconcile.status.status_schema import StatusSchemas
     from ruleop.operator.engine.telemetry.metrics import Metrics
     from ruleop.operator.kube.client.discovery import Discovery
 

@@ -14,8 +14,8 @@ import structlog
 
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import GroupKind, Kind
-from ruleop.core.schema.crds import parse_crd
-from ruleop.core.schema.schema_findings import SchemaError
+from ruleop.core.schema.crd.crds import parse_crd
+from ruleop.core.schema.crd.schema_findings import SchemaError
 from ruleop.operator.engine.cache.informers import Informer, Informers, WatchSpec
 from ruleop.operator.engine.manager.controller_set import CRD, ControllerSet
 from ruleop.operator.kube.watch.store import Change, State

@@ -22,7 +22,7 @@ from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.names import RESERVED_PREFIX
 from ruleop.core.permissions import STORED, grant, place
 from ruleop.core.planning.model.marks import names_an_owner
-from ruleop.core.planning.model.permissions import needs_key
+from ruleop.core.planning.model.rule_permissions import needs_key
 from ruleop.operator.engine.api.server_api import ServerApi, StoredData
 from ruleop.operator.engine.cache.cache import Cache
 from ruleop.operator.engine.cache.informers import Informers, WatchSpec
@@ -40,24 +40,24 @@ from ruleop.operator.engine.manager.inventory_gc import InventoryCollector
 from ruleop.operator.engine.manager.reload import Reloader
 from ruleop.operator.engine.manager.remarking import Remarking
 from ruleop.operator.engine.queue.workers import Workers
-from ruleop.operator.engine.reconcile.environment import Environment
-from ruleop.operator.engine.reconcile.events import Events
+from ruleop.operator.engine.reconcile.event_log import Events
 from ruleop.operator.engine.reconcile.executor import Executor
 from ruleop.operator.engine.reconcile.owner_key import OwnerKey, owner_key_key
 from ruleop.operator.engine.reconcile.reconciler import Reconciler
 from ruleop.operator.engine.reconcile.recorder import PassFiles
-from ruleop.operator.engine.reconcile.status_debounce import StatusDebounce
-from ruleop.operator.engine.reconcile.status_schema import StatusSchemas
+from ruleop.operator.engine.reconcile.shared_objects import Environment
+from ruleop.operator.engine.reconcile.status.status_debounce import StatusDebounce
+from ruleop.operator.engine.reconcile.status.status_schema import StatusSchemas
 from ruleop.operator.engine.telemetry.authorization import Authorizer, review
-from ruleop.operator.engine.telemetry.certificates import ServerCertificate
 from ruleop.operator.engine.telemetry.loop_watchdog import LoopWatchdog, call_on_loop, run_on_loop
 from ruleop.operator.engine.telemetry.metrics import Metrics
 from ruleop.operator.engine.telemetry.probes import Check, Probes
+from ruleop.operator.engine.telemetry.server_certificate import ServerCertificate
 from ruleop.operator.kube.auth.credentials import find_credentials
 from ruleop.operator.kube.client.client import Client
 from ruleop.operator.kube.client.discovery import Discovery
-from ruleop.operator.kube.client.errors import ApiError, Problem
 from ruleop.operator.kube.client.event_recorder import EventRecorder
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.client.session import Session
 from ruleop.operator.kube.leader.election import Election
 
@@ -66,8 +66,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ruleop.core.rules import Project, ProjectErrors
-    from ruleop.core.schema.table import ResourceInfo
-    from ruleop.operator.engine.manager.options import Options
+    from ruleop.core.schema.builtin.table import ResourceInfo
+    from ruleop.operator.engine.manager.flags import Options
     from ruleop.operator.kube.http.access import Credentials
     from ruleop.operator.kube.watch.store import Selection
 

@@ -18,7 +18,7 @@ from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind
 from ruleop.core.planning import Owner, choose_rule
 from ruleop.core.planning.model.marks import OWNER, annotations_of, claim_on, named_owner
-from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.watch.store import State
 
 if TYPE_CHECKING:

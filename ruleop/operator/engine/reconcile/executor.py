@@ -36,8 +36,8 @@ from ruleop.core.planning import (
 )
 from ruleop.core.planning.model.actions import OWN_FINALIZER
 from ruleop.core.planning.model.marks import claim_on
-from ruleop.operator.engine.reconcile.failures import classify
-from ruleop.operator.kube.client.errors import ApiError
+from ruleop.operator.engine.reconcile.write_failures import classify
+from ruleop.operator.kube.client.server_errors import ApiError
 from ruleop.operator.kube.watch.store import parse_version
 
 if TYPE_CHECKING:

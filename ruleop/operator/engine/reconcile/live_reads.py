@@ -14,7 +14,7 @@ import structlog
 
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

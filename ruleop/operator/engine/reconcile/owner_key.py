@@ -21,9 +21,9 @@ import structlog
 
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import ObjectKey
-from ruleop.core.planning.model.permissions import needs_key
 from ruleop.core.planning.model.proofs import KEY_LENGTH, KeyedProofs
-from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.core.planning.model.rule_permissions import needs_key
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

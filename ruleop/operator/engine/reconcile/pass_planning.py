@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from ruleop.operator.engine.cache.index import Index
     from ruleop.operator.engine.reconcile.current_pass import CurrentPass
-    from ruleop.operator.engine.reconcile.environment import Environment
     from ruleop.operator.engine.reconcile.pass_log import PassLog
+    from ruleop.operator.engine.reconcile.shared_objects import Environment
     from ruleop.operator.engine.telemetry.metrics import ControllerMetrics
 
 

@@ -15,16 +15,16 @@ from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import History, Plan, RemoveFinalizer, choose_rule
 from ruleop.core.planning.events import write_events
 from ruleop.core.planning.model.marks import is_paused
-from ruleop.operator.engine.cache.expectations import ControllerExpectations
+from ruleop.operator.engine.cache.awaited_versions import ControllerExpectations
 from ruleop.operator.engine.cache.index import Index
 from ruleop.operator.engine.queue.result import IMMEDIATELY, Result
 from ruleop.operator.engine.reconcile.current_pass import CurrentPass, Unreported
-from ruleop.operator.engine.reconcile.failures import classify
 from ruleop.operator.engine.reconcile.pass_log import PassLog
 from ruleop.operator.engine.reconcile.pass_planning import AccountUsedUp, PassPlanning, Unsynced
-from ruleop.operator.engine.reconcile.status_debounce import CHANGED, WRITTEN
-from ruleop.operator.engine.reconcile.status_writer import StatusWriter
+from ruleop.operator.engine.reconcile.status.status_debounce import CHANGED, WRITTEN
+from ruleop.operator.engine.reconcile.status.status_writer import StatusWriter
 from ruleop.operator.engine.reconcile.unmatched import Unmatched
+from ruleop.operator.engine.reconcile.write_failures import classify
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules import Rule
     from ruleop.operator.engine.queue.request import Request
     from ruleop.operator.engine.queue.workers import Workers
-    from ruleop.operator.engine.reconcile.environment import Environment
+    from ruleop.operator.engine.reconcile.shared_objects import Environment
 
 MAX_REPLANS = 5
 RESYNCED_AFTER = 1.0  # seconds until the next attempt, unless a store reports earlier that it is synced again

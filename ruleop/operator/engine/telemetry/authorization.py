@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from ruleop.core.permissions import grant
-from ruleop.operator.kube.client.errors import ApiError
 from ruleop.operator.kube.client.reviews import is_allowed, user_of
+from ruleop.operator.kube.client.server_errors import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
     from ruleop.operator.engine.telemetry.authorization import Authorizer
-    from ruleop.operator.engine.telemetry.certificates import ServerCertificate
     from ruleop.operator.engine.telemetry.loop_watchdog import LoopWatchdog
     from ruleop.operator.engine.telemetry.metrics import Metrics
+    from ruleop.operator.engine.telemetry.server_certificate import ServerCertificate
 
 log = structlog.get_logger(__name__)
 

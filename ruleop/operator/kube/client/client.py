@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ruleop.operator.kube.client.errors import ApiError, Problem, response_error, too_many_values
 from ruleop.operator.kube.client.json_depth import TooManyValuesError, parse_json
+from ruleop.operator.kube.client.server_errors import ApiError, Problem, response_error, too_many_values
 from ruleop.operator.kube.client.session import FAILURES, SENDS_LESS, connection_error
 from ruleop.operator.kube.http.connection import BrokenError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ruleop.operator.kube.client.session import Session
     from ruleop.operator.kube.http.connection import Connection
-    from ruleop.operator.kube.http.request import Request
+    from ruleop.operator.kube.http.prepared_request import Request
     from ruleop.operator.kube.http.response_parser import ResponseParser
 
 # API priority and fairness gives a service account a fair share of some 245 seats. 16 requests at once use an API

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import GroupKind, Kind
+from ruleop.core.schema.builtin.table import ResourceInfo
 from ruleop.core.schema.openapi import OpenApi
-from ruleop.core.schema.table import ResourceInfo
 from ruleop.operator.kube.client import requests
 from ruleop.operator.kube.client.client import parse_object, reading
-from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

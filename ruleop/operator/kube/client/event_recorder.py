@@ -20,15 +20,15 @@ import structlog
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.permissions import EVENT_VERBS, grant, place
-from ruleop.core.schema.table import ResourceInfo
+from ruleop.core.schema.builtin.table import ResourceInfo
 from ruleop.operator.kube.client import requests
-from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.operator.kube.client.client import Client
-    from ruleop.operator.kube.http.request import Request
+    from ruleop.operator.kube.http.prepared_request import Request
 
 log = structlog.get_logger(__name__)
 

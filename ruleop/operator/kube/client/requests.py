@@ -21,15 +21,15 @@ from urllib.parse import quote, urlencode
 import orjson
 
 from ruleop.core.names import is_label
-from ruleop.operator.kube.client.errors import ApiError, Problem
 from ruleop.operator.kube.client.json_depth import dump_json
-from ruleop.operator.kube.http.request import JSON_TYPE, Request
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
+from ruleop.operator.kube.http.prepared_request import JSON_TYPE, Request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ruleop.core.kinds import Object, ObjectKey
-    from ruleop.core.schema.table import ResourceInfo
+    from ruleop.core.schema.builtin.table import ResourceInfo
 
 MANAGER = "ruleop"
 MERGE_PATCH = "application/merge-patch+json"

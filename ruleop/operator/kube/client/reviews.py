@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ruleop.core.kinds import Kind
-from ruleop.core.schema.table import ResourceInfo
+from ruleop.core.schema.builtin.table import ResourceInfo
 from ruleop.operator.kube.client import requests
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from ruleop.operator.kube.client.errors import READS, ApiError, Problem
+from ruleop.operator.kube.client.server_errors import READS, ApiError, Problem
 from ruleop.operator.kube.http.access import CredentialsError
 from ruleop.operator.kube.http.connection import BrokenError, TooLargeError
 from ruleop.operator.kube.http.pool import NotConnectedError, Pool
@@ -22,7 +22,7 @@ from ruleop.operator.kube.http.pool import NotConnectedError, Pool
 if TYPE_CHECKING:
     from ruleop.operator.kube.http.access import Access, Credentials
     from ruleop.operator.kube.http.connection import Connection
-    from ruleop.operator.kube.http.request import Request
+    from ruleop.operator.kube.http.prepared_request import Request
 
 log = structlog.get_logger(__name__)
 

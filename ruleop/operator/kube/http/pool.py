@@ -20,7 +20,7 @@ from ruleop.operator.kube.http.tls import Tls, trusting_context
 
 if TYPE_CHECKING:
     from ruleop.operator.kube.http.access import Access
-    from ruleop.operator.kube.http.request import Request
+    from ruleop.operator.kube.http.prepared_request import Request
 
 CONNECT_TIMEOUT = 10.0
 HAPPY_EYEBALLS = 0.25  # seconds until the next address of a name is tried in parallel

@@ -22,10 +22,10 @@ import structlog
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.permissions import STORED, grant, place
-from ruleop.core.schema.table import ResourceInfo
+from ruleop.core.schema.builtin.table import ResourceInfo
 from ruleop.operator.kube.client import requests
 from ruleop.operator.kube.client.client import Client, reading, stored_object
-from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.client.session import Session
 from ruleop.operator.kube.leader.lease import Candidate, Pause, Read, Role, Timing, Write
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.operator.kube.http.access import Credentials
-    from ruleop.operator.kube.http.request import Request
+    from ruleop.operator.kube.http.prepared_request import Request
 
 log = structlog.get_logger(__name__)
 

@@ -28,15 +28,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import orjson
 
 from ruleop.operator.kube.client import requests
-from ruleop.operator.kube.client.errors import ApiError, Problem, status_error, too_many_values
 from ruleop.operator.kube.client.json_depth import TooManyValuesError, fold, parse_json
+from ruleop.operator.kube.client.server_errors import ApiError, Problem, status_error, too_many_values
 from ruleop.operator.kube.watch.store import State, parse_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ruleop.operator.kube.client.requests import Source
-    from ruleop.operator.kube.http.request import Request
+    from ruleop.operator.kube.http.prepared_request import Request
 
 # The server ends a watch after this long (less some jitter, so that thirty watches do not end together). Load balancers
 # drop idle connections after 240 s at the earliest; bookmarks, one a minute, keep them in use.

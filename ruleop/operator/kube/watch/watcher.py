@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ruleop.core.permissions import FOLLOW, grant, place
-from ruleop.operator.kube.client.errors import ApiError, Problem
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.watch.reflector import Fetch, Follow, Reflector
 from ruleop.operator.kube.watch.store import Store
 

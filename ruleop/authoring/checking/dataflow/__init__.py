@@ -1,0 +1,1 @@
+"""The fields of children into which data of custom resources and Secrets goes."""

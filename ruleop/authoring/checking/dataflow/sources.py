@@ -1,0 +1,219 @@
+"""The slots of a child that print data of the custom resource, and the fields that the data comes from.
+
+Values are followed through `let`, the items of `forEach`, variables, loops and macros. What a condition decides is not
+followed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.authoring.checking.bodies import bodies
+from ruleop.core.templating import NONDETERMINISTIC, Expression, TextTemplate, YamlNode, slots_from
+
+if TYPE_CHECKING:
+    from jinja2 import nodes
+
+    from ruleop.core.rules import Loaded, Watch
+    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.schema.crd.crds import CustomResourceDefinition
+    from ruleop.core.schema.openapi import Schema
+    from ruleop.core.templating import SlotPlace
+    from ruleop.core.templating.bodies.body import Body
+
+Path = tuple[str | None, ...]
+"""A field of the CR, such as ("spec", "image"); a computed step is None. ("item",) is an item of
+`forEach`, and ("other", "db", "spec") a field of another object."""
+IsSource = Callable[[Path], bool]
+_Lets = dict[str, tuple[YamlNode, "frozenset[SlotPlace]"]]
+
+NUMBERS: Final = frozenset({"length", "count", "int", "float", "sum", "abs", "round"})
+"""Filters whose results are numbers."""
+_LET, _OTHER, _ITEM = "let", "other", "item"
+
+
+@dataclass(slots=True)
+class Sources:
+    """Of one watch."""
+
+    watch: Watch
+    loaded: Loaded
+    _trees: dict[int, list[nodes.Template]] = field(default_factory=dict)
+    _slots_of_lets: dict[tuple[IsSource, frozenset[str]], _Lets] = field(default_factory=dict)
+    _free: dict[frozenset[Path], IsSource] = field(default_factory=dict)
+    _bodies: dict[int, tuple[Body, ...]] = field(default_factory=dict)
+
+    @property
+    def body_parts(self) -> list[Part]:
+        return [part for part in self.watch.parts if part.body]
+
+    def bodies(self, part: Part) -> tuple[Body, ...]:
+        found = self._bodies.get(id(part))
+        if found is None:
+            found = self._bodies[id(part)] = bodies(part, self.loaded.library)
+        return found
+
+    @property
+    def crd(self) -> CustomResourceDefinition | None:
+        kind = self.watch.rule.kind
+        return next((crd for crd in self.loaded.project.crds if (crd.group, crd.kind) == (kind.group, kind.kind)), None)
+
+    def places(
+        self,
+        part: Part,
+        is_source: IsSource,
+        *,
+        clean: frozenset[str] = frozenset(),
+        functions: frozenset[str] = frozenset(),
+        by_item: bool = False,
+    ) -> frozenset[SlotPlace]:
+        """The slots whose values come from fields that `is_source` accepts, or from results of `functions`. After the
+        filters of `clean` they do not.
+        `by_item`: an item of `forEach` is a field of its own. What is found of lets is kept for the same function."""
+        lets = self._lets(is_source, clean)
+        names = self._names(part, by_item=by_item)
+        loop = [] if by_item else self._loop(part)
+        accepts = partial(_accepts, is_source, lets)
+        return slots_from([*self._of(part), *loop], names, accepts, clean=clean, functions=functions)
+
+    def random_places(self, part: Part) -> frozenset[SlotPlace]:
+        """The slots whose values differ each time they are rendered."""
+        if not any(name in NONDETERMINISTIC for name, _ in part.compiled.calls):
+            return frozenset()
+        return slots_from(self._of(part), {}, _is_none, functions=NONDETERMINISTIC)
+
+    def _lets(self, is_source: IsSource, clean: frozenset[str]) -> _Lets:
+        """The slots of each let whose values come from these fields."""
+        found = self._slots_of_lets.get((is_source, clean))
+        if found is None:
+            found = self._slots_of_lets[is_source, clean] = {}
+            names = self._plain_names()
+            for each in self.watch.parts:
+                if each.let:
+                    slots = slots_from(self._of(each), names, partial(_accepts, is_source, found), clean=clean)
+                    found[each.let] = (each.node, slots)
+                    names[each.let] = [(_LET, each.let)]
+        return found
+
+    def schema(self, path: Path) -> Schema | None:
+        """The schema of a field of the CR; None if it is unknown."""
+        version = self.crd.version(self.watch.rule.kind.version) if self.crd is not None else None
+        found: Any = version.schema if version is not None else None
+        for step in path:
+            if not isinstance(found, Mapping):
+                return None
+            found = _below(found, step)
+        return found if isinstance(found, Mapping) and found else None
+
+    def free(self, part: Part) -> IsSource:
+        """Whether the author of a CR decides the text of a field: neither the CRD bounds it, nor does `validate` or
+        `when` of the child read it. The same function for equal children."""
+        checked = frozenset(
+            reference.path[1:] if reference.path[0] == "cr" else reference.path
+            for each in self.watch.parts
+            if each.key == "validate" or (each.key == "when" and each.child is part.child)
+            for reference in each.compiled.references
+        )
+        return self._free.setdefault(checked, partial(self._is_free, checked))
+
+    def _is_free(self, checked: frozenset[Path], path: Path) -> bool:
+        if path[0] != "spec" or is_bounded(self.schema(path)) or self._has_rule(path):
+            return False
+        return all(each[: len(path)] != path for each in checked)
+
+    def _has_rule(self, path: Path) -> bool:
+        """Whether a rule of the CRD about one of its parents mentions the field."""
+        name = next((step for step in reversed(path) if step), "")
+        parents = (self.schema(path[:length]) or {} for length in range(len(path)))
+        rules = (each.get("rule", "") for parent in parents for each in parent.get("x-kubernetes-validations") or ())
+        return any(re.search(rf"\b{re.escape(name)}\b", rule) for rule in rules)
+
+    def _plain_names(self) -> dict[str, list[Path]]:
+        draft = self.watch.draft
+        others = [*draft.children, *draft.final, *draft.observed, "live", "ready", "this"]
+        names: dict[str, list[Path]] = {name: [(_OTHER, name)] for name in others}
+        return names | {name: [(name,)] for name in ("cr", "metadata", "spec", "status")}
+
+    def _names(self, part: Part, *, by_item: bool) -> dict[str, list[Path]]:
+        names = self._plain_names() | {each.let: [(_LET, each.let)] for each in self.watch.parts if each.let}
+        if part.view.item:
+            names["index"] = [(_ITEM,)]
+            if by_item:
+                names[part.view.item] = [(_ITEM,)]
+        return names
+
+    def _loop(self, part: Part) -> list[nodes.Template]:
+        """A loop that gives the item of `forEach` its value."""
+        each = next((each for each in self.watch.parts if each.key == "forEach" and each.child is part.child), None)
+        if each is None or part.key == "forEach" or not isinstance(each.compiled, Expression):
+            return []
+        text = f"{{% for {part.view.item} in ({each.compiled.source}) %}}{{% endfor %}}"
+        return [self.loaded.library.written_string(text, each.site)]
+
+    def _of(self, part: Part) -> list[nodes.Template]:
+        found = self._trees.get(id(part))
+        if found is None:
+            library = self.loaded.library
+            if isinstance(part.compiled, TextTemplate):
+                found = library.written_trees([part.compiled.name])
+            else:
+                texts = part.node.texts()
+                found = [library.written_string(text, site) for text, site in texts if "{{" in text or "{%" in text]
+            self._trees[id(part)] = found
+        return found
+
+
+def _is_none(_path: Path) -> bool:
+    return False
+
+
+def _accepts(is_source: IsSource, lets: _Lets, path: Path) -> bool:
+    if path[0] == "cr":
+        path = path[1:] or ("spec",)
+    if path[0] == _LET:
+        node, found = lets[path[1] or ""]
+        return _reads(node, path[2:], found)
+    return is_source(path)
+
+
+def _reads(node: YamlNode, steps: Iterable[str | None], found: frozenset[SlotPlace]) -> bool:
+    """Whether a part of a let contains one of the slots."""
+    for step in steps:
+        if isinstance(node.value, dict) and step in node.value:
+            node = node.value[step]
+    sites = {site for _, site in node.texts()}
+    return any(place.site in sites for place in found)
+
+
+def is_bounded(schema: Schema | None) -> bool:
+    """Whether the schema of a field excludes arbitrary text."""
+    if schema is None:
+        return False
+    if schema.get("enum") or schema.get("pattern") or schema.get("x-kubernetes-validations"):
+        return True
+    kind = schema.get("type")
+    if kind == "array":
+        return is_bounded(schema.get("items"))
+    if kind == "object":
+        inner = list((schema.get("properties") or {}).values())
+        inner += [others] if isinstance(others := schema.get("additionalProperties"), Mapping) else []
+        return bool(inner) and all(map(is_bounded, inner)) and not schema.get("x-kubernetes-preserve-unknown-fields")
+    return kind in ("boolean", "integer", "number")
+
+
+def _below(schema: Mapping[str, Any], step: str | None) -> Any:
+    """The schema of a field or an item. An item of a mapping is its value, or in a loop a key and a value."""
+    properties = schema.get("properties") or {}
+    if step is not None and step in properties:
+        return properties[step]
+    if step is None and "items" in schema:
+        return schema["items"]
+    others = schema.get("additionalProperties")
+    if step is None and isinstance(others, Mapping):
+        in_loop = {"key": {"type": "string"}, "value": others}
+        return {**others, "properties": {**in_loop, **(others.get("properties") or {})}}
+    return others if isinstance(others, Mapping) else None

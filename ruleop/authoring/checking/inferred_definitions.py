@@ -1,0 +1,250 @@
+"""The CRDs of `schema:` with all that the operator does not need: the fields of the status, which are inferred from the
+rules, and the types of the API.
+
+A status may read that of a child whose kind has a `schema` too, so the fields are inferred in rounds, until no round
+finds more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.authoring.checking.typing.bodies.schema_nodes import Kinds
+from ruleop.authoring.checking.typing.bodies.status_fields import status_fields
+from ruleop.authoring.checking.typing.bodies.typed_watches import WatchTypes
+from ruleop.authoring.checking.typing.statements import Runner
+from ruleop.authoring.checking.typing.type_findings import Report
+from ruleop.core.kinds import ObjectKey
+from ruleop.core.rules import Findings, ProjectErrors
+from ruleop.core.rules.checks.crd_files import site_at
+from ruleop.core.rules.language.definitions import Definition, read_definition
+from ruleop.core.schema.builtin.api_types import api_type
+from ruleop.core.schema.crd.crd_checks import check_crd, without_consequences
+from ruleop.core.schema.crd.crds import parse_crd
+from ruleop.core.schema.crd.definition import WRITTEN
+from ruleop.core.schema.crd.schema_findings import SchemaError, format_path
+from ruleop.core.templating import read_resources
+
+if TYPE_CHECKING:
+    from ruleop.authoring.checking.typing.bodies.status_fields import StatusField
+    from ruleop.core.kinds import Object
+    from ruleop.core.rules import Loaded, Project, Watch
+    from ruleop.core.schema.crd.crds import CustomResourceDefinition
+    from ruleop.core.schema.crd.schema_findings import FieldPath
+    from ruleop.core.schema.openapi import Schema
+    from ruleop.core.templating import YamlNode
+
+MAX_DIFFERENCES: Final = 8
+"""Differences between a file of crds/ and `schema` that are reported."""
+
+
+@dataclass(slots=True)
+class _Kind:
+    """A kind whose watches have a `schema`."""
+
+    watch: Watch  # with the schema
+    watches: list[Watch]  # all of the kind
+    fields: dict[str, StatusField] | None = field(default_factory=dict)
+
+    @property
+    def unknown(self) -> int:
+        """The number of status fields without a known type."""
+        by_hand = self._by_hand
+        return sum(each.schema is None and name not in by_hand for name, each in (self.fields or {}).items())
+
+    @property
+    def _by_hand(self) -> frozenset[str]:
+        table = self.watch.draft.table.schema
+        return frozenset(table.status.key_sites) if table is not None and table.status is not None else frozenset()
+
+    def infer(self, loaded: Loaded, crds: Iterable[CustomResourceDefinition]) -> None:
+        runner, kinds = Runner.of(loaded.library, Report(Findings({}))), Kinds(crds)
+        found: list[Any] = []
+        for watch in self.watches:
+            if watch.draft.table.manage_status:
+                found += WatchTypes(watch, runner, kinds).status_bodies()
+        self.fields = status_fields(found)
+
+    def definition(self, findings: Findings) -> Definition:
+        inferred: dict[str, Schema] = {
+            name: each.schema if each.schema is not None else {"x-kubernetes-preserve-unknown-fields": True}
+            for name, each in (self.fields or {}).items()
+            if name not in WRITTEN
+        }
+        found = read_definition(self.watch.draft, findings, api_type=api_type, inferred=inferred)
+        assert found is not None, "a project with mistakes is never loaded"
+        return found
+
+    def report(self, findings: Findings) -> None:
+        """The fields whose types are not known."""
+        if self.fields is None:
+            table = next(each.draft.table for each in self.watches if each.draft.table.status is not None)
+            if not self._by_hand and table.status is not None:
+                message = "the fields of this status cannot be inferred: declare them in `status` of the schema"
+                findings.mistake("crd", message, table.status.node.site)
+        for name, each in (self.fields or {}).items():
+            if each.schema is None and name not in self._by_hand:
+                message = (
+                    f"the type of status.{name} cannot be inferred: "
+                    f"declare it in `status` of the schema, such as `{name}: string`"
+                )
+                findings.mistake("crd", message, each.site)
+
+
+def with_definitions(loaded: Loaded) -> Loaded:
+    """The project with the whole CRDs of its schemas, for tools that plan or serve it. A field whose type is not known
+    is open."""
+    return _completed(loaded, whole_definitions(loaded, Findings({})))
+
+
+def to_serve(written: Iterable[Object], project: Project) -> list[Object]:
+    """The definitions that a cluster of the project needs: those of files, and those of schemas in their place."""
+    made = {ObjectKey.of(each) for each in project.definitions}
+    return [*(each for each in written if ObjectKey.of(each) not in made), *project.definitions]
+
+
+def checked_definitions(loaded: Loaded, findings: Findings) -> Loaded:
+    """The same, with findings about the schemas, and where files of crds/ differ from them."""
+    definitions = whole_definitions(loaded, findings)
+    for definition in definitions:
+        _compare_with_files(definition, loaded, findings)
+    return _completed(loaded, definitions)
+
+
+def _completed(loaded: Loaded, definitions: tuple[Definition, ...]) -> Loaded:
+    if not definitions:
+        return loaded
+    made = {(each.crd.group, each.crd.kind): each.crd for each in definitions}
+    crds = tuple(made.get((crd.group, crd.kind), crd) for crd in loaded.project.crds)
+    documents = tuple(each.document for each in definitions)
+    return replace(loaded, project=replace(loaded.project, crds=crds, definitions=documents))
+
+
+def whole_definitions(loaded: Loaded, findings: Findings) -> tuple[Definition, ...]:
+    """The definitions of all schemas, in the order of the watches."""
+    kinds = _kinds(loaded)
+    if not kinds:
+        return ()
+    others = tuple(crd for crd in loaded.project.crds if (crd.group, crd.kind) not in kinds)
+    crds: tuple[CustomResourceDefinition, ...] = loaded.project.crds
+    before, unknown = -1, 0
+    while unknown != before:
+        for each in kinds.values():
+            each.infer(loaded, crds)
+        crds = (*others, *(each.definition(Findings({})).crd for each in kinds.values()))
+        before, unknown = unknown, sum(each.unknown for each in kinds.values())
+    definitions = tuple(each.definition(findings) for each in kinds.values())
+    for kind in kinds.values():
+        kind.report(findings)
+    for definition in definitions:
+        _check(definition, findings)
+    return definitions
+
+
+def sound_definitions(loaded: Loaded) -> tuple[Definition, ...]:
+    """The same. Raises ProjectErrors if a schema has mistakes."""
+    findings = Findings(loaded.files)
+    found = whole_definitions(loaded, findings)
+    if findings.failed:
+        raise ProjectErrors(findings.sorted())
+    return found
+
+
+def _kinds(loaded: Loaded) -> dict[tuple[str, str], _Kind]:
+    found = {
+        (watch.rule.kind.group, watch.rule.kind.kind): _Kind(watch, [])
+        for watch in loaded.watches
+        if watch.draft.table.schema is not None
+    }
+    for watch in loaded.watches:
+        kind = watch.rule.kind
+        if (kind.group, kind.kind) in found:
+            found[kind.group, kind.kind].watches.append(watch)
+    return found
+
+
+def _check(definition: Definition, findings: Findings) -> None:
+    """Reports mistakes that the API server would refuse."""
+    for finding in without_consequences(check_crd(definition.document)):
+        findings.mistake("crd", _in_the_schema(finding.path, finding.message), definition.place(finding.path))
+
+
+def _in_the_schema(path: FieldPath, message: str) -> str:
+    """The message with the part of the path that is in `schema`."""
+    place = _in_words(path)
+    return f"{place}: {message}" if place else message
+
+
+def _in_words(path: FieldPath) -> str:
+    """The path of a part of a CRD, as that of the field that it is about: spec.replicas.maximum."""
+    if "openAPIV3Schema" not in path:
+        return format_path(path[1:])
+    parts = iter(path[path.index("openAPIV3Schema") + 1 :])
+    return format_path(tuple(next(parts, part) if part == "properties" else part for part in parts))
+
+
+# -- files of crds/ ----------------------------------------------------------------------------------------------------
+
+
+def _compare_with_files(definition: Definition, loaded: Loaded, findings: Findings) -> None:
+    for path, text in sorted(loaded.files.items()):
+        if not path.startswith("crds/"):
+            continue
+        documents, _ = read_resources(text, path)
+        for node in documents:
+            written = node.data()
+            if isinstance(written, dict) and _defines(written, definition):
+                _compare(node, written, definition, findings)
+
+
+def _defines(written: Mapping[str, Any], definition: Definition) -> bool:
+    try:
+        crd = parse_crd(written)
+    except SchemaError:
+        return False  # reported by loading
+    return (crd.group, crd.kind) == (definition.crd.group, definition.crd.kind)
+
+
+def _compare(node: YamlNode, written: Any, definition: Definition, findings: Findings) -> None:
+    differences = list(_differences(_filled(written), _filled(definition.document), ()))
+    for path, here, there in differences[:MAX_DIFFERENCES]:
+        site, place = site_at(node, ("spec", *path)), definition.place(("spec", *path))
+        message = f"{_in_words(('spec', *path))} is {_shown(here)} here, and {_shown(there)} by the schema at {place}"
+        findings.mistake("crd", f"{message}: run `ruleop generate crd --out crds --force`", site)
+
+
+_MISSING: Final = object()
+
+
+def _differences(here: Any, there: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Any, Any]]:
+    if isinstance(here, Mapping) and isinstance(there, Mapping):
+        for key in dict.fromkeys((*here, *there)):
+            yield from _differences(here.get(key, _MISSING), there.get(key, _MISSING), (*path, key))
+    elif isinstance(here, list) and isinstance(there, list) and len(here) == len(there) and path[-1:] != ("required",):
+        for index, (a, b) in enumerate(zip(here, there, strict=True)):
+            yield from _differences(a, b, (*path, index))
+    elif path[-1:] == ("required",) and isinstance(here, list) and isinstance(there, list):
+        if sorted(map(str, here)) != sorted(map(str, there)):
+            yield path, here, there
+    elif here is _MISSING or there is _MISSING or type(here) is not type(there) or here != there:
+        yield path, here, there
+
+
+def _filled(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec of a CRD with the names that the server fills in, and without what it says by default."""
+    spec = dict(document["spec"])
+    if spec.get("conversion") == {"strategy": "None"}:
+        del spec["conversion"]
+    names = spec["names"]
+    kind = str(names.get("kind", ""))
+    return {**spec, "names": {"singular": kind.lower(), "listKind": f"{kind}List", **names}}
+
+
+def _shown(value: Any) -> str:
+    if value is _MISSING:
+        return "missing"
+    if isinstance(value, Mapping):
+        return "a mapping"
+    return "a list" if isinstance(value, list) else str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,1 @@
+"""The permissions that rules need, and those that a role grants."""

@@ -1,0 +1,135 @@
+"""Compares the permissions that the operator needs with the roles of a manifest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ruleop.authoring.checking.roles.granted_roles import ANYWHERE, UNKNOWN, Grants
+from ruleop.authoring.checking.roles.granting import granting_children
+from ruleop.authoring.checking.roles.needed_permissions import (
+    Permission,
+    Scope,
+    Settings,
+    is_by_hand,
+    needed_permissions,
+)
+from ruleop.authoring.offline.stand_in import OfflineKinds
+from ruleop.core.permissions import listed, place
+from ruleop.core.planning.model.rbac_children import RBAC
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ruleop.authoring.checking.dataflow.sources import Sources
+    from ruleop.authoring.checking.roles.granting import GrantingChild
+    from ruleop.core.rules import Findings, Loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """The roles of the operator, and the flags that it is started with."""
+
+    grants: Grants
+    settings: Settings
+    operator_namespace: str = ""
+
+    def places(self, scope: Scope) -> tuple[str | None, ...]:
+        """The namespaces in which a permission is needed; None for everywhere."""
+        if scope is Scope.OPERATOR:
+            return (self.operator_namespace or UNKNOWN,)
+        return self.settings.namespaces or (ANYWHERE,) if scope is Scope.WATCHED else (ANYWHERE,)
+
+
+def check_permissions(every_source: Sequence[Sources], roles: Roles, findings: Findings) -> None:
+    """`every_source`: one for each watch."""
+    loaded = every_source[0].loaded
+    rules = loaded.project.rules
+    needed: dict[tuple[object, ...], list[Permission]] = {}
+    for each in needed_permissions(loaded.project, OfflineKinds(loaded.project), roles.settings):
+        if each.resource or not is_by_hand(each, rules):
+            purpose = (each.site, each.names) if each.site is not None else each.reason
+            key = (each.group, each.resource, each.kind, each.scope, purpose)
+            needed.setdefault(key, []).append(each)
+    for permissions in needed.values():
+        _report(permissions, roles, loaded, findings)
+    for sources in every_source:
+        for child in granting_children(sources):
+            _check_granting(child, roles, findings)
+
+
+def _report(permissions: list[Permission], roles: Roles, loaded: Loaded, findings: Findings) -> None:
+    """Reports what is missing of the permissions for one purpose."""
+    first, grants = permissions[0], roles.grants
+    site = first.site or loaded.watches[0].rule.site
+    needed = list(dict.fromkeys(verb for each in permissions for verb in each.verbs))
+    if not first.resource:
+        if not grants.mentions(first.group):
+            message = f"{grants.files} grants nothing in the API group {first.group}, and {first.kind} needs "
+            findings.mistake("missing-permission", message + listed(needed), site)
+        return
+    for namespace in (first.namespace,) if first.namespace else roles.places(first.scope):
+        missing = [verb for each in permissions for verb in _missing(each, grants, namespace)]
+        if not missing:
+            continue
+        title = first.title + (_named([first]) if first.site is not None else "")
+        message = f"{grants.files} does not grant {listed(missing)} on {title}{_where(first.scope, namespace)}"
+        if first.site is None:
+            message += f", for {first.reason}{_named(permissions)}"
+        elif len(missing) < len(needed):
+            message += f"; it needs {listed(needed)}"
+        if namespace is ANYWHERE and not any(_missing(each, grants, UNKNOWN) for each in permissions):
+            message += " in all namespaces: it needs a ClusterRole with a ClusterRoleBinding"
+            message += ", or --namespaces" if first.scope is Scope.WATCHED else ""
+        if first.without:
+            findings.warning("missing-permission", f"{message}: without it, {first.without}", site)
+        else:
+            findings.mistake("missing-permission", message, site)
+
+
+def _missing(permission: Permission, grants: Grants, namespace: str | None) -> list[str]:
+    missing = (
+        grants.missing(permission.group, permission.resource, permission.verbs, namespace=namespace, name=name)
+        for name in permission.names or ("",)
+    )
+    return list(dict.fromkeys(verb for verbs in missing for verb in verbs))
+
+
+def _where(scope: Scope, namespace: str | None) -> str:
+    if scope is Scope.OPERATOR and not namespace:
+        return " in the operator's namespace"
+    return place(namespace) if namespace else ""
+
+
+def _named(permissions: list[Permission]) -> str:
+    names = [name for each in permissions for name in each.names]
+    return f" ({', '.join(names)})" if names else ""
+
+
+# -- children that grant permissions -----------------------------------------------------------------------------------
+
+
+def _check_granting(child: GrantingChild, roles: Roles, findings: Findings) -> None:
+    """The operator may not grant more than it has."""
+    granting, grants = child.granting, roles.grants
+    for namespace in roles.places(Scope.CLUSTER if child.is_wide else Scope.WATCHED):
+        missing = any(
+            grants.missing(RBAC, granting.resource, [granting.verb], namespace=namespace, name=name)
+            for name in child.names or ("",)
+        )
+        if missing and not _holds_all(child, grants, namespace):
+            message = f"{grants.files} does not permit the operator to write this {child.kind}: {granting.remedy()}"
+            findings.mistake("missing-permission", message, child.site)
+            return
+
+
+def _holds_all(child: GrantingChild, grants: Grants, namespace: str | None) -> bool:
+    """Whether the operator has all that the role grants."""
+    granting = child.granting
+    if granting.aggregated:
+        return grants.cover([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}], namespace=namespace)
+    known = grants.roles.get((granting.role, granting.name)) if granting.verb == "bind" and granting.name else None
+    rules = known if known is not None else child.rules
+    if rules is None:
+        return child.permissions() == ()  # `rbac` names them, and they are compared like all others
+    return grants.cover(rules, namespace=namespace)

@@ -1,0 +1,1 @@
+"""The bodies of children and statuses, by the schemas of their kinds."""

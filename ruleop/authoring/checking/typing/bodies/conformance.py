@@ -1,0 +1,305 @@
+"""Compares bodies with schemas: unknown keys, literals that a schema refuses, and values of another type than their
+place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.authoring.checking.typing.bodies.typed_bodies import Body, Items, Literal, Members, Slot, Text, Whole
+from ruleop.authoring.checking.typing.lookups import field as field_of
+from ruleop.authoring.checking.typing.types import SCALARS, Type, describe, item_of, kind_of
+from ruleop.core.errors import Site
+from ruleop.core.schema.nearest import nearest
+from ruleop.core.schema.quantity import parse_quantity
+from ruleop.core.schema.validation import validate
+
+if TYPE_CHECKING:
+    from ruleop.authoring.checking.typing.bodies.schema_nodes import SchemaNode
+    from ruleop.core.rules.check_ids import Code
+
+_MAX_DEPTH: Final = 6  # of values of slots that are compared
+_KEYWORDS: Final = frozenset(
+    {
+        *("type", "enum", "format", "pattern", "minLength", "maxLength", "minimum", "maximum", "multipleOf"),
+        *("exclusiveMinimum", "exclusiveMaximum", "x-kubernetes-int-or-string"),
+    }
+)
+"""The keywords that restrict a scalar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    code: Code
+    message: str
+    site: Site
+    words: tuple[str, ...]
+    warn: bool = False
+
+
+Anchor = tuple[str, int, str]
+"""A place in a template: its file, its line, and the key or value there."""
+
+
+@dataclass(slots=True)
+class Conformance:
+    """The problems of one body in all its variants. One counts if every visit of its place has it: a variant may be one
+    that no custom resource leads to."""
+
+    kind: str  # for messages
+    reports_unknown: bool = True
+    requires: bool = True  # whether a required field has to be there
+    visits: Counter[Anchor] = field(default_factory=Counter)
+    found: dict[tuple[Anchor, Problem], int] = field(default_factory=dict)
+
+    def problems(self) -> list[Problem]:
+        return [problem for (anchor, problem), times in self.found.items() if times == self.visits[anchor]]
+
+    def check(self, body: Body, node: SchemaNode | None, path: str) -> None:
+        if isinstance(body, Members):
+            self._members(body, node, path)
+        elif isinstance(body, Items):
+            self._items(body, node, path)
+        elif isinstance(body, Literal):
+            self._literal(body, node, path)
+        elif isinstance(body, Whole):
+            self._whole(body.slot, node, path)
+        else:
+            self._text(body, node, path)
+
+    # -- containers ----------------------------------------------------------------------------------------------------
+
+    def _members(self, body: Members, node: SchemaNode | None, path: str) -> None:
+        if self._is_refused(body, "mapping", node, path):
+            return
+        for spread in body.spreads:
+            self._value(spread.type, node, path, spread, depth=0)
+        known = node if node is not None and "mapping" in node.kinds else None
+        for member in body.members:
+            below = known.member(member.name) if known is not None else None
+            inner = f"{path}.{member.name}" if path else member.name
+            if known is not None and below is None:
+                below = known.values
+                if below is None and not known.is_open and self.reports_unknown:
+                    self._unknown(member.name, member.site, known, path)
+                    continue
+            self._visit(member.site, f"{member.name}:")
+            self.check(member.body, below, inner)
+        for each in body.computed:
+            for slot in each.key.slots:
+                self._scalar(slot, each.key)
+            self.check(each.body, known.values if known is not None else None, f"{path}[]")
+        if known is not None and self.requires and not body.is_open:
+            self._required(body, known, path)
+
+    def _unknown(self, name: str, site: Site, node: SchemaNode, path: str) -> None:
+        inner = f"{path}.{name}" if path else name
+        close = nearest(name, node.names)
+        hint = f" (did you mean {f'{path}.{close}' if path else close}?)" if close else ""
+        self._visit(site, f"{name}:")
+        message = f"{inner} is not in the schema of {self.kind}{hint}"
+        self._add(Problem("unknown-field", message, site, (name,)), f"{name}:")
+
+    def _required(self, body: Members, node: SchemaNode, path: str) -> None:
+        names = {member.name for member in body.members if not _is_null(member.body)}
+        if not path:
+            names |= {"apiVersion", "kind", "metadata", "status"}
+        place = Site(body.site.path)
+        self._visit(place, path)
+        for name in sorted(node.required - names):
+            below = node.member(name)
+            if below is None or (not node.builtin and below.schema.get("default") is not None):
+                continue
+            message = f"{f'{path}.{name}' if path else name} is required by the schema of {self.kind}"
+            self._add(Problem("invalid-literal", message, body.site, (_leaf(path),)), path, place)
+
+    def _items(self, body: Items, node: SchemaNode | None, path: str) -> None:
+        if self._is_refused(body, "list", node, path):
+            return
+        items = node.items if node is not None and "list" in node.kinds else None
+        for spread in body.spreads:
+            if items is not None and "list" in spread.type.kinds:
+                self._value(item_of(spread.type), items, f"{path}[]", spread, depth=0)
+        for number, each in enumerate(body.items):
+            self.check(each, items, f"{path}[{number}]")
+
+    def _is_refused(self, body: Body, kind: str, node: SchemaNode | None, path: str) -> bool:
+        self._visit(body.site, f"{_leaf(path)}={kind}")
+        if node is None or kind in node.kinds:
+            return False
+        message = f"{path} must be {describe(node.kinds - {'null'})}, not {describe([kind])}"
+        self._add(Problem("invalid-literal", message, body.site, (_leaf(path),)), f"{_leaf(path)}={kind}")
+        return True
+
+    # -- values --------------------------------------------------------------------------------------------------------
+
+    def _literal(self, body: Literal, node: SchemaNode | None, path: str) -> None:
+        if body.value is None:
+            return
+        anchor = f"{_leaf(path)}={body.value!r}"
+        self._visit(body.site, anchor)
+        message = literal_problem(body.value, node) if node is not None else ""
+        if message:
+            shown = str(body.value).lower() if isinstance(body.value, bool) else str(body.value)
+            problem = Problem("invalid-literal", f"{path} {message}", body.site, (f'"{shown}"', shown, _leaf(path)))
+            self._add(problem, anchor)
+
+    def _text(self, body: Text, node: SchemaNode | None, path: str) -> None:
+        for slot in body.slots:
+            self._scalar(slot, body)
+        anchor = f'{_leaf(path)}=""'
+        self._visit(body.site, anchor)
+        if node is None or "string" in node.kinds:
+            return
+        how = "a value in quotes is a string: remove the quotes" if body.is_single else "text with slots is a string"
+        message = f"{path} must be {describe(node.kinds - {'null'})}, and {how}"
+        words = (*(slot.expression for slot in body.slots), _leaf(path))
+        self._add(Problem("type-mismatch", message, body.site, words), anchor)
+
+    def _scalar(self, slot: Slot, body: Text) -> None:
+        """A slot inside text, where only a scalar can be printed."""
+        found = slot.type
+        if not found.is_known or "other" in found.kinds or found.is_inserted:
+            return
+        anchor = f"~{slot.expression}"
+        self._visit(slot.site, anchor)
+        allowed = SCALARS | {"null"} if body.is_single else SCALARS
+        wrong = found.kinds - allowed
+        if wrong:
+            possible = bool(found.kinds & allowed)
+            message = (
+                f"{slot.expression} {'may be' if possible else 'is'} {describe(wrong)}, which cannot be a part of text"
+            )
+            self._add(Problem("type-mismatch", message, slot.site, (slot.expression,), warn=possible), anchor)
+        elif found.undefined is not None and found.undefined.reason == "omit" and not body.is_single:
+            message = f"{slot.expression} can leave no value, which must be the whole value of a field: add an `else`"
+            problem = Problem("maybe-missing", message, slot.site, (slot.expression,), warn=bool(found.kinds))
+            self._add(problem, anchor)
+
+    def _whole(self, slot: Slot, node: SchemaNode | None, path: str) -> None:
+        self._value(slot.type, node, path, slot, depth=0)
+
+    def _value(self, found: Type, node: SchemaNode | None, path: str, slot: Slot, *, depth: int) -> None:
+        """Compares the type of a value with its place."""
+        kinds = found.kinds - {"null"}
+        anchor = f"{_leaf(path)}={slot.expression}"
+        self._visit(slot.site, anchor)
+        if node is None or not found.is_known or not kinds or "other" in kinds or found.is_inserted:
+            return
+        allowed = node.kinds | ({"number"} if "integer" in node.kinds and "integer" in kinds else set())
+        if found.node is not None and found.node.is_quantity:
+            kinds = kinds & {"string"}  # as the API server writes it
+        wrong = kinds - allowed
+        if wrong:
+            possible = bool(kinds & allowed)
+            message = _mismatch(found, wrong, node, path, slot, possible=possible, nested=depth > 0)
+            self._add(Problem("type-mismatch", message, slot.site, (slot.expression,), warn=possible), anchor)
+            return
+        self._constants(found, node, path, slot, anchor)
+        if depth < _MAX_DEPTH and node is not found.node:
+            if "mapping" in kinds:
+                self._fields(found, node, path, slot, depth)
+            if "list" in kinds and node.items is not None and found.elements != ():
+                self._value(item_of(found), node.items, f"{path}[]", slot, depth=depth + 1)
+
+    def _fields(self, found: Type, node: SchemaNode, path: str, slot: Slot, depth: int) -> None:
+        own = found.fields if found.fields is not None and found.node is None else None
+        names = list(own) if own is not None else sorted(found.node.names) if found.node is not None else []
+        for name in names:
+            below = node.member(name) or node.values
+            inner = f"{path}.{name}" if path else name
+            if below is not None:
+                self._value(field_of(found, name).type.defined(), below, inner, slot, depth=depth + 1)
+            elif not node.is_open and self.reports_unknown:
+                self._visit(slot.site, f"{path}+{name}")
+                close = nearest(name, node.names)
+                hint = f" (did you mean {close}?)" if close else ""
+                is_certain = own is not None and not found.partial
+                verb = "sets" if is_certain else "can set"
+                message = f"{slot.expression} {verb} {inner}, which is not in the schema of {self.kind}{hint}"
+                problem = Problem("unknown-field", message, slot.site, (slot.expression,), warn=not is_certain)
+                self._add(problem, f"{path}+{name}")
+        values = found.values if found.node is None else None
+        if values is not None and node.values is not None:
+            self._value(values, node.values, f"{path}[]", slot, depth=depth + 1)
+
+    def _constants(self, found: Type, node: SchemaNode, path: str, slot: Slot, anchor: str) -> None:
+        """Literals in an expression: `'Retain' if spec.keep else 'Delet'`."""
+        if not found.constants or found.node is not None:
+            return
+        bad = {value: message for _, value in found.constants if (message := literal_problem(value, node))}
+        if bad:
+            message = f"{path} {bad[min(bad, key=str)]}"
+            problem = Problem("invalid-literal", message, slot.site, (slot.expression,))
+            self._add(problem, anchor)
+
+    # -- findings ------------------------------------------------------------------------------------------------------
+
+    def _visit(self, site: Site, what: str) -> None:
+        self.visits[site.path, site.line, what] += 1
+
+    def _add(self, problem: Problem, what: str, place: Site | None = None) -> None:
+        site = place or problem.site
+        key = ((site.path, site.line, what), problem)
+        self.found[key] = self.found.get(key, 0) + 1
+
+
+def _is_null(body: Body) -> bool:
+    """Whether the body omits its field."""
+    return isinstance(body, Literal) and body.value is None
+
+
+def _leaf(path: str) -> str:
+    """The name of the last field of a path."""
+    return path.rpartition(".")[2].partition("[")[0]
+
+
+def _mismatch(
+    found: Type, wrong: frozenset[str], node: SchemaNode, path: str, slot: Slot, *, possible: bool, nested: bool
+) -> str:
+    allowed = node.kinds - {"null"}
+    what = found.path if nested and found.path else slot.expression
+    advice = ""
+    if not nested and "string" in allowed and wrong <= SCALARS:
+        in_quotes = slot.site.column  # a string of watches.yaml, which keeps the type of its slot
+        advice = ": use `| string`" if in_quotes else ": write it in quotes, or use `| string`"
+    elif allowed == {"integer"} and wrong == {"string"}:
+        advice = ": use `| int`, or change its type in the CRD"
+    return f"{what} {'may be' if possible else 'is'} {describe(wrong)}, and {path} must be {describe(allowed)}{advice}"
+
+
+def literal_problem(value: Any, node: SchemaNode) -> str:
+    """The reason that the schema refuses a scalar; "" if it does not."""
+    kind = kind_of(value)
+    if kind == "null":
+        return ""
+    allowed = node.kinds - {"null"}
+    if kind not in allowed and not (kind == "number" and "integer" in allowed and float(value).is_integer()):
+        shown = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else value
+        shown = shown if len(str(shown)) < 60 else describe([kind])
+        advice = ": put it in quotes" if "string" in allowed and kind in SCALARS else ""
+        if kind == "string" and allowed <= {"integer", "number", "boolean"}:
+            advice = ": remove the quotes" if _reads_as(value, allowed) else ""
+        return f"must be {describe(allowed)}, not {shown}{advice}"
+    if node.is_quantity:
+        return _quantity_problem(value)
+    if node.builtin and value == "":
+        return ""  # the same as a missing value, in most fields
+    schema = {key: each for key, each in node.schema.items() if key in _KEYWORDS}
+    if schema.get("format") == "int-or-string":
+        return ""
+    found = validate(value, schema)
+    return found[0].message if found else ""
+
+
+def _reads_as(text: str, kinds: frozenset[str]) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return "boolean" in kinds and text.lower() in {"true", "false"}
+    return True
+
+
+def _quantity_problem(value: Any) -> str:
+    return "" if parse_quantity(value) is not None else f'must be a quantity such as 500m or 1Gi, not "{value}"'

@@ -1,0 +1,292 @@
+"""Types the expressions and templates of each watch, in the order in which a pass evaluates them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from ruleop.authoring.checking.typing import narrowing
+from ruleop.authoring.checking.typing.bodies.rendered_bodies import BodyChecks
+from ruleop.authoring.checking.typing.bodies.schema_nodes import Kinds
+from ruleop.authoring.checking.typing.environments import Environment
+from ruleop.authoring.checking.typing.inference import Inference, Let
+from ruleop.authoring.checking.typing.statements import Runner
+from ruleop.authoring.checking.typing.strings import expression_node, only_slot
+from ruleop.authoring.checking.typing.type_findings import Report, Source
+from ruleop.authoring.checking.typing.typed_scope import (
+    child_names,
+    item_names,
+    objects_of,
+    observed_names,
+    resource_names,
+)
+from ruleop.authoring.checking.typing.types import (
+    CONTAINERS,
+    STRING,
+    UNKNOWN,
+    Type,
+    Undefined,
+    describe,
+    join,
+    list_of,
+    mapping_of,
+    of_data,
+)
+from ruleop.core.templating import Expression, Origin, StringTemplate, TextTemplate, YamlNode
+from ruleop.core.templating.compile.hints import has_templates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jinja2 import nodes
+
+    from ruleop.authoring.checking.typing.bodies.typed_bodies import Body
+    from ruleop.core.errors import Site
+    from ruleop.core.rules import Findings, Loaded, Watch
+    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.rules.language.parsed import ChildDraft, Draft
+
+
+def check_types(loaded: Loaded, findings: Findings) -> None:
+    """Finds what cannot work, by the schemas of the custom resources and of the children."""
+    report = Report(findings)
+    runner = Runner.of(loaded.library, report)
+    kinds = Kinds(loaded.project.crds)
+    for watch in loaded.watches:
+        WatchTypes(watch, runner, kinds).check()
+    report.close()
+
+
+_DELETIONS: Final = ("delete", "orphan")
+_CONDITIONS: Final = frozenset({"when", "waitFor", "readyWhen", "validate", "apply.ignore"})
+"""The keys whose expressions are tested for truth."""
+_STATUSES: Final = frozenset(form for word in ("True", "False", "Unknown") for form in (word, word.lower()))
+"""Text that is a status of a condition."""
+
+
+class WatchTypes:
+    """The types of one watch."""
+
+    def __init__(self, watch: Watch, runner: Runner, kinds: Kinds) -> None:
+        self.draft: Draft = watch.draft
+        self.parts = watch.parts
+        self.runner = runner
+        self.inference: Inference = runner.inference
+        self.library = runner.library
+        self.kinds = kinds
+        self.bodies = BodyChecks(runner, kinds)
+        self.env = Environment(resource_names(self.draft, kinds))
+
+    def check(self) -> None:
+        self._define_names()
+        valid = self._validations()
+        for part in self._of("observe"):
+            self.run(part, self.env)
+        for child in self.draft.everyone:
+            self._child(child, valid)
+        for part in self._of("status"):
+            self.run(part, self.env)
+            self._status(part)
+        for part in self._of("conditions"):
+            self.run(part, self.env)
+
+    def status_bodies(self) -> Iterator[Body]:
+        """The statuses that the rule renders, with the types of their values."""
+        self._define_names()
+        for part in self._of("status"):
+            self.run(part, self.env)
+            yield from self.bodies.typed(part)
+
+    def _define_names(self) -> None:
+        kind = self.draft.table.kind
+        self.inference.kind_site = kind.site if kind is not None else self.draft.table.site
+        self.env = self.env.with_names(observed_names(self.draft, self.kinds))
+        self._lets()
+        self.env = self.env.with_names(child_names(self.draft, self.kinds, self._conditions(), self._is_certain))
+        self.inference.base = self.env
+
+    def _status(self, part: Part) -> None:
+        crd = self.kinds.node(self.draft.kind) if self.kinds.crd(self.draft.kind) is not None else None
+        self.bodies.status(part, crd.member("status") if crd is not None else None)
+
+    def _of(self, key: str, child: ChildDraft | None = None) -> Iterator[Part]:
+        return (part for part in self.parts if part.key == key and part.child is child)
+
+    # -- parts ---------------------------------------------------------------------------------------------------------
+
+    def run(self, part: Part, env: Environment) -> Type:
+        """The type of a part, with its findings. Nothing is known of one that is nested too deeply."""
+        try:
+            return self._run(part, env)
+        except RecursionError:
+            return UNKNOWN
+
+    def _run(self, part: Part, env: Environment) -> Type:
+        compiled = part.compiled
+        if isinstance(compiled, TextTemplate):
+            self.runner.file(compiled.name, env)
+            return UNKNOWN
+        if isinstance(compiled, Expression):
+            with self.inference.within(Source(compiled.site)):
+                node = expression_node(self.library, compiled)
+                if part.key in _CONDITIONS:
+                    self.inference.condition(node, env)
+                    with self.inference.report.silence():
+                        return self.inference.used(node, env)
+                if part.key == "conditions":
+                    self.inference.report_constants(node, allowed=_STATUSES)
+                return self.inference.used(node, env)
+        found = self.value(part.node, env)
+        if isinstance(compiled, StringTemplate):
+            self._check_text(part, compiled, found)
+        return found
+
+    def _check_text(self, part: Part, compiled: StringTemplate, found: Type) -> None:
+        """A value that is used as text, such as a namespace or a message."""
+        if found.is_known and found.kinds and found.kinds <= CONTAINERS:
+            message = f"{compiled.quotation()} is {describe(found.kinds)}, and text is needed here"
+            self.inference.report.at("type-mismatch", message, part.site)
+        if part.key == "deletion" and found.constants:
+            wrong = sorted(str(value) for _, value in found.constants if value not in _DELETIONS)
+            if wrong and found.node is None:
+                message = f'deletion is "delete" or "orphan", not "{wrong[0]}"'
+                self.inference.report.at("invalid-literal", message, part.site)
+
+    def value(self, node: YamlNode, env: Environment) -> Type:
+        """The type of a value of watches.yaml whose strings contain templates."""
+        value = node.value
+        if isinstance(value, str):
+            return self.text(value, node.site, env)
+        if isinstance(value, list):
+            items = [self.value(each, env).defined() for each in value]
+            return replace(list_of(join(items) if items else None), elements=tuple(items))
+        if isinstance(value, dict):
+            fields: dict[str, Type] = {}
+            is_open = False
+            for key, member in value.items():
+                found = self.value(member, env)
+                if has_templates(key):
+                    is_open = True
+                    self.text(key, node.key_sites[key], env)
+                    continue
+                fields[key] = found.defined()
+            return mapping_of(fields, values=UNKNOWN) if is_open else mapping_of(fields)
+        return of_data(value)
+
+    def text(self, text: str, site: Site, env: Environment) -> Type:
+        """The type of a string, which keeps the type of a single slot."""
+        if not has_templates(text):
+            return STRING
+        tree = self.library.written_string(text, site)
+        with self.inference.within(Source(site)):
+            slot = only_slot(tree)
+            if slot is None:
+                self.runner.block(tree.body, env)
+                return STRING
+            found = self.inference.infer(slot, env)
+            self.runner.record(slot, found)
+            used = self.inference.use(found, slot, omits=True)
+            waits = found.undefined is not None and found.undefined.waits
+            return found if waits else used
+
+    # -- values of let -------------------------------------------------------------------------------------------------
+
+    def _lets(self) -> None:
+        """A let is evaluated where it is used, so a missing value in it is a finding there."""
+        for part in self._of("let"):
+            found, missed = self._deferred(part, self.env)
+            self.env = self.env.with_names({part.let: self._let(part, found, missed, self.env)})
+
+    def _let(self, part: Part, found: Type, missed: Undefined | None, env: Environment) -> Type:
+        slot = (
+            only_slot(self.library.written_string(part.node.value, part.site))
+            if isinstance(part.node.value, str)
+            else None
+        )
+        if missed is None:
+            return replace(found, code=Let(value=slot)) if slot is not None and found.code is None else found
+
+        def infer(place: Environment) -> Type:
+            outer = Environment(env.names, place.facts, place.truths)
+            with self.inference.report.silence():
+                again, still_missed = self._deferred(part, outer)
+            return again.maybe(still_missed)
+
+        return replace(found.maybe(missed), code=Let(infer, slot))
+
+    def _deferred(self, part: Part, env: Environment) -> tuple[Type, Undefined | None]:
+        inference = self.inference
+        before = inference.missed, inference.defers_missing, inference.defer_level
+        inference.missed, inference.defers_missing, inference.defer_level = None, True, inference.report.level
+        try:
+            return self.run(part, env), inference.missed
+        finally:
+            inference.missed, inference.defers_missing, inference.defer_level = before
+
+    # -- validations and children --------------------------------------------------------------------------------------
+
+    def _validations(self) -> Environment:
+        """Runs the validations. Returns what is known of a CR that satisfies them all."""
+        valid = broken = self.env
+        for part in self.parts:
+            if part.key == "validate" and isinstance(part.compiled, Expression):
+                self.run(part, self.env)
+                broken = self._assumed(part, self.env, truth=False)
+                valid = self._assumed(part, valid)
+            elif part.key == "validate.message":
+                self.run(part, broken)
+        return valid
+
+    def _conditions(self) -> dict[str, nodes.Node]:
+        """The conditions under which there are objects of children, by id. A list of objects is empty, not missing."""
+        return {
+            child.id: expression_node(self.library, child.table.when.compiled)
+            for child in self.draft.everyone
+            if child.table.when is not None and "forEach" not in child.table.key_sites
+        }
+
+    def _is_certain(self, when: nodes.Node, env: Environment) -> bool:
+        return narrowing.is_certain(self.inference, when, env)
+
+    def _child(self, child: ChildDraft, valid: Environment) -> None:
+        env = valid
+        for part in self._of("forEach", child):
+            iterated = self.run(part, env)
+            self._check_items(part, iterated)
+            env = env.with_names(item_names(child, iterated))
+        for part in self._of("when", child):
+            self.run(part, env)
+            env = self._assumed(part, env)
+        for part in self._of("waitFor", child):
+            self.run(part, env)
+            env = self._assumed(part, env)
+        for key in ("namespace", "deletion", "apply.ignore"):
+            for part in self._of(key, child):
+                self.run(part, env)
+        for part in self._of("readyWhen", child):
+            self.run(part, env.with_names({"this": self._this(child)}))
+        for key in ("template", "object"):
+            for part in self._of(key, child):
+                self.run(part, env)
+                self.bodies.objects(part, requires=child.strategy != "server-side")
+
+    def _assumed(self, part: Part, env: Environment, *, truth: bool = True) -> Environment:
+        assert isinstance(part.compiled, Expression)
+        try:
+            return narrowing.assume(self.inference, expression_node(self.library, part.compiled), env, truth=truth)
+        except RecursionError:
+            return env
+
+    def _check_items(self, part: Part, iterated: Type) -> None:
+        wrong = iterated.kinds - {"list", "mapping", "null"}
+        if iterated.is_known and wrong and "other" not in wrong:
+            assert isinstance(part.compiled, Expression)
+            possible = bool(iterated.kinds & {"list", "mapping"})
+            what = "may be" if possible else "is"
+            message = f"{part.compiled.source} {what} {describe(wrong)}: forEach needs a list or a mapping"
+            self.inference.report.at("type-mismatch", message, part.site, warn=possible)
+
+    def _this(self, child: ChildDraft) -> Type:
+        found = [self.kinds.node(kind) for kind in child.kinds]
+
+        return objects_of(found, "this", Origin.LATER, many=False).defined()

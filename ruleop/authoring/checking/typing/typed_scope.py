@@ -1,0 +1,168 @@
+"""The names that the templates of a watch see, with their types."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from ruleop.authoring.checking.typing.bodies.schema_nodes import Kinds, SchemaNode, metadata_node
+from ruleop.authoring.checking.typing.filters import items_of, members_of
+from ruleop.authoring.checking.typing.inference import Let
+from ruleop.authoring.checking.typing.types import (
+    BOOLEAN,
+    INTEGER,
+    STRING,
+    UNKNOWN,
+    Type,
+    Undefined,
+    join,
+    list_of,
+    mapping_of,
+    of_data,
+    of_node,
+)
+from ruleop.core.kinds import Kind
+from ruleop.core.templating import Origin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from jinja2 import nodes
+
+    from ruleop.authoring.checking.typing.environments import Environment
+    from ruleop.core.rules.language.parsed import ChildDraft, Draft
+
+_SERVER_SET: Final = ("name", "uid", "creationTimestamp", "resourceVersion", "generation")
+
+
+def resource_names(draft: Draft, kinds: Kinds) -> dict[str, Type]:
+    """The custom resource and its parts, and `vars`."""
+    vars_ = replace(of_data(dict(draft.vars), "vars"), values=UNKNOWN)  # loading reports unknown ones
+    crd = kinds.crd(draft.kind)
+    node = kinds.node(draft.kind) if crd is not None else None
+    metadata = _metadata("metadata", namespaced=crd.namespaced if crd is not None else None)
+    if node is None:
+        cr = replace(UNKNOWN, path="cr")
+        return {
+            "cr": cr,
+            "metadata": metadata,
+            "spec": replace(UNKNOWN, path="spec"),
+            "status": replace(UNKNOWN, path="status", origin=Origin.LATER),
+            "vars": vars_,
+        }
+    status = _part(node, "status", origin=Origin.LATER)
+    spec = _part(node, "spec")
+    if "spec" not in node.required and not node.is_always_set("spec"):
+        spec = replace(spec, partial=True, stand_in=Undefined("no-spec", "spec"))
+    cr = replace(
+        of_node(node, "cr"),
+        fields={
+            "metadata": _metadata("cr.metadata", namespaced=crd.namespaced if crd is not None else None),
+            "status": replace(status, path="cr.status"),
+        },
+    )
+    return {"cr": cr, "metadata": metadata, "spec": spec, "status": status, "vars": vars_}
+
+
+def _part(node: SchemaNode, name: str, *, origin: Origin = Origin.GIVEN) -> Type:
+    """`spec` or `status`, which are always mappings for templates."""
+    below = node.member(name)
+    if below is not None:
+        return of_node(below, name, origin=origin).only({"mapping"})
+    if node.is_open:
+        return Type(path=name, origin=origin)
+    return replace(mapping_of({}), path=name, origin=origin)
+
+
+def _metadata(path: str, *, namespaced: bool | None) -> Type:
+    always = [*_SERVER_SET, *(["namespace"] if namespaced is not False else [])]
+    found = of_node(metadata_node(), path)
+    below = {name: metadata_node().member(name) for name in always}
+    return replace(
+        found, fields={name: of_node(each, f"{path}.{name}") for name, each in below.items() if each is not None}
+    )
+
+
+def child_names(
+    draft: Draft,
+    kinds: Kinds,
+    conditions: Mapping[str, nodes.Node],
+    is_certain: Callable[[nodes.Node, Environment], bool],
+) -> dict[str, Type]:
+    """The children, what exists of them, and whether they are ready. `conditions`: the `when` of children by id.
+    `is_certain`: whether a condition holds by what is known at a place."""
+    names: dict[str, Type] = {}
+    live: dict[str, Type] = {}
+    for child in draft.everyone:
+        nodes = [kinds.node(kind) for kind in sorted(child.kinds)]
+        planned = objects_of(nodes, child.id, Origin.LATER, many=child.many)
+        names[child.id] = _conditional(child, planned, conditions.get(child.id), is_certain)
+        existing = objects_of(nodes, f"live.{child.id}", Origin.LIVE, many=child.many)
+        live[child.id] = existing if child.many else existing.maybe(Undefined("live", existing.path))
+    ready = {child.id: BOOLEAN for child in draft.everyone}
+    return {**names, "live": mapping_of(live), "ready": mapping_of(ready)}
+
+
+def _conditional(
+    child: ChildDraft,
+    planned: Type,
+    when: nodes.Node | None,
+    is_certain: Callable[[nodes.Node, Environment], bool],
+) -> Type:
+    """A child that may not be desired: its `when` may be false, or its kind may not be served."""
+    optional = child.table.optional and not child.many
+    if when is None and not optional:
+        return planned
+    undesired = planned.maybe(Undefined("undesired" if when is not None else "unserved", planned.path))
+    unserved = planned.maybe(Undefined("unserved", planned.path))
+
+    def infer(env: Environment) -> Type:
+        if when is not None and not is_certain(when, env):
+            return undesired
+        return (
+            unserved if optional and not any(truth and "'has_kind'" in text for text, truth in env.truths) else planned
+        )
+
+    return replace(undesired, code=Let(infer, implied=when))
+
+
+def observed_names(draft: Draft, kinds: Kinds) -> dict[str, Type]:
+    names: dict[str, Type] = {}
+    for entry in draft.observed.values():
+        table = entry.value
+        if table is None or table.version is None or table.kind is None:
+            continue
+        node = kinds.node(Kind(table.group.text, table.version.text, table.kind.text))
+        many = table.selector is not None
+        names[entry.name] = objects_of([node], entry.name, Origin.LATER, many=many, named=False)
+    return names
+
+
+def objects_of(
+    nodes: Iterable[SchemaNode | None], path: str, origin: Origin, *, many: bool, named: bool = True
+) -> Type:
+    each_path = f"{path}[]" if many else path
+    found = [of_node(node, each_path, origin=origin) for node in nodes]
+    item = join(found) if len(found) == 1 else Type(path=each_path, origin=origin)
+    item = _always_named(item)
+    if many:
+        return replace(list_of(item), origin=origin, path=path, named=named)
+    return item.maybe(Undefined("later", path)) if origin is Origin.LATER else item
+
+
+def _always_named(item: Type) -> Type:
+    """An object, whose kind and name are always set."""
+    if item.node is None:
+        return item
+    return replace(item, fields={"apiVersion": STRING, "kind": STRING})
+
+
+def item_names(child: ChildDraft, iterated: Type) -> Mapping[str, Type]:
+    """The names inside `forEach`."""
+
+    found: list[Type] = []
+    if "list" in iterated.kinds:
+        found.append(items_of(iterated.only({"list"})))
+    if "mapping" in iterated.kinds:
+        found.append(mapping_of({"key": STRING, "value": members_of(iterated)}))
+    return {child.item_name: join(found), "index": INTEGER}

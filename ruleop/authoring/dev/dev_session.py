@@ -1,0 +1,230 @@
+"""One session of `ruleop dev`: starts the cluster and the operator on one loop, applies the CRDs and the samples, and
+reports what becomes of the custom resources.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ruleop.authoring.dev.diagnosis import problems
+from ruleop.authoring.report.tree import Node, is_ready, resource_node
+from ruleop.core.errors import RuleopError
+from ruleop.core.kinds import Kind
+from ruleop.core.planning.model.marks import PART_OF, Owner
+from ruleop.localcluster import LocalCluster
+from ruleop.localcluster.kinds.resources import CRDS, EVENTS
+from ruleop.operator.engine.manager.manager import Manager
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from ruleop.authoring.report.plan_text import Line
+    from ruleop.core.kinds import Object
+    from ruleop.core.rules import Project
+    from ruleop.localcluster.store.object_store import Event, Resource
+    from ruleop.operator.engine.manager.flags import Options
+
+CRD_PERIOD: Final = 0.5  # seconds between two checks of the files of crds/
+QUIET: Final = 0.2  # seconds without a change, after which the custom resources are settled
+_FIRST: Final = ("Namespace", "CustomResourceDefinition")
+
+
+class View:
+    """Shows the session to a person. This one shows nothing."""
+
+    def checked(self, findings: Sequence[Line]) -> None:
+        """The project was loaded, or could not be: what `check` finds in it."""
+
+    def started(self, session: Session) -> None:
+        """The API server and the operator run."""
+
+    def changed(self, session: Session) -> None:
+        """Something in the cluster has changed."""
+
+    def warning(self, obj: Object, text: str) -> None:
+        """A warning that the author of an applied object should read."""
+
+    def event(self, obj: Object) -> None:
+        """An Event about a custom resource or a child."""
+
+    def ended(self, session: Session) -> None:
+        """The session has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options of the command."""
+
+    samples: tuple[Object, ...] = ()
+    definitions: Callable[[], Sequence[Object]] = tuple  # reads the CRDs of the project; raises RuleopError
+    check: Callable[[], Sequence[Line]] = tuple  # reads and checks the project
+    once: bool = False
+    timeout: float = 60.0
+    kubeconfig: str = ""  # a file to write; by default one in a folder of its own, which goes with the session
+    port: int = 0
+
+
+class Session:
+    def __init__(self, project: Project, root: Path, options: Options, settings: Settings, view: View) -> None:
+        self.project, self.root, self.options, self.settings, self.view = project, root, options, settings, view
+        self.cluster = LocalCluster(port=settings.port)
+        self.kubeconfig = Path(settings.kubeconfig)
+        self.stopping = asyncio.Event()
+        self._changed = asyncio.Event()
+
+    async def run(self) -> bool:
+        """Runs until it is stopped, or with `once` until all custom resources are ready. Returns whether they are."""
+        async with contextlib.AsyncExitStack() as stack:
+            await self.cluster.serve()
+            stack.push_async_callback(self.cluster.close)
+            self._write_kubeconfig(stack)
+            self._apply([*self.settings.definitions(), *self.settings.samples])
+            if self.settings.once and next(self.resources(), None) is None:
+                raise RuleopError("no custom resources: use --apply FILE")
+            options = replace(self.options, kubeconfig=str(self.kubeconfig))
+            manager = Manager(self.project, self.root, options, on_reload=self._on_reload)
+            operator = asyncio.create_task(manager.run(), name="operator")
+            stack.push_async_callback(_stopped, manager, operator)
+            stack.callback(self.cluster.store.listen_to_all(self._on_change))
+            if not self.settings.once:
+                following = asyncio.create_task(self._follow_definitions(), name="definitions")
+                stack.callback(following.cancel)
+            self.view.started(self)
+            return await self._until_done(operator)
+
+    def _on_reload(self, project: Project | None) -> None:
+        if project is not None:
+            self.project = project
+            self._apply_definitions()
+        self.view.checked(self.settings.check())
+        self.view.changed(self)
+
+    def _write_kubeconfig(self, stack: contextlib.AsyncExitStack) -> None:
+        if not self.settings.kubeconfig:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ruleop-"))
+            self.kubeconfig = Path(folder, "kubeconfig")
+        else:
+            stack.callback(self.kubeconfig.unlink, missing_ok=True)
+        self.cluster.write_kubeconfig(self.kubeconfig)
+
+    def _apply(self, objects: Iterable[Object]) -> None:
+        for each in sorted(objects, key=_order):
+            self.cluster.apply(each)
+            for warning in self.cluster.warnings:
+                self.view.warning(each, warning)
+
+    async def _follow_definitions(self) -> None:
+        """Applies the CRDs again when their files change."""
+        known = self._modified()
+        while True:
+            await asyncio.sleep(CRD_PERIOD)
+            if (found := self._modified()) != known:
+                known = found
+                self._apply_definitions()
+
+    def _apply_definitions(self) -> None:
+        with contextlib.suppress(RuleopError):  # the operator logs what is wrong with the project
+            self._apply(self.settings.definitions())
+
+    def _modified(self) -> dict[str, int]:
+        files = Path(self.root, "crds")
+        return {file.name: file.stat().st_mtime_ns for file in files.glob("*")} if files.is_dir() else {}
+
+    async def _until_done(self, operator: asyncio.Task[bool]) -> bool:
+        ends = asyncio.create_task(self.stopping.wait(), name="stopping")
+        settled = asyncio.create_task(self._settle(), name="settled") if self.settings.once else None
+        waited = {ends, operator} | ({settled} if settled is not None else set())
+        try:
+            timeout = self.settings.timeout if self.settings.once else None
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED, timeout=timeout)
+        finally:
+            ends.cancel()
+            if settled is not None:
+                settled.cancel()
+        if operator.done():
+            operator.result()  # raises why it could not start
+        return self.is_settled()
+
+    async def _settle(self) -> None:
+        """Waits until all custom resources are ready, and nothing has changed for a moment."""
+        while True:
+            self._changed.clear()
+            start = time.monotonic()
+            settled = self.is_settled()
+            await asyncio.sleep(max(QUIET, 10 * (time.monotonic() - start)))  # thousands take a while to check
+            if settled and not self._changed.is_set():
+                return
+
+    def is_settled(self) -> bool:
+        found = map(is_ready, self.resources())
+        return next(found, False) and all(found)
+
+    def _on_change(self, resource: Resource, event: Event) -> None:
+        self._changed.set()
+        if resource == EVENTS:
+            if not event.deleted and self._concerns(event.new.obj):
+                self.view.event(event.new.obj)
+        elif resource != CRDS:
+            self.view.changed(self)
+
+    def _concerns(self, event: Object) -> bool:
+        """Whether an Event is about a custom resource or a child, not about a pod of a child."""
+        about = event.get("involvedObject") or {}
+        kind = Kind.parse(str(about.get("apiVersion", "")), str(about.get("kind", "")))
+        resource = self._resource(kind)
+        found = self.cluster.machinery.get(resource, about.get("namespace", ""), about["name"]) if resource else None
+        if found is None:
+            return False
+        watched = any(rule.kind.versionless == kind.versionless for rule in self.project.rules)
+        return watched or PART_OF in (found.obj["metadata"].get("labels") or {})
+
+    # -- what there is -------------------------------------------------------------------------------------------------
+
+    def resources(self) -> Iterator[Object]:
+        """The custom resources of the kinds that the rules watch."""
+        for kind in dict.fromkeys(rule.kind for rule in self.project.rules):
+            resource = self._resource(kind)
+            if resource is not None:
+                yield from (each.obj for each in self.cluster.store.all(resource))
+
+    def _resource(self, kind: Kind) -> Resource | None:
+        served = self.cluster.registry.of_kind(kind)
+        return served.resource if served is not None else None
+
+    def unready(self) -> Iterator[tuple[Node, dict[str, str]]]:
+        """The custom resources that are not ready, each with what is wrong with its children."""
+        for node in self.tree():
+            if not is_ready(node.obj):
+                yield (
+                    node,
+                    {
+                        problem: title
+                        for child in node.children
+                        for problem, title in problems(self.cluster, child.obj).items()
+                    },
+                )
+
+    def tree(self) -> list[Node]:
+        found: dict[str, list[Object]] = {}
+        for resource in list(self.cluster.store.resources()):
+            for each in self.cluster.store.all(resource):
+                if part_of := (each.obj["metadata"].get("labels") or {}).get(PART_OF):
+                    found.setdefault(part_of, []).append(each.obj)
+        return [resource_node(each, found.get(Owner.of(each).part_of, ())) for each in self.resources()]
+
+
+def _order(obj: Object) -> int:
+    kind = obj.get("kind", "")
+    return _FIRST.index(kind) if kind in _FIRST else len(_FIRST)
+
+
+async def _stopped(manager: Manager, operator: asyncio.Task[bool]) -> None:
+    manager.stopping.set()
+    with contextlib.suppress(Exception):
+        await operator

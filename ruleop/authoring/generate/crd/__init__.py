@@ -1,0 +1,1 @@
+"""CRDs as files, and their changes that break something."""

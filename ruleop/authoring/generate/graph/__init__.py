@@ -1,0 +1,1 @@
+"""The graph of rules, as text and as a picture."""

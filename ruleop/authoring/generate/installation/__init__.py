@@ -1,0 +1,1 @@
+"""The files that install an operator: manifests, a Helm chart, a bundle, an image, roles and monitoring."""

@@ -1,0 +1,176 @@
+"""A bundle for the Operator Lifecycle Manager (registry+v1), for OLM v0 and v1.
+
+OLM makes the service account and the roles from the ClusterServiceVersion. It turns `permissions` into Roles in the
+namespaces that the operator watches and in its own, or into ClusterRoles where all are watched.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from ruleop.authoring.checking.roles.needed_permissions import Scope
+from ruleop.authoring.generate.crd.generated_crds import MARK
+from ruleop.authoring.generate.installation.manifests import set_variables
+from ruleop.authoring.generate.installation.operator_objects import operator
+from ruleop.authoring.generate.installation.operator_roles import operator_roles, rule_of
+from ruleop.authoring.generate.installation.rule_files import mounted_rules, rule_files
+from ruleop.authoring.scaffold.yaml_layout import rules_text
+from ruleop.core.files import read_inside, why_unreadable
+from ruleop.core.rules import Findings, ProjectErrors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ruleop.authoring.generate.installation.operator_choices import Choices
+    from ruleop.core.kinds import JSON, Object
+    from ruleop.core.rules import Loaded, Rule
+
+_HEADER: Final = f"{MARK} bundle` from the rules and ruleop.yaml: change them there.\n"
+_MEDIA: Final = {"svg": "image/svg+xml", "png": "image/png", "jpg": "image/jpeg", "gif": "image/gif"}
+_TARGETS: Final = {
+    "name": "WATCH_NAMESPACE",
+    "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['olm.targetNamespaces']"}},
+}
+"""OLM says which namespaces are watched; an empty text means all."""
+_KUBERNETES: Final = "1.25.0"
+
+
+def bundle_files(
+    loaded: Loaded, choices: Choices, crds: Sequence[Object], samples: Sequence[Object], *, channel: str, replaces: str
+) -> dict[str, str]:
+    """The texts by their paths. `samples`: custom resources for its page. Raises ProjectErrors."""
+    mounted = mounted_rules(rule_files(loaded), choices) if choices.rules == "configmap" else None
+    # OLM chooses the namespaces; and its older versions refuse a bundle with a NetworkPolicy.
+    volume = mounted.volume if mounted is not None else None
+    installed = operator(replace(choices, namespaces=()), volume, set_variables(loaded, choices))
+    deployment, *others = (each for each in installed if each["kind"] != "NetworkPolicy")
+    objects = [_without_namespace(each) for each in (*(mounted.config_maps if mounted else ()), *others)]
+    version = _service_version(loaded, choices, crds, deployment)
+    version["metadata"]["annotations"]["alm-examples"] = orjson.dumps(samples, option=orjson.OPT_INDENT_2).decode()
+    version["spec"] |= {"replaces": f"{choices.name}.v{replaces}"} if replaces else {}
+    files: dict[str, Object] = {f"manifests/{choices.name}.clusterserviceversion.yaml": version}
+    files |= {f"manifests/{crd['metadata']['name']}.yaml": crd for crd in crds}
+    files |= {f"manifests/{each['metadata']['name']}.{each['kind'].lower()}.yaml": each for each in objects}
+    labels = _labels(choices, channel)
+    files["metadata/annotations.yaml"] = {"annotations": labels}
+    texts = {path: _HEADER + rules_text(each) for path, each in files.items()}
+    return {**texts, "bundle.Dockerfile": _HEADER + _dockerfile(labels)}
+
+
+def _labels(choices: Choices, channel: str) -> dict[str, str]:
+    prefix = "operators.operatorframework.io.bundle"
+    return {
+        f"{prefix}.mediatype.v1": "registry+v1",
+        f"{prefix}.manifests.v1": "manifests/",
+        f"{prefix}.metadata.v1": "metadata/",
+        f"{prefix}.package.v1": choices.name,
+        f"{prefix}.channels.v1": channel,
+        f"{prefix}.channel.default.v1": channel,
+    }
+
+
+def _dockerfile(labels: Mapping[str, str]) -> str:
+    lines = ["FROM scratch", *(f'LABEL {name}="{value}"' for name, value in labels.items())]
+    return "".join(f"{line}\n" for line in [*lines, "COPY manifests /manifests/", "COPY metadata /metadata/"])
+
+
+def _service_version(loaded: Loaded, choices: Choices, crds: Sequence[Object], deployment: Object) -> dict[str, Any]:
+    about = choices.about
+    annotations = {
+        "capabilities": "Deep Insights",
+        "containerImage": choices.image,
+        "description": about.summary or f"The operator {choices.name}",
+        "operatorframework.io/suggested-namespace": choices.namespace,
+    }
+    described: dict[str, JSON] = {
+        "displayName": about.title or choices.name,
+        "description": about.description or about.summary or f"The operator {choices.name}, made of rules by ruleop.",
+        "version": choices.version,
+        "minKubeVersion": _KUBERNETES,
+        "maturity": "stable" if not choices.version.startswith("0.") else "alpha",
+        "keywords": list(about.keywords),
+        "maintainers": [{"name": name, "email": email} for name, email in about.maintainers],
+        "provider": {"name": about.provider} if about.provider else None,
+        "links": [{"name": "Homepage", "url": about.homepage}] if about.homepage else [],
+        "icon": _icon(loaded.project.root, choices),
+    }
+    return {
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "ClusterServiceVersion",
+        "metadata": {"name": f"{choices.name}.v{choices.version}", "annotations": annotations},
+        "spec": {
+            **{name: value for name, value in described.items() if value},
+            "installModes": [
+                {"type": mode, "supported": True}
+                for mode in ("OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces")
+            ],
+            "customresourcedefinitions": {"owned": list(_owned(loaded, crds))},
+            "install": {"strategy": "deployment", "spec": _install(loaded, choices, deployment)},
+        },
+    }
+
+
+def _install(loaded: Loaded, choices: Choices, deployment: Object) -> Object:
+    roles = operator_roles(loaded, replace(choices, namespaces=()), elsewhere=False)
+    chosen = [each for each in roles.cluster if each.scope is Scope.WATCHED]  # in the namespaces that OLM chooses
+    permissions = {
+        "clusterPermissions": [each for each in roles.cluster if each.scope is Scope.CLUSTER],
+        "permissions": [*chosen, *roles.operator],
+    }
+    spec = orjson.loads(orjson.dumps(deployment["spec"]))
+    for container in spec["template"]["spec"]["containers"]:
+        container["env"] = [*container.get("env", ()), _TARGETS]
+    return {
+        **{
+            key: [{"serviceAccountName": choices.name, "rules": [rule_of(each) for each in rules]}]
+            for key, rules in permissions.items()
+            if rules
+        },
+        "deployments": [{"name": choices.name, "label": deployment["metadata"]["labels"], "spec": spec}],
+    }
+
+
+def _owned(loaded: Loaded, crds: Sequence[Object]) -> Iterator[Object]:
+    """Each version of each watched kind, with the kinds of its children."""
+    for crd in crds:
+        spec = crd["spec"]
+        kind = spec["names"]["kind"]
+        rules = [each for each in loaded.project.rules if (each.kind.group, each.kind.kind) == (spec["group"], kind)]
+        for version in spec["versions"]:
+            schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+            yield {
+                "name": crd["metadata"]["name"],
+                "version": version["name"],
+                "kind": kind,
+                "displayName": kind,
+                "description": schema.get("description") or f"{kind} of {spec['group']}",
+                "resources": _children(rules),
+            }
+
+
+def _children(rules: Sequence[Rule]) -> list[JSON]:
+    kinds = sorted({kind for rule in rules for child in rule.every_child() for kind in child.kinds})
+    return [{"kind": each.kind, "name": "", "version": each.version} for each in kinds]
+
+
+def _without_namespace(obj: Object) -> Object:
+    """OLM decides where the operator runs."""
+    return {**obj, "metadata": {name: value for name, value in obj["metadata"].items() if name != "namespace"}}
+
+
+def _icon(root: str, choices: Choices) -> list[JSON]:
+    if choices.about.icon is None:
+        return []
+    name, site = choices.about.icon
+    try:
+        data = read_inside(Path(root) / name, Path(root), 1024 * 1024)
+    except OSError as error:
+        findings = Findings({})
+        findings.mistake("unreadable", f"{name}: {why_unreadable(error)}", site)
+        raise ProjectErrors(findings.sorted()) from None
+    return [{"base64data": base64.b64encode(data).decode(), "mediatype": _MEDIA[name.rpartition(".")[2]]}]

@@ -1,0 +1,200 @@
+"""A Helm chart that installs the operator.
+
+Its templates are the same for all projects (chart/). What is computed is in files that the templates read by
+`.Files`, so that the braces of Jinja never meet those of Helm: the rules, the CRDs, the rules of the roles, the
+policies.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from ruleop.authoring.generate.crd.generated_crds import MARK
+from ruleop.authoring.generate.installation.alerts import rules_file
+from ruleop.authoring.generate.installation.dashboard import dashboard
+from ruleop.authoring.generate.installation.monitoring import metrics_job
+from ruleop.authoring.generate.installation.operator_choices import NAMESPACE, settings
+from ruleop.authoring.generate.installation.operator_roles import operator_roles, rule_of
+from ruleop.authoring.generate.installation.rule_files import require_storable, rule_files
+from ruleop.authoring.generate.policy.policies import policies
+from ruleop.authoring.scaffold.schemas import schema_text
+from ruleop.authoring.scaffold.yaml_layout import Noted, rules_text
+from ruleop.core.names import LABEL, MOST_OF_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from importlib.resources.abc import Traversable
+
+    from ruleop.authoring.checking.roles.needed_permissions import Permission
+    from ruleop.authoring.generate.installation.operator_choices import Choices
+    from ruleop.core.kinds import JSON, Object
+    from ruleop.core.rules import Loaded
+
+_HEADER: Final = f"{MARK} helm` from the rules and ruleop.yaml: change them there.\n"
+_STATIC: Final = "chart"
+_NAME: Final = "__NAME__"
+_NAMESPACE: Final = "__NAMESPACE__"
+_UID: Final = "__UID__"
+"""The operator's name and namespace, and the id of its dashboard, are known when the chart is installed."""
+
+
+def chart_files(loaded: Loaded, choices: Choices, crds: Sequence[Object]) -> dict[str, str]:
+    """The texts of the chart by their paths. Raises ProjectErrors."""
+    values = _values(loaded, choices)
+    files = {
+        "Chart.yaml": _HEADER + rules_text(_chart(choices)),
+        "values.yaml": values,
+        "values.schema.json": schema_text(_values_schema(yaml.safe_load(values), settings(loaded, choices))),
+        **_templates(),
+        **{f"files/crds/{crd['metadata']['name']}.yaml": _HEADER + rules_text(_kept(crd)) for crd in crds},
+        **{f"files/roles/{name}.yaml": text for name, text in _roles(loaded, choices)},
+        **{f"files/policies/{each.name}.yaml": rules_text(each.spec) for each in policies(loaded)[0]},
+        **dict(_monitoring(replace(choices, name=_NAME))),
+    }
+    if choices.rules == "configmap":
+        rules = rule_files(loaded)
+        require_storable(rules)
+        files |= {f"files/rules/{path}": text for path, text in rules.items()}
+    return files
+
+
+def _chart(choices: Choices) -> Object:
+    about = choices.about
+    described: dict[str, JSON] = {
+        "apiVersion": "v2",
+        "name": choices.name,
+        "description": about.summary or f"The operator {choices.name}, made of rules by ruleop",
+        "type": "application",
+        "version": choices.version,
+        "appVersion": choices.version,
+        "kubeVersion": ">=1.25.0-0",
+        "home": about.homepage,
+        "keywords": list(about.keywords),
+        "maintainers": [{"name": name, "email": email} for name, email in about.maintainers],
+    }
+    return {name: value for name, value in described.items() if value}
+
+
+def _values(loaded: Loaded, choices: Choices) -> str:
+    """Those that depend on the project stand first."""
+    repository, tag, digest = choices.image_parts
+    computed: Object = {
+        "replicas": Noted("One pod works, the others stand by.", choices.replicas),
+        "image": {
+            "repository": repository,
+            "tag": tag,
+            "digest": digest,
+            "pullPolicy": "IfNotPresent",
+        },
+        "watchNamespaces": Noted(
+            "The namespaces that the operator watches; all without any. It has permissions only there.",
+            list(choices.namespaces),
+        ),
+        "settings": Noted(
+            "The variables that the rules read.",
+            {variable: value or "" for variable, value in settings(loaded, choices).items()},
+        ),
+    }
+    static = _static("values.yaml").read_text(encoding="utf-8")
+    if not choices.leader_elect:
+        static = static.replace("leaderElect: true", "leaderElect: false")
+    if choices.metrics_auth:
+        static = static.replace("secure: false", "secure: true")
+    return f"{_HEADER}{rules_text(computed)}{static}"
+
+
+_OPEN: Final = frozenset({"resources", "affinity", "nodeSelector"})
+_WORDS: Final[dict[str, dict[str, JSON]]] = {
+    "logLevel": {"enum": ["debug", "info", "warning", "error"]},
+    "pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
+    "replicas": {"type": "integer", "minimum": 0},
+    "watchNamespaces": {"type": "array", "uniqueItems": True, "items": NAMESPACE.schema()},
+    "fullnameOverride": {"type": "string", "maxLength": MOST_OF_NAME, "pattern": f"^({LABEL})?$"},
+    "extraArgs": {"type": "array", "items": {"type": "string"}},
+}
+
+
+def _values_schema(values: Object, variables: Mapping[str, str | None]) -> dict[str, JSON]:
+    """It refuses a misspelt value. The types are those of the default values."""
+    top = _of_value("", values)
+    required: dict[str, JSON] = {"type": "string", "minLength": 1}
+    properties = {
+        **top["properties"],
+        "settings": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                name: required if default is None else {"type": "string"} for name, default in variables.items()
+            },
+        },
+        "global": {"type": "object"},  # of a chart that this one is a part of
+    }
+    return {"$schema": "https://json-schema.org/draft-07/schema#", **top, "properties": properties}
+
+
+def _of_value(name: str, value: JSON) -> dict[str, JSON]:
+    if name in _WORDS:
+        return _WORDS[name]
+    if isinstance(value, dict):
+        if name in _OPEN:
+            return {"type": "object"}
+        if not value or name == "labels":  # and annotations
+            return {"type": "object", "additionalProperties": {"type": "string"}}
+        members = {key: _of_value(key, member) for key, member in value.items()}
+        return {"type": "object", "additionalProperties": False, "properties": members}
+    if isinstance(value, list):
+        return {"type": "array", "items": {"type": "object"}}
+    return {"type": "boolean" if isinstance(value, bool) else "string"}
+
+
+def _roles(loaded: Loaded, choices: Choices) -> Iterator[tuple[str, str]]:
+    """The rules of each role that the values choose from."""
+    bare = replace(choices, name=_NAME, namespaces=(), leader_elect=False, metrics_auth=False)
+    everywhere = operator_roles(loaded, bare, elsewhere=False)
+    limited = operator_roles(loaded, replace(bare, namespaces=("a",)), elsewhere=False)
+    leader = operator_roles(loaded, replace(bare, leader_elect=True)).operator
+    metrics = operator_roles(loaded, replace(bare, metrics_auth=True), elsewhere=False).cluster
+    yield "all-namespaces", _rules_text(everywhere.cluster)
+    yield "namespace", _rules_text(limited.watched)
+    yield "cluster", _rules_text(limited.cluster)
+    yield "own", _rules_text(everywhere.operator)
+    yield "leader", _rules_text(each for each in leader if each not in everywhere.operator)
+    yield "metrics", _rules_text(each for each in metrics if each not in everywhere.cluster)
+
+
+def _monitoring(choices: Choices) -> Iterator[tuple[str, str]]:
+    job = metrics_job(choices)
+    yield "files/monitoring/alerts.yaml", rules_text(rules_file(job, _NAMESPACE))
+    yield "files/monitoring/dashboard.json", schema_text({**dashboard(choices, job), "uid": _UID})
+
+
+def _rules_text(permissions: Iterable[Permission]) -> str:
+    rules = list(map(rule_of, permissions))
+    return rules_text(rules) if rules else ""
+
+
+def _kept(crd: Object) -> Object:
+    metadata = crd["metadata"]
+    kept = {**(metadata.get("annotations") or {}), "helm.sh/resource-policy": "keep"}
+    return {**crd, "metadata": {**metadata, "annotations": kept}}
+
+
+def _static(path: str) -> Traversable:
+    return importlib.resources.files(__package__).joinpath(_STATIC, *path.split("/"))
+
+
+def _templates() -> dict[str, str]:
+    return {path: _static(path).read_text(encoding="utf-8") for path in sorted(_names("templates"))}
+
+
+def _names(folder: str) -> Iterator[str]:
+    for each in _static(folder).iterdir():
+        path = f"{folder}/{each.name}"
+        if each.is_dir():
+            yield from _names(path)
+        else:
+            yield path

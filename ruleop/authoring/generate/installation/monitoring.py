@@ -1,0 +1,46 @@
+"""The files of an operator's monitoring."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ruleop.authoring.generate.crd.generated_crds import MARK
+from ruleop.authoring.generate.installation.alerts import prometheus_rule, rules_file
+from ruleop.authoring.generate.installation.dashboard import dashboard, dashboard_config_map
+from ruleop.authoring.scaffold.schemas import schema_text
+from ruleop.authoring.scaffold.yaml_layout import rules_text
+
+if TYPE_CHECKING:
+    from ruleop.authoring.generate.installation.operator_choices import Choices
+    from ruleop.core.kinds import Object
+
+_HEADER: Final = f"{MARK} dashboard`.\n"
+
+
+def monitoring_files(choices: Choices, job: str) -> dict[str, str]:
+    """The texts by their names. `job`: the label of the metrics."""
+    shown = schema_text(dict(dashboard(choices, job)))
+    return {
+        "alerts.yaml": _HEADER + rules_text(prometheus_rule(choices, rules_file(job))),
+        "dashboard.json": shown,
+        "dashboard-configmap.yaml": _HEADER + rules_text(dashboard_config_map(choices, shown)),
+    }
+
+
+def monitoring_objects(choices: Choices) -> dict[str, Object]:
+    """The alerts and the dashboard of an operator whose metrics are found by a ServiceMonitor."""
+    job = metrics_job(choices)
+    shown = schema_text(dict(dashboard(choices, job)))
+    return {
+        "alerts": prometheus_rule(choices, rules_file(job, choices.namespace)),
+        "dashboard": dashboard_config_map(choices, shown),
+    }
+
+
+def metrics_job(choices: Choices) -> str:
+    """The Prometheus operator names it like the Service."""
+    return f"{choices.name}-metrics"
+
+
+def rules_text_of(job: str) -> str:
+    return _HEADER + rules_text(rules_file(job))

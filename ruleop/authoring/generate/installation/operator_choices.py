@@ -1,0 +1,199 @@
+"""The choices of a project for its operator in a cluster: `ruleop.yaml`, or options of `ruleop generate`.
+
+The table is the only declaration of its keys: the parser and the JSON Schema come from it.
+"""
+
+# ruff: noqa: RUF009 - `key` returns a field, as dataclasses.field does
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, get_args
+
+from ruleop import __version__
+from ruleop.authoring.generate.installation.about import TABLES, About, AboutTable, about
+from ruleop.authoring.scaffold.schemas import CHOICES_FILE
+from ruleop.core.errors import Site
+from ruleop.core.files import read_inside, why_unreadable
+from ruleop.core.names import LABEL, MAX_LABEL, MOST_OF_NAME
+from ruleop.core.rules.findings import Finding, Findings, ProjectErrors, did_you_mean_quoted
+from ruleop.core.rules.language.tables import Table, TableOf, key, table_schema
+from ruleop.core.rules.language.value_types import Choice, Count, Flag, ListOf, MapOf, NamedEntry, Reading, Text, Word
+from ruleop.core.templating import Library, read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from ruleop.core.kinds import JSON
+    from ruleop.core.rules import Loaded
+
+FILE: Final = CHOICES_FILE
+
+GENERIC_IMAGE: Final = f"ruleop:{__version__}"
+
+Rules = Literal["configmap", "image"]
+
+NAME: Final = Text(LABEL, f'up to {MOST_OF_NAME} lowercase letters, digits and "-"', MOST_OF_NAME)
+NAMESPACE: Final = Text(LABEL, f'up to {MAX_LABEL} lowercase letters, digits and "-"', MAX_LABEL)
+_PART: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+IMAGE: Final = Text(
+    rf"(?:[A-Za-z0-9][A-Za-z0-9.-]*(?::[0-9]+)?/)?{_PART}(?:/{_PART})*"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?",
+    "an image such as registry.example.com/operator:1.2.0",
+)
+VERSION: Final = Text(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?", 'a version such as "1.2.0"'
+)
+VARIABLE: Final = Text(r"[^\x00]*", "text without the character NUL")
+
+
+_KEYS_OF_VARIABLES: Final = {
+    "RULEOP_NAME": "name",
+    "RULEOP_OPERATOR_NAMESPACE": "namespace",
+    "RULEOP_NAMESPACES": "namespaces",
+    "WATCH_NAMESPACE": "namespaces",
+    "RULEOP_LEADER_ELECT": "leaderElect",
+    "RULEOP_METRICS_AUTH": "metricsAuth",
+}
+"""Flags of `ruleop run` on which the roles depend, so that a variable alone would leave the operator without some."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChoicesTable(Table):
+    TITLE: ClassVar[str] = FILE
+    DEFINITION: ClassVar[str] = "choices"
+
+    name: Word = key(
+        "name", NAME, "The name of the operator's account, roles, Lease, inventory and release.", default="ruleop"
+    )
+    namespace: Word = key("namespace", NAMESPACE, "The namespace in which the operator runs.", default="ruleop-system")
+    namespaces: tuple[Word, ...] = key(
+        "namespaces", ListOf(NAMESPACE, "a namespace"), "The namespaces that it watches; all without it.", default=[]
+    )
+    image: Word | None = key("image", IMAGE, f"The image that runs. Default: {GENERIC_IMAGE}, the generic image.")
+    version: Word = key("version", VERSION, "The version of the operator that these rules make.", default="0.1.0")
+    rules: Rules = key(
+        "rules",
+        Choice(get_args(Rules)),
+        "configmap: the generic image, with the rules mounted. image: an image that holds the rules.",
+        default="configmap",
+    )
+    replicas: int = key("replicas", Count(1), "The number of pods; one works, the others stand by.", default=1)
+    leader_elect: bool = key(
+        "leaderElect", Flag(), "Use a Lease, so that never two pods work at the same time.", default=True
+    )
+    env: tuple[NamedEntry[Word], ...] = key(
+        "env",
+        MapOf(VARIABLE, "the variable", r"[-._a-zA-Z][-._a-zA-Z0-9]*", 'letters, digits, "-", "_" and "."'),
+        "Environment variables of the operator, such as watches.yaml reads.",
+        default={},
+    )
+    metrics_auth: bool = key(
+        "metricsAuth", Flag(), "Serve /metrics with TLS, only to users whom the cluster permits it.", default=False
+    )
+    about: AboutTable | None = key("about", TableOf(AboutTable), "What a catalogue says about it.")
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    name: str = "ruleop"
+    namespace: str = "ruleop-system"
+    namespaces: tuple[str, ...] = ()  # empty for all
+    image: str = GENERIC_IMAGE
+    version: str = "0.1.0"
+    rules: Rules = "configmap"
+    replicas: int = 1
+    leader_elect: bool = True
+    env: Mapping[str, str] = field(default_factory=dict)
+    metrics_auth: bool = False
+    about: About = field(default_factory=About)
+    env_sites: Mapping[str, Site] = field(default_factory=dict)
+
+    @property
+    def image_parts(self) -> tuple[str, str, str]:
+        """Repository, tag and digest. An image with neither of the latter has the version as its tag."""
+        tagged, _, digest = self.image.partition("@")
+        folder, slash, last = tagged.rpartition("/")
+        name, _, tag = last.partition(":")
+        return f"{folder}{slash}{name}", tag or ("" if digest else self.version), digest
+
+
+def read_choices(root: Path) -> Choices:
+    """Those of the project in a folder. Raises ProjectErrors with all mistakes of the file."""
+    try:
+        text = read_inside(root / FILE, root).decode()
+    except (FileNotFoundError, NotADirectoryError):
+        return Choices()
+    except UnicodeDecodeError:
+        raise _unreadable("it is not valid UTF-8") from None
+    except OSError as error:
+        raise _unreadable(why_unreadable(error)) from None
+    findings = Findings({FILE: text})
+    documents, mistakes = read_yaml(text, FILE)
+    findings.take(mistakes, "yaml")
+    if len(documents) > 1:
+        findings.mistake("yaml", "must be one document", documents[1].site)
+    reading = Reading(Library({}), {}, findings)
+    tables = [TableOf(ChoicesTable).read(each, FILE, reading) for each in documents if each.value is not None]
+    for table in filter(None, tables):
+        if table.replicas > 1 and not table.leader_elect:
+            message = "several replicas need the Lease: remove leaderElect, or have one replica"
+            findings.mistake("conflict", message, table.key_sites["leaderElect"])
+        for each in table.env:
+            if meant := _KEYS_OF_VARIABLES.get(each.name):
+                message = f'the roles do not depend on the variable {each.name}: use the key "{meant}"'
+                findings.mistake("conflict", message, each.site)
+    if findings.failed:
+        raise ProjectErrors(findings.sorted())
+    return _choices(tables[0]) if tables and tables[0] is not None else Choices()
+
+
+def settings(loaded: Loaded, choices: Choices) -> dict[str, str | None]:
+    """The variables of the operator: those of the choices, and all that the rules read. One that the rules read without
+    a default is None if the choices do not have it."""
+    return dict(sorted({**loaded.variables, **choices.env}.items()))
+
+
+def misspelt_variables(loaded: Loaded, choices: Choices) -> tuple[Finding, ...]:
+    """Warnings of variables that are like one that the rules read."""
+    findings = Findings({})
+    for name in choices.env.keys() - loaded.variables.keys():
+        if meant := did_you_mean_quoted(name, loaded.variables):
+            findings.warning(
+                "unknown-key", f'the rules do not read the variable "{name}"{meant}', choices.env_sites[name]
+            )
+    return findings.sorted()
+
+
+def choices_schema() -> dict[str, JSON]:
+    """The JSON Schema of the file, for editors."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"choices for the operator of a ruleop project ({FILE})",
+        **table_schema(ChoicesTable),
+        "$defs": {table.DEFINITION: table_schema(table) for table in TABLES},
+    }
+
+
+def _choices(table: ChoicesTable) -> Choices:
+    return Choices(
+        name=table.name.text,
+        namespace=table.namespace.text,
+        namespaces=tuple(dict.fromkeys(each.text for each in table.namespaces)),
+        image=table.image.text if table.image is not None else GENERIC_IMAGE,
+        version=table.version.text,
+        rules=table.rules,
+        replicas=table.replicas,
+        leader_elect=table.leader_elect,
+        env={each.name: each.value.text for each in table.env if each.value is not None},
+        metrics_auth=table.metrics_auth,
+        env_sites={each.name: each.site for each in table.env},
+        about=about(table.about) if table.about is not None else About(),
+    )
+
+
+def _unreadable(why: str) -> ProjectErrors:
+    findings = Findings({})
+    findings.mistake("unreadable", why, Site(FILE))
+    return ProjectErrors(findings.sorted())

@@ -1,0 +1,111 @@
+"""The files of a project that its operator reads, and the ConfigMaps that hold them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+from ruleop.core.errors import Site
+from ruleop.core.rules import Findings, ProjectErrors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ruleop.authoring.generate.installation.operator_choices import Choices
+    from ruleop.core.kinds import JSON, Object
+    from ruleop.core.rules import Loaded
+
+MOST_APPLIED: Final = 200 * 1024
+"""Bytes of a ConfigMap: `kubectl apply` writes all of an object into an annotation, and annotations have 256 KiB."""
+MOST_STORED: Final = 900 * 1024
+"""Bytes of a ConfigMap that is not applied by kubectl: the API server takes 1 MiB."""
+_KEY: Final = re.compile(r"[-._a-zA-Z0-9]{1,253}", re.ASCII)
+_TOO_LARGE: Final = "does not fit into a ConfigMap: use --rules image (or `rules: image` in ruleop.yaml)"
+
+
+def rule_files(loaded: Loaded) -> dict[str, str]:
+    """The texts by their paths. The operator takes CRDs from the cluster, so those of crds/ are only for tools.
+
+    Raises ProjectErrors if a path cannot be a key of a ConfigMap, or two have the same.
+    """
+    files = {path: text for path, text in sorted(loaded.files.items()) if not path.startswith("crds/")}
+    findings, paths = Findings(files), dict[str, str]()
+    for path in files:
+        other = paths.setdefault(key_of(path), path)
+        if not _KEY.fullmatch(key_of(path)):
+            message = 'cannot be a key of a ConfigMap: rename it with letters, digits, "-", "_" and "."'
+            findings.mistake("wrong-value", message, Site(path))
+        elif other != path:
+            message = f"{other} has the same key in a ConfigMap ({key_of(path)}): rename one of them"
+            findings.mistake("conflict", message, Site(path))
+    if findings.failed:
+        raise ProjectErrors(findings.sorted())
+    return files
+
+
+def require_storable(files: Mapping[str, str]) -> None:
+    """Raises ProjectErrors if the files do not fit into one ConfigMap."""
+    size = sum(len(path) + len(text.encode()) for path, text in files.items())
+    if size > MOST_STORED:
+        largest = max(files, key=lambda path: len(files[path]))
+        raise _too_large(f"with all other files ({size // 1024} KiB), it {_TOO_LARGE}", largest)
+
+
+def key_of(path: str) -> str:
+    """A ConfigMap is flat, so each path becomes one word."""
+    return path.replace("/", "__")
+
+
+def _too_large(message: str, path: str) -> ProjectErrors:
+    findings = Findings({})
+    findings.mistake("conflict", message, Site(path))
+    return ProjectErrors(findings.sorted())
+
+
+@dataclass(frozen=True, slots=True)
+class MountedRules:
+    config_maps: tuple[Object, ...]
+    volume: Object
+
+
+def mounted_rules(files: Mapping[str, str], choices: Choices) -> MountedRules:
+    """As many ConfigMaps as the files need, and the volume that puts each file into its folder.
+
+    Raises ProjectErrors if a file is too large for a ConfigMap.
+    """
+    name = f"{choices.name}-rules"
+    groups = list(_groups(files))
+    names = [name, *(f"{name}-{number}" for number in range(2, len(groups) + 1))]
+    maps: list[Object] = []
+    sources: list[JSON] = []
+    for each, group in zip(names, groups, strict=True):
+        metadata = {"name": each, "namespace": choices.namespace}
+        data = {key_of(path): text for path, text in group.items()}
+        maps.append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+        sources.append({"name": each, "items": [{"key": key_of(path), "path": path} for path in group]})
+    several: Object = {"projected": {"sources": [{"configMap": each} for each in sources]}}
+    return MountedRules(tuple(maps), several if len(sources) > 1 else {"configMap": sources[0]})
+
+
+def _groups(files: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    group: dict[str, str] = {}
+    size = 0
+    for path, text in files.items():
+        needed = _applied_size(text) + len(path)
+        if needed > MOST_APPLIED:
+            raise _too_large(f"the file ({needed // 1024} KiB in JSON) {_TOO_LARGE}", path)
+        if group and size + needed > MOST_APPLIED:
+            yield group
+            group, size = {}, 0
+        group[path] = text
+        size += needed
+    if group:
+        yield group
+
+
+def _applied_size(text: str) -> int:
+    """Bytes in the annotation, in which kubectl writes three characters as an escape of six."""
+    return len(orjson.dumps(text)) + 5 * sum(text.count(each) for each in "<>&")

@@ -1,0 +1,1 @@
+"""Rules of `validate` as policies of the API server."""

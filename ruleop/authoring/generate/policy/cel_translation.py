@@ -1,0 +1,403 @@
+"""Rules of `validate` in CEL: each Jinja expression becomes one that says exactly the same, or an InexactError.
+
+What exactly means is in cel_terms.py. It may depend on the custom resource alone: its spec, its name,
+namespace, labels and annotations, constants of `vars`, and `let` of these. The status, and the rest of the metadata,
+are not yet those that the operator will read when the API server asks.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from jinja2 import nodes
+
+from ruleop.authoring.checking.typing.bodies.schema_nodes import SchemaNode
+from ruleop.authoring.checking.typing.strings import only_slot
+from ruleop.authoring.generate.policy import cel_terms as terms
+from ruleop.authoring.generate.policy.cel_terms import InexactError, Term, inexact
+from ruleop.core.templating.compile.hints import has_templates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ruleop.core.errors import Site
+    from ruleop.core.rules import Loaded, Watch
+
+_ITEM: Final = "item"
+_TEXT: Final = SchemaNode({"type": "string"})
+_TEXTS: Final = SchemaNode({"type": "object", "additionalProperties": {"type": "string"}})
+_COMPARED: Final[Mapping[str, str]] = {
+    "eq": "eq", "==": "eq", "equalto": "eq", "ne": "ne", "!=": "ne", "lt": "lt", "<": "lt", "lessthan": "lt",
+    "le": "lteq", "<=": "lteq", "gt": "gt", ">": "gt", "greaterthan": "gt", "ge": "gteq", ">=": "gteq",
+}  # fmt: skip
+"""Jinja's tests that compare."""
+_MISSING: Final = terms.constant("...")
+_DEFINED: Final = frozenset({"defined", "undefined"})
+_OPERATORS: Final[Mapping[type[nodes.Node], str]] = {
+    nodes.Add: "+", nodes.Sub: "-", nodes.Mul: "*", nodes.FloorDiv: "//", nodes.Mod: "%",
+}  # fmt: skip
+_VALUES: Final[Mapping[type[nodes.Node], str]] = {
+    nodes.Const: "_constant",
+    nodes.List: "_constant",
+    nodes.Tuple: "_constant",
+    nodes.Name: "_name",
+    nodes.Getattr: "_field",
+    nodes.Getitem: "_field",
+    nodes.And: "_either_value",
+    nodes.Or: "_either_value",
+    nodes.Not: "_truth",
+    nodes.CondExpr: "_conditional",
+    nodes.Compare: "_compare",
+    nodes.Test: "_test",
+    nodes.Filter: "_filter",
+    nodes.Call: "_call",
+    nodes.Concat: "_joined",
+    nodes.Neg: "_negative",
+    **dict.fromkeys(_OPERATORS, "_arithmetic"),
+}
+"""The methods that translate values."""
+_OTHER_PATTERNS: Final = re.compile(r"\\[CpP]|[^\x00-\x7f]")
+"""Go's regular expressions have no \\C, and its own version of Unicode's classes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names that the rules of a watch can read."""
+
+    loaded: Loaded
+    watch: Watch
+    spec: SchemaNode | None
+    is_spec_set: bool
+    namespaced: bool
+
+    @classmethod
+    def of(cls, loaded: Loaded, watch: Watch, root: SchemaNode, *, namespaced: bool) -> Names:
+        return cls(loaded, watch, root.member("spec"), root.is_always_set("spec"), namespaced)
+
+    def root(self, name: str) -> Term:
+        if name != "spec":
+            raise inexact(f"it reads {name}, which only the operator knows")
+        present = () if self.is_spec_set else ("has(object.spec)",)
+        found = terms.described(self.spec, Term("object.spec", "any", path=terms.SPEC, present=present))
+        if found.kind != "object":
+            raise inexact("spec is not an object with declared fields")
+        return found
+
+    def metadata(self, name: str) -> Term:
+        text, path = f"object.metadata.{name}", f"metadata.{name}"
+        if name == "name" or (name == "namespace" and self.namespaced):
+            return replace(terms.described(_TEXT, Term(text, "any", path=path)), is_ascii=True)
+        if name in {"labels", "annotations"}:
+            return terms.described(_TEXTS, Term(text, "any", path=path, present=(f"has({text})",)))
+        raise inexact(f"it reads {path}, which the API server does not have yet")
+
+    def var(self, name: str) -> Term:
+        if name in self.watch.draft.from_environment:
+            raise inexact(f"vars.{name} comes from an environment variable of the operator")
+        if name not in self.watch.draft.vars:
+            raise inexact(f"vars.{name} is not set")
+        return replace(terms.constant(self.watch.draft.vars[name]), path=f"vars.{name}")
+
+
+@dataclass(slots=True)
+class Translation:
+    """Translates the expressions of one rule. `reads` are the parts of the custom resource that it found in them."""
+
+    names: Names
+    reads: set[str] = field(default_factory=set)
+    is_looping: bool = False
+
+    def condition(self, node: nodes.Node) -> str:
+        found = self._truth(node)
+        # The API server takes only what is a boolean for certain.
+        return f"{found.within(terms.SUM)} == true" if found.is_raw else found.text
+
+    def message(self, source: str, site: Site) -> tuple[str, str, str]:
+        """A message with slots as plain text, and as an expression. What CEL cannot express is "..." in it, with the
+        first reason."""
+        body = self.names.loaded.library.written_string(source, site).body
+        parts: list[Any] = (
+            body[0].nodes if len(body) == 1 and isinstance(body[0], nodes.Output) else [nodes.Const(None)]
+        )
+        found, reason = list[Term](), ""
+        for part in parts:
+            try:
+                is_plain = isinstance(part, nodes.TemplateData)
+                found.append(terms.constant(part.data) if is_plain else terms.as_text(self._value(part)))
+            except InexactError as error:
+                found.append(_MISSING)
+                reason = reason or str(error)
+        plain = "".join(_MISSING.constant if each.constant is None else each.constant for each in found)
+        return plain, terms.joined(found).text if any(each.constant is None for each in found) else "", reason
+
+    # -- conditions ----------------------------------------------------------------------------------------------------
+
+    def _truth(self, node: nodes.Node) -> Term:
+        """A boolean: whether the value counts as true."""
+        if isinstance(node, nodes.And):
+            return terms.both(self._truth(node.left), self._truth(node.right))
+        if isinstance(node, nodes.Or):
+            return terms.either(self._truth(node.left), self._truth(node.right))
+        if isinstance(node, nodes.Not):
+            return terms.negated(self._truth(node.node))
+        if isinstance(node, nodes.CondExpr) and node.expr2 is not None:
+            return terms.chosen(self._truth(node.test), self._truth(node.expr1), self._truth(node.expr2))
+        return terms.truth(self._value(node))
+
+    def _value(self, node: nodes.Node) -> Term:
+        method = _VALUES.get(type(node))
+        if method is None:
+            raise inexact(f"CEL has no equal of {type(node).__name__}")
+        translated: Term = getattr(self, method)(node)
+        return translated
+
+    def _either_value(self, node: Any) -> Term:
+        """The value of `and` and `or`: one of the operands, as in Python."""
+        left, right = self._value(node.left), self._value(node.right)
+        if left.kind == right.kind == "boolean":
+            return self._truth(node)
+        first, second = (right, left) if isinstance(node, nodes.And) else (left, right)
+        return terms.chosen(terms.truth(left), first, second)
+
+    def _conditional(self, node: Any) -> Term:
+        if node.expr2 is None:
+            raise inexact("an `if` without `else` has no value")
+        return terms.chosen(self._truth(node.test), self._value(node.expr1), self._value(node.expr2))
+
+    def _compare(self, node: Any) -> Term:
+        left, found = self._value(node.expr), terms.constant(True)
+        for operand in node.ops:
+            right = self._value(operand.expr)
+            if operand.op in {"in", "notin"}:
+                each = terms.contains(left, right)
+                each = terms.negated(each) if operand.op == "notin" else each
+            else:
+                each = terms.compared(operand.op, left, right)
+            found, left = terms.both(found, each), right
+        return found
+
+    def _test(self, node: Any) -> Term:
+        return self._tested(node.name, self._value(node.node), [self._value(each) for each in _arguments(node)])
+
+    def _tested(self, name: str, value: Term, arguments: list[Term]) -> Term:
+        if name in _DEFINED:
+            found = terms.is_set(value)
+            return found if name == "defined" else terms.negated(found)
+        if name in {"true", "false"} and value.kind == "boolean":
+            return value if name == "true" else terms.negated(value)
+        if name == "in" and len(arguments) == 1:
+            return terms.contains(value, arguments[0])
+        if name in _COMPARED and len(arguments) == 1:
+            return terms.compared(_COMPARED[name], value, arguments[0])
+        raise inexact(f"CEL has no equal of the test {name}")
+
+    # -- values --------------------------------------------------------------------------------------------------------
+
+    def _constant(self, node: Any) -> Term:
+        return terms.constant(_plain(node))
+
+    def _name(self, node: Any) -> Term:
+        name = node.name
+        if name in self.names.watch.rule.let:
+            return self._let(name)
+        if name == "spec":
+            self.reads.add("spec")
+        return self.names.root(name)
+
+    def _let(self, name: str) -> Term:
+        written = self.names.watch.rule.let[name].node
+        if not isinstance(written.value, str) or not has_templates(written.value):
+            return terms.constant(written.data())
+        slot = only_slot(self.names.loaded.library.written_string(written.value, written.site))
+        if slot is None:
+            raise inexact(f"the let {name} is not one expression")
+        return self._value(slot)
+
+    def _field(self, node: Any) -> Term:
+        """A field that is named in the expression: `a.b`, `a['b']` or `a[0]`."""
+        key = node.attr if isinstance(node, nodes.Getattr) else getattr(node.arg, "value", None)
+        owner = node.node
+        if isinstance(owner, nodes.Name) and owner.name == "cr" and key == "spec" and self.names.is_spec_set:
+            return self._name(nodes.Name("spec", "load"))
+        if (isinstance(owner, nodes.Name) and owner.name == "metadata") or _is_metadata_of_cr(owner):
+            return self._metadata(str(key))
+        if isinstance(owner, nodes.Name) and owner.name == "vars":
+            return self.names.var(str(key))
+        if isinstance(key, str):
+            return terms.member(self._value(owner), key)
+        if type(key) is int:
+            return terms.item_at(self._value(owner), key)
+        raise inexact("the name of a field is computed")
+
+    def _metadata(self, name: str) -> Term:
+        if name in {"labels", "annotations"}:
+            self.reads.add(f"metadata.{name}")
+        return self.names.metadata(name)
+
+    def _arithmetic(self, node: Any) -> Term:
+        left, right, symbol = self._value(node.left), self._value(node.right), _OPERATORS[type(node)]
+        if symbol == "+" and left.kind == right.kind == "string":
+            return terms.joined([left, right])
+        return terms.arithmetic(symbol, left, right)
+
+    def _negative(self, node: Any) -> Term:
+        value = self._value(node.node)
+        if isinstance(value.constant, int | float) and not isinstance(value.constant, bool):
+            return terms.constant(-value.constant)
+        return terms.arithmetic("-", terms.constant(0), value)
+
+    def _joined(self, node: Any) -> Term:
+        return terms.joined([self._value(each) for each in node.nodes])
+
+    # -- filters and methods -------------------------------------------------------------------------------------------
+
+    def _filter(self, node: Any) -> Term:
+        value, arguments = self._value(node.node), _arguments(node)
+        if node.name in {"default", "d"}:
+            return self._default(value, node)
+        if node.name in {"length", "count"} and not arguments:
+            return terms.length(value)
+        if node.name in {"lower", "upper"} and not arguments:
+            return _in_case(value, node.name)
+        if node.name == "string" and not arguments:
+            return terms.as_text(value)
+        if node.name == "list" and not arguments and value.kind == "list":
+            return value
+        if node.name == "quantity" and not arguments:
+            return terms.quantity(value)
+        if node.name == "regex_match":
+            return self._matches(value, node)
+        if node.name in {"select", "reject", "selectattr", "rejectattr"}:
+            return self._selected(value, node)
+        if node.name == "map":
+            return self._mapped(value, node)
+        raise inexact(f"CEL has no equal of the filter {node.name}")
+
+    def _default(self, value: Term, node: Any) -> Term:
+        given = {**dict(zip(("default_value", "boolean"), node.args, strict=False)), **_keywords(node)}
+        fallback = self._value(given["default_value"]) if "default_value" in given else terms.constant("")
+        if fallback.fails and not fallback.path:
+            raise inexact("Jinja computes the fallback of `default`, which may fail, even where it is not used")
+        usable = terms.is_set(value)
+        if _plain(given["boolean"]) if "boolean" in given else False:
+            usable = terms.both(usable, terms.truth(replace(value, fails=False)))
+        return terms.chosen(usable, replace(value, fails=False), fallback)
+
+    def _matches(self, value: Term, node: Any) -> Term:
+        flags = {name: _plain(each) for name, each in _keywords(node).items()}
+        pattern = _constant_text(node.args)
+        if value.kind != "string" or _OTHER_PATTERNS.search(pattern) or not set(flags) <= {"ignorecase", "multiline"}:
+            raise inexact("the regular expression may match other text in the API server")
+        letters = "".join(name[0] for name in ("ignorecase", "multiline") if flags.get(name))
+        pattern = (f"(?{letters})" if letters else "") + pattern
+        return terms.boolean(f"{value.within(terms.WHOLE)}.matches({terms.constant(pattern).text})", value)
+
+    def _call(self, node: Any) -> Term:
+        method = node.node
+        if not isinstance(method, nodes.Getattr):
+            raise inexact("it calls a function, which only the operator can do")
+        value, arguments = self._value(method.node), [self._value(each) for each in _arguments(node)]
+        if value.kind == "string" and method.attr in {"startswith", "endswith"} and len(arguments) == 1:
+            (argument,) = arguments
+            if argument.kind == "string":
+                name = "startsWith" if method.attr == "startswith" else "endsWith"
+                return terms.boolean(f"{value.within(terms.WHOLE)}.{name}({argument.text})", value, argument)
+        if value.kind == "string" and method.attr in {"lower", "upper"} and not arguments:
+            return _in_case(value, method.attr)
+        raise inexact(f"CEL has no equal of the method {method.attr}")
+
+    # -- loops ---------------------------------------------------------------------------------------------------------
+
+    def _selected(self, value: Term, node: Any) -> Term:
+        """The list of items that pass a test; of a mapping, of its keys."""
+        arguments = list(node.args)
+        attribute = _constant_text(arguments[:1]) if node.name.endswith("attr") else ""
+        test, *rest = arguments[bool(attribute) :] or [None]
+        item = self._item(value)
+        tested = _reached(item, attribute)
+        name = _constant_text([test]) if test is not None else ""
+        found = self._tested(name, tested, self._outer(rest)) if name else terms.truth(tested)
+        if attribute and name not in _DEFINED:
+            found = replace(terms.both(terms.is_set(tested), found), fails=False)
+        if node.name.startswith("reject"):
+            found = terms.negated(found)
+        if value.kind != "list" and (found.fails or value.kind != "mapping"):
+            raise inexact(f"a loop over {value.name} has no order in CEL")
+        source = value.within(terms.WHOLE)
+        return Term(
+            f"{source}.filter({_ITEM}, {found.text})",
+            "list",
+            fails=value.fails or found.fails,
+            node=None,
+            item=replace(item, path=""),
+            nonempty="" if found.fails else f"{source}.exists({_ITEM}, {found.text})",
+        )
+
+    def _mapped(self, value: Term, node: Any) -> Term:
+        """The list of an attribute of the items that have it."""
+        given = _keywords(node)
+        if set(given) != {"attribute"} or node.args or value.kind != "list":
+            raise inexact("CEL has no equal of this map")
+        found = _reached(self._item(value), _constant_text([given["attribute"]]))
+        condition = f"{terms.is_set(found).text}, " if found.present else ""
+        text = f"{value.within(terms.WHOLE)}.map({_ITEM}, {condition}{found.text})"
+        return Term(text, "list", fails=value.fails, item=replace(found, path="", present=(), fails=False))
+
+    def _item(self, value: Term) -> Term:
+        if self.is_looping:
+            raise inexact("a loop in a loop may be too costly for the API server")
+        return terms.item_of(value, _ITEM)
+
+    def _outer(self, arguments: list[nodes.Node]) -> list[Term]:
+        """The arguments of a test. Jinja evaluates them once, and CEL for each item."""
+        self.is_looping = True
+        found = [self._value(each) for each in arguments]
+        self.is_looping = False
+        if any(each.fails for each in found):
+            raise inexact("an argument of a loop may be undefined")
+        return found
+
+
+def _is_metadata_of_cr(node: nodes.Node) -> bool:
+    if not isinstance(node, nodes.Getattr) or node.attr != "metadata":
+        return False
+    return isinstance(node.node, nodes.Name) and node.node.name == "cr"
+
+
+def _reached(item: Term, attribute: str) -> Term:
+    """`a.b` of an item."""
+    for name in attribute.split(".") if attribute else ():
+        item = terms.item_at(item, int(name)) if name.isdigit() else terms.member(item, name)
+    return item
+
+
+def _in_case(value: Term, name: str) -> Term:
+    if value.kind != "string" or not value.is_ascii:
+        raise inexact(f"{name} is otherwise in CEL for letters beyond ASCII, which {value.name} may have")
+    return Term(f"{value.within(terms.WHOLE)}.{name}Ascii()", "string", fails=value.fails, is_ascii=True)
+
+
+def _arguments(node: Any) -> list[nodes.Node]:
+    if node.kwargs and node.name not in {"default", "d", "regex_match", "map"}:
+        raise inexact("it has arguments with names")
+    return list(node.args or ())
+
+
+def _keywords(node: Any) -> dict[str, nodes.Expr]:
+    return {each.key: each.value for each in node.kwargs or ()}
+
+
+def _plain(node: nodes.Expr) -> Any:
+    try:
+        return node.as_const()
+    except nodes.Impossible:
+        raise inexact("a list or an argument is computed") from None
+
+
+def _constant_text(arguments: list[nodes.Expr]) -> str:
+    if len(arguments) != 1 or not isinstance(arguments[0], nodes.Const) or not isinstance(arguments[0].value, str):
+        raise inexact("an argument is computed")
+    found: str = arguments[0].value
+    return found

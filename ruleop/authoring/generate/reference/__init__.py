@@ -1,0 +1,1 @@
+"""The reference of the kinds of a project."""

@@ -1,0 +1,242 @@
+"""A reference of the kinds of a project in Markdown, for the people who write custom resources."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from jinja2 import nodes
+
+from ruleop.authoring.generate.crd.generated_crds import MARK as CRD_MARK
+from ruleop.authoring.generate.graph.rule_graph import kinds_of, written_names
+from ruleop.authoring.generate.reference.field_table import HEADER, cel_messages, rows
+from ruleop.authoring.generate.reference.markdown import block, code, prose, table
+from ruleop.authoring.generate.samples import examples
+from ruleop.authoring.scaffold.instance import instance
+from ruleop.authoring.scaffold.yaml_layout import rules_text
+from ruleop.core.kinds import Kind
+from ruleop.core.planning.model.marks import SKIP_FINALIZE, SWITCHES
+from ruleop.core.schema.crd.crds import parse_crd
+from ruleop.core.templating import StringTemplate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ruleop.core.kinds import JSON, GroupKind, Object
+    from ruleop.core.rules import Child, Condition, Loaded, Watch
+    from ruleop.core.schema.crd.crds import CrdVersion, CustomResourceDefinition
+    from ruleop.core.templating import Expression
+
+MARK: Final = f"<!--{CRD_MARK.removeprefix('#')} docs"
+REASONS: Final = {
+    "Ready": "All objects exist as described, and are ready.",
+    "Progressing": "All objects are written; some are not ready yet.",
+    "Waiting": "An object waits for another, or for a value. The message names it.",
+    "Invalid": "The resource breaks a rule of this page. Nothing was changed.",
+    "RenderFailed": "An object cannot be made of this resource.",
+    "ApplyFailed": "The API server rejected an object.",
+    "StatusRefused": "The API server rejected the status.",
+    "Forbidden": "The operator lacks a permission, or a policy or quota rejected an object.",
+    "ErrResourceExists": "The name of an object is used by another one, which is left alone.",
+    "ChildFailed": "An object has failed, by its own status.",
+    "FieldConflict": "Fields of an object are repeatedly changed by somebody else.",
+    "Paused": "The resource was paused before it was ever reconciled.",
+    "Deleting": "The resource is being deleted.",
+    "Finalizing": "The work before the deletion is being done.",
+    "Finalized": "That work is done.",
+}
+"""The reasons of the condition Ready."""
+_STANDARD: Final = (
+    ("Ready", "The objects exist as described, and are ready."),
+    ("Reconciling", "The operator is working, or waits."),
+    ("Stalled", "An error needs a person. The message of Ready has it."),
+    ("Paused", "The annotation stops all changes."),
+)
+_LET: Final = re.compile(r"\{\{ (\w+) \}\}")
+
+
+def kind_docs(loaded: Loaded, crds: Sequence[Object]) -> str:
+    kinds: dict[GroupKind, list[Watch]] = {}
+    for watch in loaded.watches:
+        kinds.setdefault(watch.rule.kind.versionless, []).append(watch)
+    known = {(crd.group, crd.kind): crd for crd in map(parse_crd, crds)}
+    pages = [_Page(loaded, watches, known.get((kind.group, kind.kind))).text() for kind, watches in kinds.items()]
+    names = "".join(f"- [{kind.kind}](#{kind.kind.lower()})\n" for kind in kinds) if len(kinds) > 1 else ""
+    head = f"{MARK}` from the rules: change them there. -->\n\n# Custom resources\n"
+    return "\n".join(filter(None, [head, names, *pages, _of_all()]))
+
+
+def _of_all() -> str:
+    reasons = ((code(reason), meaning) for reason, meaning in REASONS.items())
+    switches = ((code(name), meaning) for name, meaning in SWITCHES.items())
+    return (
+        f"## All kinds\n\n### Conditions\n\n{table(('condition', 'when it is True'), _STANDARD)}\n"
+        f"The reasons of Ready:\n\n{table(('reason', 'meaning'), reasons)}\n"
+        f"### Annotations\n\nThese can be set on each resource.\n\n{table(('annotation', 'meaning'), switches)}"
+    )
+
+
+class _Page:
+    """The section of one kind."""
+
+    def __init__(self, loaded: Loaded, watches: list[Watch], crd: CustomResourceDefinition | None) -> None:
+        self.loaded, self.watches, self.crd = loaded, watches, crd
+        self.kind = watches[0].rule.kind
+        served = [each for each in crd.versions if each.served] if crd is not None else []
+        own = [each for each in served if each.name == self.kind.version]
+        self.versions = [*own, *(each for each in served if each not in own)]
+
+    def text(self) -> str:
+        sections = [f"## {self.kind.kind}\n", *self._about(), *self._examples()]
+        for version in self.versions:
+            sections += self._fields(version)
+        sections += [*self._conditions(), *self._rules(), *self._objects(), *self._deletion()]
+        return "\n".join(sections)
+
+    def _about(self) -> Iterator[str]:
+        crd, kind = self.crd, self.kind
+        if crd is None:
+            yield f"{code(kind.api_version)}. Its fields are not described in this project.\n"
+            return
+        if description := self.versions[0].schema.get("description") if self.versions else "":
+            yield f"{prose(description)}\n"
+        scope = "namespaced" if crd.namespaced else "cluster-scoped"
+        names = ", ".join(map(code, (crd.plural, crd.singular, *crd.short_names)))
+        yield f"API {code(kind.api_version)}, {scope}. For kubectl: {names}.\n"
+        for version in self.versions:
+            if version.deprecated:
+                yield f"{code(version.name)} is deprecated. {prose(version.deprecation_warning)}".rstrip() + "\n"
+
+    def _examples(self) -> Iterator[str]:
+        found = [each for each in examples(self.loaded) if Kind.of(each) == self.kind]
+        found = sorted(({**each, "status": {}} for each in found), key=_size)
+        if not found and self.versions:
+            spec = self.versions[0].schema.get("properties", {}).get("spec")
+            small = {"apiVersion": self.kind.api_version, "kind": self.kind.kind, "metadata": {"name": "example"}}
+            found = [small if spec is None else {**small, "spec": instance(spec, "spec")}]
+        titles = ("A small one:", "One with more:") if len(found) > 1 else ("An example:",)
+        for title, each in zip(titles, (found[0], found[-1]) if found else (), strict=False):
+            shown = {key: value for key, value in each.items() if key != "status"}
+            yield f"{title}\n\n{block(rules_text(shown), 'yaml')}"
+
+    def _fields(self, version: CrdVersion) -> Iterator[str]:
+        of = f" of {version.name}" if len(self.versions) > 1 else ""
+        properties = version.schema.get("properties") or {}
+        name = (properties.get("metadata") or {}).get("properties", {}).get("name")
+        shown = rows(name, "metadata.name") if name else []
+        shown += (
+            rows(properties["spec"], "spec", required="spec" in version.schema.get("required", ()))
+            if "spec" in properties
+            else []
+        )
+        if shown:
+            yield f"### Fields{of}\n"
+            yield table(HEADER, shown)
+        if whole := [*cel_messages(version.schema)]:
+            yield "The API server also requires:\n\n" + "".join(f"- {each}\n" for each in whole)
+        status = (properties.get("status") or {}).get("properties") or {}
+        fields = [row for key, each in status.items() if key != "conditions" for row in rows(each, f"status.{key}")]
+        if fields:
+            yield f"### Status{of}\n"
+            yield table(HEADER, fields)
+        if version.printer_columns:
+            columns = (
+                (prose(each.name), code(each.json_path), "with `-o wide`" if each.priority else "")
+                for each in version.printer_columns
+            )
+            yield f"### Columns of kubectl get{of}\n\n{table(('column', 'field', 'shown'), columns)}"
+
+    def _conditions(self) -> Iterator[str]:
+        found = [
+            (code(each.type), self._code(each.status), ", ".join(map(code, self._reasons(each))))
+            for watch in self.watches
+            for each in watch.rule.conditions
+        ]
+        if found:
+            yield "### Conditions\n"
+            yield "Besides [those of all kinds](#all-kinds):\n"
+            yield table(("condition", "when it is True", "reasons"), found)
+
+    def _reasons(self, condition: Condition) -> list[str]:
+        """The reasons that the rules write out."""
+        if condition.reason is None:
+            return ["Holds", "DoesNotHold", "Unknown"]
+        if (constant := condition.reason.constant) is not None:
+            return [constant]
+        tree = self.loaded.library.written_string(condition.reason.source, condition.reason.site)
+        ends = [end for each in tree.find_all(nodes.CondExpr) for end in (each.expr1, each.expr2)]
+        return list(dict.fromkeys(end.value for end in ends if isinstance(end, nodes.Const)))
+
+    def _rules(self) -> Iterator[str]:
+        found = [each for watch in self.watches for each in watch.rule.validate]
+        if found:
+            yield "### Rules\n"
+            yield "A resource that breaks one is not ready, with the reason Invalid. Its objects stay as they are.\n"
+            yield "".join(
+                f"- {self._code(each.rule)} must hold: {prose(each.message.source).rstrip('.')}.\n" for each in found
+            )
+
+    def _objects(self) -> Iterator[str]:
+        found = [self._object(child, watch) for watch in self.watches for child in watch.rule.every_child()]
+        if found:
+            yield "### Objects\n"
+            yield "They are created, kept as described, and deleted with the resource; `{{ … }}` is a value.\n"
+            yield table(("object", "kind", "name", "when", "notes"), found)
+
+    def _object(self, child: Child, watch: Watch) -> tuple[str, ...]:
+        names = [self._with_lets(name, watch) for name in written_names(child.id, watch, self.loaded)]
+        notes = []
+        if watch.rule.name:
+            notes.append(f"of the rule {code(watch.rule.name)}")
+        if child.final:
+            notes.append("made when the resource is deleted")
+        if child.for_each is not None:
+            notes.append(f"one for each {code(child.item_name)} in {code(child.for_each.source)}")
+        if child.depends_on:
+            notes.append(f"after {', '.join(map(code, child.depends_on))} is ready")
+        if child.optional:
+            notes.append("only if the cluster has this kind")
+        when = self._code(child.when) if child.when is not None else ""
+        return code(child.id), kinds_of(child.kinds), ", ".join(map(code, filter(None, names))), when, "; ".join(notes)
+
+    def _with_lets(self, text: str, watch: Watch) -> str:
+        """The text with the values of names that are only in the rules."""
+
+        def replaced(found: re.Match[str]) -> str:
+            tree = watch.rule.let.get(found[1])
+            return tree.built.source if tree is not None and isinstance(tree.built, StringTemplate) else found[0]
+
+        return _LET.sub(replaced, text)
+
+    def _code(self, expression: Expression) -> str:
+        """The expression, and what the names in it are that are only in the rules."""
+        lets = {name: tree.built for watch in self.watches for name, tree in watch.rule.let.items()}
+        named = [
+            f"{code(name)} is {code(built.quotation())}"
+            for name, built in lets.items()
+            if name in expression.names and isinstance(built, StringTemplate)
+        ]
+        return code(expression.source) + (f", where {' and '.join(named)}," if named else "")
+
+    def _deletion(self) -> Iterator[str]:
+        children = [child for watch in self.watches for child in watch.rule.every_child()]
+        stays = [child for child in children if child.deletion is not None and child.deletion.constant != "delete"]
+        final = [child for child in children if child.final]
+        if final:
+            yield (
+                "The resource is gone when the objects that are made on deletion are ready. The annotation"
+                f" {code(SKIP_FINALIZE)} gives up on them.\n"
+            )
+        if stays:
+            yield "These stay when the resource is deleted:\n"
+            yield "".join(
+                f"- {code(child.id)} ({kinds_of(child.kinds)})"
+                f"{'' if child.deletion.constant else f', where {code(child.deletion.quotation())} is `orphan`'}\n"
+                for child in stays
+                if child.deletion is not None
+            )
+
+
+def _size(value: JSON) -> int:
+    inner: Any = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(map(_size, inner))

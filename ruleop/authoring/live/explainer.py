@@ -1,0 +1,250 @@
+"""Explains one custom resource of a cluster: reads it, what is below it, and plans its next reconcile.
+
+Without rules the objects below it are known by their labels alone: why a child waits, and what the next reconcile
+would do, is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.authoring.live.explained_objects import Found, explained_objects
+from ruleop.authoring.live.failing_pods import unready_pods
+from ruleop.authoring.live.happenings import EVENT, events_about
+from ruleop.authoring.live.owners import find_owner
+from ruleop.authoring.live.reading.objects import LiveObjects
+from ruleop.authoring.live.reading.open_cluster import NotFoundError
+from ruleop.authoring.report.explanation import Blocker, ExplainedObject, Explanation
+from ruleop.authoring.report.plan_text import Tone, masks_of, with_masked_texts
+from ruleop.authoring.report.tree import Node, ready_condition, resource_node
+from ruleop.core.files import read_regular
+from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.planning import Owner, State, choose_rule
+from ruleop.core.planning.changes.masks import NO_MASKS
+from ruleop.core.planning.child.blocking import is_wait_of
+from ruleop.core.planning.model.marks import PART_OF
+from ruleop.core.rules import MAX_CRD_BYTES
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from ruleop.authoring.live.reading.open_cluster import LiveCluster
+    from ruleop.authoring.report.explanation import Occurrence
+    from ruleop.core.errors import Site
+    from ruleop.core.planning import ChildReport, Plan
+    from ruleop.core.rules import Project
+
+LEASE: Final = Kind("coordination.k8s.io", "v1", "Lease")
+STALE_LEASE: Final = dt.timedelta(minutes=1)  # a leader renews it every few seconds
+_TONES: Final = {"ready": Tone.GOOD, "failed": Tone.BAD, "name conflict": Tone.BAD}
+
+
+class Explainer:
+    def __init__(self, cluster: LiveCluster, project: Project | None, notes: Iterable[str] = ()) -> None:
+        """`notes`: what is not shown, and why."""
+        self.cluster, self.reader, self.project = cluster, cluster.reader, project
+        self.notes = list(notes)
+        self.now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    async def explain(self, kind: str, name: str) -> Explanation:
+        """Raises NotFoundError, UnknownKindError and ApiError."""
+        live = await self._resource(kind, name)
+        key = ObjectKey.of(live)
+        found = await self._found(live)
+        masks = masks_of(found.plan) if found.plan is not None else NO_MASKS
+        objects = [each.masked(masks.text) for each in await self._with_pods(list(explained_objects(found)), found)]
+        events = [replace(each, message=masks.text(each.message)) for each in await self._events(key, objects)]
+        plan = with_masked_texts(found.plan) if found.plan is not None else None
+        status = found.resource.get("status")
+        resource = {**found.resource, "status": masks.all(status) if isinstance(status, dict) else {}}
+        return Explanation(
+            resource=resource,
+            tree=_tree(resource, objects, plan),
+            kinds=self.cluster.kinds,
+            now=self.now,
+            rule=found.rule.title if found.rule is not None else "",
+            objects=tuple(objects),
+            blockers=tuple(self._blockers(plan)) if plan is not None else (),
+            problems=tuple(f"{each.child}: {each.message}" for each in plan.problems) if plan is not None else (),
+            events=tuple(events),
+            plan=found.plan,
+            operator=await self._operator(),
+            notes=tuple(self.notes),
+        )
+
+    async def _resource(self, kind: str, name: str) -> Object:
+        """The custom resource of this name, or that of which an object of this name is a child."""
+        rules = self.project.rules if self.project is not None else ()
+        watched = {rule.kind.versionless for rule in rules} or set(self.cluster.operator.entries)
+        resource = self.cluster.find_kind(kind, watched)
+        live = await self.cluster.named(resource.kind, name)
+        key = ObjectKey.of(live)
+        if not watched or key.group_kind in watched:
+            return live
+        owner = await find_owner(self.reader, live)
+        if owner is None:
+            where = f"{key.namespace}/{key.name}" if key.namespace else key.name
+            raise NotFoundError(f"no rule watches {resource.title}, and {where} is not a child of a custom resource")
+        owner_key = ObjectKey.of(owner)
+        self.notes.append(
+            f"{key.kind}/{key.name} belongs to {owner_key.kind}/{owner_key.name}, which is explained here"
+        )
+        return owner
+
+    # -- the resource and its children ---------------------------------------------------------------------------------
+
+    async def _found(self, live: Object) -> Found:
+        if self.project is not None:
+            rule = choose_rule(self.project.rules, live)
+            if rule is not None:
+                planner = self.cluster.planner(self.project)
+                (planned,) = await planner.plan([live])
+                if planned.error:
+                    self.notes.append(f"the next reconcile cannot be planned: {planned.error}")
+                return Found(planned.resource, planner.objects, self.cluster.kinds, rule, planned.plan)
+            self.notes.append(f"no rule of {self.project.root} selects it (see selector and namespaces)")
+        objects = LiveObjects()
+        await self._read_children(live, objects)
+        return Found(live, objects, self.cluster.kinds)
+
+    async def _read_children(self, live: Object, objects: LiveObjects) -> None:
+        """The children by their labels alone: of the kinds in the inventory, or of all kinds of the cluster."""
+        remembered = self.cluster.operator.entry(Kind.of(live).versionless).children
+        kinds = [found for kind in sorted(remembered) if (found := self.reader.preferred(kind)) is not None]
+        if not kinds:
+            kinds = [each.kind for each in self.cluster.connection.resources() if each.kind.kind != "Event"]
+        labels, namespace = f"{PART_OF}={Owner.of(live).part_of}", live["metadata"].get("namespace") or ""
+        lists = [self._read_labelled(kind, "" if remembered else namespace, labels, objects) for kind in kinds]
+        forbidden = [
+            kind.kind for kind, was_read in zip(kinds, await asyncio.gather(*lists), strict=True) if not was_read
+        ]
+        if forbidden:
+            self.notes.append(f"not permitted to list: {', '.join(sorted(forbidden))}")
+
+    async def _read_labelled(self, kind: Kind, namespace: str, labels: str, objects: LiveObjects) -> bool:
+        try:
+            async for page in self.reader.pages(kind, namespace, labels=labels):
+                for each in page:
+                    objects.add_child(each)
+        except ApiError as error:
+            if error.problem in {Problem.FORBIDDEN, Problem.UNSUPPORTED, Problem.NOT_FOUND}:
+                return False
+            raise
+        return True
+
+    async def _with_pods(self, objects: Sequence[ExplainedObject], found: Found) -> list[ExplainedObject]:
+        result = []
+        for each in objects:
+            live = found.objects.find(each.key)
+            pods: list[ExplainedObject] = []
+            if live is not None and not each.is_ready:
+                try:
+                    pods = await unready_pods(self.reader, live)
+                except ApiError as error:
+                    self._note_forbidden("pods", error)
+            result.append(replace(each, parts=tuple(pods)) if pods else each)
+        return result
+
+    # -- why, and what happened ----------------------------------------------------------------------------------------
+
+    def _blockers(self, plan: Plan) -> Iterator[Blocker]:
+        blocking = {(each.child, each.key): each for each in plan.blocking}
+        states = {each.id: each for each in plan.children}
+        for wait in plan.waits:
+            expression = blocking.get((wait.child, "waitFor"))
+            if expression is not None and is_wait_of(wait, wait.child, expression.site):
+                del blocking[wait.child, "waitFor"]
+            else:
+                expression = None
+            values = (
+                expression.values if expression is not None else tuple(_child_value(wait.for_what, wait.why, states))
+            )
+            text = expression.expression if expression is not None else ""
+            yield Blocker(wait.child, wait.for_what, wait.why, wait.site, text, values, self._source(wait.site))
+        for each in blocking.values():
+            if each.key == "readyWhen":
+                for_what = f"readyWhen: {each.expression}"
+                source = self._source(each.site)
+                yield Blocker(each.child, for_what, "ready", each.site, each.expression, each.values, source)
+
+    def _source(self, site: Site | None) -> str:
+        """The line of the project at a place."""
+        if site is None or not site.line or self.project is None:
+            return ""
+        try:
+            text = read_regular(Path(self.project.root, site.path), MAX_CRD_BYTES).decode("utf-8-sig")
+        except (OSError, UnicodeDecodeError):
+            return ""
+        lines = text.split("\n")
+        return lines[site.line - 1].strip() if site.line <= len(lines) else ""
+
+    async def _events(self, key: ObjectKey, objects: Sequence[ExplainedObject]) -> list[Occurrence]:
+        keys = {key, *(each.key for each in objects), *(part.key for each in objects for part in each.parts)}
+        try:
+            return await events_about(self.reader, keys)
+        except ApiError as error:
+            self._note_forbidden(EVENT.kind.lower() + "s", error)
+            return []
+
+    def _note_forbidden(self, what: str, error: ApiError) -> None:
+        if error.problem is not Problem.FORBIDDEN:
+            raise error
+        note = f"not permitted to list: {what}"
+        if note not in self.notes:
+            self.notes.append(note)
+
+    async def _operator(self) -> str:
+        """The holder of the Lease. Empty without one: the operator runs without leader election, or elsewhere."""
+        operator = self.cluster.operator
+        if not operator.namespace:
+            return ""
+        key = ObjectKey(LEASE.group, LEASE.kind, operator.namespace, operator.name)
+        try:
+            lease = await self.reader.get(LEASE, key)
+        except ApiError:
+            return ""
+        spec: Mapping[str, Any] = (lease or {}).get("spec") or {}
+        holder, renewed = spec.get("holderIdentity"), str(spec.get("renewTime") or "")[:19]
+        if lease is None:
+            return ""
+        if not holder:
+            return f"no operator holds the Lease {operator.namespace}/{operator.name}: is it running?"
+        age = dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(f"{renewed}Z") if renewed else dt.timedelta.max
+        late = ": is it running?" if age > STALE_LEASE else ""
+        return f"{holder} holds the Lease {operator.namespace}/{operator.name}, renewed at {renewed}Z{late}"
+
+
+def _child_value(for_what: str, why: str, states: dict[str, ChildReport]) -> Iterator[tuple[str, str]]:
+    """The state of the child, or the object, that another one waits for."""
+    if why == "object" and for_what.endswith(")"):
+        yield for_what.rpartition("(")[2].removesuffix(")"), "does not exist"
+    report = states.get(for_what.partition(" ")[0].partition(".")[0]) if why in {"child", "value"} else None
+    if report is None:
+        return
+    unready = [each for each in report.objects if each.state is not State.READY]
+    titles = [f"{each.key.kind}/{each.key.name}: {each.message}".removesuffix(": ") for each in unready[:3]]
+    yield report.id, "; ".join([report.state.value, *titles])
+
+
+def _tree(resource: Object, objects: Sequence[ExplainedObject], plan: Plan | None) -> Node:
+    namespace = resource["metadata"].get("namespace", "")
+    node = replace(resource_node(resource, ()), children=tuple(_node(each, namespace) for each in objects))
+    if plan is None or plan.status is not None or plan.conditions is None or ready_condition(resource) is not None:
+        return node
+    ready = plan.conditions.ready  # the rule writes no status
+    is_ready = ready.status == "True"
+    state, tone = ("ready", Tone.GOOD) if is_ready else (ready.reason, Tone.WAIT)
+    return replace(node, state=state, message=ready.message, tone=tone)
+
+
+def _node(each: ExplainedObject, namespace: str) -> Node:
+    key = each.key
+    stub = {"kind": key.kind or "child", "metadata": {"name": key.name or f"({each.child})"}}
+    own = key.namespace if key.namespace != namespace else ""
+    parts = tuple(_node(part, key.namespace) for part in each.parts)
+    return Node(stub, each.state, each.message, _TONES.get(each.state, Tone.WAIT), parts, own)

@@ -1,0 +1,307 @@
+"""Plans custom resources of a live cluster, some at a time, by the rules of a project.
+
+The requests do not grow with the number of custom resources: for some hundred of them, each kind of child is listed
+once, by the labels of all of them. What a plan reads beyond that is read together for all of them: single objects while
+they are few, else a list of their kind of which only those are kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from ruleop.authoring.checking.desired_objects import with_violations
+from ruleop.authoring.live.reading.objects import LiveObjects
+from ruleop.authoring.offline.stand_in import with_defaults
+from ruleop.core.errors import RuleopError
+from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.labels import labels_of
+from ruleop.core.names import RESERVED_PREFIX
+from ruleop.core.planning import Failure, History, Observed, Owner, Plan, choose_rule, plan
+from ruleop.core.planning.memory.history import Refusal, Writes
+from ruleop.core.planning.model.marks import PART_OF
+from ruleop.operator.engine.cache.watch_specs import child_needs
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from ruleop.authoring.live.operator import Operator
+    from ruleop.authoring.live.reading.reader import Reader
+    from ruleop.authoring.live.reading.served_kinds import LiveKinds
+    from ruleop.authoring.report.server_answers import Answer
+    from ruleop.core.labels import Requirement
+    from ruleop.core.planning import Failed
+    from ruleop.core.planning.model.targets import Target
+    from ruleop.core.rules import Project, Rule
+
+BATCH: Final = 100
+"""Custom resources that are planned together. The selector of their children must fit into the line of a request: some
+proxies accept no more than 4 KiB."""
+
+SINGLE: Final = 8
+"""Objects of one kind that are read one by one. More are read as a list."""
+
+TOGETHER: Final = 40
+"""Selectors that are joined to one: the value of a label may be long."""
+
+MAX_ROUNDS: Final = 20
+"""The number of times that a pass is planned again with more objects. Each round reads what the one before asked
+for."""
+
+NAMESPACE: Final = Kind("", "v1", "Namespace")
+
+
+@dataclass(frozen=True, slots=True)
+class LivePass:
+    """A custom resource of the cluster and what the next reconcile would do with it."""
+
+    resource: Object
+    rule: Rule | None  # None: no rule selects it
+    plan: Plan | None = None
+    error: str = ""  # why there is no plan
+    answers: tuple[Answer, ...] = ()  # of the API server to a dry run
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey.of(self.resource)
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A pass that has to be planned, perhaps again."""
+
+    resource: Object
+    rule: Rule
+    plan: Plan | None = None
+    error: str = ""
+    targets: set[Target] = field(default_factory=set)  # selectors whose objects were read
+
+
+class LivePlanner:
+    def __init__(
+        self, reader: Reader, kinds: LiveKinds, operator: Operator, project: Project, *, expects_refusals: bool = False
+    ) -> None:
+        self.reader, self.kinds, self.operator, self.project = reader, kinds, operator, project
+        self.expects_refusals = expects_refusals
+        self.namespace = ""  # that of all custom resources; empty: they may be anywhere
+        self.objects = LiveObjects()  # of the last batch
+        self._keys: dict[Kind, set[ObjectKey]] = {}
+
+    async def plan(self, resources: Iterable[Object]) -> list[LivePass]:
+        """Plans some custom resources, at most `BATCH`. Raises ApiError."""
+        self.objects = LiveObjects()
+        chosen = [await self._with_rule(each) for each in resources]
+        pending = [_Pending(each, rule) for each, rule in chosen if rule is not None]
+        await self._read_children(pending)
+        rest = pending
+        for _ in range(MAX_ROUNDS):
+            rest = [each for each in rest if self._plan(each)]
+            if not rest:
+                break
+            await self._read_missing(rest)
+        planned = iter(pending)
+        return [self._result(next(planned)) if rule is not None else LivePass(each, None) for each, rule in chosen]
+
+    def _result(self, each: _Pending) -> LivePass:
+        """With what the API server would refuse of the desired objects; of those that exist unchanged, nothing."""
+        found = each.plan
+        if found is not None and found.actions:
+            found = with_violations(found, each.rule, self.project)
+        return LivePass(each.resource, each.rule, found, each.error)
+
+    async def _with_rule(self, resource: Object) -> tuple[Object, Rule | None]:
+        """The rule of a custom resource, which is read again if its rule names another version of the kind; with the
+        defaults of the project, whose CRD may be newer than that of the cluster."""
+        rule = choose_rule(self.project.rules, resource)
+        if rule is not None and rule.kind != Kind.of(resource):
+            resource = await self.reader.get(rule.kind, ObjectKey.of(resource)) or resource
+        return with_defaults(self.project, resource), rule
+
+    def _plan(self, each: _Pending) -> bool:
+        """Plans one pass. Returns whether something that it reads is missing, so that it has to be planned again."""
+        before, self.objects.unread = self.objects.unread, {}
+        try:
+            each.plan = plan(each.rule, each.resource, self._observed(each.rule, each.resource))
+        except RuleopError as error:
+            each.plan, each.error = None, str(error)
+            return False
+        asked, self.objects.unread = self.objects.unread, before | self.objects.unread
+        return bool(asked or self.kinds.unread or _selectors(each.plan) - each.targets)
+
+    def plan_after(self, rule: Rule, resource: Object, failed: Mapping[ObjectKey, Failed]) -> Plan:
+        """The plan of a resource of the last batch after these writes failed: what the operator would report of them,
+        and what it would do next. Raises RuleopError."""
+        observed = self._observed(rule, resource)
+        immutable = {
+            key: Refusal(each, "", observed.clock) for key, each in failed.items() if each.failure is Failure.IMMUTABLE
+        }
+        following = plan(rule, resource, observed, History(refusals=immutable))
+        if len(immutable) == len(failed):
+            return following
+        return replace(plan(rule, resource, observed, History(writes=Writes(failed))), actions=following.actions)
+
+    def _observed(self, rule: Rule, resource: Object) -> Observed:
+        known = self.operator.entry(rule.kind.versionless).conditions
+        return Observed(
+            objects=self.objects,
+            kinds=self.kinds,
+            now=dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            finalizer=self._finalizer(resource),
+            retired=known - {condition.type for condition in rule.conditions},
+            namespace_terminating=self._is_namespace_terminating(resource),
+            expects_refusals=self.expects_refusals,
+            own=self.operator.own,
+        )
+
+    def _finalizer(self, resource: Object) -> str:
+        """That of the operator, or the finalizer that an operator of another name has set."""
+        own = self.operator.finalizer
+        found = [each for each in resource["metadata"].get("finalizers") or () if each.startswith(RESERVED_PREFIX)]
+        return found[0] if len(found) == 1 else own
+
+    def _is_namespace_terminating(self, resource: Object) -> bool:
+        metadata = resource["metadata"]
+        name = metadata.get("namespace")
+        if not metadata.get("deletionTimestamp") or not name:
+            return False
+        found = self.objects.get(ObjectKey("", "Namespace", "", name), version=NAMESPACE.version)
+        return found is not None and bool(found["metadata"].get("deletionTimestamp"))
+
+    # -- children ------------------------------------------------------------------------------------------------------
+
+    async def _read_children(self, pending: Sequence[_Pending]) -> None:
+        by_rule: dict[str, list[_Pending]] = defaultdict(list)
+        for each in pending:
+            by_rule[each.rule.digest].append(each)
+        for group in by_rule.values():
+            rule = group[0].rule
+            remembered = self.operator.entry(rule.kind.versionless).children
+            preferred = {kind: served for kind in remembered if (served := self.reader.preferred(kind)) is not None}
+            needed = [need.kind for need in child_needs([rule], remembered, preferred)]
+            await self.kinds.learn([rule.kind, *needed, *(observe.kind for observe in rule.observe.values())])
+            owners = ",".join(sorted(Owner.of(each.resource).part_of for each in group))
+            namespaces = {each.resource["metadata"].get("namespace") or "" for each in group}
+            namespace = namespaces.pop() if len(namespaces) == 1 and rule.reach != "cluster" else ""
+            await asyncio.gather(
+                *(self._read_children_of(kind, namespace, f"{PART_OF} in ({owners})") for kind in dict.fromkeys(needed))
+            )
+
+    async def _read_children_of(self, kind: Kind, namespace: str, labels: str) -> None:
+        try:
+            async for page in self.reader.pages(kind, namespace, labels=labels):
+                for each in page:
+                    self.objects.add_child(each)
+        except ApiError as error:
+            self._forbid(kind, error)
+
+    def _forbid(self, kind: Kind, error: ApiError) -> None:
+        """Notes that a kind cannot be read. Any other error ends the command."""
+        if error.problem is not Problem.FORBIDDEN:
+            raise error
+        self.kinds.forbid(kind)
+
+    # -- what plans ask for --------------------------------------------------------------------------------------------
+
+    async def _read_missing(self, rest: Sequence[_Pending]) -> None:
+        await self.kinds.learn(list(self.kinds.unread))
+        missing: dict[Kind, list[ObjectKey]] = defaultdict(list)
+        for kind, key in self.objects.unread:
+            missing[kind].append(key)
+        self.objects.unread.clear()
+        await asyncio.gather(*(self._read_objects(kind, keys) for kind, keys in missing.items()))
+        selected: dict[Kind, set[Target]] = defaultdict(set)
+        for each in rest:
+            new = _selectors(each.plan) - each.targets if each.plan is not None else set()
+            each.targets |= new
+            for observe in each.rule.observe.values():
+                for target in new:
+                    if observe.selector is not None and observe.kind.versionless == target.kind:
+                        selected[observe.kind].add(target)
+        await asyncio.gather(*(self._read_selected(kind, targets) for kind, targets in selected.items()))
+
+    async def _read_objects(self, kind: Kind, keys: Sequence[ObjectKey]) -> None:
+        try:
+            existing = await self._existing(kind, keys)
+            for key in set(keys).difference(existing):
+                self.objects.add(kind, key, None)
+            if len(existing) <= SINGLE:
+                found = await asyncio.gather(*(self.reader.get(kind, key) for key in existing))
+                for key, obj in zip(existing, found, strict=True):
+                    self.objects.add(kind, key, obj)
+                return
+            missing = set(existing)
+            namespaces = {key.namespace for key in missing}
+            async for page in self.reader.pages(kind, namespaces.pop() if len(namespaces) == 1 else ""):
+                for obj in page:
+                    if (key := ObjectKey.of(obj)) in missing:
+                        missing.discard(key)
+                        self.objects.add(kind, key, obj)
+            for key in missing:
+                self.objects.add(kind, key, None)
+        except ApiError as error:
+            self._forbid(kind, error)
+            for key in keys:
+                self.objects.add(kind, key, None)
+
+    async def _existing(self, kind: Kind, keys: Sequence[ObjectKey]) -> Sequence[ObjectKey]:
+        """Those of the keys that are worth a request: all while they are few, else those of existing objects. Most of
+        what many custom resources ask for is about to be created."""
+        if len(keys) <= SINGLE:
+            return keys
+        if kind not in self._keys:
+            namespaces = {key.namespace for key in keys}
+            is_inside = self.namespace and namespaces == {self.namespace}
+            self._keys[kind] = await self.reader.keys(kind, self.namespace if is_inside else "")
+        return [key for key in keys if key in self._keys[kind]]
+
+    async def _read_selected(self, kind: Kind, targets: Collection[Target]) -> None:
+        """The objects of selectors: with a list for each while they are few, else with a list for several."""
+        each_alone = len(targets) <= SINGLE
+        groups = [[each] for each in targets] if each_alone else list(_chunks(sorted(targets, key=repr), TOGETHER))
+        try:
+            await asyncio.gather(*(self._read_targets(kind, group) for group in groups))
+        except ApiError as error:
+            self._forbid(kind, error)
+
+    async def _read_targets(self, kind: Kind, targets: Sequence[Target]) -> None:
+        namespaces = {each.namespace or "" for each in targets}
+        namespace = namespaces.pop() if len(namespaces) == 1 else ""
+        async for page in self.reader.pages(kind, namespace, labels=common_selector(targets)):
+            for obj in page:
+                if any(target.matches(labels_of(obj)) for target in targets):
+                    self.objects.add_selected(kind, obj)
+
+
+def _selectors(planned: Plan) -> set[Target]:
+    return {target for target in planned.watches if target.name is None}
+
+
+def common_selector(targets: Sequence[Target]) -> str:
+    """A label selector that selects at least the objects of all these targets, as the API writes it."""
+    values: dict[str, set[str]] = {}
+    for target in targets:
+        for key, value in target.labels:
+            values.setdefault(key, set()).add(value)
+    keys = [key for key in sorted(values) if all(key in dict(target.labels) for target in targets)]
+    shared = set.intersection(*(set(target.requirements) for target in targets))
+    return ",".join([*(_term(key, values[key]) for key in keys), *_terms(sorted(shared, key=repr))])
+
+
+def _term(key: str, values: set[str]) -> str:
+    return f"{key}={next(iter(values))}" if len(values) == 1 else f"{key} in ({','.join(sorted(values))})"
+
+
+def _chunks(items: Sequence[Target], size: int) -> Iterator[Sequence[Target]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _terms(requirements: Iterable[Requirement]) -> Iterator[str]:
+    for key, operator, values in requirements:
+        if operator in {"Exists", "DoesNotExist"}:
+            yield key if operator == "Exists" else f"!{key}"
+        else:
+            yield f"{key} {operator.lower()} ({','.join(sorted(values))})"

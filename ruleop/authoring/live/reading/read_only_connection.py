@@ -1,0 +1,77 @@
+"""The connection to the cluster of a kubeconfig. It changes nothing: one client rejects every request that does not
+only read, and the other makes a dry run of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ruleop.core.errors import RuleopError
+from ruleop.operator.kube.auth.credentials import find_credentials
+from ruleop.operator.kube.client import requests
+from ruleop.operator.kube.client.client import Client
+from ruleop.operator.kube.client.discovery import Discovery
+from ruleop.operator.kube.client.server_errors import ApiError
+from ruleop.operator.kube.client.session import Session
+from ruleop.operator.kube.http.access import CredentialsError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from ruleop.core.schema.builtin.table import ResourceInfo
+    from ruleop.operator.kube.http.prepared_request import Request
+
+
+class NotConnectedError(RuleopError):
+    """The cluster cannot be used: no credentials, no answer, or no permission to discover its kinds."""
+
+
+class ReadingClient(Client):
+    """A client that sends no other requests than GET, whatever is asked of it."""
+
+    async def fetch(self, request: Request) -> tuple[bytes, str]:
+        if request.method != "GET":
+            raise RuleopError(f"{request.verb} {request.resource}: this command only reads")
+        return await super().fetch(request)
+
+
+class DryRunClient(Client):
+    """A client whose writes are all dry runs, whatever is asked of it."""
+
+    async def fetch(self, request: Request) -> tuple[bytes, str]:
+        return await super().fetch(requests.as_dry_run(request))
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    session: Session
+    client: ReadingClient
+    discovery: Discovery
+    namespace: str  # of the context
+
+    def resources(self) -> list[ResourceInfo]:
+        """All kinds whose objects can be listed, each in the version that the server prefers."""
+        found = self.discovery.catalogue.preferred.values()
+        return [each.info for each in found if {"get", "list"} <= each.verbs]
+
+
+@contextlib.asynccontextmanager
+async def connected(kubeconfig: str, context: str) -> AsyncIterator[Connection]:
+    """Connects, and discovers the kinds that the cluster serves. Raises NotConnectedError."""
+    try:
+        credentials = find_credentials(kubeconfig, context, environ=os.environ)
+        session = await Session.open(credentials)
+    except CredentialsError as error:
+        raise NotConnectedError(str(error)) from error
+    try:
+        client = ReadingClient(session)
+        discovery = Discovery(client)
+        try:
+            await discovery.refresh()
+        except ApiError as error:
+            raise NotConnectedError(f"{session.server}: {error}") from error
+        yield Connection(session, client, discovery, credentials.namespace or "default")
+    finally:
+        await session.close()

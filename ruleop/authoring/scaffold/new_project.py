@@ -1,0 +1,176 @@
+"""The files of a new project, from the parts of its one rule."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.authoring.scaffold.expected_fields import expected
+from ruleop.authoring.scaffold.naming import kebab
+from ruleop.authoring.scaffold.readme import readme
+from ruleop.authoring.scaffold.schemas import CHOICES, CHOICES_FILE, TESTS, WATCHES, schema_comment
+from ruleop.authoring.scaffold.short_form import schema_entry
+from ruleop.authoring.scaffold.trees import value_at
+from ruleop.authoring.scaffold.yaml_layout import Expr, Noted, rules_text, template_text
+from ruleop.core.names import MOST_OF_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ruleop.core.kinds import Kind
+    from ruleop.core.schema.openapi import Schema
+
+SCHEMAS: Final = "schemas"
+EXISTING: Final = "existing"
+README: Final = "README.md"
+IGNORED: Final = ".gitignore"
+READY_REPLICAS: Final = "readyReplicas"
+_FIELD: Final = re.compile(r"spec(\.[A-Za-z_][A-Za-z0-9_]*)+", re.ASCII)
+_LONGEST_OPERATOR: Final = MOST_OF_NAME - len("-system")
+_ABOUT_CHILDREN: Final = (
+    "Fields that come from the custom resource, of the children that ruleop init made. If you replace such a child,\n"
+    "change its entry, or delete it; a snapshot (ruleop test --update) renews itself."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewChild:
+    """A child of the rule. `template` is its object, in which expressions are those of `yaml_layout`."""
+
+    id: str
+    template: Any
+    create_only: bool = False
+    optional: bool = False  # its kind may be missing in a cluster
+    namespace: str = ""  # of a child of a cluster-scoped custom resource
+
+    @property
+    def file(self) -> str:
+        return f"{kebab(self.id)}.yaml.j2"
+
+
+@dataclass(frozen=True, slots=True)
+class NewProject:
+    """A project with one kind and one rule, or the part of one kind of a larger project."""
+
+    kind: Kind
+    samples: tuple[Mapping[str, Any], ...]  # custom resources
+    spec: Schema
+    children: tuple[NewChild, ...]
+    longest_name: int
+    let: Mapping[str, Any] = field(default_factory=dict)
+    observe: Mapping[str, Any] = field(default_factory=dict)
+    status: Mapping[str, str] = field(default_factory=dict)  # expressions for numbers, 0 while nothing exists
+    existing: tuple[Mapping[str, Any], ...] = ()  # objects that users make, as placeholders
+    notes: tuple[str, ...] = ()  # for the person who makes the project
+    lifted: tuple[tuple[str, str], ...] = ()  # fields of the spec, and what they came from
+    credentials: tuple[tuple[str, str], ...] = ()  # what took the place of each, and where it was
+    definition: Mapping[str, Any] | None = None  # where the kind exists; else `schema` describes it
+    left: tuple[tuple[str, str], ...] = ()  # names of objects in text that stayed, and where they are
+
+    @property
+    def folder(self) -> str:
+        return kebab(self.kind.kind)
+
+
+def project_files(first: NewProject, schemas: Mapping[str, str], more: Sequence[NewProject] = ()) -> dict[str, str]:
+    """The text of each file, by its path in the project. `schemas` are for editors, by the names of their files."""
+    projects = (first, *more)
+    watches = rules_text([_watch(each) for each in projects])
+    files = {"watches.yaml": f"{schema_comment(f'{SCHEMAS}/{WATCHES}')}\n{watches}"}
+    for project in projects:
+        files |= _files_of_kind(project)
+    files |= {f"{SCHEMAS}/{name}": text for name, text in schemas.items()}
+    name = kebab(first.kind.kind)[:_LONGEST_OPERATOR]
+    choices = rules_text({"name": name, "namespace": f"{name}-system", "version": "0.1.0"})
+    files[CHOICES_FILE] = f"{schema_comment(f'{SCHEMAS}/{CHOICES}')}\n{choices}"
+    files[README] = readme(first.kind, name, _name(first.samples[0]), has_existing=bool(first.existing))
+    files[IGNORED] = "*.kubeconfig\n.venv/\n"
+    return files
+
+
+def _files_of_kind(project: NewProject) -> dict[str, str]:
+    folder = project.folder
+    files = {f"templates/{folder}/{child.file}": template_text(child.template) for child in project.children}
+    if project.definition is not None:
+        files[f"crds/{_name(project.definition)}.yaml"] = rules_text(project.definition)
+    for sample in project.samples:
+        files[f"examples/{_name(sample)}.yaml"] = rules_text(sample)
+    for existing in project.existing:
+        files[f"{EXISTING}/{_name(existing)}.yaml"] = rules_text(existing)
+    cases = rules_text([_test(project, sample) for sample in project.samples])
+    files[f"tests/{folder}.test.yaml"] = f"{schema_comment(f'../{SCHEMAS}/{TESTS}')}\n{cases}"
+    return files
+
+
+def _watch(project: NewProject) -> dict[str, Any]:
+    kind = project.kind
+    watch: dict[str, Any] = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+    if project.definition is None:
+        watch["schema"] = _schema(project)
+    if any(child.namespace for child in project.children):
+        watch["reach"] = "cluster"
+    if project.let:
+        watch["let"] = project.let
+    if project.observe:
+        watch["observe"] = project.observe
+    watch["children"] = {child.id: _child(project, child) for child in project.children}
+    if project.status:
+        watch["status"] = {name: Expr(code) for name, code in project.status.items()}
+    return watch
+
+
+def _schema(project: NewProject) -> dict[str, Any]:
+    name = {
+        "description": "Names of other objects are made of it.",
+        "type": "string",
+        "maxLength": project.longest_name,
+        "pattern": "^[a-z]([-a-z0-9]*[a-z0-9])?$",
+    }
+    found = schema_entry(project.spec, name=name)
+    columns = [{"name": f"{each[0].upper()}{each[1:]}", "jsonPath": f".status.{each}"} for each in project.status]
+    scale = _scale(project)
+    return {**found, **({"columns": columns} if columns else {}), **({"scale": scale} if scale else {})}
+
+
+def _scale(project: NewProject) -> dict[str, str]:
+    """The field that `kubectl scale` sets: the replicas of the main workload, if the spec has them."""
+    for child in project.children:
+        replicas = value_at(child.template, ("spec", "replicas"))
+        counted = project.status.get(READY_REPLICAS, "").startswith(f"{child.id}.")
+        if counted and isinstance(replicas, Expr) and _FIELD.fullmatch(replicas.code):
+            return {"replicas": f".{replicas.code}", "status": f".status.{READY_REPLICAS}"}
+    return {}
+
+
+def _child(project: NewProject, child: NewChild) -> dict[str, Any]:
+    found: dict[str, Any] = {"template": f"{project.folder}/{child.file}"}
+    if child.create_only:
+        # A generated value is kept with the data that it opens.
+        found |= {"apply": {"strategy": "create-only"}, "adopt": "orphans", "deletion": "orphan"}
+    if child.optional:
+        found["optional"] = True
+    if child.namespace:
+        found["namespace"] = child.namespace
+    return found
+
+
+def _test(project: NewProject, sample: Mapping[str, Any]) -> dict[str, Any]:
+    name, kind = _name(sample), project.kind.kind
+    case: dict[str, Any] = {"name": f"a new {kind} ({name})", "resource": f"../examples/{name}.yaml"}
+    if project.existing:
+        case["existing"] = [f"../{EXISTING}/{_name(each)}.yaml" for each in project.existing]
+    children = {child.id: expected(child.template, sample) for child in project.children}
+    expect: dict[str, Any] = {"children": Noted(_ABOUT_CHILDREN, children)}
+    if project.status:
+        expect["status"] = dict.fromkeys(project.status, 0)
+    in_place = {
+        "name": "its children become ready",
+        "existing": [{"ready": True}],
+        "expect": {"actions": [], "conditions": {"Ready": "True"}},
+    }
+    return {**case, "expect": expect, "then": [in_place]}
+
+
+def _name(obj: Mapping[str, Any]) -> str:
+    return str(obj["metadata"]["name"])

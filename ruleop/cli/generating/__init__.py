@@ -1,0 +1,1 @@
+"""`ruleop generate`: one module for each kind of file."""

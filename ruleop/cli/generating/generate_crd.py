@@ -1,0 +1,76 @@
+"""`ruleop generate crd`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ruleop.authoring.checking.inferred_definitions import sound_definitions
+from ruleop.authoring.generate.crd.generated_crds import MARK, crd_files, yaml_stream
+from ruleop.authoring.generate.crd.installed_crds import installed_crds
+from ruleop.cli.generating.crd_changes import compared, written_crds
+from ruleop.cli.generating.generated import Made, force_option, generated_options, print_or_write, reporting
+from ruleop.cli.inputs.cluster_options import connection_options
+from ruleop.cli.inputs.input_files import read_documents
+from ruleop.cli.inputs.loading import load_with_sources
+from ruleop.cli.inputs.project import Folder, project_options
+from ruleop.cli.outputs.terminal import print_lines
+from ruleop.cli.program import DONE, NO, Command, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ruleop.core.kinds import Object
+
+
+@click.command(cls=Command, example="ruleop generate crd --out crds/")
+@project_options
+@generated_options
+@force_option
+@click.option(
+    "--against",
+    default="",
+    metavar="FILE",
+    help="Compare all CRDs of the project with those of a file or folder: name each change that breaks what works "
+    "with them, and write nothing.",
+)
+@click.option("--live", is_flag=True, help="Like --against, with the CRDs of the cluster.")
+@connection_options
+def command(folder: str, env_files: tuple[str, ...], **flags: Any) -> int:
+    """Print the CustomResourceDefinitions of the watches that have `schema`.
+
+    The fields of the status are inferred from the rules. --out writes a file for each kind. Exit status 0: done. 1: the
+    project has mistakes, --check found a file that is missing or not current, or --against or --live found a breaking
+    change. 2: wrong usage, a file cannot be read or written, or the cluster cannot be used.
+    """
+    against, live, out, check = flags["against"], flags["live"], flags["out"], flags["check"]
+    if (against or live) and (out or check):
+        raise UsageError("--against and --live write nothing: use them without --out and --check")
+    if against and live:
+        raise UsageError("--against compares with files and --live with the cluster: use one of them")
+    with reporting(Folder(folder)):
+        loaded = load_with_sources(Folder(folder), env_files)
+        if against or live:
+            crds = installed_crds(loaded)
+            in_use = _of_cluster(crds, flags) if live else written_crds(read_documents([against], folder=folder))
+            lines, is_breaking = compared(crds, in_use)
+            print_lines(lines)
+            return NO if is_breaking else DONE
+        definitions = sound_definitions(loaded)
+    if not definitions:
+        raise UsageError("no watch has `schema`: there is nothing to generate")
+    files = crd_files(definitions)
+    return print_or_write(files, yaml_stream(files), out=out, check=check, made=Made("" if flags["force"] else MARK))
+
+
+def _of_cluster(crds: list[Object], flags: Mapping[str, Any]) -> list[Object]:
+    # Imports the client, which only --live needs.
+    from ruleop.authoring.live.reading.installed_definitions import definitions_in_use  # noqa: PLC0415
+    from ruleop.cli.inputs.live_cluster import run_on_cluster  # noqa: PLC0415
+    from ruleop.operator.kube.client.server_errors import ApiError  # noqa: PLC0415
+
+    try:
+        return run_on_cluster(definitions_in_use(crds, flags["kubeconfig"], flags["context"]))
+    except ApiError as error:
+        raise UsageError(f"the CRDs of the cluster cannot be read: {error}") from None

@@ -1,0 +1,1 @@
+"""Options, projects, files and clusters that several commands read."""

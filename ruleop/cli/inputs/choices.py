@@ -1,0 +1,77 @@
+"""The choices for an operator in a cluster: those of `ruleop.yaml`, or of options, which override them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
+
+import click
+
+from ruleop.authoring.generate.installation import operator_choices
+from ruleop.authoring.generate.installation.operator_choices import Choices, Rules, read_choices
+from ruleop.cli.program import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ruleop.core.rules.language.value_types import Text
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS: Final[dict[str, tuple[Text, str, str]]] = {
+    "name": (
+        operator_choices.NAME,
+        "NAME",
+        "The name of the operator: of its account, roles, Lease, inventory and release.",
+    ),
+    "namespace": (operator_choices.NAMESPACE, "NAMESPACE", "The namespace in which the operator runs."),
+    "namespaces": (operator_choices.NAMESPACE, "A,B", "The namespaces that it watches. Default: all."),
+    "image": (operator_choices.IMAGE, "IMAGE", f"The image that runs. Default: {operator_choices.GENERIC_IMAGE}."),
+    "version": (operator_choices.VERSION, "VERSION", "The version of the operator that these rules make."),
+}
+
+
+def choice_options(*names: str) -> Callable[[F], F]:
+    """Options for these choices. All default to `ruleop.yaml`."""
+
+    def decorate(command: F) -> F:
+        for name in reversed(names):
+            if name == "rules":
+                text = "Mount the rules on the generic image, or use an image that holds them."
+                command = click.option("--rules", type=click.Choice(get_args(Rules)), help=text)(command)
+            else:
+                _, metavar, text = _OPTIONS[name]
+                command = click.option(f"--{name}", default="", metavar=metavar, help=text)(command)
+        return command
+
+    return decorate
+
+
+def chosen(folder: str, flags: Mapping[str, Any]) -> Choices:
+    """Raises ProjectErrors with the mistakes of `ruleop.yaml`, and UsageError for an option."""
+    found = read_choices(Path(folder))
+    given: dict[str, Any] = {}
+    for name, value in flags.items():
+        if not value:
+            continue
+        if name == "namespaces":
+            names = [each.strip() for each in value.split(",") if each.strip()]
+            given[name] = tuple(dict.fromkeys(_valid(name, each, operator_choices.NAMESPACE) for each in names))
+        elif name in _OPTIONS:
+            given[name] = _valid(name, value, _OPTIONS[name][0])
+        elif name == "rules":
+            given[name] = value
+    return replace(found, **given)
+
+
+def require_image(option: str, value: str) -> None:
+    """Raises UsageError."""
+    _valid(option, value, operator_choices.IMAGE)
+
+
+def _valid(option: str, value: str, form: Text) -> str:
+    if not form.fits(value):
+        raise UsageError(f'--{option} must be {form.form}, not "{value}"')
+    return value

@@ -1,0 +1,33 @@
+"""Runs the commands that read a cluster, and reports when it cannot be read."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ruleop.authoring.live.reading.kind_lookup import UnknownKindError
+from ruleop.authoring.live.reading.read_only_connection import NotConnectedError
+from ruleop.cli.program import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+T = TypeVar("T")
+
+
+def run_on_cluster(reading: Coroutine[Any, Any, T]) -> T:
+    """Runs it, with wrong names and a cluster that cannot be used as wrong usage."""
+    try:
+        return asyncio.run(reading)
+    except (NotConnectedError, UnknownKindError) as error:
+        raise UsageError(str(error)) from None
+
+
+def split_target(names: tuple[str, ...]) -> tuple[str, str]:
+    """The kind and the name of `KIND/NAME` or `KIND NAME`; no name for a kind alone."""
+    kind, slash, name = names[0].partition("/")
+    if len(names) > 2 or (slash and len(names) > 1):
+        raise UsageError(f"expected KIND/NAME, not {' '.join(names)}")
+    if not kind or (slash and not name):
+        raise UsageError(f"expected KIND/NAME, not {names[0]}")
+    return kind, name or "".join(names[1:])

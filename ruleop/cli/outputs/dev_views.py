@@ -1,0 +1,139 @@
+"""The display of a session: a live tree on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from ruleop.authoring.dev.dev_session import View
+from ruleop.authoring.report.plan_text import Span, Tone
+from ruleop.authoring.report.tree import tree_lines
+from ruleop.cli.outputs.terminal import print_diagnostics, print_lines
+from ruleop.core.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ruleop.authoring.dev.dev_session import Session
+    from ruleop.authoring.report.plan_text import Line
+    from ruleop.core.kinds import Object
+
+LAST_EVENTS: Final = 8
+MAX_FINDINGS: Final = 15  # lines above the tree
+PERIOD: Final = 0.1  # seconds between two pictures
+_EMPTY: Final = (Span("", Tone.PLAIN),)
+_RICH: Final = {
+    Tone.PLAIN: "",
+    Tone.TITLE: "bold",
+    Tone.ADD: "green",
+    Tone.CHANGE: "yellow",
+    Tone.REMOVE: "red",
+    Tone.GOOD: "green",
+    Tone.WAIT: "yellow",
+    Tone.BAD: "bold red",
+    Tone.FAINT: "dim",
+}
+
+
+class PlainView(View):
+    """Lines for a pipe: what happens, and with `--once` the tree at the end."""
+
+    def checked(self, findings: Sequence[Line]) -> None:
+        print_diagnostics(findings)
+
+    def started(self, session: Session) -> None:
+        print_diagnostics(_head(session))
+
+    def warning(self, obj: Object, text: str) -> None:
+        print_diagnostics([_warning_line(obj, text)])
+
+    def event(self, obj: Object) -> None:
+        print_diagnostics([_event_line(obj)])
+
+    def ended(self, session: Session) -> None:
+        print_lines(tree_lines(session.tree()))
+
+
+class LiveView(View):
+    """The tree of a terminal, painted again after each change."""
+
+    def __init__(self) -> None:
+        self.events: deque[Object] = deque(maxlen=LAST_EVENTS)
+        self.findings: list[Line] = []
+        self.console = Console()
+        self.live = Live(console=self.console, auto_refresh=False)
+        self._painted = 0.0
+        self._waiting = False
+
+    def checked(self, findings: Sequence[Line]) -> None:
+        self.findings = list(findings[:MAX_FINDINGS])
+        if len(findings) > MAX_FINDINGS:
+            self.findings.append((Span("... more: ruleop check", Tone.FAINT),))
+
+    def started(self, session: Session) -> None:
+        for line in _head(session):
+            self.console.print(_rich(line))
+        self.live.start()
+        self._paint(session)
+
+    def changed(self, session: Session) -> None:
+        if not self._waiting:
+            self._waiting = True
+            delay = max(0.0, self._painted + PERIOD - time.monotonic())
+            asyncio.get_running_loop().call_later(delay, self._paint, session)
+
+    def warning(self, obj: Object, text: str) -> None:
+        self.console.print(_rich(_warning_line(obj, text)))
+
+    def event(self, obj: Object) -> None:
+        self.events.append(obj)
+
+    def ended(self, session: Session) -> None:
+        self._paint(session)
+        self.live.stop()
+
+    def _paint(self, session: Session) -> None:
+        self._waiting, self._painted = False, time.monotonic()
+        lines = [*tree_lines(session.tree())] or [(Span("no custom resources yet: kubectl apply one", Tone.FAINT),)]
+        parts = [self.findings, lines, [_event_line(each) for each in self.events]]
+        shown = [line for part in parts if part for line in (*part, _EMPTY)][:-1]
+        self.live.update(Group(*map(_rich, shown)), refresh=True)
+
+
+def _head(session: Session) -> list[Line]:
+    return [
+        (Span("API server in memory: ", Tone.FAINT), Span(f"http://127.0.0.1:{session.cluster.port}", Tone.PLAIN)),
+        (Span("export KUBECONFIG=", Tone.PLAIN), Span(str(session.kubeconfig), Tone.TITLE)),
+        (Span("", Tone.PLAIN),),
+    ]
+
+
+def _event_line(obj: Object) -> Line:
+    about = obj.get("involvedObject") or obj.get("regarding") or {}
+    tone = Tone.BAD if obj.get("type") == "Warning" else Tone.FAINT
+    return (
+        Span(f"{about.get('kind', '')} {about.get('name', '')}", Tone.PLAIN),
+        Span(f"  {obj.get('reason', '')}", tone),
+        Span(f"  {obj.get('message') or obj.get('note') or ''}", Tone.FAINT),
+    )
+
+
+def _warning_line(obj: Object, text: str) -> Line:
+    return (
+        Span("Warning: ", Tone.CHANGE),
+        Span(f"{obj['kind']} {obj['metadata']['name']}", Tone.PLAIN),
+        Span(f"  {text}", Tone.FAINT),
+    )
+
+
+def _rich(line: Line) -> Text:
+    text = Text()  # wrapped at the width of the terminal: a message often ends with what to do
+    for span in line:
+        text.append(printable(span.text), style=_RICH[span.tone])
+    return text

@@ -1,0 +1,172 @@
+"""Formats mistakes and warnings as text, JSON, SARIF 2.1.0 or GitHub workflow commands.
+
+As text, each is one line with a place that editors can open, and the line of the file below it. Code scanners read
+SARIF; GitHub shows workflow commands beside the lines of a pull request.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import ruleop
+from ruleop.authoring.checking.explanations import explanation
+from ruleop.authoring.offline.stand_in import unevaluated
+from ruleop.authoring.report.plan_text import Span, Tone
+from ruleop.cli.outputs.terminal import json_document
+from ruleop.core.files import read_regular
+from ruleop.core.printable import printable
+from ruleop.core.rules import MAX_CRD_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ruleop.authoring.report.plan_text import Line
+    from ruleop.cli.inputs.project import Folder
+    from ruleop.core.errors import Site
+    from ruleop.core.rules import Finding, Project
+
+MAX_WIDTH: Final = 120
+_SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def lines(findings: Iterable[Finding], folder: Folder) -> Iterator[Line]:
+    for finding in findings:
+        warning = finding.severity == "warning"
+        yield from mistake(folder.place(finding.site), finding.message, id=finding.id, warning=warning)
+        yield from excerpt(_text(folder, finding.site), finding.site)
+
+
+def failure(site: Site, message: str, folder: Folder) -> Iterator[Line]:
+    """A mistake at a place in the project's files."""
+    yield from mistake(folder.place(site), message)
+    yield from excerpt(_text(folder, site), site)
+
+
+def mistake(place: str, message: str, *, id: str = "", warning: bool = False) -> Iterator[Line]:  # noqa: A002 - the clearest name
+    kind, tone = ("warning", Tone.WAIT) if warning else ("error", Tone.BAD)
+    yield (Span(f"{place}: ", Tone.TITLE), Span(f"{kind}[{id}]: " if id else f"{kind}: ", tone), Span(message))
+
+
+def notes(project: Project) -> Iterator[Line]:
+    """Notes about checks that offline commands leave to the cluster."""
+    for crd in project.crds:
+        if note := unevaluated(crd):
+            yield (Span("note: ", Tone.FAINT), Span(note))
+
+
+def excerpt(file: str, site: Site) -> Iterator[Line]:
+    """The line of the file, with a mark below the column."""
+    lines_of_file = file.split("\n")
+    if not 0 < site.line <= len(lines_of_file):
+        return
+    text = lines_of_file[site.line - 1].rstrip()
+    column = max(site.column - 1, 0)
+    if not text.strip() or column > MAX_WIDTH:
+        return
+    margin = f"{site.line:>5} │ "
+    yield (Span(margin, Tone.FAINT), Span(text.expandtabs(4)[:MAX_WIDTH]))
+    if site.column:
+        yield (Span(f"{'':>5} │ ", Tone.FAINT), Span(" " * len(text[:column].expandtabs(4))), Span("^", Tone.BAD))
+
+
+def _text(folder: Folder, site: Site) -> str:
+    """The text of a file that was loaded. Without a line in the finding it is not read: it may be a device."""
+    if not site.line:
+        return ""
+    try:
+        return read_regular(Path(folder.path(site.path)), MAX_CRD_BYTES).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def count(findings: Iterable[Finding]) -> tuple[int, int]:
+    """The number of errors and of warnings."""
+    severities = [finding.severity for finding in findings]
+    return severities.count("error"), severities.count("warning")
+
+
+def counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+# -- for programs ----------------------------------------------------------------------------------------------------
+
+
+def as_json(findings: tuple[Finding, ...], folder: Folder) -> str:
+    errors, warnings = count(findings)
+    return json_document(
+        {
+            "errors": errors,
+            "warnings": warnings,
+            "findings": [
+                {
+                    "path": _path(finding, folder),
+                    "line": finding.site.line,
+                    "column": finding.site.column,
+                    "severity": finding.severity,
+                    "id": finding.id,
+                    "code": finding.code,
+                    "message": finding.message,
+                }
+                for finding in findings
+            ],
+        }
+    )
+
+
+def as_sarif(findings: tuple[Finding, ...], folder: Folder) -> str:
+    checks = sorted({finding.check for finding in findings}, key=lambda check: check.id)
+    rules = [
+        {
+            "id": check.id,
+            "name": check.code,
+            "shortDescription": {"text": check.title},
+            "help": {"text": explanation(check.id)},
+        }
+        for check in checks
+    ]
+    driver = {"name": "ruleop", "version": ruleop.__version__, "rules": rules}
+    results = [
+        {
+            "ruleId": finding.id,
+            "level": finding.severity,
+            "message": {"text": finding.message},
+            "locations": [{"physicalLocation": _location(finding, folder)}],
+        }
+        for finding in findings
+    ]
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    return json_document({"$schema": _SARIF, "version": "2.1.0", "runs": [run]})
+
+
+def _location(finding: Finding, folder: Folder) -> dict[str, Any]:
+    location: dict[str, Any] = {"artifactLocation": {"uri": _path(finding, folder)}}
+    if finding.site.line:
+        region = {"startLine": finding.site.line}
+        location["region"] = {**region, "startColumn": finding.site.column} if finding.site.column else region
+    return location
+
+
+def as_github(findings: tuple[Finding, ...], folder: Folder) -> str:
+    return "".join(f"{_command(finding, folder)}\n" for finding in findings)
+
+
+def _command(finding: Finding, folder: Folder) -> str:
+    fields = {
+        "file": _path(finding, folder),
+        "line": finding.site.line,
+        "col": finding.site.column,
+        "title": f"ruleop {finding.id} {finding.code}",
+    }
+    properties = ",".join(f"{name}={_escaped(str(value), more=':,')}" for name, value in fields.items() if value)
+    return f"::{finding.severity} {properties}::{_escaped(finding.message)}"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    return printable("".join(f"%{ord(sign):02X}" if sign in f"%\r\n{more}" else sign for sign in text))
+
+
+def _path(finding: Finding, folder: Folder) -> str:
+    """A file name may be any bytes; the output is UTF-8."""
+    return folder.path(finding.site.path).encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,1 @@
+"""The changes that an API server makes to the values that are sent to it."""

@@ -1,0 +1,97 @@
+"""The changes that the API server makes to every object before storing it, made beforehand, so that desired and live
+compare.
+
+Only changes that apply to a whole kind are here. Changes to single values are learned from the server's answers
+(`ruleop.core.merge.server.learned`).
+"""
+
+from __future__ import annotations
+
+import base64
+
+import orjson
+
+from ruleop.core.errors import RuleopError
+from ruleop.core.kinds import JSON, Kind, Object
+from ruleop.core.merge.equality import canonical
+from ruleop.core.merge.path import Path
+from ruleop.core.schema.builtin.table import builtin_resource
+
+_SECRET = Kind("", "v1", "Secret")
+_CLUSTER_ROLE = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole")
+
+
+class UnwritableError(RuleopError):
+    """A value that cannot be sent in a request."""
+
+
+def normalise_desired(desired: Object, kind: Kind) -> Object:
+    """`desired` as the server would store it: without nulls and without the `rules` of an aggregated ClusterRole, a
+    Secret's `stringData` as `data`, whole numbers of a custom resource as integers. For a built-in kind it is `desired`
+    itself if it is so already. Raises UnwritableError."""
+    if b"null" in as_json(desired):
+        desired = _drop_nulls(desired)
+    if builtin_resource(kind.versionless) is None:  # in a built-in kind, the server may reject the float
+        desired = with_integers(desired)
+    if kind == _SECRET and "stringData" in desired:
+        return encode_string_data(desired)
+    if (
+        kind == _CLUSTER_ROLE and "aggregationRule" in desired and "rules" in desired
+    ):  # a controller of the server fills them in
+        return {name: value for name, value in desired.items() if name != "rules"}
+    return desired
+
+
+def as_json(value: JSON) -> bytes:
+    """Raises UnwritableError."""
+    try:
+        return orjson.dumps(value)
+    except TypeError as error:  # half of a surrogate pair, or a live value that is nested too deep for orjson
+        raise UnwritableError(f"cannot be written as JSON ({error})") from None
+
+
+def normalise_ignored(path: Path, desired: Object, kind: Kind) -> tuple[Path, ...]:
+    """The paths of `apply.ignore` after normalisation: `stringData.x` of a Secret becomes `data.x`, and `stringData`
+    becomes the path of each name in it."""
+    first, *rest = path.segments
+    if kind != _SECRET or first != "stringData":
+        return (path,)
+    plain = desired.get("stringData")
+    below = [rest] if rest else [[name] for name in plain] if type(plain) is dict else []
+    return tuple(Path(("data", *segments), path.text) for segments in below)
+
+
+def without_nulls(value: JSON) -> JSON:
+    """The value without null members, at any depth. A null item of a list is a value, and is kept."""
+    if b"null" not in canonical(value):  # fast; a string that contains the word only costs the walk
+        return value
+    return _drop_nulls(value)
+
+
+def with_integers(value: JSON) -> JSON:
+    """The value with floats without a fraction as integers, at any depth, in the range of the server's integers. Go
+    writes the float 50 as `50`, which is read as an integer."""
+    kind = type(value)
+    if kind is dict:
+        return {name: with_integers(member) for name, member in value.items()}
+    if kind is list:
+        return [with_integers(item) for item in value]
+    return int(value) if kind is float and value.is_integer() and -(2**63) <= value < 2**63 else value
+
+
+def _drop_nulls(value: JSON) -> JSON:
+    if type(value) is dict:
+        return {name: _drop_nulls(member) for name, member in value.items() if member is not None}
+    return [_drop_nulls(item) for item in value] if type(value) is list else value
+
+
+def encode_string_data(secret: Object) -> Object:
+    """The Secret with `stringData` encoded into `data`, where it overrides existing keys. The server does the same and
+    never returns `stringData`."""
+    plain, data = secret["stringData"], secret.get("data", {})
+    if type(plain) is not dict or type(data) is not dict or not all(type(text) is str for text in plain.values()):
+        return secret  # the server's error message is better than a guess
+    rest = {name: value for name, value in secret.items() if name != "stringData"}
+    if plain:
+        rest["data"] = {**data, **{name: base64.b64encode(text.encode()).decode() for name, text in plain.items()}}
+    return rest

@@ -1,0 +1,188 @@
+"""Checks crds/: the CRDs of watched kinds, and whether their schemas declare the status fields that a rule writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ruleop.core.kinds import GroupKind, Kind
+from ruleop.core.rules.checks.watches import is_builtin
+from ruleop.core.rules.findings import Findings, did_you_mean_quoted
+from ruleop.core.schema.builtin.table import builtin_kinds, builtin_release
+from ruleop.core.schema.crd.crd_checks import check_crd, misspelt_fields, without_consequences
+from ruleop.core.schema.crd.crds import CrdVersion, CustomResourceDefinition, parse_crd
+from ruleop.core.schema.crd.schema_findings import FieldPath, SchemaError
+from ruleop.core.schema.crd.structural import declares
+from ruleop.core.schema.nearest import nearest
+from ruleop.core.templating import YamlNode, read_resources
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from ruleop.core.errors import Site
+    from ruleop.core.rules.language.parsed import Draft
+
+
+def read_crds(files: Mapping[str, str], findings: Findings) -> tuple[CustomResourceDefinition, ...]:
+    """The CRDs in these files. Problems for which the API server would reject a CRD do not make the project invalid:
+    rules do not depend on them."""
+    crds: dict[str, CustomResourceDefinition] = {}
+    for path in sorted(files):
+        documents, mistakes = read_resources(files[path], path)
+        findings.take(mistakes, "yaml")
+        for node in documents if not mistakes else ():
+            crd = _read(node, findings)
+            if crd is None:
+                continue
+            if crd.name in crds:
+                findings.mistake("crd", f"{crd.name} is defined twice in crds/", node.site)
+            crds[crd.name] = crd
+    return tuple(crds.values())
+
+
+def _read(node: YamlNode, findings: Findings) -> CustomResourceDefinition | None:
+    document = node.data()
+    if not isinstance(document, dict) or document.get("kind") != "CustomResourceDefinition":
+        findings.warning("crd", "ignored: this document in crds/ is not a CustomResourceDefinition", node.site)
+        return None
+    try:
+        crd = parse_crd(document)
+    except SchemaError as error:
+        found = without_consequences([*misspelt_fields(document), error.finding])
+        for finding in found:
+            findings.mistake("crd", str(finding), site_at(node, finding.path))
+        return None
+    for finding in without_consequences(check_crd(document)):
+        findings.error("crd", str(finding), site_at(node, finding.path))
+    return crd
+
+
+def site_at(node: YamlNode, path: FieldPath) -> Site:
+    """The site of the value at a path, or of the nearest existing container."""
+    site = node.site
+    for part in path:
+        if isinstance(part, int) and isinstance(node.value, list) and part < len(node.value):
+            node = node.value[part]
+            site = node.site
+        elif isinstance(part, str) and isinstance(node.value, dict) and part in node.value:
+            site = node.key_sites[part]
+            node = node.value[part]
+        else:
+            break
+    return site
+
+
+def check_definition(
+    draft: Draft, crds: Iterable[CustomResourceDefinition], used: Collection[GroupKind], findings: Findings
+) -> None:
+    """Checks the watched kind against its CRD. `used`: the kinds of all watches and children."""
+    table = draft.table
+    if is_builtin(draft) or table.kind is None or table.version is None:
+        return
+    known = {f"{crd.kind}.{crd.group}": crd for crd in crds}
+    title = str(draft.kind.versionless)
+    crd = known.get(title)
+    if crd is None:
+        message = f"crds/ has no CustomResourceDefinition of {title}"
+        meant = _meant(draft.kind, [each for each in crds if GroupKind(each.group, each.kind) not in used])
+        if meant is not None:
+            findings.error("crd", f'{message} (did you mean "{meant}"?)', table.kind.site)
+        elif not findings.failed_in("crds/"):
+            findings.warning("crd", message, table.kind.site)
+        return
+    version = crd.version(draft.kind.version)
+    served = [version.name for version in crd.versions if version.served]
+    if version is None or not version.served:
+        what = (
+            f"has no version {draft.kind.version}"
+            if version is None
+            else f"does not serve its version {draft.kind.version}"
+        )
+        guess = did_you_mean_quoted(draft.kind.version, served) or (
+            f": it serves {', '.join(served)}" if served else ""
+        )
+        findings.mistake("crd", f"{title} {what}{guess}", table.version.site)
+    elif table.manage_status and version.schema:
+        for message, site in _missing_status_fields(draft, version, table.kind.site):
+            findings.error("status-room", message, site)
+        if not version.status_subresource:
+            message = (
+                f"the CRD of {draft.kind.kind} has no status subresource: "
+                "ruleop writes the status with the resource itself, and no observedGeneration"
+            )
+            findings.warning("status-room", message, table.kind.site)
+
+
+def _meant(kind: Kind, crds: Iterable[CustomResourceDefinition]) -> GroupKind | None:
+    """The kind of a CRD with the same name in another group, or with nearly the name in the same one."""
+    same = [crd for crd in crds if crd.kind == kind.kind]
+    near = nearest(kind.kind, [crd.kind for crd in crds if crd.group == kind.group])
+    if same:
+        return GroupKind(same[0].group, kind.kind)
+    return GroupKind(kind.group, near) if near is not None else None
+
+
+def check_kinds(draft: Draft, crds: Iterable[CustomResourceDefinition], findings: Findings) -> None:
+    """Finds unknown kinds in Kubernetes' own groups, in children and observed resources. Groups of CRDs, which have a
+    dot in their names, are known only to the cluster."""
+    defined = {GroupKind(crd.group, crd.kind) for crd in crds}
+    named = [
+        (kind, child.body.node.site)
+        for child in draft.everyone
+        if child.body is not None
+        for kind in sorted(child.kinds)
+    ]
+    for entry in draft.observed.values():
+        table = entry.value
+        if table is not None and table.version is not None and table.kind is not None:
+            named.append((Kind(table.group.text, table.version.text, table.kind.text), table.kind.site))
+    for kind, site in named:
+        builtin = [known for known in builtin_kinds() if known.group == kind.group]
+        if not builtin and "." not in kind.group and kind.versionless not in defined:
+            guess = did_you_mean_quoted(kind.group, {known.group for known in builtin_kinds()})
+            findings.error(
+                "unknown-kind", f'Kubernetes {builtin_release()} has no API group "{kind.group}"{guess}', site
+            )
+        if not builtin or kind in builtin or kind.versionless in defined or kind.kind == "List":
+            continue
+        versions = [known.version for known in builtin if known.kind == kind.kind]
+        guess = (
+            f"; there it is {versions[0]}"
+            if versions
+            else did_you_mean_quoted(kind.kind, (known.kind for known in builtin))
+        )
+        findings.error("unknown-kind", f"Kubernetes {builtin_release()} has no {kind}{guess}", site)
+
+
+def _missing_status_fields(draft: Draft, version: CrdVersion, site: Site) -> Iterator[tuple[str, Site]]:
+    kind = draft.kind.kind
+    if version.status_subresource and not declares(version.schema, ("status", "observedGeneration")):
+        yield _dropped_message(kind, "status.observedGeneration"), site
+    if not declares(version.schema, ("status", "conditions")):
+        yield _dropped_message(kind, "status.conditions"), site
+    else:
+        for name in ("type", "status", "reason", "message", "lastTransitionTime", "observedGeneration"):
+            if not declares(version.schema, ("status", "conditions", name)):
+                yield _dropped_message(kind, f"status.conditions[].{name}"), site
+    status = draft.table.status
+    if status is not None and isinstance(status.node.value, dict):
+        for path, field_site in _undeclared_fields(status.node, ("status",), version):
+            yield _dropped_message(kind, ".".join(path)), field_site
+
+
+def _undeclared_fields(
+    node: YamlNode, path: tuple[str, ...], version: CrdVersion
+) -> Iterator[tuple[tuple[str, ...], Site]]:
+    """The outermost status fields that the API server would drop. Keys with templates are skipped."""
+    if not isinstance(node.value, dict):
+        return
+    for name, member in node.value.items():
+        if "{{" in name or "{%" in name:
+            continue
+        if declares(version.schema, (*path, name)):
+            yield from _undeclared_fields(member, (*path, name), version)
+        else:
+            yield (*path, name), node.key_sites[name]
+
+
+def _dropped_message(kind: str, field: str) -> str:
+    return f"the CRD of {kind} has no {field}, so the API server drops the field: add it to the schema"

@@ -1,0 +1,121 @@
+"""The CustomResourceDefinition of a kind that ruleop manages, as a document: the same for the same arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.core.schema.crd.crds import API_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ruleop.core.schema.openapi import Schema
+
+_PROTECTED: Final = (".k8s.io", ".kubernetes.io")
+_TEXT: Final[Schema] = {"type": "string"}
+_GENERATION: Final[Schema] = {"type": "integer", "format": "int64"}
+
+CONDITIONS: Final[Schema] = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["type"],
+    "items": {
+        "type": "object",
+        "required": ["type", "status"],
+        "properties": {
+            "type": _TEXT,
+            "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+            "reason": _TEXT,
+            "message": _TEXT,
+            "lastTransitionTime": {"type": "string", "format": "date-time"},
+            "observedGeneration": _GENERATION,
+        },
+    },
+}
+"""The conditions that ruleop writes."""
+
+WRITTEN: Final[Mapping[str, Schema]] = {"observedGeneration": _GENERATION, "conditions": CONDITIONS}
+"""The fields of the status that ruleop writes for every rule."""
+
+READY_COLUMN: Final = {
+    "name": "Ready",
+    "type": "string",
+    "jsonPath": '.status.conditions[?(@.type=="Ready")].status',
+}
+AGE_COLUMN: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    kind: str
+    plural: str
+    singular: str
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, kind: str) -> Names:
+        return cls(kind, plural(kind), kind.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of a kind: the schema of its objects, and how they are served."""
+
+    name: str
+    schema: Schema
+    columns: tuple[Mapping[str, Any], ...]
+    scale: Mapping[str, str] | None = None
+    served: bool = True
+    stored: bool = True
+    deprecated: bool = False
+
+
+def definition_document(group: str, names: Names, versions: Iterable[Version], *, scope: str) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": f"{names.plural}.{group}"}
+    if f".{group}".endswith(_PROTECTED):
+        metadata["annotations"] = {"api-approved.kubernetes.io": "unapproved, not an API of the Kubernetes project"}
+    every_name: dict[str, Any] = {
+        "kind": names.kind,
+        "listKind": f"{names.kind}List",
+        "plural": names.plural,
+        "singular": names.singular,
+    }
+    if names.short_names:
+        every_name["shortNames"] = [*names.short_names]
+    if names.categories:
+        every_name["categories"] = [*names.categories]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "CustomResourceDefinition",
+        "metadata": metadata,
+        "spec": {
+            "group": group,
+            "scope": scope,
+            "names": every_name,
+            "versions": [_version(each) for each in versions],
+        },
+    }
+
+
+def _version(version: Version) -> dict[str, Any]:
+    subresources: dict[str, Any] = {"status": {}} if "status" in version.schema["properties"] else {}
+    if version.scale is not None:
+        subresources["scale"] = dict(version.scale)
+    found: dict[str, Any] = {"name": version.name, "served": version.served, "storage": version.stored}
+    if version.deprecated:
+        found["deprecated"] = True
+    if subresources:
+        found["subresources"] = subresources
+    found["additionalPrinterColumns"] = [dict(each) for each in version.columns]
+    found["schema"] = {"openAPIV3Schema": version.schema}
+    return found
+
+
+def plural(kind: str) -> str:
+    """The plural of a kind in lower case, as controller-gen and kubebuilder make it."""
+    name = kind.lower()
+    if name.endswith("y") and name[-2:-1] not in "aeiou":
+        return f"{name[:-1]}ies"
+    return f"{name}es" if name.endswith(("s", "x", "z", "ch", "sh")) else f"{name}s"

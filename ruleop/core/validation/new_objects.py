@@ -1,0 +1,28 @@
+"""Errors of new objects of built-in kinds, beyond those that their schemas state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ruleop.core.kinds import Kind
+from ruleop.core.schema.builtin.builtin_types import typed_shape
+from ruleop.core.schema.builtin.completion import as_stored, complete
+from ruleop.core.validation.validators import validator_of
+
+if TYPE_CHECKING:
+    from ruleop.core.kinds import Object
+    from ruleop.core.validation.field_errors import FieldError
+
+_UID: Final = "00000000-0000-0000-0000-000000000000"  # a Job's labels have its uid
+
+
+def creation_errors(obj: Object) -> list[FieldError]:
+    """The errors of an object whose fields have the right types; none of a kind that is not known."""
+    kind = Kind.of(obj)
+    shape = typed_shape(kind)
+    if shape is None or kind.kind == "Event":  # an Event has the namespace of another object
+        return []
+    validator = validator_of(kind.group, kind.kind)
+    metadata = {"namespace": "default", "uid": _UID, **obj["metadata"]}
+    new = as_stored(validator.default(complete({**obj, "metadata": metadata}, shape)), shape)
+    return list(validator.validate(validator.prepare(new), None))

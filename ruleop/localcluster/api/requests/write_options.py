@@ -1,0 +1,196 @@
+"""The options of a write, from the query and from the body of a delete."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.core.validation.field_errors import (
+    FieldError,
+    forbidden_value,
+    invalid_value,
+    required,
+    too_long,
+    unsupported,
+)
+from ruleop.localcluster.status_errors import bad_request, internal, invalid_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from ruleop.localcluster.objects.decoding import DecodingError
+    from ruleop.localcluster.status_errors import Rejected
+
+PROPAGATIONS: Final = ("Foreground", "Background", "Orphan")
+_MATCHES: Final = ("Exact", "NotOlderThan", "")
+
+
+_VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
+_LONGEST_MANAGER: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    manager: str = "unknown"
+    dry_run: bool = False
+    field_validation: str = "Warn"  # Strict, Warn or Ignore
+    force: bool = False
+    is_patch: bool = False
+    refuse: Callable[[DecodingError], Rejected] | None = None  # the response to an object that cannot be decoded
+    problems: tuple[str, ...] = ()  # unknown fields of a patch itself
+    is_stored: bool = False  # an update has the form of a stored object: nothing to decode or to fill in
+
+    @classmethod
+    def of(cls, query: Mapping[str, str], user_agent: str, options: str, *, is_apply: bool = False) -> WriteOptions:
+        """`options` is the name of their kind: CreateOptions, UpdateOptions or PatchOptions."""
+        errors = list(_validate_dry_run(query.get("dryRun")))
+        manager, validation = query.get("fieldManager", ""), query.get("fieldValidation", "")
+        if is_apply and not manager:
+            errors.append(required("fieldManager", "is required for apply patch"))
+        if len(manager) > _LONGEST_MANAGER:
+            errors.append(too_long("fieldManager", _LONGEST_MANAGER))
+        errors += _validate_printable(manager)
+        if validation not in _VALIDATIONS:
+            errors.append(unsupported("fieldValidation", validation, _VALIDATIONS))
+        if "force" in query and options == "PatchOptions" and not is_apply:
+            errors.append(forbidden_value("force", "may not be specified for non-apply patch"))
+        if errors:
+            raise invalid_options(options, *errors)
+        return cls(
+            manager or user_agent.partition("/")[0][:_LONGEST_MANAGER] or "unknown",
+            "dryRun" in query,
+            validation or "Warn",
+            query.get("force") in ("true", "1"),
+            options == "PatchOptions",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    dry_run: bool = False
+    propagation: str = ""
+    grace: int | None = None
+    uid: str = ""
+    resource_version: str = ""
+
+    @classmethod
+    def of(cls, query: Mapping[str, str], body: Mapping[str, Any]) -> DeleteOptions:
+        """`body` is decoded: its fields have their types. If there is one, the query says nothing."""
+        if body:
+            query = {}
+        preconditions = body.get("preconditions") or {}
+        propagation = body.get("propagationPolicy") or query.get("propagationPolicy") or ""
+        orphan = body.get("orphanDependents", query.get("orphanDependents"))
+        dry_run = next(iter(body.get("dryRun") or ()), query.get("dryRun"))
+        errors = list(_validate_dry_run(dry_run))
+        if propagation and propagation not in PROPAGATIONS:
+            errors.append(unsupported("propagationPolicy", propagation, (*PROPAGATIONS, "nil")))
+        elif propagation and orphan is not None:
+            problem = "orphanDependents and deletionPropagation cannot be both set"
+            errors.append(invalid_value("propagationPolicy", propagation, problem))
+        if errors:
+            raise invalid_options("DeleteOptions", *errors)
+        grace = body.get("gracePeriodSeconds")
+        if grace is None and query.get("gracePeriodSeconds"):
+            grace = _integer(query, "gracePeriodSeconds")
+        return cls(
+            dry_run is not None,
+            propagation or {"true": "Orphan", "false": "Background"}.get(str(orphan).lower(), ""),
+            grace,
+            preconditions.get("uid") or "",
+            preconditions.get("resourceVersion") or "",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """The version of a list, or the version from which a watch starts."""
+
+    version: int = 0
+    exact: bool = False
+    limit: int = 0
+    token: str = ""
+    initial_events: bool | None = None
+    timeout: int = 0
+
+    @classmethod
+    def of(cls, query: Mapping[str, str], *, watches: bool) -> ListOptions:
+        version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
+        token, initial = query.get("continue", ""), query.get("sendInitialEvents")
+        limit, timeout = _integer(query, "limit"), _integer(query, "timeoutSeconds")
+        errors = list(
+            _validate_watch(match, initial) if watches else _validate_list(version, match, token, initial=initial)
+        )
+        if errors:
+            raise invalid_options("ListOptions", *errors)
+        if not watches and version and not version.isdecimal():
+            raise bad_request(f"invalid resource version: {_not_a_version(version)}")
+        if token and version not in ("", "0"):
+            raise bad_request("specifying resource version is not allowed when using continue")
+        return cls(
+            version_of(version or "0"),
+            match == "Exact",
+            0 if version == "0" and not token else limit,  # such a list comes from the cache, as a whole
+            token,
+            None if initial is None else initial in ("true", "1", "True"),
+            timeout,
+        )
+
+
+def version_of(text: str) -> int:
+    """A resourceVersion as a number. Raises Rejected."""
+    if not text.isdecimal():
+        raise internal(_not_a_version(text))
+    return int(text)
+
+
+def _not_a_version(text: str) -> str:
+    return f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+
+
+def _integer(query: Mapping[str, str], name: str) -> int:
+    value = query.get(name) or "0"
+    if not value.removeprefix("-").isdecimal():
+        raise bad_request(f'strconv.ParseInt: parsing "{value}": invalid syntax')
+    if not -(1 << 63) <= (found := int(value)) < 1 << 63:
+        raise bad_request(f'strconv.ParseInt: parsing "{value}": value out of range')
+    return found
+
+
+def _validate_watch(match: str, initial: str | None) -> Iterator[FieldError]:
+    if initial is None and match:
+        yield _forbidden_match("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+    elif initial is not None and match != "NotOlderThan":
+        yield _forbidden_match("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+
+
+def _validate_list(version: str, match: str, token: str, *, initial: str | None) -> Iterator[FieldError]:
+    if initial is not None:
+        yield forbidden_value("sendInitialEvents", "sendInitialEvents is forbidden for list")
+    if not match:
+        return
+    if not version:
+        yield _forbidden_match("resourceVersionMatch is forbidden unless resourceVersion is provided")
+    if token:
+        yield _forbidden_match("resourceVersionMatch is forbidden when continue is provided")
+    if match not in _MATCHES:
+        yield unsupported("resourceVersionMatch", match, _MATCHES)
+    elif match == "Exact" and version == "0":
+        yield _forbidden_match('resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+
+
+def _forbidden_match(message: str) -> FieldError:
+    return forbidden_value("resourceVersionMatch", message)
+
+
+def _validate_printable(manager: str) -> Iterator[FieldError]:
+    for position, letter in enumerate(manager):
+        if not letter.isprintable():
+            shown = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in manager)
+            message = f'Invalid value: "{shown}": invalid character U+{ord(letter):04X} (at position {position})'
+            yield FieldError("FieldValueInvalid", message, "fieldManager")
+
+
+def _validate_dry_run(value: str | None) -> Iterator[FieldError]:
+    if value not in (None, "All"):
+        yield unsupported("dryRun", [value], ("All",))

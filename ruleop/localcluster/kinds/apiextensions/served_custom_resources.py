@@ -1,0 +1,118 @@
+"""Custom resources: served as soon as their CustomResourceDefinition is stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ruleop.core.schema.crd.crds import crd_shape, parse_crd
+from ruleop.core.schema.crd.schema_findings import SchemaError
+from ruleop.core.schema.crd.structural import default
+from ruleop.localcluster.kinds.apiextensions.accepted_names import is_established
+from ruleop.localcluster.kinds.resources import CRDS
+from ruleop.localcluster.kinds.served import Scale, Served
+from ruleop.localcluster.kinds.version_priority import priority
+from ruleop.localcluster.store.object_store import Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ruleop.core.kinds import Object
+    from ruleop.core.schema.crd.crds import CrdVersion, CustomResourceDefinition
+    from ruleop.localcluster.kinds.served_resources import Registry
+    from ruleop.localcluster.store.object_store import Event, Store
+
+
+def follow(store: Store, registry: Registry) -> None:
+    """Serves what the stored definitions define, now and from now on."""
+
+    def changed(event: Event) -> None:
+        resource = resource_of(event.new.obj)
+        if event.deleted:
+            registry.stop_serving(resource)
+            return
+        if event.old is None:
+            store.begin(resource)
+        registry.serve(resource, _served(event.new.obj))
+        if event.old is not None and event.old.obj["spec"] != event.new.obj["spec"]:
+            _complete(store, resource, event.new.obj)
+
+    for each in store.all(CRDS):
+        registry.serve(resource_of(each.obj), _served(each.obj))
+    store.listen(CRDS, changed)
+
+
+def _complete(store: Store, resource: Resource, document: Object) -> None:
+    """Fills the defaults of a changed schema into the stored objects, as the real server does whenever it reads one.
+    An object keeps the version in which it was stored."""
+    crd = parse_crd(document)
+    for each in list(store.all(resource)):
+        version = crd.version(each.obj["apiVersion"].rpartition("/")[2])
+        if version is not None:
+            store.amend(resource, default(each.obj, version.schema))
+
+
+def resource_of(crd: Object) -> Resource:
+    return Resource(crd["spec"]["group"], crd["spec"]["names"]["plural"])
+
+
+def _served(document: Object) -> Iterator[Served]:
+    if not is_established(document):
+        return
+    try:
+        crd = parse_crd({**document, "spec": {**document["spec"], "names": document["status"]["acceptedNames"]}})
+    except SchemaError:  # checked when it is written
+        return
+    storage = next((each for each in crd.versions if each.storage), crd.versions[0])
+    shapes = {each.name: crd_shape(each.schema) for each in crd.versions}
+    scales = {each["name"]: (each.get("subresources") or {}).get("scale") for each in document["spec"]["versions"]}
+    fields = {
+        each["name"]: [one["jsonPath"].lstrip(".") for one in each.get("selectableFields") or ()]
+        for each in document["spec"]["versions"]
+    }
+    for version in crd.versions:
+        info = crd.resource(version.name)
+        if info is None:
+            continue
+        yield Served(
+            kind=info.kind,
+            plural=crd.plural,
+            singular=crd.singular,
+            namespaced=crd.namespaced,
+            short_names=crd.short_names,
+            categories=crd.categories,
+            status=version.status_subresource,
+            scale=_scale(scales.get(version.name)),
+            shape=shapes[version.name],
+            list_kind=crd.list_kind,
+            storage_version=storage.name,
+            storage_schema=storage.schema,
+            shapes=tuple((f"{crd.group}/{name}", shape) for name, shape in shapes.items() if name != version.name),
+            deprecation=_deprecation(crd, version),
+            is_custom=True,
+            ends="deletionTimestamp" in document["metadata"],
+            schema=version.schema,
+            columns=version.printer_columns,
+            selectable=tuple(fields.get(version.name, ())),
+        )
+
+
+def _deprecation(crd: CustomResourceDefinition, version: CrdVersion) -> str:
+    """The warning of a deprecated version: its own, or one that names a better version."""
+    if not version.deprecated:
+        return ""
+    if version.deprecation_warning:
+        return version.deprecation_warning
+    found = f"{crd.group}/{version.name} {crd.kind} is deprecated"
+    better = [each.name for each in crd.versions if each.served and not each.deprecated]
+    first = min([*better, version.name], key=priority)
+    return found if first == version.name else f"{found}; use {crd.group}/{first} {crd.kind}"
+
+
+def _scale(scale: Any) -> Scale | None:
+    if not isinstance(scale, dict):
+        return None
+    return Scale(
+        scale.get("specReplicasPath", "").lstrip("."),
+        scale.get("statusReplicasPath", "").lstrip("."),
+        (scale.get("labelSelectorPath") or "").lstrip("."),
+    )

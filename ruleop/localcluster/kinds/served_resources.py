@@ -1,0 +1,149 @@
+"""The resources that are served: those of the built-in kinds, and those of the CustomResourceDefinitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ruleop.core.schema.builtin.builtin_types import served_resources, typed_shape
+from ruleop.core.schema.shape import UNKNOWN
+from ruleop.core.validation.validators import validator_of
+from ruleop.localcluster.kinds.builtin_kinds import STRATEGIES
+from ruleop.localcluster.kinds.core.event import from_core, to_core
+from ruleop.localcluster.kinds.resources import EVENTS
+from ruleop.localcluster.kinds.served import PLAIN, Alias, Scale, Served
+from ruleop.localcluster.kinds.version_priority import priority
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ruleop.core.kinds import Kind
+    from ruleop.localcluster.store.object_store import Resource
+
+GROUP_VERSIONS: Final = (
+    ("", "v1"),
+    ("apps", "v1"),
+    ("events.k8s.io", "v1"),
+    ("authentication.k8s.io", "v1"),
+    ("authorization.k8s.io", "v1"),
+    ("autoscaling", "v2"),
+    ("batch", "v1"),
+    ("networking.k8s.io", "v1"),
+    ("policy", "v1"),
+    ("rbac.authorization.k8s.io", "v1"),
+    ("storage.k8s.io", "v1"),
+    ("admissionregistration.k8s.io", "v1"),
+    ("apiextensions.k8s.io", "v1"),
+    ("scheduling.k8s.io", "v1"),
+    ("coordination.k8s.io", "v1"),
+    ("discovery.k8s.io", "v1"),
+)
+"""In the order in which discovery names them."""
+
+REVIEWS: Final = frozenset(
+    {
+        "TokenReview",
+        "SelfSubjectReview",
+        "SubjectAccessReview",
+        "SelfSubjectAccessReview",
+        "LocalSubjectAccessReview",
+        "SelfSubjectRulesReview",
+    }
+)
+"""Kinds that are asked, not stored."""
+
+_NOT_SERVED: Final = frozenset({"Binding", "ComponentStatus", "PodTemplate", "ReplicationController"})
+_BUILTIN_GROUPS: Final = frozenset(group for group, _ in GROUP_VERSIONS)
+
+
+_EVENTS: Final = Alias(EVENTS, to_core, from_core)
+_DEPRECATIONS: Final = {
+    ("", "Endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
+
+
+def is_builtin_group(group: str) -> bool:
+    return group in _BUILTIN_GROUPS
+
+
+class Registry:
+    def __init__(self) -> None:
+        self._by_path: dict[tuple[str, str, str], Served] = {}
+        self._custom: dict[Resource, tuple[Served, ...]] = {}
+        self._stored: dict[Resource, Served | None] = {}  # by `of`
+        self._versions: dict[tuple[str, str], list[Served]] = {}  # by `in_group_version`
+        for served in _builtin():
+            self._by_path[served.kind.group, served.kind.version, served.plural] = served
+
+    def get(self, group: str, version: str, plural: str) -> Served | None:
+        return self._by_path.get((group, version, plural))
+
+    def of(self, resource: Resource) -> Served | None:
+        """The resource in the version in which its objects are stored."""
+        if resource not in self._stored:
+            found = [each for each in self.all() if each.resource == resource and each.stored_as is None]
+            stored = (each for each in found if each.kind.version == each.storage_version)
+            self._stored[resource] = next(stored, found[0] if found else None)
+        return self._stored[resource]
+
+    def of_kind(self, kind: Kind) -> Served | None:
+        return next((each for each in self.in_group_version(kind.group, kind.version) if each.kind == kind), None)
+
+    def all(self) -> Iterator[Served]:
+        return iter(tuple(self._by_path.values()))
+
+    def group_versions(self) -> list[tuple[str, str]]:
+        """The served group versions: the built-in ones, and those of custom kinds. Of a group, the preferred version
+        is the first."""
+        custom = {(each.kind.group, each.kind.version) for versions in self._custom.values() for each in versions}
+        others = custom.difference(GROUP_VERSIONS)
+        first: dict[str, str] = {}  # the real server sorts groups by the names of their APIServices, such as v1.group
+        for group, version in sorted(others, key=lambda each: each[1]):
+            first.setdefault(group, f"{version}.{group}")
+        return [*GROUP_VERSIONS, *sorted(others, key=lambda each: (first[each[0]], priority(each[1])))]
+
+    def in_group_version(self, group: str, version: str) -> list[Served]:
+        if (group, version) not in self._versions:
+            found = [each for each in self.all() if (each.kind.group, each.kind.version) == (group, version)]
+            self._versions[group, version] = found
+        return self._versions[group, version]
+
+    def serve(self, resource: Resource, versions: Iterable[Served]) -> None:
+        """Serves the versions of a custom resource, instead of those that were served so far."""
+        self.stop_serving(resource)
+        self._custom[resource] = tuple(versions)
+        for each in self._custom[resource]:
+            self._by_path[each.kind.group, each.kind.version, each.plural] = each
+        self._stored.clear()
+        self._versions.clear()
+
+    def stop_serving(self, resource: Resource) -> None:
+        self._stored.clear()
+        self._versions.clear()
+        for each in self._custom.pop(resource, ()):
+            del self._by_path[each.kind.group, each.kind.version, each.plural]
+
+
+def _builtin() -> Iterator[Served]:
+    for resource in served_resources():
+        kind = resource.info.kind
+        if (kind.group, kind.version) not in GROUP_VERSIONS or kind.kind in _NOT_SERVED:
+            continue
+        yield Served(
+            kind=kind,
+            plural=resource.info.plural,
+            singular=resource.singular,
+            namespaced=resource.info.namespaced,
+            short_names=resource.short_names,
+            categories=resource.categories,
+            status=resource.info.status_subresource,
+            scale=Scale() if resource.subresource("scale") is not None else None,
+            verbs=tuple(sorted(resource.verbs)),
+            returns_deleted=resource.returns_deleted,
+            shape=typed_shape(kind) or UNKNOWN,
+            strategy=STRATEGIES.get((kind.group, kind.kind), PLAIN),
+            validator=validator_of(kind.group, kind.kind),
+            list_kind=f"{kind.kind}List",
+            storage_version=kind.version,
+            stored_as=_EVENTS if (kind.group, kind.kind) == ("events.k8s.io", "Event") else None,
+            deprecation=_DEPRECATIONS.get((kind.group, kind.kind), ""),
+        )

@@ -1,0 +1,207 @@
+"""Errors as the API server answers them: Status objects with a reason, a code, details and causes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ruleop.core.kinds import Kind
+    from ruleop.core.validation.field_errors import FieldError
+
+_SHOWN: Final = 30  # bytes of a body, in a message
+SCHEME: Final = "pkg/runtime/scheme.go:111"
+"""Where the server's decoder looks kinds up, as its messages name it."""
+
+
+class Rejected(Exception):  # noqa: N818 - named for what happened to the request
+    """A request that is not carried out."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        details: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        metadata: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code, self.reason, self.message, self.metadata = code, reason, message, metadata
+        self.details, self.headers = details, dict(headers or {})
+
+    def document(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": dict(self.metadata or {}),
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "details": self.details,
+            "code": self.code,
+        }
+        if self.details is None:
+            del found["details"]
+        if not self.reason:
+            del found["reason"]
+        return found
+
+
+def _details(group: str, plural: str, name: str) -> dict[str, Any]:
+    found = {"name": name, "group": group, "kind": plural}
+    return {key: value for key, value in found.items() if value}
+
+
+def _title(group: str, plural: str) -> str:
+    return f"{plural}.{group}" if group else plural
+
+
+def not_registered(kind: str, version: str) -> str:
+    """The message of the server's decoder about a kind that it does not know, or not here."""
+    return f'no kind "{kind}" is registered for version "{version}" in scheme "{SCHEME}"'
+
+
+def bad_request(message: str) -> Rejected:
+    return Rejected(400, "BadRequest", message)
+
+
+def unrecognized(kind: str, problem: str, data: bytes) -> Rejected:
+    """The response to a body that is not an object of a kind."""
+    return bad_request(f"the object provided is unrecognized (must be of type {kind}): {problem} ({_excerpt(data)})")
+
+
+def _excerpt(data: bytes) -> str:
+    if not data:
+        return "<empty>"
+    if data[:1] != b"{":
+        return data[:_SHOWN].hex() + (" ..." if len(data) > _SHOWN else "")
+    return data[:_SHOWN].decode(errors="replace") + (" ..." if len(data) > _SHOWN else "")
+
+
+def unknown_path() -> Rejected:
+    return Rejected(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def not_found(group: str, plural: str, name: str) -> Rejected:
+    return Rejected(404, "NotFound", f'{_title(group, plural)} "{name}" not found', _details(group, plural, name))
+
+
+def already_exists(group: str, plural: str, name: str, *, ends: bool = False) -> Rejected:
+    """`ends`: the existing object is being deleted."""
+    message = f'{_title(group, plural)} "{name}" already exists'
+    if ends:
+        message = f"object is being deleted: {message}"
+    return Rejected(409, "AlreadyExists", message, _details(group, plural, name))
+
+
+def conflict(group: str, plural: str, name: str, message: str) -> Rejected:
+    return Rejected(
+        409,
+        "Conflict",
+        f'Operation cannot be fulfilled on {_title(group, plural)} "{name}": {message}',
+        _details(group, plural, name),
+    )
+
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def forbidden(group: str, plural: str, name: str, message: str, errors: Iterable[FieldError] = ()) -> Rejected:
+    details = _details(group, plural, name)
+    found = [each.document() for each in errors]
+    return Rejected(
+        403,
+        "Forbidden",
+        f'{_title(group, plural)} "{name}" is forbidden: {message}',
+        {**details, "causes": found} if found else details,
+    )
+
+
+def invalid(kind: Kind, name: str, errors: Iterable[FieldError]) -> Rejected:
+    return invalid_named(kind.group, kind.kind, name, errors)
+
+
+def invalid_named(group: str, kind: str, name: str, errors: Iterable[FieldError]) -> Rejected:
+    found = list(errors)
+    sentences = list(dict.fromkeys(f"{each.field}: {each.message}" if each.field else each.message for each in found))
+    text = sentences[0] if len(sentences) == 1 else f"[{', '.join(sentences)}]"
+    return Rejected(
+        422,
+        "Invalid",
+        f'{_title(group, kind)} "{name}" is invalid: {text}',
+        {**_details(group, kind, name), "causes": [each.document() for each in found]},
+    )
+
+
+def invalid_options(options: str, *errors: FieldError) -> Rejected:
+    """The rejection of a request with invalid options, such as ListOptions."""
+    return invalid_named("meta.k8s.io", options, "", errors)
+
+
+READ_TYPES: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+STREAM_TYPES: Final = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+
+
+def unsupported_media_type(accepted: str) -> Rejected:
+    return Rejected(
+        415,
+        "UnsupportedMediaType",
+        f"the body of the request was in an unknown format - accepted media types include: {accepted}",
+    )
+
+
+def unsupported_patch_type() -> Rejected:
+    """The response of the built-in kinds."""
+    return Rejected(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+
+
+def no_representation(available: str) -> Rejected:
+    """The built-in kinds' response where no accepted media type is known."""
+    return Rejected(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
+
+
+def not_acceptable(message: str) -> Rejected:
+    return Rejected(406, "NotAcceptable", message)
+
+
+def method_not_allowed() -> Rejected:
+    return Rejected(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+
+
+def not_supported(group: str, plural: str, verb: str) -> Rejected:
+    """A method that a custom resource does not have there."""
+    return Rejected(
+        405,
+        "MethodNotAllowed",
+        f'{verb} is not supported on resources of kind "{_title(group, plural)}"',
+        _details(group, plural, ""),
+    )
+
+
+def internal(message: str) -> Rejected:
+    """The server treats some mistakes of clients as its own."""
+    return Rejected(500, "", message)
+
+
+def expired(message: str) -> Rejected:
+    return Rejected(410, "Expired", message)
+
+
+def gone(message: str) -> Rejected:
+    return Rejected(410, "Gone", message)
+
+
+def too_large_version(asked: int, current: int) -> Rejected:
+    return Rejected(
+        504,
+        "Timeout",
+        f"Timeout: Too large resource version: {asked}, current: {current}",
+        {
+            "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+            "retryAfterSeconds": 1,
+        },
+        {"Retry-After": "1"},
+    )

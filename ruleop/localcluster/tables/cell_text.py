@@ -1,0 +1,151 @@
+"""The parts of cells: durations, selectors, lists that are cut, values in the spelling of Go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ruleop.localcluster.timestamps import seconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from ruleop.core.kinds import JSON, Object
+    from ruleop.localcluster.tables.printer import Cells
+
+NONE: Final = "<none>"
+UNSET: Final = "<unset>"
+UNKNOWN: Final = "<unknown>"
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def human_duration(seconds: float) -> str:
+    """Two or three significant figures: 5s, 3m20s, 12m, 5h3m, 30h, 5d2h, 100d, 3y40d."""
+    whole = int(seconds)
+    if whole < -1:  # a second's difference between clocks is not an error
+        return "<invalid>"
+    minutes, hours, days = whole // _MINUTE, whole // _HOUR, whole // _DAY
+    years = days // 365
+    if whole < 2 * _MINUTE:
+        return f"{max(whole, 0)}s"
+    if minutes < 10:
+        return _pair(minutes, "m", whole % _MINUTE, "s")
+    if minutes < 3 * 60:
+        return f"{minutes}m"
+    if hours < 8:
+        return _pair(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    if days < 8:
+        return _pair(days, "d", hours % 24, "h")
+    if years < 2:
+        return f"{days}d"
+    return _pair(years, "y", days % 365, "d") if years < 8 else f"{years}y"
+
+
+def _pair(large: int, unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{unit}{small}{small_unit}" if small else f"{large}{unit}"
+
+
+def since(timestamp: JSON, now: float) -> str:
+    return human_duration(now - seconds_of(timestamp)) if timestamp else UNKNOWN
+
+
+def name(obj: Object) -> str:
+    found: str = obj["metadata"].get("name", "")
+    return found
+
+
+def age(obj: Object, now: float) -> str:
+    return since(obj["metadata"].get("creationTimestamp"), now)
+
+
+def annotation(obj: Object, key: str) -> str:
+    found: str = (obj["metadata"].get("annotations") or {}).get(key, "")
+    return found
+
+
+def is_being_deleted(obj: Object) -> bool:
+    return bool(obj["metadata"].get("deletionTimestamp"))
+
+
+def spec(obj: Object) -> Object:
+    found: Object = obj.get("spec") or {}
+    return found
+
+
+def status(obj: Object) -> Object:
+    found: Object = obj.get("status") or {}
+    return found
+
+
+def labels(found: Mapping[str, str] | None) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted((found or {}).items())) or NONE
+
+
+def label_selector(selector: Object | None) -> str:
+    """A LabelSelector as `kubectl -l` takes it; empty if it selects everything or nothing."""
+    selector = selector or {}
+    parts = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
+    for each in selector.get("matchExpressions") or ():
+        key, values = each["key"], ",".join(sorted(each.get("values") or ()))
+        match each["operator"]:
+            case "In":
+                parts.append((key, f"{key} in ({values})"))
+            case "NotIn":
+                parts.append((key, f"{key} notin ({values})"))
+            case "Exists":
+                parts.append((key, key))
+            case _:
+                parts.append((key, f"!{key}"))
+    return ",".join(text for _, text in sorted(parts, key=lambda part: part[0]))
+
+
+def containers(template: Object | None) -> tuple[str, str]:
+    """The names and the images of a pod template's containers."""
+    found = spec(template or {}).get("containers") or ()
+    return ",".join(each["name"] for each in found), ",".join(each.get("image", "") for each in found)
+
+
+def first_three(texts: Sequence[str], empty: str) -> str:
+    if len(texts) > 3:
+        return f"{','.join(texts[:3])} + {len(texts) - 3} more..."
+    return ",".join(texts) or empty
+
+
+def boolean(value: JSON) -> str:
+    return UNSET if value is None else "True" if value else "False"
+
+
+def condition(obj: Object, of_type: str) -> Object | None:
+    conditions: Iterable[Object] = status(obj).get("conditions") or ()
+    return next((each for each in conditions if each.get("type") == of_type), None)
+
+
+def is_true(obj: Object, of_type: str) -> bool:
+    found = condition(obj, of_type)
+    return found is not None and found.get("status") == "True"
+
+
+def with_age(*values: Callable[[Object], JSON]) -> Cells:
+    """Name, these values and age."""
+    return lambda obj, now: [name(obj), *(value(obj) for value in values), age(obj, now)]
+
+
+def field(*path: str, missing: JSON = "") -> Callable[[Object], JSON]:
+    def value(obj: Object) -> JSON:
+        found: JSON = obj
+        for part in path:
+            found = (found or {}).get(part)
+        return missing if found is None else found
+
+    return value
+
+
+def count(*path: str) -> Callable[[Object], JSON]:
+    found = field(*path, missing=())
+    return lambda obj: len(found(obj))
+
+
+def load_balancer(obj: Object) -> str:
+    ingress = (status(obj).get("loadBalancer") or {}).get("ingress") or ()
+    return ",".join(sorted({found for each in ingress if (found := each.get("ip") or each.get("hostname"))}))
