@@ -8,20 +8,21 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 import uuid
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from controlplane.audit import BEGINNING
 from controlplane.cluster import free_ports
 
+from tests import waiting
 from tests.cluster.server import Client, RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from controlplane.audit import Event, Mark
@@ -62,24 +63,8 @@ def _parsed(line: str) -> dict[str, Any]:
     return {"event": line}
 
 
-def eventually(what: str, probe: Callable[[], T | None], timeout: float = TIMEOUT) -> T:
-    """Waits until `probe` returns something true, and returns it. A rejected request and a missing field count as
-    false. `what` is for the error.
-
-    The longer it has waited, the less often it asks, because each request takes CPU time from what it waits for.
-    """
-    begun = time.monotonic()
-    found: Any = None
-    while (waited := time.monotonic() - begun) < timeout:
-        try:
-            found = probe()
-        except (RefusedError, LookupError, TypeError) as error:
-            found = error
-        else:
-            if found:
-                return found  # type: ignore[no-any-return]
-        time.sleep(min(0.03 + waited / 10, 0.3))
-    raise AssertionError(f"waited {timeout:.0f} s in vain for {what}; last seen: {found!r}")
+eventually = partial(waiting.eventually, timeout=TIMEOUT, missing=(RefusedError, *waiting.MISSING))
+"""While a request is rejected, what it asks for is not there yet."""
 
 
 @dataclass(frozen=True)
