@@ -290,8 +290,8 @@ def test_the_task_waits_for_the_initial_pause_and_retries(cluster: Callable[...,
             return [line["event"] for line in lines if "owner annotations" in line["event"]]
 
     assert run(scenario()) == [
-        "owner annotations written again",
-        "all owner annotations have a proof by the current key",
+        "owner annotations re-signed",
+        "all owner annotations are signed with the current key",
     ]
 
 
