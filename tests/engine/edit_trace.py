@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = f"{ROOT / 'ruleop'}/"
-EDITS: Final = 3
+EDITS: Final = 5
 BACKGROUND: Final = frozenset({"inventory_gc", "loop_watchdog", "remarking", "follow_discovery", "follow_schemas"})
 """Tasks of the manager that have a time of their own."""
 

@@ -43,6 +43,7 @@ NAMESPACE = "default"
 
 EPOCH = "1970-01-01T00:00:00Z"
 _TEXTS = ("labels", "annotations")
+_EMPTY = (None, "", {}, [])  # not stored in metadata
 
 
 class OfflineKinds:
@@ -273,7 +274,7 @@ def _malformed(resource: Object) -> Iterator[SchemaFinding]:
 
 
 def _as_stored(obj: Object, *, namespaced: bool) -> dict[str, Any]:
-    metadata = {name: value for name, value in (obj.get("metadata") or {}).items() if value is not None}
+    metadata = {name: value for name, value in (obj.get("metadata") or {}).items() if value not in _EMPTY}
     if not namespaced:
         metadata.pop("namespace", None)
     if namespaced and not metadata.get("namespace"):
