@@ -18,8 +18,8 @@ from ruleop.core.planning.memory.history import ConflictingObject, Refusal, Refu
 from ruleop.core.planning.model.marks import OWNER
 from ruleop.core.planning.model.proofs import KeyedProofs
 from ruleop.core.recording.recording import read_document
-from ruleop.core.recording.redaction import Redaction
 from ruleop.core.schema.shape import UNKNOWN
+from ruleop.core.secrets.placeholders import Redaction
 from tests.exploration import examples
 from tests.offline.replays import document_of, replayed
 from tests.planning.harness import Harness, config, key

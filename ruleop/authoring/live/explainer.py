@@ -24,10 +24,10 @@ from ruleop.authoring.report.tree import Node, ready_condition, resource_node
 from ruleop.core.files import read_regular
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import Owner, State, choose_rule
-from ruleop.core.planning.changes.masks import NO_MASKS
 from ruleop.core.planning.child.blocking import is_wait_of
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.rules import MAX_CRD_BYTES
+from ruleop.core.secrets.masks import NO_MASKS
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ruleop.core.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.core.permissions import place
 from ruleop.core.planning import Create, Delete, FinalizerAction, Plan, Problem, State
 from ruleop.core.planning.changes.differences import NOTHING, differences
-from ruleop.core.planning.changes.failures import reason_of
+from ruleop.core.planning.changes.rejected_writes import reason_of
 from ruleop.core.planning.changes.writes import desired_object
 from ruleop.operator.engine.api.server_api import ServerApi
 from ruleop.operator.engine.cache.own_writes import OwnWrites

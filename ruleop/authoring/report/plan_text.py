@@ -18,7 +18,6 @@ import jsonpatch
 from ruleop.authoring.report.server_answers import Verdict
 from ruleop.core.messages import shortened
 from ruleop.core.planning.changes.differences import NOTHING, Difference, differences, flow, leaves
-from ruleop.core.planning.changes.masks import NO_MASKS, Masks
 from ruleop.core.planning.changes.writes import Verb, changes, is_mark, reason_for, verb_of
 from ruleop.core.planning.model.actions import (
     Action,
@@ -36,6 +35,7 @@ from ruleop.core.planning.model.actions import (
     State,
 )
 from ruleop.core.planning.model.conditions import NEGATIVE, type_of
+from ruleop.core.secrets.masks import NO_MASKS, Masks
 
 if TYPE_CHECKING:
     from ruleop.authoring.report.server_answers import Answer

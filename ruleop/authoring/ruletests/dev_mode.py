@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.offline.stand_in import OfflineKinds
     from ruleop.core.errors import Site
-    from ruleop.core.planning.changes.masks import Masks
     from ruleop.core.rules import Project, Rule
     from ruleop.core.schema.shape import Shape
+    from ruleop.core.secrets.masks import Masks
     from ruleop.core.templating.field_sites import FieldPath
     from ruleop.localcluster.store.object_store import Event, Resource, Stored
 

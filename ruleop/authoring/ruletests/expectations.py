@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.authoring.ruletests.masked_failures import masked, masks_for, without_data
 from ruleop.authoring.ruletests.matching import Mismatch, mismatches
 from ruleop.authoring.ruletests.results import Difference, Failure
-from ruleop.authoring.ruletests.secret_values import masked, masks_for, without_data
 from ruleop.authoring.ruletests.state import named
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning.changes.differences import NOTHING
-from ruleop.core.planning.changes.hidden_fields import leaves_of
 from ruleop.core.planning.model.marks import MANAGED_BY, RESERVED, RULEOP
 from ruleop.core.schema.nearest import did_you_mean
 from ruleop.core.schema.shape import UNKNOWN
 from ruleop.core.schema.shape_fields import unknown_to_shape
+from ruleop.core.secrets.covered_fields import leaves_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

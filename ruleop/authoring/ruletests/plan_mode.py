@@ -13,9 +13,9 @@ from ruleop.authoring.ruletests.provenance import Provenance
 from ruleop.authoring.ruletests.state import Action, After, Error, described, named, owned
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import FinalizerAction, History, Observed, Plan, choose_rule, plan
-from ruleop.core.planning.changes.masks import NO_MASKS, Masks
 from ruleop.core.planning.changes.writes import verb_of
 from ruleop.core.planning.model.marks import Owner
+from ruleop.core.secrets.masks import NO_MASKS, Masks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
     from ruleop.core.errors import Site
     from ruleop.core.kinds import Object, ObjectKey
-    from ruleop.core.planning.changes.masks import Masks
     from ruleop.core.planning.model.actions import (
         Action,
         ChildReport,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from ruleop.core.planning.model.conditions import Conditions
     from ruleop.core.planning.model.targets import Target
     from ruleop.core.planning.rendering.work import Work
+    from ruleop.core.secrets.masks import Masks
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ruleop.core.errors import RenderError, RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.planning.changes.failures import public_error, public_message, reason_of
+from ruleop.core.planning.changes.rejected_writes import public_error, public_message, reason_of
 from ruleop.core.planning.child.blocking import blocking_of
 from ruleop.core.planning.child.child_plan import existing_of
 from ruleop.core.planning.child.children import NO_KEYS, Children
-from ruleop.core.planning.child.known_secrets import masks_of
+from ruleop.core.planning.child.plan_masks import masks_of
 from ruleop.core.planning.child.pruning import held_back, prune
 from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion
 from ruleop.core.planning.events import HEALTHY, transition_events

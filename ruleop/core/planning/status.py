@@ -15,7 +15,7 @@ from ruleop.core.errors import RenderError
 from ruleop.core.merge import UnwritableError, merge_patch, same
 from ruleop.core.merge.equality import fingerprint
 from ruleop.core.merge.server.normalise import as_json, with_integers, without_nulls
-from ruleop.core.planning.changes.failures import public_error
+from ruleop.core.planning.changes.rejected_writes import public_error
 from ruleop.core.planning.model.actions import Problem, State, StatusWrite
 from ruleop.core.planning.model.conditions import PAUSE, Condition, Conditions, type_of
 from ruleop.core.schema.crd.structural import default, drop_unknown, is_kept, schema_at

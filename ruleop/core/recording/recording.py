@@ -16,12 +16,12 @@ from ruleop.core.labels import Matches, any_labels, labels_of
 from ruleop.core.planning import FixedObjects, History, KindInfo, Observed, Served
 from ruleop.core.planning.child.apply import record_of
 from ruleop.core.planning.memory.synced import Synced
-from ruleop.core.recording.redaction import Redaction
 from ruleop.core.recording.typed_json import decode, encode
 from ruleop.core.rules import SECRET
 from ruleop.core.schema.builtin.table import builtin_shape
 from ruleop.core.schema.crd.crds import crd_shape
 from ruleop.core.schema.shape import UNKNOWN
+from ruleop.core.secrets.placeholders import Redaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

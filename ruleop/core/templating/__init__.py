@@ -6,7 +6,7 @@ from ruleop.core.templating.compile.hiding import HIDDEN, render_hidden
 from ruleop.core.templating.compile.library import Library
 from ruleop.core.templating.compile.other_tools import instead_of
 from ruleop.core.templating.compile.references import SAME_ITEMS, Reference
-from ruleop.core.templating.compile.secret_flow import SECRET_FUNCTIONS, secret_slots, slots_from
+from ruleop.core.templating.compile.value_flow import SECRET_FUNCTIONS, secret_slots, slots_from
 from ruleop.core.templating.tree.resource_reader import read_resources
 from ruleop.core.templating.tree.yaml_node import YamlNode
 from ruleop.core.templating.tree.yaml_reader import NotJson, read_yaml, resolve_scalar

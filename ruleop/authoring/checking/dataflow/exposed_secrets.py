@@ -17,7 +17,7 @@ from jinja2 import nodes
 from ruleop.authoring.checking.pod_specs import CONTAINERS, fields_of_pod
 from ruleop.authoring.checking.typing.environments import chain_of
 from ruleop.core.rules import SECRET
-from ruleop.core.rules.checks.secrets import is_secret_field, secret_ids
+from ruleop.core.rules.checks.secret_reads import is_secret_field, secret_ids
 from ruleop.core.templating import SECRET_FUNCTIONS
 
 if TYPE_CHECKING:

@@ -37,8 +37,7 @@ from ruleop.core.planning.changes.drift import (
     corrected_fields,
     managers_of,
 )
-from ruleop.core.planning.changes.failures import expected_refusal, refused_changes, shown_path
-from ruleop.core.planning.changes.masking import public_path
+from ruleop.core.planning.changes.rejected_writes import expected_refusal, refused_changes, shown_path
 from ruleop.core.planning.changes.writes import changes, desired_object
 from ruleop.core.planning.model.actions import (
     Action,
@@ -67,6 +66,7 @@ from ruleop.core.planning.rendering.desired import Desired, kept_reference, stra
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, Unread, child_error
 from ruleop.core.schema.builtin.table import object_meta
 from ruleop.core.schema.shape import UNKNOWN, Shape
+from ruleop.core.secrets.secret_values import public_path
 from ruleop.core.templating import Waiting
 from ruleop.core.templating.values.budget import METER, size_of, surplus_of
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from ruleop.core.errors import RenderError, RuleopError
 from ruleop.core.messages import shortened
 from ruleop.core.planning.changes.differences import flow
-from ruleop.core.planning.changes.masking import MASK
 from ruleop.core.planning.model.actions import State
 from ruleop.core.planning.plan import Blocking
 from ruleop.core.planning.rendering.desired import items_of
 from ruleop.core.planning.rendering.scope import without_server_noise
 from ruleop.core.rules import SECRET
+from ruleop.core.secrets.secret_values import MASK
 from ruleop.core.templating import Lazy, MapView, Origin, UndefinedValue, plain
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import field_of

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.errors import RenderError
 from ruleop.core.kinds import GroupKind
-from ruleop.core.planning.changes.failures import changes_in_words, public_error, public_message, reason_of
 from ruleop.core.planning.changes.list_conflicts import conflict_in_words
+from ruleop.core.planning.changes.rejected_writes import changes_in_words, public_error, public_message, reason_of
 from ruleop.core.planning.child.apply import (
     Applied,
     HeldBack,

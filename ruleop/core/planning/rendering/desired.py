@@ -26,21 +26,21 @@ from ruleop.core.names import (
     is_object_name,
     name_in_words,
 )
-from ruleop.core.planning.changes.hidden_fields import Whole, hidden_fields
 from ruleop.core.planning.model.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, RULEOP, Owner
 from ruleop.core.planning.model.observed import KindInfo, Served
 from ruleop.core.planning.rendering.randomness import COSTLY, different_time
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, child_error
 from ruleop.core.rules import REFUSED_METADATA
+from ruleop.core.secrets.covered_fields import Whole, hidden_fields
 from ruleop.core.templating import NONDETERMINISTIC, OMIT, TextTemplate, render_hidden
 from ruleop.core.templating.values.budget import METER, NODE_BYTES, Exhausted, size_of
 from ruleop.core.templating.values.data import retained_bytes
 
 if TYPE_CHECKING:
-    from ruleop.core.planning.changes.hidden_fields import Hidden
     from ruleop.core.planning.model.observed import Kinds
     from ruleop.core.planning.rendering.scope import Scope
     from ruleop.core.rules import Child
+    from ruleop.core.secrets.covered_fields import Hidden
 
 MAX_OBJECTS = 5000
 DOCUMENT_UNITS = 20  # of the checks of one rendered object

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ruleop.core.kinds import Kind
 from ruleop.core.rules.checks.metadata_only import metadata_only_ids
 from ruleop.core.rules.checks.order import ChildReads, ids_read, order, reads
-from ruleop.core.rules.checks.secrets import SecretReads, secret_holders, secret_reads
+from ruleop.core.rules.checks.secret_reads import SecretReads, secret_holders, secret_reads
 from ruleop.core.rules.checks.watches import is_builtin
 from ruleop.core.rules.language.model import (
     Apply,

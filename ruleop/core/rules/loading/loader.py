@@ -23,7 +23,7 @@ from ruleop.core.rules.checks.owned_lists import check_owned
 from ruleop.core.rules.checks.random_functions import check_random
 from ruleop.core.rules.checks.read_names import check_defined_names, check_dependencies, check_lets, check_read_names
 from ruleop.core.rules.checks.scopes import Part, parts
-from ruleop.core.rules.checks.secrets import check_names, check_secrecy
+from ruleop.core.rules.checks.secret_reads import check_names, check_secrecy
 from ruleop.core.rules.checks.unused_templates import warn_of_unused
 from ruleop.core.rules.checks.watches import check_watch, check_watches
 from ruleop.core.rules.findings import Findings, ProjectErrors

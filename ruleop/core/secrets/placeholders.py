@@ -19,8 +19,8 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.planning.changes.masking import is_secret
-from ruleop.core.planning.changes.masks import SHORTEST, KnownTexts, decoded
+from ruleop.core.secrets.masks import SHORTEST, KnownTexts, decoded
+from ruleop.core.secrets.secret_values import is_secret
 from ruleop.core.templating.filters.data_filters import sha256
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.authoring.report.plan_text import json_patch
-from ruleop.core.planning.changes.masking import masked_pair
-from ruleop.core.planning.changes.masks import NO_MASKS
+from ruleop.core.secrets.masks import NO_MASKS
+from ruleop.core.secrets.secret_values import masked_pair
 
 VALUES = st.dictionaries(st.sampled_from("abcd"), st.text("xyz", min_size=5, max_size=9), max_size=4)
 

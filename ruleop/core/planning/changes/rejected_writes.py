@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 from ruleop.core.errors import NAMED, Cause
 from ruleop.core.messages import shortened
 from ruleop.core.planning.changes.differences import NOTHING, Difference, Value, differences, flow
-from ruleop.core.planning.changes.masking import masked_pair, public_path
 from ruleop.core.planning.model.marks import APPLIED
 from ruleop.core.planning.model.outcome import Failed, Failure
 from ruleop.core.schema.builtin.immutable_fields import immutable_changes
+from ruleop.core.secrets.secret_values import masked_pair, public_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ruleop.core.errors import RuleopError
-from ruleop.core.planning.changes.hidden_fields import hidden_texts, leaves_of
-from ruleop.core.planning.changes.masking import is_secret
-from ruleop.core.planning.changes.masks import Masks, known_values, secret_values
 from ruleop.core.rules import SECRET
+from ruleop.core.secrets.covered_fields import hidden_texts, leaves_of
+from ruleop.core.secrets.masks import Masks, known_values, secret_values
+from ruleop.core.secrets.secret_values import is_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.core.kinds import Object, ObjectKey
-from ruleop.core.planning.changes.hidden_fields import covered_pair, leaves_of
-from ruleop.core.planning.changes.masking import AFTER, BEFORE, MASK, masked_pair
+from ruleop.core.secrets.covered_fields import covered_pair, leaves_of
+from ruleop.core.secrets.secret_values import AFTER, BEFORE, MASK, masked_pair
 
 if TYPE_CHECKING:
-    from ruleop.core.planning.changes.hidden_fields import Hidden
+    from ruleop.core.secrets.covered_fields import Hidden
 
 SHORTEST: Final = 4
 """The length from which a value is masked where it is the whole text."""

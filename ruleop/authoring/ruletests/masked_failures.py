@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ruleop.core.planning.changes.differences import NOTHING
-from ruleop.core.planning.changes.masking import MASK, is_secret
-from ruleop.core.planning.changes.masks import Masks, known_values
+from ruleop.core.secrets.masks import Masks, known_values
+from ruleop.core.secrets.secret_values import MASK, is_secret
 
 if TYPE_CHECKING:
     from collections.abc import Container

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ruleop.core.planning.changes.masking import AFTER, BEFORE, MASK
-from ruleop.core.planning.model.marks import APPLIED
+from ruleop.core.merge import ANNOTATION
+from ruleop.core.secrets.secret_values import AFTER, BEFORE, MASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -84,7 +84,7 @@ def covered_pair(before: Object, after: Object, hidden: Hidden) -> tuple[Object,
     if isinstance(hidden, Whole):
         fields = {name: Whole.VALUE for name in {*before, *after} if name not in _IDENTITY}
     if _hides_names(hidden):  # the record of applied fields has them
-        fields = _joined((fields, {"metadata": {"annotations": {APPLIED: Whole.VALUE}}})) or fields
+        fields = _joined((fields, {"metadata": {"annotations": {ANNOTATION: Whole.VALUE}}})) or fields
     old, new = _covered(_without_removed(before, after), after, fields)
     return old, new
 
