@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.secrets.masks import DISTINCT, KnownTexts
+from ruleop.core.secrets.secret_values import DISTINCT, KnownTexts
 
 LETTERS = st.text("ab\udc80", max_size=30)
 

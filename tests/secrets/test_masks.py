@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from ruleop.authoring.report.plan_text import as_json, show, text_of
 from ruleop.core.planning import History, plan
 from ruleop.core.rules import ProjectErrors
+from ruleop.core.secrets.masks import NO_MASKS
 from tests.exploration import examples
 from tests.planning.harness import Harness, key
 
@@ -248,4 +249,4 @@ def test_generated_values_are_masked_in_other_kinds_too() -> None:
 def test_plans_of_the_operator_compute_no_masks() -> None:
     found = harness(HEAD + "data:\n  a: '{{ outer }}'\n")
     assert found.resource is not None
-    assert plan(found.rule, found.resource, found.observed(), History.NONE, masks=False).masks is None
+    assert plan(found.rule, found.resource, found.observed(), History.NONE, masks=False).masks is NO_MASKS

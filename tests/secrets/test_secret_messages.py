@@ -13,7 +13,7 @@ import pytest
 from ruleop.core.errors import Cause
 from ruleop.core.planning import Failed, Failure, Plan
 from ruleop.core.planning.changes.writes import changes, field_paths
-from ruleop.core.secrets.secret_values import public_path
+from ruleop.core.secrets.secrecy import public_path
 from tests.planning.harness import Harness, key
 from tests.planning.test_security import public
 

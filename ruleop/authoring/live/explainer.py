@@ -19,7 +19,7 @@ from ruleop.authoring.live.owners import find_owner
 from ruleop.authoring.live.reading.objects import LiveObjects
 from ruleop.authoring.live.reading.open_cluster import NotFoundError
 from ruleop.authoring.report.explanation import Blocker, ExplainedObject, Explanation
-from ruleop.authoring.report.plan_text import Tone, masks_of, with_masked_texts
+from ruleop.authoring.report.plan_text import Tone, with_masked_texts
 from ruleop.authoring.report.tree import Node, ready_condition, resource_node
 from ruleop.core.files import read_regular
 from ruleop.core.kinds import Kind, Object, ObjectKey
@@ -56,7 +56,7 @@ class Explainer:
         live = await self._resource(kind, name)
         key = ObjectKey.of(live)
         found = await self._found(live)
-        masks = masks_of(found.plan) if found.plan is not None else NO_MASKS
+        masks = found.plan.masks if found.plan is not None else NO_MASKS
         objects = [each.masked(masks.text) for each in await self._with_pods(list(explained_objects(found)), found)]
         events = [replace(each, message=masks.text(each.message)) for each in await self._events(key, objects)]
         plan = with_masked_texts(found.plan) if found.plan is not None else None

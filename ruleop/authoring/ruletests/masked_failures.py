@@ -3,13 +3,12 @@ test itself expects is shown."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ruleop.core.planning.changes.differences import NOTHING
-from ruleop.core.secrets.masks import Masks, known_values
-from ruleop.core.secrets.secret_values import MASK, is_secret
+from ruleop.core.secrets.masks import Masks, without_data
+from ruleop.core.secrets.secret_values import is_secret, known_values
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
     from ruleop.authoring.ruletests.results import Difference, Failure
     from ruleop.authoring.ruletests.state import After
     from ruleop.core.kinds import Object
-    from ruleop.core.templating.field_sites import FieldPath
-
-_FIELDS = ("data", "stringData")
 
 
 def masks_for(after: After, public: Container[str]) -> Masks:
@@ -42,27 +38,17 @@ def _masked(difference: Difference, masks: Masks) -> Difference:
     return replace(difference, mismatch=replace(mismatch, actual=actual))
 
 
-def without_data(mismatch: Mismatch, obj: Object) -> Mismatch:
+def without_secret_data(mismatch: Mismatch, obj: Object) -> Mismatch:
     """The difference of an object, without the data of a Secret that was found."""
     if mismatch.actual is NOTHING or not is_secret(obj):
         return mismatch
-    return replace(mismatch, actual=_hidden(mismatch.actual, mismatch.path, ()))
+    return replace(mismatch, actual=without_data(mismatch.actual, mismatch.path))
 
 
-def without_secret_data(after: After, public: Container[str]) -> After:
+def without_rendered_data(after: After, public: Container[str]) -> After:
     """The state without the data of rendered Secrets."""
-    return replace(
-        after,
-        rendered=tuple(
-            (child, template, _hidden(obj, (), public) if is_secret(obj) else obj)
-            for child, template, obj in after.rendered
-        ),
+    rendered = (
+        (child, template, without_data(obj, (), public) if is_secret(obj) else obj)
+        for child, template, obj in after.rendered
     )
-
-
-def _hidden(value: Any, path: FieldPath, public: Container[str]) -> Any:
-    if path and path[0] not in _FIELDS:
-        return value
-    if isinstance(value, Mapping):
-        return {name: _hidden(member, (*path, name), public) for name, member in value.items()}
-    return value if not path or str(value) in public else MASK
+    return replace(after, rendered=tuple(rendered))

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.offline.stand_in import EPOCH, identified, prepare
-from ruleop.authoring.report.plan_text import masks_of
 from ruleop.authoring.ruletests.cluster import CaseCluster
 from ruleop.authoring.ruletests.controllers import made_ready
 from ruleop.authoring.ruletests.provenance import Provenance
@@ -156,7 +155,7 @@ class PlanMode:
     def _masks(self) -> Masks:
         if self.rule is None or self.resource is None:
             return NO_MASKS
-        return masks_of(self._plan(self.rule, self.resource, masks=True))
+        return self._plan(self.rule, self.resource, masks=True).masks
 
     def source(self, key: ObjectKey, path: FieldPath) -> Site | None:
         resource, rule = self.resource, self.rule

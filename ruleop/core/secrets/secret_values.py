@@ -1,88 +1,128 @@
-"""Masks the values of Secrets in plans.
+"""The values of Secrets: where they stand, the texts by which copies of them are recognised, and what replaces them.
 
-A plan has to show that a password changes without showing the password. So a value becomes `***`, and a changed value
-`*** (before)` and `*** (after)`. Neither its length nor a hash is shown: a weak password can be guessed from either.
+A copy is the value as it is stored or decoded, and if it has several lines or is JSON, each line, each half of
+`key: value`, and each string. Values that are public anyway do not count. Neither the length nor a hash of a masked
+value is shown: a weak password can be guessed from either.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from ruleop.core.kinds import Kind, Object
+import orjson
+
+from ruleop.core.kinds import GroupKind, Kind, Object
 
 MASK: Final = "***"
 BEFORE: Final = "*** (before)"
 AFTER: Final = "*** (after)"
-_SECRET: Final = Kind("", "v1", "Secret")
-_FIELDS: Final = ("data", "stringData")
-# kubectl stores the whole object in this annotation, including the values
-_COPY: Final = "kubectl.kubernetes.io/last-applied-configuration"
-_STEP = re.compile(r"\[(?:'((?:[^'\\]|\\.)*)'|([^\]]*))\]|([^.\[]+)", re.DOTALL)
-_POSITION = re.compile(r"[0-9]{1,4}")
-_BETWEEN_WORDS = re.compile(r"[\s.,:=|'\"\[\]{}()]")  # as in the words of a child
-_OF_EVERY_OBJECT: Final = frozenset(
-    {"metadata", "labels", "annotations", "ownerReferences", "finalizers", "spec", "data"}
-)
+SECRET: Final = GroupKind("", "Secret")
+DATA_FIELDS: Final = ("data", "stringData")
+COPY: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""The annotation in which kubectl stores the whole object, including the values."""
+SHORTEST: Final = 4
+"""The length from which a value is recognised where it is the whole text."""
+DISTINCT: Final = 8
+"""The length from which a value is also recognised inside longer text. Otherwise `cert` would be in every
+`cert-manager.io`."""
+_STORED: Final = Kind("", "v1", "Secret")
+_TRUTHS: Final = frozenset({"true", "false"})
+_PIECES = re.compile(r"[:=]\s*")
+_QUOTES: Final = "'\" ,"
 
 
 def is_secret(obj: Object) -> bool:
-    return Kind.of(obj) == _SECRET
+    return Kind.of(obj) == _STORED
 
 
-def masked_pair(before: Object, after: Object) -> tuple[Object, Object]:
-    """Two versions of one object, masked; fields that differ still differ."""
-    if not is_secret(before) and not is_secret(after):
-        return before, after
-    old, new = dict(before), dict(after)
-    for field in _FIELDS:
-        _hide(old, new, field)
-    notes = [dict((side.get("metadata") or {}).get("annotations") or {}) for side in (old, new)]
-    if any(_COPY in each for each in notes):
-        holders = [{"annotations": {_COPY: each[_COPY]}} if _COPY in each else {} for each in notes]
-        _hide(holders[0], holders[1], "annotations")
-        for side, each, holder in zip((old, new), notes, holders, strict=True):
-            if holder:
-                side["metadata"] = {**side["metadata"], "annotations": {**each, **holder["annotations"]}}
-    return old, new
+def secret_values(secret: Object) -> Iterator[str]:
+    """The texts by which copies of the values of a Secret are recognised."""
+    for which in DATA_FIELDS:
+        entries = secret.get(which)
+        for value in entries.values() if isinstance(entries, Mapping) else ():
+            if isinstance(value, str):
+                yield value
+                yield encoded(value)
+                yield from _pieces(decoded(value) if which == "data" else value)
 
 
-def _hide(old: dict[str, Any], new: dict[str, Any], field: str) -> None:
-    before, after = old.get(field), new.get(field)
-    left: Mapping[str, Any] = before if isinstance(before, Mapping) else {}
-    right: Mapping[str, Any] = after if isinstance(after, Mapping) else {}
-    if isinstance(before, Mapping):
-        old[field] = {name: _masked_value(value, right.get(name), BEFORE) for name, value in left.items()}
-    elif before is not None:
-        old[field] = _masked_value(before, after, BEFORE)  # not a mapping: invalid, but it may hold a password
-    if isinstance(after, Mapping):
-        new[field] = {name: _masked_value(value, left.get(name), AFTER) for name, value in right.items()}
-    elif after is not None:
-        new[field] = _masked_value(after, before, AFTER)
+def _pieces(text: str) -> Iterator[str]:
+    yield text
+    yield text.strip()
+    for line in text.splitlines():
+        yield line.strip()
+        yield from (part.strip(_QUOTES) for part in _PIECES.split(line, maxsplit=1))
+    if text[:1] in ("{", "["):
+        try:
+            yield from leaves_of(orjson.loads(text))
+        except orjson.JSONDecodeError:
+            return
 
 
-def _masked_value(value: Any, other: Any, word: str) -> str:
-    return MASK if value == other else word
+def known_values(secrets: Iterable[Object], computed: Iterable[str], public: Container[str]) -> frozenset[str]:
+    """The values of these Secrets and what was computed from them, if they are long enough to be recognised, and not
+    public."""
+    found = {value for secret in secrets for value in secret_values(secret)}.union(computed)
+    return frozenset(value for value in found if len(value) >= SHORTEST and value not in public)
 
 
-def public_path(path: str, words: Container[str]) -> str:
-    """A field path in which only these words are shown, the fields of every object, and positions in lists. Other names
-    and the keys of items may be values of a Secret."""
+def public_names(objects: Iterable[Object]) -> set[str]:
+    """The names, namespaces and kinds of objects, and booleans: a Secret that has them too hides nothing."""
+    found = set(_TRUTHS)
+    for obj in objects:
+        metadata = obj.get("metadata") or {}
+        identity = metadata.get("name"), metadata.get("namespace"), obj.get("kind")
+        found.update(each for each in identity if isinstance(each, str))
+    return found
 
-    def shown(name: str) -> str:
-        is_public = name in _OF_EVERY_OBJECT or all(word in words for word in _BETWEEN_WORDS.split(name) if word)
-        return name if is_public else MASK
 
-    def step(match: re.Match[str]) -> str:
-        quoted, keys, name = match.groups()
-        if quoted is not None:
-            return f"['{shown(quoted)}']"
-        if keys is None:
-            return shown(name)
-        if _POSITION.fullmatch(keys):
-            return f"[{keys}]"
-        pairs = (pair.partition("=") for pair in keys.split(","))
-        return "[" + ",".join(f"{shown(name)}{sign}{shown(value)}" for name, sign, value in pairs) + "]"
+def leaves_of(value: Any) -> Iterator[str]:
+    """The strings in plain data, without names of fields."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (Mapping, list)):
+        for member in value.values() if isinstance(value, Mapping) else value:
+            yield from leaves_of(member)
 
-    return _STEP.sub(step, path)
+
+def decoded(value: str) -> str:
+    """A value of `data` as text; the value itself if it is not base64."""
+    try:
+        return base64.b64decode(value, validate=True).decode("utf-8", "surrogateescape")
+    except (binascii.Error, ValueError):
+        return value
+
+
+def encoded(value: str) -> str:
+    return base64.b64encode(value.encode("utf-8", "surrogatepass")).decode()
+
+
+class KnownTexts:
+    """Texts that are replaced wherever they are in another text, the longest first. A pattern of alternatives would
+    try all of them at each character, and a Secret may have thousands of values."""
+
+    __slots__ = ("_by_start",)
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        """Only those of at least DISTINCT characters are replaced."""
+        self._by_start: dict[str, list[str]] = {}
+        for text in sorted((text for text in texts if len(text) >= DISTINCT), key=lambda text: (-len(text), text)):
+            self._by_start.setdefault(text[:DISTINCT], []).append(text)
+
+    def replaced(self, text: str, by: Callable[[str], str]) -> str:
+        if not self._by_start:
+            return text
+        pieces: list[str] = []
+        done = at = 0
+        while at <= len(text) - DISTINCT:
+            candidates = self._by_start.get(text[at : at + DISTINCT], ())
+            found = next((each for each in candidates if text.startswith(each, at)), "") if candidates else ""
+            if found:
+                pieces += [text[done:at], by(found)]
+                done = at + len(found)
+            at += len(found) or 1
+        return "".join([*pieces, text[done:]])

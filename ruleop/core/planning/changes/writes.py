@@ -24,7 +24,7 @@ from ruleop.core.planning.model.actions import (
 )
 from ruleop.core.planning.model.marks import MANAGED_BY, RESERVED
 from ruleop.core.secrets.masks import NO_MASKS, Masks
-from ruleop.core.secrets.secret_values import public_path
+from ruleop.core.secrets.secrecy import public_path
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable

@@ -1,16 +1,15 @@
-"""Checks that no data of a Secret is copied to where everyone can read it: the status, a condition or a message.
+"""The parts of Secrets that templates and expressions read.
 
-A reference is judged by its path: the metadata and type of a Secret may be copied; its data, its annotations as a whole
-and the whole object may not, except where only its presence or the number of Secrets is read. A let that contains
-Secret data counts as a Secret. In doubt, a reference is an error.
+No data of a Secret may be copied to where everyone can read it: the status, a condition, a message, the name or the
+namespace of a child. A reference is judged by its path: the metadata and type of a Secret may be copied; its data, its
+annotations as a whole and the whole object may not, except where only its presence or the number of Secrets is read. A
+let that contains Secret data counts as a Secret. In doubt, a reference is an error.
 
-Names and namespaces of children are public too. Children may contain Secret data elsewhere: `secret_reads` finds
-where, for messages and plans.
+Children may contain Secret data elsewhere: `secrecy_of` finds where, for messages and plans.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,8 +18,16 @@ from jinja2 import Environment, TemplateSyntaxError, nodes
 from ruleop.core.errors import Site
 from ruleop.core.kinds import GroupKind
 from ruleop.core.rules.checks.random_functions import metadata_lines
-from ruleop.core.rules.language.model import SECRET
-from ruleop.core.templating import SAME_ITEMS, SECRET_FUNCTIONS, Expression, Reference, TextTemplate, secret_slots
+from ruleop.core.secrets.secrecy import Secrecy, words_of
+from ruleop.core.secrets.secret_fields import (
+    CHECKSUMS,
+    SECRET_FUNCTIONS,
+    is_name_field,
+    is_public_field,
+    is_secret_field,
+)
+from ruleop.core.secrets.secret_values import SECRET
+from ruleop.core.templating import SAME_ITEMS, Expression, Reference, TextTemplate, slots_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,15 +35,10 @@ if TYPE_CHECKING:
     from ruleop.core.rules.checks.scopes import Part
     from ruleop.core.rules.findings import Findings
     from ruleop.core.rules.language.parsed import ChildDraft, Draft
-    from ruleop.core.templating import SlotPlace, YamlNode
+    from ruleop.core.templating import Library, SlotPlace, YamlNode
 
-_PUBLIC_FIELDS = frozenset({"apiVersion", "kind", "metadata", "type", "immutable"})
-_COPY = "kubectl.kubernetes.io/last-applied-configuration"
-_NAMES = frozenset(
-    {"name", "namespace", "uid"}
-)  # of the metadata; kubectl stores a copy of the object in an annotation
 _OBJECT_KEYS = frozenset({"template", "object", "forEach", "namespace"})  # values that become a part of an object
-_BODY_KEYS = frozenset({"template", "object", "namespace"})
+_BODY_KEYS = _OBJECT_KEYS - {"forEach"}
 _NO_SLOTS: frozenset[SlotPlace] = frozenset()
 _PARSER = Environment(autoescape=False)  # noqa: S701 - only used for parsing
 
@@ -47,50 +49,75 @@ class _Secrets:
     lets: frozenset[str]  # lets that contain Secret data
 
 
-_WORD = re.compile(r"[^\s.,:=|'\"\[\]{}()]+")
-
-
-@dataclass(frozen=True, slots=True)
-class SecretReads:
-    """The parts of Secrets that a child reads: the slots of its body whose values come from one, and all words of the
-    body, which are public."""
-
-    slots: frozenset[SlotPlace] = frozenset()
-    words: frozenset[str] = frozenset()
-
-
-def check_secrecy(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
+def check_secrets(draft: Draft, parts: Iterable[Part], library: Library, findings: Findings) -> None:
+    """Reports data of Secrets in public places. In the text of a template, names and namespaces are a guess by its
+    lines."""
     parts = list(parts)
     secrets = _Secrets(secret_ids(draft), frozenset())
     for part in parts:
-        if part.let and any(_exposes(part, reference, secrets, templates) for reference in part.compiled.references):
-            secrets = _Secrets(secrets.many, secrets.lets | {part.let})
+        if part.let and any(_exposes(part, reference, secrets, library) for reference in part.compiled.references):
+            secrets = replace(secrets, lets=secrets.lets | {part.let})
     for part in parts:
         for reference in part.compiled.references if part.public else ():
-            if _exposes(part, reference, secrets, templates):
+            if _exposes(part, reference, secrets, library):
                 path = ".".join(step or "*" for step in reference.path)
                 message = (
                     f"`{path}` would expose the data of a Secret in {part.view.title}: "
                     "use its metadata, or test whether it exists"
                 )
                 findings.mistake("secret-data", message, reference.site, word=reference.name, start=part.site)
+    secrecy = secrecy_of(draft, parts, library, generated=False)
+    for part in parts:
+        if part.child is None or part.key not in _BODY_KEYS:
+            continue
+        for field, place in _public_slots(part, part.child, secrecy[part.child.id].slots, library):
+            message = (
+                f"`{place.expression}` would expose the data of a Secret in {field}, which everyone can read: "
+                "use its metadata, or a checksum (`sha256`)"
+            )
+            findings.mistake("secret-data", message, place.site, word=place.expression, start=part.site)
 
 
-def secret_holders(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str]) -> frozenset[str]:
-    """The children that may contain Secret data: Secrets, and children that read more than a name of a Secret or of
-    another such child. Error messages of the API server about them may quote it."""
-    secrets = _holders(draft, parts, templates)
-    return frozenset(child.id for child in draft.everyone if child.id in secrets.many)
+# -- children ----------------------------------------------------------------------------------------------------------
 
 
-def _holders(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str]) -> _Secrets:
+def secrecy_of(
+    draft: Draft, parts: Iterable[Part], library: Library, *, generated: bool = True
+) -> Mapping[str, Secrecy]:
+    """The secrecy of each child. It holds data of Secrets if it is one, or reads more than a name of one or of another
+    such child. `generated`: what functions generate for a Secret counts as read."""
+    parts = list(parts)
+    secrets, own = _holders(draft, parts, library), secret_ids(draft)
+    found = {}
+    for child in draft.everyone:
+        its_parts = [part for part in parts if part.child is child]
+        loop = next((part for part in its_parts if part.key == "forEach"), None)
+        slots = _NO_SLOTS.union(
+            *(
+                _slots_of(part, loop, library, secrets, own, generated=generated)
+                for part in its_parts
+                if part.key in _BODY_KEYS
+            )
+        )
+        reads = bool(slots) or any(
+            _exposes(part, reference, secrets, library)
+            for part in its_parts
+            if part.key not in _BODY_KEYS
+            for reference in part.compiled.references
+        )
+        words = frozenset(word for part in its_parts for word in _words(part, library)) if reads else frozenset()
+        found[child.id] = Secrecy(child.id in secrets.many, reads, slots, words)
+    return found
+
+
+def _holders(draft: Draft, parts: Iterable[Part], library: Library) -> _Secrets:
     parts = [part for part in parts if part.let or (part.child is not None and part.key in _OBJECT_KEYS)]
     secrets, before = _Secrets(secret_ids(draft), frozenset()), None
     while secrets != before:
         before = secrets
         for part in parts:
             if any(
-                _exposes(part, reference, secrets, templates, allowed=_is_name)
+                _exposes(part, reference, secrets, library, allowed=is_name_field)
                 for reference in part.compiled.references
             ):
                 if part.child is None:
@@ -100,46 +127,13 @@ def _holders(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str]) 
     return secrets
 
 
-# -- slots of children -------------------------------------------------------------------------------------------------
-
-
-def secret_reads(
-    draft: Draft, parts: Iterable[Part], templates: Mapping[str, str], *, generated: bool = True
-) -> Mapping[str, SecretReads]:
-    """The children that read data of Secrets. `generated`: or generate some."""
-    parts = list(parts)
-    secrets, own = _holders(draft, parts, templates), secret_ids(draft)
-    of_child: dict[str, list[Part]] = {}
-    for part in parts:
-        if part.child is not None:
-            of_child.setdefault(part.child.id, []).append(part)
-    found = {}
-    for id_, its_parts in of_child.items():
-        loop = next((part for part in its_parts if part.key == "forEach"), None)
-        slots = [
-            _slots_of(part, loop, templates, secrets, own, generated=generated)
-            for part in its_parts
-            if part.key in _BODY_KEYS
-        ]
-        reads = any(
-            _exposes(part, reference, secrets, templates)
-            for part in its_parts
-            if part.key not in _BODY_KEYS
-            for reference in part.compiled.references
-        )
-        if reads or any(slots):
-            words = frozenset(word for part in its_parts for word in _words(part, templates))
-            found[id_] = SecretReads(_NO_SLOTS.union(*slots), words)
-    return found
-
-
-def _words(part: Part, templates: Mapping[str, str]) -> Iterator[str]:
+def _words(part: Part, library: Library) -> Iterator[str]:
     if isinstance(part.compiled, TextTemplate):
-        for name in part.compiled.files:
-            yield from _WORD.findall(templates[name])
-        return
-    for text in _texts(part.node):
-        yield from _WORD.findall(text)
+        texts = [library.texts[name] for name in part.compiled.files]
+    else:
+        texts = [*_texts(part.node)]
+    for text in texts:
+        yield from words_of(text)
 
 
 def _texts(node: YamlNode) -> Iterator[str]:
@@ -156,44 +150,39 @@ def _texts(node: YamlNode) -> Iterator[str]:
 
 
 def _slots_of(
-    part: Part,
-    loop: Part | None,
-    templates: Mapping[str, str],
-    secrets: _Secrets,
-    own: Mapping[str, bool],
-    *,
-    generated: bool,
+    part: Part, loop: Part | None, library: Library, secrets: _Secrets, own: Mapping[str, bool], *, generated: bool
 ) -> frozenset[SlotPlace]:
-    reads_any = part.compiled.names & {"live", *secrets.many, *secrets.lets, *([] if loop is None else [_item(part)])}
-    if not reads_any and not any(name in SECRET_FUNCTIONS for name, _ in part.compiled.calls):
-        return frozenset()
-    names = {name: [(name,)] for name in ("live", *secrets.many, *secrets.lets)}
-    sources: list[list[tuple[str, str | Site]]]
-    if isinstance(part.compiled, TextTemplate):
-        sources = [[(templates[part.compiled.name], f"templates/{part.compiled.name}")]]
-    else:
-        sources = [[(text, site)] for text, site in part.node.texts() if "{{" in text or "{%" in text]
+    item = part.child.item_name if part.child is not None and loop is not None else ""
+    ids = {"live", *secrets.many, *secrets.lets}
+    if not part.compiled.names & {*ids, item} and not any(name in SECRET_FUNCTIONS for name, _ in part.compiled.calls):
+        return _NO_SLOTS
+    items: list[nodes.Template] = []
     if loop is not None and isinstance(loop.compiled, Expression):
-        each = (f"{{% for {_item(part)} in ({loop.compiled.source}) %}}{{% endfor %}}", loop.site)
-        sources = [[*texts, each] for texts in sources]
-    environment = part.compiled.renderer.environment
+        text = f"{{% for {item} in ({loop.compiled.source}) %}}{{% endfor %}}"
+        items = library.written_strings(text, loop.site)
     return _NO_SLOTS.union(
         *(
-            secret_slots(
-                environment,
-                texts,
-                templates,
-                names,
+            slots_from(
+                [*trees, *items],
+                {name: [(name,)] for name in ids},
                 lambda path: _is_data(path, secrets, own),
-                generated=generated,
+                clean=CHECKSUMS,
+                functions=SECRET_FUNCTIONS if generated else frozenset(),
+                by_name=False,
             )
-            for texts in sources
+            for trees in _trees(part, library)
         )
     )
 
 
-def _item(part: Part) -> str:
-    return part.child.item_name if part.child is not None else ""
+def _trees(part: Part, library: Library) -> Iterator[list[nodes.Template]]:
+    """The trees of each text of a part, with those of the files that it runs."""
+    if isinstance(part.compiled, TextTemplate):
+        yield library.written_trees([part.compiled.name])
+        return
+    for text, site in part.node.texts():
+        if "{{" in text or "{%" in text:
+            yield library.written_strings(text, site)
 
 
 def _is_data(path: Sequence[str | None], secrets: _Secrets, own: Mapping[str, bool]) -> bool:
@@ -212,46 +201,25 @@ def _is_data(path: Sequence[str | None], secrets: _Secrets, own: Mapping[str, bo
     return is_secret_field(inner)
 
 
-def is_secret_field(path: Sequence[str | None]) -> bool:
-    """Whether a field of a Secret needs protection: its data, but not the keys in a loop over it."""
-    return not _is_public(path) and not (path[0] in ("data", "stringData") and path[1:] == (None, "key"))
-
-
-def check_names(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
-    """Reports names and namespaces of children that contain Secret data. In the text of a template this is a guess by
-    its lines."""
-    parts = list(parts)
-    reads = secret_reads(draft, parts, templates, generated=False)
-    for part in parts:
-        if part.child is None or part.child.id not in reads or part.key not in _BODY_KEYS:
-            continue
-        for field, place in _public_slots(part, part.child, reads[part.child.id].slots, templates):
-            message = (
-                f"`{place.expression}` would expose the data of a Secret in {field}, which everyone can read: "
-                "use its metadata, or a checksum (`sha256`)"
-            )
-            findings.mistake("secret-data", message, place.site, word=place.expression, start=part.site)
-
-
 def _public_slots(
-    part: Part, child: ChildDraft, slots: Iterable[SlotPlace], templates: Mapping[str, str]
+    part: Part, child: ChildDraft, slots: Iterable[SlotPlace], library: Library
 ) -> Iterator[tuple[str, SlotPlace]]:
     found = sorted(slots, key=lambda place: (place.site.line, place.site.column, place.expression))
     if part.key == "namespace":
         yield from ((f"the namespace of the child {child.id}", place) for place in found if place.site == part.site)
         return
     for field in ("name", "namespace"):
-        lines = list(_lines_of(part, field, templates))
+        lines = list(_lines_of(part, field, library))
         for place in found:
             if any(place.site == site and place.expression in text for text, site in lines):
                 yield f"metadata.{field}", place
 
 
-def _lines_of(part: Part, field: str, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:
+def _lines_of(part: Part, field: str, library: Library) -> Iterator[tuple[str, Site]]:
     """The texts of metadata.name or metadata.namespace in a body."""
     if isinstance(part.compiled, TextTemplate):
         path = part.compiled.name
-        for number, text in metadata_lines(templates[path], field):
+        for number, text in metadata_lines(library.texts[path], field):
             yield text, Site(f"templates/{path}", number)
         return
     node = _member(_member(part.node, "metadata"), field)
@@ -263,19 +231,7 @@ def _member(node: YamlNode | None, name: str) -> YamlNode | None:
     return node.value.get(name) if node is not None and isinstance(node.value, dict) else None
 
 
-# -- paths -------------------------------------------------------------------------------------------------------------
-
-
-def _is_public(path: Sequence[str | None]) -> bool:
-    if path[0] != "metadata":
-        return path[0] in _PUBLIC_FIELDS
-    if len(path) < 2 or path[1] is None:
-        return False  # with the annotations
-    return path[1] != "annotations" or (len(path) > 2 and path[2] not in (None, _COPY))
-
-
-def _is_name(path: Sequence[str | None]) -> bool:
-    return path[0] in _PUBLIC_FIELDS - {"metadata"} or (path[0] == "metadata" and len(path) > 1 and path[1] in _NAMES)
+# -- references --------------------------------------------------------------------------------------------------------
 
 
 def secret_ids(draft: Draft) -> dict[str, bool]:
@@ -292,9 +248,9 @@ def _exposes(
     part: Part,
     reference: Reference,
     secrets: _Secrets,
-    templates: Mapping[str, str],
+    library: Library,
     *,
-    allowed: Callable[[Sequence[str | None]], bool] = _is_public,
+    allowed: Callable[[Sequence[str | None]], bool] = is_public_field,
 ) -> bool:
     """Whether a reference reads more of a Secret than `allowed` allows."""
     path = reference.path[1:] if reference.path[0] == "live" else reference.path
@@ -307,18 +263,18 @@ def _exposes(
         return False
     inner = path[1:]
     if not inner:
-        uses = [use for source in _sources(part, templates) for use in _uses_of_whole(source, name, reference.site)]
+        uses = [use for source in _sources(part, library) for use in _uses_of_whole(source, name, reference.site)]
         return not uses or not all(map(_is_harmless, uses))
     if secrets.many[name]:
         inner = inner[1:]
     return not inner or not allowed(inner)
 
 
-def _sources(part: Part, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:
+def _sources(part: Part, library: Library) -> Iterator[tuple[str, Site]]:
     """The texts of a part with their start."""
     if isinstance(part.compiled, TextTemplate):
         for name in part.compiled.files:
-            yield templates[name], Site(f"templates/{name}", 1)
+            yield library.texts[name], Site(f"templates/{name}", 1)
         return
     for text, site in part.node.texts():
         yield text if "{{" in text or "{%" in text else "{{ " + text + " }}", site
