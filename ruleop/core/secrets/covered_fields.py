@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.core.kinds import LAST_APPLIED
 from ruleop.core.merge import ANNOTATION
 from ruleop.core.secrets.hidden_fields import HiddenItems, Whole
-from ruleop.core.secrets.secret_values import AFTER, BEFORE, COPY, DATA_FIELDS, MASK
+from ruleop.core.secrets.secret_values import AFTER, BEFORE, DATA_FIELDS, MASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,8 +33,8 @@ def covered_secret(before: Object, after: Object) -> tuple[Object, Object]:
         for which in DATA_FIELDS
         if any(each.get(which) is not None for each in sides)
     }
-    if any(COPY in ((each.get("metadata") or {}).get("annotations") or {}) for each in sides):
-        hidden["metadata"] = {"annotations": {COPY: Whole.VALUE}}
+    if any(LAST_APPLIED in ((each.get("metadata") or {}).get("annotations") or {}) for each in sides):
+        hidden["metadata"] = {"annotations": {LAST_APPLIED: Whole.VALUE}}
     old, new = _covered(before, after, hidden)
     return old, new
 

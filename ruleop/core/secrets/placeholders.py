@@ -17,8 +17,8 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.core.kinds import LAST_APPLIED
 from ruleop.core.secrets.secret_values import (
-    COPY,
     SHORTEST,
     KnownTexts,
     decoded,
@@ -101,7 +101,7 @@ class Placeholders:
                 secret[field] = {name: self._short(value, encode) for name, value in entries.items()}
         metadata = secret.get("metadata")
         if isinstance(metadata, dict) and isinstance(notes := metadata.get("annotations"), dict):
-            metadata["annotations"] = {name: text for name, text in notes.items() if name != COPY}
+            metadata["annotations"] = {name: text for name, text in notes.items() if name != LAST_APPLIED}
         return secret
 
     def _short(self, value: Any, encode: Any) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ruleop.core.secrets.secret_values import COPY, DATA_FIELDS
+from ruleop.core.kinds import LAST_APPLIED
+from ruleop.core.secrets.secret_values import DATA_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,7 @@ def is_public_field(path: Sequence[str | None]) -> bool:
         return path[0] in _PUBLIC
     if len(path) < 2 or path[1] is None:
         return False  # with the annotations
-    return path[1] != "annotations" or (len(path) > 2 and path[2] not in (None, COPY))
+    return path[1] != "annotations" or (len(path) > 2 and path[2] not in (None, LAST_APPLIED))
 
 
 def is_secret_field(path: Sequence[str | None]) -> bool:

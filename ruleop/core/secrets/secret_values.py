@@ -22,8 +22,6 @@ BEFORE: Final = "*** (before)"
 AFTER: Final = "*** (after)"
 SECRET: Final = GroupKind("", "Secret")
 DATA_FIELDS: Final = ("data", "stringData")
-COPY: Final = "kubectl.kubernetes.io/last-applied-configuration"
-"""The annotation in which kubectl stores the whole object, including the values."""
 SHORTEST: Final = 4
 """The length from which a value is recognised where it is the whole text."""
 DISTINCT: Final = 8

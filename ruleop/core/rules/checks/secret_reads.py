@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from jinja2 import Environment, TemplateSyntaxError, nodes
+from jinja2 import nodes
 
 from ruleop.core.errors import Site
 from ruleop.core.kinds import GroupKind
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 _OBJECT_KEYS = frozenset({"template", "object", "forEach", "namespace"})  # values that become a part of an object
 _BODY_KEYS = _OBJECT_KEYS - {"forEach"}
 _NO_SLOTS: frozenset[SlotPlace] = frozenset()
-_PARSER = Environment(autoescape=False)  # noqa: S701 - only used for parsing
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,33 +262,32 @@ def _exposes(
         return False
     inner = path[1:]
     if not inner:
-        uses = [use for source in _sources(part, library) for use in _uses_of_whole(source, name, reference.site)]
+        uses = [use for tree in _written(part, library) for use in _uses_of_whole(tree, name, reference.site)]
         return not uses or not all(map(_is_harmless, uses))
     if secrets.many[name]:
         inner = inner[1:]
     return not inner or not allowed(inner)
 
 
-def _sources(part: Part, library: Library) -> Iterator[tuple[str, Site]]:
-    """The texts of a part with their start."""
+def _written(part: Part, library: Library) -> Iterator[tuple[nodes.Template, Site]]:
+    """The trees of a part with their start."""
     if isinstance(part.compiled, TextTemplate):
         for name in part.compiled.files:
-            yield library.texts[name], Site(f"templates/{name}", 1)
-        return
-    for text, site in part.node.texts():
-        yield text if "{{" in text or "{%" in text else "{{ " + text + " }}", site
+            yield library.written_tree(name), Site(f"templates/{name}", 1)
+    elif isinstance(part.compiled, Expression):
+        yield library.written_string("{{ " + part.compiled.source + " }}", part.site), part.site
+    else:
+        for text, site in part.node.texts():
+            if "{{" in text or "{%" in text:
+                yield library.written_string(text, site), site
 
 
-def _uses_of_whole(source: tuple[str, Site], name: str, where: Site) -> Iterator[list[nodes.Node]]:
+def _uses_of_whole(written: tuple[nodes.Template, Site], name: str, where: Site) -> Iterator[list[nodes.Node]]:
     """The uses of the id without an attribute on the line of a reference: the node, and its ancestors from the inside
     out."""
-    text, start = source
+    tree, start = written
     if start.path != where.path:
         return
-    try:
-        tree = _PARSER.parse(text)
-    except TemplateSyntaxError:
-        return  # text that is not a template
     pending: list[list[nodes.Node]] = [[tree]]
     while pending:
         ancestry = pending.pop()
