@@ -174,6 +174,15 @@ def test_a_rejection_names_only_words_of_the_template() -> None:
     assert "data[***]: Invalid value, data.plain: Invalid value" in repr(found.status)
 
 
+def test_a_rejection_of_a_generated_password_quotes_nothing_though_no_secret_holds_it() -> None:
+    text = CONFIG + "data: {p: '{{ random_password(24) }}'}\n"
+    found = Harness.of("children: {c: {template: c.yaml, apply: {strategy: create-only}}}\n", c=text)
+    found.refuse[key("x")] = Failed(Failure.INVALID, MARK, redacted="rejected by the API server (422 Invalid)")
+    found.step()
+    assert "rejected by the API server (422 Invalid)" in repr(found.status)
+    assert MARK not in repr(found.status) + repr(found.events)
+
+
 @pytest.mark.parametrize(
     ("path", "shown"),
     [

@@ -83,8 +83,8 @@ def check_secrets(draft: Draft, parts: Iterable[Part], library: Library, finding
 def secrecy_of(
     draft: Draft, parts: Iterable[Part], library: Library, *, generated: bool = True
 ) -> Mapping[str, Secrecy]:
-    """The secrecy of each child. It holds data of Secrets if it is one, or reads more than a name of one or of another
-    such child. `generated`: what functions generate for a Secret counts as read."""
+    """The secrecy of each child. It holds data of Secrets if it is one, generates some, or reads more than a name of a
+    Secret or of another such child. `generated`: what it generates counts as read."""
     parts = list(parts)
     secrets, own = _holders(draft, parts, library), secret_ids(draft)
     found = {}
@@ -105,7 +105,7 @@ def secrecy_of(
             for reference in part.compiled.references
         )
         words = frozenset(word for part in its_parts for word in _words(part, library)) if reads else frozenset()
-        found[child.id] = Secrecy(child.id in secrets.many, reads, slots, words)
+        found[child.id] = Secrecy(child.id in secrets.many or bool(slots), reads, slots, words)
     return found
 
 
