@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
     from ruleop.authoring.ruletests.matching import Mismatch
-    from ruleop.authoring.ruletests.results import Difference, Failure
+    from ruleop.authoring.ruletests.results import Failure
     from ruleop.authoring.ruletests.state import After
     from ruleop.core.kinds import Object
 
@@ -28,14 +28,11 @@ def masks_for(after: After, public: Container[str]) -> Masks:
 
 def masked(failure: Failure, masks: Masks) -> Failure:
     """The failure without values of Secrets in what was found."""
-    differences = tuple(_masked(each, masks) for each in failure.differences)
+    differences = tuple(
+        replace(each, mismatch=replace(each.mismatch, actual=masks.all(each.mismatch.actual)))
+        for each in failure.differences
+    )
     return replace(failure, message=masks.text(failure.message), differences=differences)
-
-
-def _masked(difference: Difference, masks: Masks) -> Difference:
-    mismatch = difference.mismatch
-    actual = mismatch.actual if mismatch.actual is NOTHING else masks.all(mismatch.actual)
-    return replace(difference, mismatch=replace(mismatch, actual=actual))
 
 
 def without_secret_data(mismatch: Mismatch, obj: Object) -> Mismatch:

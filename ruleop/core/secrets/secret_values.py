@@ -20,6 +20,7 @@ from ruleop.core.kinds import GroupKind, Kind, Object
 MASK: Final = "***"
 BEFORE: Final = "*** (before)"
 AFTER: Final = "*** (after)"
+"""The words in place of a value, and of the two versions of one that changes: a plan shows that a password changes."""
 SECRET: Final = GroupKind("", "Secret")
 DATA_FIELDS: Final = ("data", "stringData")
 SHORTEST: Final = 4
