@@ -25,6 +25,7 @@ from ruleop.core.secrets.secret_values import (
     encoded,
     is_secret,
     public_names,
+    values_of,
 )
 from ruleop.core.templating.filters.data_filters import sha256
 
@@ -42,24 +43,16 @@ class Placeholders:
         self._words: dict[str, str] = {}
         self._public = public_names(objects)
         for secret in found:
-            self._learn(secret)
+            for stored, plain in values_of(secret):
+                if self._is_hidden(plain):
+                    self._words[plain] = self._word(plain)
+                    self._words[stored] = encoded(self._word(plain))
         for value in computed:
             if self._is_hidden(value) and value not in self._words:
                 self._words[value] = self._word(value)
         self._known = KnownTexts(self._words)
         self._words |= self._checksums(found)
         self._known = KnownTexts(self._words)
-
-    def _learn(self, secret: Object) -> None:
-        for value in _values(secret.get("data")):
-            plain = decoded(value)
-            if self._is_hidden(plain):
-                self._words[plain] = self._word(plain)
-                self._words[value] = encoded(self._word(plain))
-        for value in _values(secret.get("stringData")):
-            if self._is_hidden(value):
-                self._words[value] = self._word(value)
-                self._words[encoded(value)] = encoded(self._word(value))
 
     def _checksums(self, found: Iterable[Object]) -> dict[str, str]:
         """Of each value, and of all of them, as the filter `sha256` computes them."""
@@ -109,7 +102,3 @@ class Placeholders:
             return None
         plain = decoded(value) if encode is encoded else value
         return value if plain.startswith("redacted-") or plain in self._public else encode(self._word(plain))
-
-
-def _values(entries: Any) -> Iterable[str]:
-    return [value for value in entries.values() if isinstance(value, str)] if isinstance(entries, Mapping) else []

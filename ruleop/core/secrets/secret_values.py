@@ -38,15 +38,19 @@ def is_secret(obj: Object) -> bool:
     return Kind.of(obj) == _STORED
 
 
-def secret_values(secret: Object) -> Iterator[str]:
-    """The texts by which copies of the values of a Secret are recognised."""
+def values_of(secret: Object) -> Iterator[tuple[str, str]]:
+    """The values of a Secret, each as it is stored and decoded."""
     for which in DATA_FIELDS:
         entries = secret.get(which)
         for value in entries.values() if isinstance(entries, Mapping) else ():
             if isinstance(value, str):
-                yield value
-                yield encoded(value)
-                yield from _pieces(decoded(value) if which == "data" else value)
+                yield (value, decoded(value)) if which == "data" else (encoded(value), value)
+
+
+def secret_values(secret: Object) -> Iterator[str]:
+    """The texts by which copies of the values of a Secret are recognised."""
+    for stored, plain in values_of(secret):
+        yield from (stored, encoded(stored), *_pieces(plain))
 
 
 def _pieces(text: str) -> Iterator[str]:
