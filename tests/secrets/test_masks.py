@@ -127,7 +127,9 @@ def values(draw: st.DrawFn) -> str:
     return found
 
 
+RENAMED = "{% macro a(x) %}{% endmacro %}{% macro m(y) %}{{ y }}{% endmacro %}{% set a = m %}\n"
 BEFORE = {
+    RENAMED: "{{ a(VALUE) }}",
     "": "{{ VALUE }}",
     "{% set v = VALUE %}\n": "{{ v }}",
     "{% set v %}a{{ VALUE }}{% endset %}\n": "{{ v | upper }}",
@@ -168,6 +170,7 @@ def body(value: str, before: str, text: str) -> str:
 @settings(max_examples=examples(60))
 @given(values(), st.sampled_from(sorted(BEFORE)), BODIES)
 @example("own.data.v", "", HEAD + "data:\n  a: {PRINTED}\n")
+@example("own.data.v | b64decode | upper", RENAMED, HEAD + "data:\n  a: {PRINTED}\n")
 def test_no_value_computed_from_a_secret_is_shown(value: str, before: str, text: str) -> None:
     try:
         found = harness(body(value, before, text), OLD)
