@@ -24,7 +24,6 @@ from ruleop.core.names import (
     name_in_words,
 )
 from ruleop.core.planning.model.observed import KindInfo, Kinds, Served
-from ruleop.core.rules import SECRET
 from ruleop.core.schema.builtin.table import builtin_resource, builtin_shape
 from ruleop.core.schema.cel import Verdict, cel_rules
 from ruleop.core.schema.crd.schema_findings import SchemaFinding
@@ -32,6 +31,7 @@ from ruleop.core.schema.crd.structural import default, prune, schema_at, unknown
 from ruleop.core.schema.nearest import did_you_mean
 from ruleop.core.schema.shape import UNKNOWN
 from ruleop.core.schema.validation import validate
+from ruleop.core.secrets.secret_values import SECRET
 
 if TYPE_CHECKING:
     from ruleop.core.rules import Observe, Project
