@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.core.merge.server.normalise import encode_string_data
@@ -43,7 +43,7 @@ NAMESPACE = "default"
 
 EPOCH = "1970-01-01T00:00:00Z"
 _TEXTS = ("labels", "annotations")
-_EMPTY = (None, "", {}, [])  # not stored in metadata
+_EMPTY: Final[tuple[Any, ...]] = (None, "", {}, [])  # not stored in metadata
 
 
 class OfflineKinds:
