@@ -12,7 +12,6 @@ import urllib.error
 import urllib.request
 import uuid
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from controlplane.audit import BEGINNING
@@ -22,7 +21,7 @@ from tests import waiting
 from tests.cluster.server import Client, RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from controlplane.audit import Event, Mark
@@ -63,8 +62,9 @@ def _parsed(line: str) -> dict[str, Any]:
     return {"event": line}
 
 
-eventually = partial(waiting.eventually, timeout=TIMEOUT, missing=(RefusedError, *waiting.MISSING))
-"""While a request is rejected, what it asks for is not there yet."""
+def eventually(what: str, probe: Callable[[], T | None], timeout: float = TIMEOUT) -> T:
+    """While a request is rejected, what it asks for is not there yet."""
+    return waiting.eventually(what, probe, timeout, (RefusedError, *waiting.MISSING))
 
 
 @dataclass(frozen=True)
