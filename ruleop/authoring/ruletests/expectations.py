@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.authoring.ruletests.masked_failures import masked, masks_for, without_secret_data
 from ruleop.authoring.ruletests.matching import Mismatch, mismatches
 from ruleop.authoring.ruletests.results import Difference, Failure
-from ruleop.authoring.ruletests.secret_values import masked, masks_for, without_data
 from ruleop.authoring.ruletests.state import named
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning.changes.differences import NOTHING
-from ruleop.core.planning.changes.hidden_fields import leaves_of
 from ruleop.core.planning.model.marks import MANAGED_BY, RESERVED, RULEOP
 from ruleop.core.schema.nearest import did_you_mean
 from ruleop.core.schema.shape import UNKNOWN
 from ruleop.core.schema.shape_fields import unknown_to_shape
+from ruleop.core.secrets.secret_values import leaves_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -110,7 +110,7 @@ class _Checker:
         kind = Kind.of(obj)
         shown = _bare(obj, expected) if self.expect.exact else obj
         differing = [
-            Difference(without_data(each, obj), self.world.source(key, each.path))
+            Difference(without_secret_data(each, obj), self.world.source(key, each.path))
             for each in mismatches(expected, _comparable(shown), self.world.shape_of(kind), exact=self.expect.exact)
         ]
         if differing:

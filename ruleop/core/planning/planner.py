@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ruleop.core.errors import RenderError, RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.planning.changes.failures import public_error, public_message, reason_of
+from ruleop.core.planning.changes.rejected_writes import reason_of
 from ruleop.core.planning.child.blocking import blocking_of
 from ruleop.core.planning.child.child_plan import existing_of
 from ruleop.core.planning.child.children import NO_KEYS, Children
-from ruleop.core.planning.child.known_secrets import masks_of
+from ruleop.core.planning.child.plan_masks import masks_of
 from ruleop.core.planning.child.pruning import held_back, prune
 from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion
 from ruleop.core.planning.events import HEALTHY, transition_events
@@ -175,7 +175,7 @@ class _Planner:
         self.info = observed.kinds.info(rule.kind)
         self.owner = Owner.of(resource, observed.proofs)
         self.is_shown = masks
-        self.masks = masks and rule.reads_secret
+        self.masks = masks and rule.secrecy.reads
         self.paused = is_paused(resource)
         self.scope = Scope(rule, resource, observed, masks=self.masks)
         self.held_back = ""  # describes deletions that are delayed because the rules have just changed
@@ -265,7 +265,7 @@ class _Planner:
                     return Problem("spec", "Forbidden", wait.path, wait.site)
                 return Problem("spec", "Waiting", f"waiting for {wait.path}, which `validate` reads", wait.site)
             except RenderError as error:
-                return Problem("spec", "RenderFailed", public_error(self.rule, error), error.site)
+                return Problem("spec", "RenderFailed", self.rule.secrecy.error(error), error.site)
         return None
 
     def _invalid_plan(self, problem: Problem) -> Plan:
@@ -317,7 +317,8 @@ class _Planner:
             if failed is None:
                 continue
             info = self.observed.kinds.info(Kind.of(action.live))
-            words = public_message(self.rule.children.get(action.child), failed)
+            secrecy = self.rule.secrecy_of(action.child)
+            words = secrecy.rejection(failed.message, failed.redacted, failed.causes)
             why = missing_permission(self.rule, info, action.key.namespace, failed.verb) if failed.verb else words
             child, message, reason = (
                 action.child or "pruning",

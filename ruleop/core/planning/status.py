@@ -15,7 +15,6 @@ from ruleop.core.errors import RenderError
 from ruleop.core.merge import UnwritableError, merge_patch, same
 from ruleop.core.merge.equality import fingerprint
 from ruleop.core.merge.server.normalise import as_json, with_integers, without_nulls
-from ruleop.core.planning.changes.failures import public_error
 from ruleop.core.planning.model.actions import Problem, State, StatusWrite
 from ruleop.core.planning.model.conditions import PAUSE, Condition, Conditions, type_of
 from ruleop.core.schema.crd.structural import default, drop_unknown, is_kept, schema_at
@@ -129,7 +128,7 @@ def _names_in(template: TextTemplate) -> frozenset[str]:
 
 
 def _add_problem(rule: Rule, problems: list[Problem], error: RenderError) -> None:
-    problem = Problem("status", "RenderFailed", public_error(rule, error), error.site)
+    problem = Problem("status", "RenderFailed", rule.secrecy.error(error), error.site)
     if problem not in problems:
         problems.append(problem)
 
@@ -206,7 +205,7 @@ def _custom(rule: Rule, each: RuleCondition, children: Children, problems: list[
         return Condition(each.type, "Unknown", "Forbidden" if wait.forbidden else "Waiting", wait.message)
     except RenderError as error:
         _add_problem(rule, problems, error)
-        return Condition(each.type, "Unknown", "RenderFailed", public_error(rule, error))
+        return Condition(each.type, "Unknown", "RenderFailed", rule.secrecy.error(error))
     return Condition(
         each.type, status, _reason(reason) or {"True": "Holds", "False": "DoesNotHold"}.get(status, "Unknown"), message
     )

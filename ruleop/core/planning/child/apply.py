@@ -37,8 +37,7 @@ from ruleop.core.planning.changes.drift import (
     corrected_fields,
     managers_of,
 )
-from ruleop.core.planning.changes.failures import expected_refusal, refused_changes, shown_path
-from ruleop.core.planning.changes.masking import public_path
+from ruleop.core.planning.changes.rejected_writes import expected_refusal, refused_changes
 from ruleop.core.planning.changes.writes import changes, desired_object
 from ruleop.core.planning.model.actions import (
     Action,
@@ -215,7 +214,7 @@ def _conflict_message(
     by_server: bool,
 ) -> str:
     changed = changes(action, observed.kinds, allowance=METER.descriptions)
-    paths = list(dict.fromkeys(shown_path(child, each.path) for each in changed))
+    paths = list(dict.fromkeys(child.secrecy.path(each.path) for each in changed))
     if isinstance(action, Create) or action.live is None or by_server:
         return conflict_message(action, paths, (), by_server=by_server)
     if managed is None:
@@ -264,7 +263,7 @@ def _normalised(child: Child, desired: Desired, marked: Object) -> Object:
 def _unmergeable(child: Child, desired: Desired, error: RuleopError) -> ChildFails:
     title, words = f"the {desired.kind.kind}", str(error)
     if isinstance(error, MergeError):
-        path = public_path(error.path, child.words)
+        path = child.secrecy.path(error.path)
         words = f"{path}: {error.redacted}" if path else error.redacted
     return ChildFails(
         f"{title} {desired.key.name!r}: {error}",

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.errors import RenderError
 from ruleop.core.kinds import GroupKind
-from ruleop.core.planning.changes.failures import changes_in_words, public_error, public_message, reason_of
 from ruleop.core.planning.changes.list_conflicts import conflict_in_words
+from ruleop.core.planning.changes.rejected_writes import changes_in_words, reason_of
 from ruleop.core.planning.child.apply import (
     Applied,
     HeldBack,
@@ -328,15 +328,13 @@ class Children:
 
     def _add_failure(self, child_plan: ChildPlan, error: ChildFails, *, only_this_child: bool = False) -> str:
         """Records a failure and returns its message. `only_this_child`: other children are still written."""
-        message = public_error(child_plan.child, error)
+        message = child_plan.child.secrecy.error(error)
         if isinstance(error, HeldBack):
             self.report.conflicts.append(error.conflict)
         if isinstance(error, Immutable):
-            message = (
-                public_message(child_plan.child, error.failed)
-                + changes_in_words(error.changes, child_plan.child)
-                + error.advice
-            )
+            failed, secrecy = error.failed, child_plan.child.secrecy
+            rejection = secrecy.rejection(failed.message, failed.redacted, failed.causes)
+            message = rejection + changes_in_words(error.changes, secrecy) + error.advice
         child_plan.blocks_pruning = True
         self.render_failed = self.render_failed or (error.reason == "RenderFailed" and not only_this_child)
         child_plan.state, child_plan.message = State.FAILED, message
@@ -360,7 +358,7 @@ class Children:
             return self._state_of_write(child_plan, object_plan, applied, applied.action)
         assert applied.result is not None
         found = self._readiness(object_plan, child, applied.result)
-        message = f"{found.message}: {found.detail}" if found.detail and not child.secret else found.message
+        message = f"{found.message}: {found.detail}" if found.detail and not child.secrecy.holds else found.message
         if found.failed:
             self.report.add_problem(child.id, "ChildFailed", f"{key.kind}/{key.name}: {message}")
         return (State.READY, "") if found.ready else (State.PROGRESSING, message)
@@ -393,7 +391,7 @@ class Children:
     ) -> str:
         """Describes a live list item that conflicts with a desired one; empty if there is none. A replaced object has
         only desired items. Empty for a child that reads Secrets: the key of an item may come from one."""
-        if child.secret or applied.result is None or not isinstance(applied.action, (Patch, ServerSideApply)):
+        if child.secrecy.holds or applied.result is None or not isinstance(applied.action, (Patch, ServerSideApply)):
             return ""
         return conflict_in_words(applied.result, object_plan.desired.rendered, object_plan.desired.info.shape, managed)
 
@@ -401,13 +399,15 @@ class Children:
         self, child_plan: ChildPlan, object_plan: ObjectPlan, applied: Applied, failed: Failed
     ) -> tuple[State, str]:
         child, key = child_plan.child, object_plan.desired.key
-        granting = Granting.of(object_plan.desired.rendered) if failed.verb == GRANT and not child.secret else None
+        granting = (
+            Granting.of(object_plan.desired.rendered) if failed.verb == GRANT and not child.secrecy.holds else None
+        )
         if granting is not None:
             message = f"cannot write {key.kind}/{key.name}: {granting.remedy()}"
         elif failed.verb and failed.verb != GRANT:
             message = missing_permission(self.rule, object_plan.desired.info, key.namespace, failed.verb)
         else:
-            message = public_message(child, failed)
+            message = child.secrecy.rejection(failed.message, failed.redacted, failed.causes)
         reason = reason_of(failed.failure)
         if reason is None:
             self.report.add_wait(
@@ -447,7 +447,7 @@ class Children:
             return _ready_when(child, object_plan.desired.names, live)
         except RenderError as error:
             forbidden = isinstance(error, Waiting) and error.forbidden
-            message = public_error(child, error)
+            message = child.secrecy.error(error)
             self.report.add_problem(child.id, "Forbidden" if forbidden else "RenderFailed", message, error.site)
             return Readiness(False, f"readyWhen: {message}")
 
