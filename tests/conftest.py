@@ -4,6 +4,7 @@ is not walked."""
 from __future__ import annotations
 
 import gc
+import math
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +22,7 @@ pytest.register_assert_rewrite(
 )
 
 import tests.exploration  # noqa: E402, F401 - it registers the profiles, of which pytest's --hypothesis-profile may load another
+from ruleop.core.planning.guard import GUARD  # noqa: E402 - as above
 from tests.logs import forget_set_up  # noqa: E402 - as above
 from tests.processes.fork_server import ForkServer  # noqa: E402 - it is rewritten too
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 settings.load_profile("fast")
+
+GUARD.limit = math.inf  # no test depends on the speed of the machine
 
 gc.disable()  # until all tests are collected: what collection makes is kept, and would be walked many times
 

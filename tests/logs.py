@@ -32,7 +32,7 @@ def captured_stderr() -> Iterator[io.StringIO]:
 
 
 def forget_set_up() -> None:
-    """Undoes `set_up`, and what loggers of modules have kept of it: another test reads their lines in its own way."""
+    """Reverts `set_up`, and what loggers of modules have kept of it: another test reads their lines in its own way."""
     structlog.reset_defaults()
     for name, module in list(sys.modules.items()):
         log = getattr(module, "log", None) if name.startswith("ruleop.") else None

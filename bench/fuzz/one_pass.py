@@ -36,9 +36,10 @@ from ruleop.core.planning.model.observed import DEFAULT_FINALIZER
 from ruleop.core.rules import Project, ProjectErrors, Rule
 from ruleop.core.rules.loading.loader import build_project
 from ruleop.core.steps import finished
-from ruleop.core.templating.values.budget import Account
+from ruleop.core.templating.values.cost import Account, for_descriptions
 from ruleop.operator.engine.queue.request import Request
 from ruleop.operator.engine.reconcile.pass_log import PassLog
+from ruleop.operator.engine.reconcile.reconciler import LARGE
 from ruleop.operator.engine.telemetry.logging import shorten
 from ruleop.operator.engine.telemetry.metrics import ControllerMetrics, Metrics
 
@@ -120,9 +121,9 @@ class Passes:
         self.history, self.clock = History.NONE, 0.0
         self.cluster = Cluster({ObjectKey.of(each): each for each in seen})
         self.planned: Plan | None = None
-        self.account = Account()  # of the current pass
+        self.accounts: list[Account] = []  # of the plans of the current pass
         self.unmeasured = 0.0  # seconds of the current pass that are not the operator's
-        self.status_left = False  # whether its account did not suffice for the plan of the status
+        self.status_left = False  # whether the plan of the status belongs to another pass
 
     def run(self) -> Reading:
         for phase in self._prepared():
@@ -171,7 +172,7 @@ class Passes:
         self.reading.running = phase
         self.announce(self.reading)
         gc.collect()
-        self.account, self.unmeasured, self.status_left = Account(), 0.0, False
+        self.accounts, self.unmeasured, self.status_left = [], 0.0, False
         before, memory = time.process_time(), _memory()
         planned, error = None, ""
         try:
@@ -196,7 +197,8 @@ class Passes:
         if phase.startswith(TEXT):
             seconds /= TEXT_FACTOR
         if seconds >= reading.seconds:
-            reading.seconds, reading.units, reading.where = seconds, self.account.units, phase
+            units = sum(each.units for each in self.accounts)
+            reading.seconds, reading.units, reading.where = seconds, units, phase
 
     def _pass(self) -> Plan:
         self.clock += 1.0
@@ -204,21 +206,17 @@ class Passes:
         with structlog.testing.capture_logs() as lines:
             history = self.history.at_pass_start(self.cluster, self.clock)
             planned, of_status = self._plan(history), None
-            self.account.first_plan = self.account.units
             history = finished(history.with_plan(planned, self.clock))
             events = [*self.log.field_conflicts(request, planned)]
             if planned.actions:
                 outcome = self._executed(planned.actions)
-                finished(self.log.wrote(request, history, planned, outcome, allowance=self.account.descriptions))
+                finished(self.log.wrote(request, history, planned, outcome, allowance=for_descriptions()))
                 events += write_events(outcome.done, "default")
                 self.history = history = history.after(planned, outcome, self.kinds, self.clock)
-                of_status = self._plan(history) if self.account.may_suffice() else None
-            if not planned.actions:
-                self._concluded(planned, history)
-            elif of_status is not None and not self.account.exhausted:
-                self._concluded(of_status, history)
-            else:
-                self.status_left = True
+                self.status_left = self.accounts[0].share > LARGE
+                of_status = None if self.status_left else self._plan(history)
+            if not self.status_left:
+                self._concluded(of_status or planned, history)
         self._emitted([each.message for each in events], lines)
         return planned
 
@@ -230,7 +228,7 @@ class Passes:
         return outcome
 
     def _reported(self) -> Plan:
-        """The pass after one whose account did not suffice for the plan of the status."""
+        """The pass after one that left the plan of the status to it."""
         with structlog.testing.capture_logs() as lines:
             planned = self._plan(self.history)
             self._concluded(planned, self.history)
@@ -251,9 +249,9 @@ class Passes:
 
     def _plan(self, history: History) -> Plan:
         observed = Observed(self.cluster, self.kinds, clock=self.clock)
-        return Planning(
-            self.rule, self.resource, observed, history, foresee=False, masks=self.case.shown, account=self.account
-        ).finish()
+        planning = Planning(self.rule, self.resource, observed, history, foresee=False, masks=self.case.shown)
+        self.accounts.append(planning.account)
+        return planning.finish()
 
 
 def _length(line: Mapping[str, Any]) -> int:

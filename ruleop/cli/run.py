@@ -70,7 +70,7 @@ def _duration(name: str, default: str, text: str) -> Callable[[F], F]:
 @flag(
     "--metrics-auth",
     is_flag=True,
-    help="Serve /metrics only to users whom the cluster permits it, by their token. Needs --metrics-cert.",
+    help="Require a bearer token that is authorized to get /metrics. Needs --metrics-cert.",
 )
 @flag(
     "--health-probe-bind-address",

@@ -25,6 +25,8 @@ SERVER_METADATA: Final = frozenset(
     }
 )
 """The fields of metadata that only the API server sets."""
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""The annotation in which kubectl stores the whole object."""
 
 
 class Kind(NamedTuple):

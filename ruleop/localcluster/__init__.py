@@ -15,9 +15,6 @@ def __getattr__(name: str) -> Any:
     """Imports what is asked for: tests of rules need the objects and the controllers, but no server."""
     if name not in __all__:
         raise AttributeError(name)
-    from ruleop.localcluster import (
-        injected_faults,
-        local_cluster,
-    )
+    from ruleop.localcluster import injected_faults, local_cluster  # noqa: PLC0415 - see above
 
-    return getattr(cluster if name == "LocalCluster" else faults, name)
+    return getattr(local_cluster if name == "LocalCluster" else injected_faults, name)

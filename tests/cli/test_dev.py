@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.waiting import eventually
+
 PATIENCE = 60  # seconds
 SITES = "/apis/example.com/v1/namespaces/default/sites/"
 CONFIG = "/api/v1/namespaces/default/configmaps/front-config"
@@ -30,14 +32,6 @@ def call(server, method, path, body=None, media="application/json"):
             return json.load(answer)
     except urllib.error.HTTPError as error:
         return json.load(error)
-
-
-def until(holds):
-    end = time.monotonic() + PATIENCE
-    while not (found := holds()):
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.05)
-    return found
 
 
 def serves(server, plural):
@@ -184,14 +178,16 @@ def test_dev_with_a_sample_that_the_server_rejects_is_an_error(sample, process):
 def test_dev_applies_an_edited_template_and_ends_cleanly_on_an_interrupt(sample, process):
     started = process("dev", "--apply", "front.yaml", stderr=subprocess.STDOUT)
     kubeconfig, server = exported(started)
-    until(lambda: (call(server, "GET", CONFIG).get("data") or {}).get("page") == "hello")
+    eventually("the session", lambda: (call(server, "GET", CONFIG).get("data") or {}).get("page") == "hello")
     sample.edit("templates/config.yaml.j2", "{{ spec.page }}", "{{ spec.page | upper }}")
-    until(lambda: call(server, "GET", CONFIG)["data"]["page"] == "HELLO")
+    eventually("the session", lambda: call(server, "GET", CONFIG)["data"]["page"] == "HELLO")
     sample.edit("crds/sites.yaml", "page: {type: string}", "page: {type: string}, colour: {type: string}")
     coloured = {"spec": {"page": "hello", "colour": "blue"}}
-    until(lambda: call(server, "PATCH", SITES + "front", coloured, MERGE)["spec"].get("colour") == "blue")
+    eventually(
+        "the session", lambda: call(server, "PATCH", SITES + "front", coloured, MERGE)["spec"].get("colour") == "blue"
+    )
     call(server, "PATCH", SITES + "front", {"spec": {"page": "bye"}}, MERGE)
-    until(lambda: call(server, "GET", CONFIG)["data"]["page"] == "BYE")
+    eventually("the session", lambda: call(server, "GET", CONFIG)["data"]["page"] == "BYE")
     started.stdout.close()
     started.stdout = None
     assert stop(started)[0] == 0
@@ -213,15 +209,18 @@ NOTE = """
 def test_dev_checks_edited_rules_and_shows_the_resources_of_new_ones(sample, process):
     started = process("dev", "--apply", "front.yaml", stderr=subprocess.STDOUT)
     _, server = exported(started)
-    until(lambda: (call(server, "GET", CONFIG).get("data") or {}).get("page") == "hello")
+    eventually("the session", lambda: (call(server, "GET", CONFIG).get("data") or {}).get("page") == "hello")
     sites = Path(sample.root, "crds/sites.yaml").read_text()
     sample.write("crds/notes.yaml", sites.replace("Site", "Note").replace("site", "note"))
     sample.write("watches.yaml", Path(sample.root, "watches.yaml").read_text().rstrip() + NOTE)
-    until(lambda: "warning[RO306]" in started.stdout.readline())
+    eventually("the session", lambda: "warning[RO306]" in started.stdout.readline())
     note = {"apiVersion": "example.com/v1", "kind": "Note", "metadata": {"name": "n"}, "spec": {"page": "noted"}}
-    until(lambda: serves(server, "notes"))
+    eventually("the session", lambda: serves(server, "notes"))
     assert call(server, "POST", SITES.replace("sites/", "notes"), note)["kind"] == "Note"
-    until(lambda: (call(server, "GET", CONFIG.replace("front", "n")).get("data") or {}).get("page") == "noted")
+    eventually(
+        "the session",
+        lambda: (call(server, "GET", CONFIG.replace("front", "n")).get("data") or {}).get("page") == "noted",
+    )
     started.send_signal(signal.SIGINT)
     out, _ = started.communicate(timeout=PATIENCE)
     assert any(line.startswith("Note default/n") for line in out.splitlines())

@@ -8,8 +8,9 @@ import subprocess
 import pytest
 import yaml
 
-from tests.cli.test_dev import call, exported, stop, until
+from tests.cli.test_dev import call, exported, stop
 from tests.docs.messages import ROOT
+from tests.waiting import eventually
 
 GUESTBOOK = ROOT / "tests" / "scaffold" / "guestbook.yaml"
 SAMPLE = """\
@@ -320,7 +321,7 @@ def test_two_custom_resources_of_an_application_live_side_by_side(here, ruleop, 
             }
             return found if {("deployments", f"{name}-frontend") for name in ("red", "blue")} <= set(found) else None
 
-        objects = until(made)
+        objects = eventually("the frontends", made)
     finally:
         stop(started)
     for name in ("red", "blue"):

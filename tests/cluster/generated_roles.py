@@ -219,10 +219,26 @@ class Life:
         ]
 
     def lose_records(self) -> None:
-        """Somebody removes ruleop's annotation from each child: it is written again."""
-        for path in self._children():
-            self.operator.admin.merge(path, {"metadata": {"annotations": {"ruleop.dev/applied": None}}}, "somebody")
+        """Somebody removes ruleop's annotation from each child: it is written again. Meanwhile the child changes, until
+        writes are outdated, and children of custom kinds are read live."""
+        children = [*self._children()]
+        wanted = {each for each in self._reads(of_children=True) if any(_is_of(path, each) for path in children)}
+
+        def is_read() -> bool:
+            for path in children:
+                for note in (None, "changed"):
+                    annotations = {"ruleop.dev/applied": None, "example.com/note": note}
+                    self.operator.admin.merge(path, {"metadata": {"annotations": annotations}}, "somebody")
+            return self.operator.is_refused() or wanted <= self.operator.used()
+
+        eventually("a live read of each child of a custom kind", is_read)
         self.operator.until_at_rest()
+
+    def _reads(self, *, of_children: bool) -> set[Pair]:
+        """The live reads of custom kinds that the operator may have to make."""
+        watched = {rule.kind.kind for rule in self.rules}
+        crds = [each for each in self.crds if (each["spec"]["names"]["kind"] in watched) is not of_children]
+        return {Pair("get", each["metadata"]["name"]) for each in crds} & self.operator.granted
 
     def _children(self) -> Iterator[str]:
         plane = self.operator.plane
@@ -238,8 +254,7 @@ class Life:
 
     def conflict(self) -> None:
         """Somebody changes the CRs while their status is written, until writes are outdated, and the CRs read live."""
-
-        wanted = {Pair("get", each["metadata"]["name"]) for each in self.crds} & self.operator.granted
+        wanted = self._reads(of_children=False)
 
         def is_read() -> bool:
             for path in self.paths():
@@ -314,3 +329,8 @@ def _definition(kind: Any, plural: str) -> dict[str, Any]:
         "metadata": metadata,
         "spec": spec,
     }
+
+
+def _is_of(path: str, read: Pair) -> bool:
+    plural, _, group = read.resource.partition(".")
+    return path.startswith(f"/apis/{group}/") and f"/{plural}/" in path

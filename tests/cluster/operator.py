@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 import uuid
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from controlplane.audit import BEGINNING
 from controlplane.cluster import free_ports
 
+from tests import waiting
 from tests.cluster.server import Client, RefusedError
 
 if TYPE_CHECKING:
@@ -63,23 +63,8 @@ def _parsed(line: str) -> dict[str, Any]:
 
 
 def eventually(what: str, probe: Callable[[], T | None], timeout: float = TIMEOUT) -> T:
-    """Waits until `probe` returns something true, and returns it. A rejected request and a missing field count as
-    false. `what` is for the error.
-
-    The longer it has waited, the less often it asks, because each request takes CPU time from what it waits for.
-    """
-    begun = time.monotonic()
-    found: Any = None
-    while (waited := time.monotonic() - begun) < timeout:
-        try:
-            found = probe()
-        except (RefusedError, LookupError, TypeError) as error:
-            found = error
-        else:
-            if found:
-                return found  # type: ignore[no-any-return]
-        time.sleep(min(0.03 + waited / 10, 0.3))
-    raise AssertionError(f"waited {timeout:.0f} s in vain for {what}; last seen: {found!r}")
+    """While a request is rejected, what it asks for is not there yet."""
+    return waiting.eventually(what, probe, timeout, (RefusedError, *waiting.MISSING))
 
 
 @dataclass(frozen=True)

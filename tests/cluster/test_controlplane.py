@@ -18,9 +18,9 @@ from controlplane.build import kubernetes_version
 from controlplane.keeper import Keeper
 from controlplane.process import ControlPlaneError, Process
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.waiting import eventually
 
+if TYPE_CHECKING:
     from controlplane.cluster import ControlPlane
     from controlplane.fixtures import Kubectl
 
@@ -28,15 +28,6 @@ pytestmark = pytest.mark.real_server("it is what is tested")
 
 TESTS = Path(__file__).resolve().parent.parent
 CONTAINERS = [{"name": "main", "image": "example.com/never-pulled:1"}]
-
-
-def eventually(probe: Callable[[], Any], timeout: float = 20.0) -> Any:
-    """Calls probe until what it returns is true, and returns that; fails with the last answer."""
-    deadline = time.monotonic() + timeout
-    while not (found := probe()):
-        assert time.monotonic() < deadline, f"waited {timeout:.0f} s in vain; the last answer was {found!r}"
-        time.sleep(0.05)
-    return found
 
 
 def workload(kind: str, name: str, **spec: Any) -> str:
@@ -117,7 +108,7 @@ def test_deleting_an_owner_collects_its_dependents(control_plane: ControlPlane, 
     def names() -> set[str]:
         return {each["metadata"]["name"] for each in api.get(path)["items"]}
 
-    eventually(lambda: "of-one" not in names())
+    eventually("what the control plane does", lambda: "of-one" not in names())
     assert {"second", "of-both"} <= names()
 
 
@@ -149,7 +140,11 @@ def test_new_kinds_are_collected_after_a_restart_of_the_controllers(
         reference = {"apiVersion": f"{group}/v1", "kind": kind, "name": "owner", "uid": owner["metadata"]["uid"]}
         api.post(maps, config_map("owned", ownerReferences=[reference]))
         api.delete(f"{path}/owner")
-        eventually(lambda: "owned" not in {each["metadata"]["name"] for each in api.get(maps)["items"]}, timeout=10.0)
+        eventually(
+            "what the control plane does",
+            lambda: "owned" not in {each["metadata"]["name"] for each in api.get(maps)["items"]},
+            timeout=10.0,
+        )
     finally:
         api.delete(f"{crds}/{plural}.{group}")
 
@@ -161,12 +156,13 @@ def test_the_audit_log_has_user_and_request(control_plane: ControlPlane, kubectl
         kubectl("create", "configmap", "mine", user="operator")
     kubectl("create", "rolebinding", "operator", "--clusterrole=edit", "--user=operator")
     # The API server learns of a binding by a watch of its own.
-    eventually(lambda: kubectl("auth", "can-i", "create", "configmaps").strip() == "yes")
-    eventually(lambda: _creates(kubectl, "mine"))
+    eventually("what the control plane does", lambda: kubectl("auth", "can-i", "create", "configmaps").strip() == "yes")
+    eventually("what the control plane does", lambda: _creates(kubectl, "mine"))
     after = time.time()
     kubectl("delete", "configmap", "mine", user="operator")
 
     found = eventually(
+        "what the control plane does",
         lambda: control_plane.audit(
             mark=mark,
             user="operator",
@@ -175,7 +171,7 @@ def test_the_audit_log_has_user_and_request(control_plane: ControlPlane, kubectl
             namespace=namespace,
             since=before,
             until=after,
-        )
+        ),
     )
     codes = [event["responseStatus"]["code"] for event in found]
     assert codes[0] == 403
@@ -216,7 +212,7 @@ def test_a_paused_process_stops_with_all_its_threads(tmp_path: Path) -> None:
         ]
 
     try:
-        eventually(lambda: len(states()) > 40)
+        eventually("what the control plane does", lambda: len(states()) > 40)
         for _ in range(50):
             process.pause()
             assert set(states()) == {"T"}
@@ -260,7 +256,7 @@ def test_users_can_be_added(control_plane: ControlPlane, namespace: str) -> None
         "create", "rolebinding", "auditors", "--clusterrole=view", "--group=auditors", f"--namespace={namespace}"
     )
     path = f"/api/v1/namespaces/{namespace}/configmaps"
-    eventually(lambda: _allowed(control_plane, "auditor", path))
+    eventually("what the control plane does", lambda: _allowed(control_plane, "auditor", path))
     assert not _allowed(control_plane, "tenant", path)
     assert control_plane.kubeconfig("auditor").exists()
 
@@ -298,8 +294,8 @@ def test_a_killed_test_run_stops_its_cluster() -> None:
     finally:
         run.send_signal(signal.SIGKILL)
         run.communicate()
-    eventually(lambda: not _listens(server) and not _listens(etcd))
-    eventually(lambda: not Path(work).exists() and not Path(data).exists())
+    eventually("what the control plane does", lambda: not _listens(server) and not _listens(etcd))
+    eventually("what the control plane does", lambda: not Path(work).exists() and not Path(data).exists())
 
 
 def _listens(url: str) -> bool:

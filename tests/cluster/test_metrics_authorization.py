@@ -156,7 +156,7 @@ def test_without_the_permission_to_review_tokens_no_metrics_are_served_and_the_l
     with capture_logs() as lines:
         ((status, text),) = scraper.statuses(bearer(tokens[SCRAPER]))
     assert (status, text) == (500, "internal server error\n")
-    (line,) = (line for line in lines if line["event"] == "metrics: cannot review a token")
+    (line,) = (line for line in lines if line["event"] == "metrics: TokenReview failed")
     assert line["grant"] == "create on tokenreviews.authentication.k8s.io"
     assert "cannot create resource" in line["error"]
     assert tokens[SCRAPER] not in str(lines)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.schema.cel import Verdict, cel_rules
-from tests.contract.client import eventually
 from tests.contract.definitions import GROUP, PATH
 from tests.contract.kinds import crd
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     import random

@@ -9,7 +9,6 @@ import json
 import re
 import ssl
 import threading
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
@@ -172,12 +171,3 @@ class Watch:
         """The events until the server ends the watch."""
         lines = self._response.read().splitlines()
         return [(event["type"], event["object"]) for event in map(json.loads, lines)]
-
-
-def eventually(expected: str, condition: Callable[[], Any]) -> Any:
-    """Waits until the condition holds, and returns what it returned."""
-    deadline = time.monotonic() + PATIENCE
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"never: {expected}"
-        time.sleep(0.02)
-    return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from tests.contract.client import eventually
 from tests.contract.kinds import CRDS, GADGETS, WIDGETS, crd
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.contract.client import Server

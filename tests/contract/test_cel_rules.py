@@ -12,10 +12,11 @@ import yaml
 
 from ruleop.core.schema.cel import Verdict, cel_rules
 from tests.contract.cel_walk import CelWalk
-from tests.contract.client import MERGE, eventually
+from tests.contract.client import MERGE
 from tests.contract.definitions import GROUP, PATH
 from tests.contract.kinds import crd
 from tests.exploration import examples
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.contract.client import MERGE, eventually
+from tests.contract.client import MERGE
 from tests.contract.definitions import ANYTHING, PATH
 from tests.contract.kinds import GADGETS, WIDGETS, crd, version
 from tests.contract.recording import refusal
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.contract.client import Reply, Server

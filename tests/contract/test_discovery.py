@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.contract.client import eventually
 from tests.contract.definitions import ANYTHING, PATH
 from tests.contract.kinds import WIDGETS, crd, version
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.contract.client import Reply, Server

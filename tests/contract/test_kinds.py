@@ -13,8 +13,9 @@ import yaml
 
 from ruleop.core.schema.builtin.immutable_fields import immutable_changes
 from ruleop.operator.kube.client.server_errors import response_error
-from tests.contract.client import MERGE, eventually
+from tests.contract.client import MERGE
 from tests.patching import patched
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.contract.client import Server

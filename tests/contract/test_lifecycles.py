@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.contract.client import MERGE, eventually
+from tests.contract.client import MERGE
 from tests.contract.kinds import CONFIG_MAPS, WIDGETS, config_map
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.contract.client import Reply, Server

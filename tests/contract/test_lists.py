@@ -6,8 +6,8 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.contract.client import eventually
 from tests.contract.kinds import CONFIG_MAPS, WIDGETS, Sample, config_map
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.contract.client import Server

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.contract.client import JSON_PATCH, MERGE, STRATEGIC, eventually
+from tests.contract.client import JSON_PATCH, MERGE, STRATEGIC
 from tests.contract.kinds import CONFIG_MAPS, GADGETS, INGRESSES, WIDGETS, config_map
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.contract.client import Server

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.contract.client import APPLY, MERGE, eventually
+from tests.contract.client import APPLY, MERGE
 from tests.contract.definitions import ANYTHING, GROUP, PATH
 from tests.contract.kinds import version
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.contract.client import Reply, Server

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from types import SimpleNamespace
 
 from ruleop.core.kinds import GroupKind, Kind, ObjectKey
@@ -18,6 +17,7 @@ from ruleop.operator.engine.queue.workers import Workers
 from ruleop.operator.engine.telemetry.metrics import Metrics
 from ruleop.operator.kube.watch.store import State, Store
 from tests.engine.fake_config_map import FakeConfigMap
+from tests.waiting import until
 
 APP, OTHER = GroupKind("example.com", "App"), GroupKind("example.com", "Other")
 SECRET, CONFIG = GroupKind("", "Secret"), GroupKind("", "ConfigMap")
@@ -156,8 +156,7 @@ class ControllerSetHarness:
 
     async def until_settled(self):
         """Until the pause after a change of the rules is over, and every queued CR counts as reconciled."""
-        while not self.controller_set.is_settled:  # noqa: ASYNC110 - it sets no event that a test may clear
-            await asyncio.sleep(0.001)
+        await until("the end of the pause", lambda: self.controller_set.is_settled)
         for controller in self.controllers:
             while (request := controller.workers.queue.take(now=0.0)) is not None:
                 controller.workers.queue.done(request, now=0.0)

@@ -22,6 +22,7 @@ from ruleop.localcluster import LocalCluster
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
 from ruleop.operator.engine.telemetry.logging import set_up
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = f"{ROOT / 'ruleop'}/"
-PATIENCE: Final = 30.0  # seconds
-EDITS: Final = 3
+EDITS: Final = 5
 BACKGROUND: Final = frozenset({"inventory_gc", "loop_watchdog", "remarking", "follow_discovery", "follow_schemas"})
 """Tasks of the manager that have a time of their own."""
 
@@ -91,9 +91,7 @@ def _is_traced(file: str) -> bool:
 
 async def _until(holds: Callable[[], bool], manager: Manager) -> None:
     """Returns when this holds, and the operator has nothing to do."""
-    async with asyncio.timeout(PATIENCE):
-        while not (holds() and all(each.is_quiet() for each in manager.controllers)):  # noqa: ASYNC110 - it is stored by another thread
-            await asyncio.sleep(0.02)
+    await until("a quiet operator", lambda: holds() and all(each.is_quiet() for each in manager.controllers))
 
 
 def _available(cluster: LocalCluster, app: dict[str, Any]) -> int | None:

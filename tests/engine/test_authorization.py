@@ -149,7 +149,7 @@ def test_a_failed_review_denies_access_is_not_kept_and_is_logged_without_the_tok
     with capture_logs() as lines:
         for _ in range(3):
             assert reviews.status("s3cret") is HTTPStatus.INTERNAL_SERVER_ERROR
-    assert [line["event"] for line in lines] == ["metrics: cannot review a token"]
+    assert [line["event"] for line in lines] == ["metrics: TokenReview failed"]
     assert "s3cret" not in str(lines)
     assert lines[0]["grant"] == "create on tokenreviews.authentication.k8s.io"
     reviews.failure = TimeoutError()

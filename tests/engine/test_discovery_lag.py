@@ -19,6 +19,7 @@ from ruleop.operator.engine.manager.controller_set import CRD
 from ruleop.operator.engine.manager.discovery_sync import DiscoverySync
 from ruleop.operator.kube.client.discovery import Difference
 from ruleop.operator.kube.watch.store import Change, Entry, Origin, State
+from tests import waiting
 from tests.engine.virtual_time import run_in_virtual_time
 
 APP, OTHER = Kind("example.com", "v1", "App"), Kind("example.com", "v1", "Other")
@@ -190,9 +191,7 @@ def run_without_permission_to_watch_crds(discovery, *, until):
             discovery, SimpleNamespace(fetched=list), cache=cache, informers=informers, controller_set=controller_set
         )
         task = asyncio.create_task(discovery_sync.follow_discovery())
-        async with asyncio.timeout(600):
-            while not until(informers):  # noqa: ASYNC110 - of several conditions
-                await asyncio.sleep(0.01)
+        await waiting.until("the lag", lambda: until(informers), 600)
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task

@@ -8,12 +8,12 @@ import gc
 import re
 import socket
 import threading
-import time
 
 import pytest
 
 from ruleop.operator.engine.telemetry import http_server
 from ruleop.operator.engine.telemetry.http_server import HttpServer
+from tests.waiting import eventually
 
 GET = b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -54,11 +54,6 @@ def read_all(connection):
         while part := connection.recv(1 << 16):
             parts.append(part)
     return b"".join(parts)
-
-
-def wait_until(condition):
-    while not condition():
-        time.sleep(0.005)
 
 
 def open_connections(server):
@@ -126,8 +121,8 @@ def test_a_client_that_stops_sending_or_reading_is_disconnected(server, monkeypa
     before = threading.active_count()
     with connect(server) as connection:
         connection.sendall(data)
-        wait_until(lambda: threading.active_count() > before)
-        wait_until(lambda: threading.active_count() == before)
+        eventually("the server", lambda: threading.active_count() > before)
+        eventually("the server", lambda: threading.active_count() == before)
         assert len(read_all(connection)) < 50_000_000
     assert capfd.readouterr().err == ""
 
@@ -168,7 +163,7 @@ def test_slow_clients_take_no_more_sockets_than_the_maximum(server, monkeypatch,
             clients.append(stack.enter_context(connect(server)))
             with contextlib.suppress(OSError):
                 clients[-1].sendall(data)
-        wait_until(lambda: open_connections(server) <= 5)
+        eventually("the server", lambda: open_connections(server) <= 5)
         assert request(server, GET)[0] == "200 OK"
 
 
@@ -176,8 +171,10 @@ def test_a_connection_has_a_maximum_lifetime(server, monkeypatch):
     monkeypatch.setattr(http_server, "LIFETIME", 0.1)
     with connect(server), connect(server) as unread:
         unread.sendall(b"GET /long HTTP/1.1\r\n\r\n")
-        wait_until(lambda: len(server._connections) == 2)
-        wait_until(lambda: not server._connections)  # long before TIMEOUT, by which the test would end, too
+        eventually("the server", lambda: len(server._connections) == 2)
+        eventually(
+            "the server", lambda: not server._connections
+        )  # long before TIMEOUT, by which the test would end, too
         assert request(server, GET)[0] == "200 OK"
 
 

@@ -26,6 +26,7 @@ from tests.engine.controller_set_harness import (
     watch,
 )
 from tests.engine.virtual_time import run_in_virtual_time
+from tests.waiting import a_moment
 
 FINALIZE = "finalize: {last: {template: a.yaml}}"
 APPS = WatchSpec(Kind("example.com", "v1", "App"))
@@ -144,7 +145,7 @@ def test_a_reload_during_the_write_before_postpones_the_decision(run_scenario, t
         operator.controller_set.pause = 60.0
         async with operator.inventory._writing:
             collecting = asyncio.create_task(operator.inventory_gc.collect(APP))
-            await asyncio.sleep(0.01)
+            await a_moment(0.01)
             operator.controller_set.reloaded(project_of(watch(children=then)))
         assert not await collecting
         assert operator.recorded() == {APP: before}

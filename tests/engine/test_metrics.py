@@ -3,7 +3,6 @@ happens."""
 
 from __future__ import annotations
 
-import asyncio
 import re
 
 import pytest
@@ -15,6 +14,7 @@ from ruleop.operator.engine.queue import workers
 from ruleop.operator.engine.queue.request import Request
 from ruleop.operator.engine.telemetry.metrics import Metrics
 from tests.engine.workers_harness import WorkersHarness
+from tests.waiting import a_moment
 
 FIELD = {
     "controller_runtime_reconcile_total": ("counter", {"controller", "result"}),
@@ -203,7 +203,7 @@ def test_queued_and_running_reconciles_are_measured(run):
         assert now["workqueue_depth", BY_NAME] == 1
         assert now["controller_runtime_active_workers", BY_CONTROLLER] == 2
         assert now["controller_runtime_max_concurrent_reconciles", BY_CONTROLLER] == 2
-        await asyncio.sleep(0.01)
+        await a_moment(0.01)
         later = samples(harness.metrics)
         longest = later["workqueue_longest_running_processor_seconds", BY_NAME]
         assert longest >= 0.01

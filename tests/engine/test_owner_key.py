@@ -26,6 +26,7 @@ from tests.invariants.operator_harness import settled_operator
 from tests.invariants.scenarios import run
 from tests.planning.harness import APP, HEAD, app, config, rule
 from tests.projects.cluster import Cluster
+from tests.waiting import a_moment, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -280,18 +281,17 @@ def test_the_task_waits_for_the_initial_pause_and_retries(cluster: Callable[...,
             sweep.remark_all = remark_all
             with capture_logs() as lines:
                 task = asyncio.create_task(sweep.run())
-                await asyncio.sleep(0.02)
+                await a_moment()
                 assert not [line for line in lines if "owner annotations" in line["event"]], "the pause is not over"
                 manager.controller_set._pause_end.cancel()
                 manager.controller_set._resume()
-                while manager.owner_key.unsettled.is_set():  # noqa: ASYNC110 - nothing tells that it was cleared
-                    await asyncio.sleep(0.001)
+                await until("the sweep", lambda: not manager.owner_key.unsettled.is_set())
                 task.cancel()
             return [line["event"] for line in lines if "owner annotations" in line["event"]]
 
     assert run(scenario()) == [
-        "owner annotations written again",
-        "all owner annotations have a proof by the current key",
+        "owner annotations re-signed",
+        "all owner annotations are signed with the current key",
     ]
 
 

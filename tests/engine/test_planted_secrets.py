@@ -23,7 +23,7 @@ from ruleop.operator.engine.reconcile.recorder import PassFiles
 from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.engine.test_start import free_port
 from tests.planning.harness import APP, project
-from tests.planning.test_secret_messages import CONFIG, CONTENT, FAILING, MAPPING, MARK, SOURCE, VALUE
+from tests.secrets.test_secret_messages import CONFIG, CONTENT, FAILING, MAPPING, MARK, SOURCE, VALUE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,6 +17,7 @@ from watchdog.observers.api import BaseObserver
 import ruleop.operator.engine.manager.reload as module
 from ruleop.core.rules import Project, files_digest, load_project
 from ruleop.operator.engine.manager.reload import Reloader
+from tests.waiting import a_moment
 
 CRD = Path(__file__).parents[2] / "crds/apps.myapp.k8s.io.yaml"
 WATCHES = """
@@ -340,7 +341,7 @@ def test_other_files_and_reads_do_not_cause_a_check(run, root, monkeypatch):
             ):
                 (root / name).write_text("x")
                 (root / "watches.yaml").read_text()
-            await asyncio.sleep(0.2)
+            await a_moment(0.2)
             before = checks.qsize()
             in_place(root)
             await follower.until(digest(root))
@@ -519,7 +520,7 @@ def test_a_change_while_the_files_are_read_is_noticed(run, root, monkeypatch):
             (root / "templates/first.txt").write_text("x")
             await asyncio.to_thread(reading.wait, 15)
             in_place(root)
-            await asyncio.sleep(0.05)
+            await a_moment()
             changed.set()
             await follower.until(digest(root))
 

@@ -13,8 +13,9 @@ from ruleop.core.errors import RuleopError
 from ruleop.operator.engine.telemetry import http_server
 from ruleop.operator.engine.telemetry.http_server import HttpServer
 from ruleop.operator.engine.telemetry.server_certificate import ServerCertificate
-from tests.engine.test_http_server import app, read_all, wait_until
+from tests.engine.test_http_server import app, read_all
 from tests.kube.certificates import Certificates
+from tests.waiting import eventually
 
 NAMES = "subjectAltName=IP:127.0.0.1"
 
@@ -117,7 +118,7 @@ def test_a_client_without_a_handshake_is_disconnected(served, monkeypatch, capfd
     with served.connect() as connection:
         connection.sendall(data)
         assert b"/hello" not in read_all(connection)
-    wait_until(lambda: threading.active_count() == before)
+    eventually("the server", lambda: threading.active_count() == before)
     assert served.get()[0] == "first"
     assert capfd.readouterr().err == ""
 

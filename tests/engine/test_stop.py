@@ -10,6 +10,7 @@ from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
 from ruleop.operator.engine.telemetry.loop_watchdog import LoopWatchdog
 from tests.engine.test_start import RULES, unreachable
+from tests.waiting import a_moment
 
 __all__ = ["unreachable"]
 
@@ -22,7 +23,7 @@ def test_stopping_before_the_start_is_complete_is_in_order(run, unreachable, tmp
     async def asked():
         manager = manager_of(unreachable, tmp_path)
         ending = asyncio.create_task(manager.run())
-        await asyncio.sleep(0.05)
+        await a_moment()
         manager.stopping.set()
         return await ending
 

@@ -20,6 +20,7 @@ from ruleop.operator.engine.telemetry.metrics import Metrics
 from ruleop.operator.kube.client.event_recorder import EventRecorder
 from ruleop.operator.kube.client.requests import Source
 from ruleop.operator.kube.watch.watcher import Watcher
+from tests.waiting import until
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap")
 CONFIG_MAPS = ResourceInfo("configmaps", namespaced=True, status_subresource=False, kind=CONFIG_MAP)
@@ -114,8 +115,7 @@ class WorkersHarness:
         return self._held.set
 
     async def until(self, holds):
-        while not holds():  # noqa: ASYNC110 - workers set no event
-            await asyncio.sleep(0.001)
+        await until("the workers", holds)
         for _ in range(5):  # callbacks that follow at once
             await asyncio.sleep(0)
 

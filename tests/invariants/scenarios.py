@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests import exploration
+from tests import exploration, waiting
 from tests.invariants.api_server import ApiServer
 from tests.projects.cluster import Cluster, Refused
 from tests.projects.samples import sample
@@ -60,13 +60,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def until(what: str, holds: Callable[[], Any]) -> None:
-    """Waits for a condition that sets no event."""
-    try:
-        async with asyncio.timeout(PATIENCE):
-            while not holds():  # noqa: ASYNC110 - it is the operator's, and sets no event
-                await asyncio.sleep(0.005)
-    except TimeoutError:
-        raise AssertionError(f"waited {PATIENCE} s for {what}") from None
+    await waiting.until(what, holds, PATIENCE)
 
 
 def serving(folder: str, *objects: Object, home: str = "default") -> ApiServer:

@@ -17,6 +17,7 @@ from ruleop.operator.kube.watch.store import Store
 from tests.invariants.live_operator import operator_and_server
 from tests.invariants.scenarios import apps, property_test, run, until
 from tests.kube.model_server import SOURCE, bookmark, line
+from tests.waiting import a_moment
 
 LONGEST = 400.0  # seconds in which any silence has to be found
 
@@ -72,7 +73,7 @@ def test_changes_behind_silent_watches_are_noticed() -> None:
             server.silent = True
             server.cluster.delete("Service/web-s")
             server.cluster.edit("App/web", {"spec": {"deployment": {"replicas": 4}}})
-            await asyncio.sleep(0.1)
+            await a_moment(0.1)
             server.silent = False  # for new watches; the old ones stay silent
             await until("the edit to be seen", lambda: server.cluster["Deployment/web-d"]["spec"]["replicas"] == 4)
             await until("the deletion to be seen", lambda: "Service/web-s" in server.cluster)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tests.invariants.api_server import HOME
 from tests.invariants.live_operator import operator_and_server
 from tests.invariants.scenarios import app, apps, run, until
+from tests.waiting import a_moment
 
 if TYPE_CHECKING:
     from tests.invariants.api_server import ApiServer, Asked
@@ -35,9 +36,9 @@ def test_running_passes_finish_no_others_start_and_then_the_lease_is_released() 
         async with operator_and_server(server, leader_elect=True) as operator:
             await held.reached.wait()
             operator.manager.stopping.set()
-            await asyncio.sleep(0.05)
+            await a_moment()
             server.cluster.add(app("late"))
-            await asyncio.sleep(0.2)  # time enough for a pass that should not be
+            await a_moment(0.2)
             assert not operator.task.done(), "a write is under way"
             assert server.cluster[LEASE]["spec"]["holderIdentity"], "nobody else may begin yet"
             held.release.set()

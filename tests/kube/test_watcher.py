@@ -20,6 +20,7 @@ from ruleop.operator.kube.watch.store import State
 from ruleop.operator.kube.watch.watcher import Watcher
 from tests.kube.http_server import serving
 from tests.kube.test_client import Open
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from tests.kube.http_server import Exchange
@@ -53,9 +54,7 @@ def refused(status: int, times: int) -> list[dict[str, Any]]:
                 Client(session), Source(MAPS), chance=lambda: 0.0, regained=lambda: regained.append(server.address)
             )
             watcher.start()
-            while watcher.store.state is not State.SYNCED:
-                watcher.wake()  # no need to wait as long as it would
-                await asyncio.sleep(0.01)
+            await until("a list", lambda: watcher.wake() or watcher.store.state is State.SYNCED)
             await watcher.stop()
             await session.close()
 
@@ -108,9 +107,7 @@ def test_a_stream_of_html_is_a_single_warning() -> None:
             session = await Session.open(Open(server.address))
             watcher = Watcher(Client(session), Source(MAPS), chance=lambda: 0.0)
             watcher.start()
-            while len(server.seen) < 4:
-                watcher.wake()
-                await asyncio.sleep(0.01)
+            await until("its requests", lambda: watcher.wake() or len(server.seen) >= 4)
             await watcher.stop()
             await session.close()
 

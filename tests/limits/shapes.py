@@ -19,7 +19,7 @@ from tests.planning.harness import Harness
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ruleop.core.templating.values.budget import Account
+    from ruleop.core.templating.values.cost import Account
 
 Json = dict[str, Any]
 
@@ -69,6 +69,7 @@ class Pass:
 
 WORK = "too much work"
 MEMORY = "too much data"
+TIME = "more than a second of CPU time"
 
 FROM_FILE = """
     children:
@@ -456,7 +457,7 @@ SHAPES = [
         "many matches that read the rest of the text",
         FROM_FILE,
         lambda: {"text": "ab" * 50_000, "pattern": "a.*z|a"},
-        WORK,
+        TIME,
         template("  a: '{{ spec.text | regex_findall(spec.pattern) | length }}'\n"),
     ),
     Shape(
@@ -521,7 +522,7 @@ SHAPES = [
         "who else writes an environment variable, of clients with many fields",
         FROM_FILE,
         lambda: {"env": [{"name": "name", "value": "x"}]},
-        WORK,
+        "",
         {"a": DEPLOYMENT + "          env: {{ spec.env }}\n"},
         in_conflict_with_many_fields,
     ),
@@ -616,7 +617,7 @@ SHAPES = [
         "an edit of 2,500 Services whose addresses others have written",
         EACH,
         lambda: {"items": texts(2500)},
-        WORK,
+        "",
         {"a": EACH_SERVICE},
         with_addresses_of_others,
         slow=True,
@@ -633,7 +634,7 @@ SHAPES = [
         "5 Deployments that others have filled and changed",
         EACH,
         lambda: {"items": texts(5)},
-        WORK,
+        "",
         {"a": USUAL_DEPLOYMENT},
         with_a_changed_entry_among_many_of_others,
     ),

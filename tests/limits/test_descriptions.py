@@ -14,8 +14,8 @@ from ruleop.core.planning.changes import differences as module
 from ruleop.core.planning.changes.differences import FOUND, differences
 from ruleop.core.planning.changes.writes import is_mark
 from ruleop.core.schema.shape import Shape
-from ruleop.core.templating.values import budget
-from ruleop.core.templating.values.budget import Allowance
+from ruleop.core.templating.values import cost
+from ruleop.core.templating.values.cost import Allowance
 from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.limits.shapes import EACH, SHAPES, of_each, texts
 
@@ -34,7 +34,7 @@ def compared(monkeypatch):
         return original(before, after, shape, path, **more)
 
     monkeypatch.setattr(module, "_values", counted)
-    monkeypatch.setattr(budget, "DESCRIPTIONS", UNITS)
+    monkeypatch.setattr(cost, "DESCRIPTIONS", UNITS)
     return found
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ruleop.core.planning import FixedObjects, Plan, Planning
-from ruleop.core.templating.values import budget
+from ruleop.core.templating.values import cost
 from tests.limits.shapes import template
 from tests.planning.harness import Harness, config
 
@@ -32,7 +32,7 @@ class Flooded(FixedObjects):
                 yield config(f"c{count}", {f"k{each}": self.text for each in range(self.size)}, labels=self.labels)
 
 
-def planned(number: int, size: int = 1, text: str = "v", **labels: str) -> tuple[Plan, budget.Account, int]:
+def planned(number: int, size: int = 1, text: str = "v", **labels: str) -> tuple[Plan, cost.Account, int]:
     """A plan, its account, and the number of objects that it has read."""
     harness, objects = Harness.of(BODY, **TEXT), Flooded(number, size, labels, text)
     assert harness.resource is not None
@@ -52,7 +52,7 @@ def test_each_is_charged_and_those_that_match_by_their_size():
 
 @pytest.mark.parametrize("labels", [{}, {"seen": "yes"}])
 def test_a_flood_ends_the_pass_before_all_are_read(labels, monkeypatch):
-    monkeypatch.setattr(budget, "FUEL", 10_000)
+    monkeypatch.setattr(cost, "FUEL", 10_000)
     found, _, read = planned(5000, **labels)
     assert [each.reason for each in found.problems] == ["RenderFailed"]
     assert "too much work for one resource" in found.problems[0].message
@@ -60,7 +60,7 @@ def test_a_flood_ends_the_pass_before_all_are_read(labels, monkeypatch):
 
 
 def test_large_ones_end_the_pass_by_their_bytes(monkeypatch):
-    monkeypatch.setattr(budget, "MEMORY", 1 << 20)
+    monkeypatch.setattr(cost, "MEMORY", 1 << 20)
     found, _, read = planned(5000, 400, seen="yes")
     assert "too much data for one resource" in found.problems[0].message
     assert read < 200

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ruleop.core.errors import RenderError
-from ruleop.core.templating.values.budget import METER, Account, charged_to
+from ruleop.core.templating.values.cost import METER, Account
 from tests.templating.rendering import evaluate
 
 SEARCHES = (
@@ -18,10 +18,12 @@ SEARCHES = (
 
 
 def units(expression: str, **names: Any) -> int:
-    account = Account()
-    with charged_to(account):
+    before = METER.switch(account := Account())
+    try:
         evaluate(expression, **names)
         METER.spend(0)
+    finally:
+        METER.switch(before)
     return account.units
 
 
@@ -59,8 +61,7 @@ def test_a_filter_that_makes_items_of_text_is_charged_for_each_character(name):
 
 
 def test_text_of_more_characters_than_a_list_may_have_is_refused_before_they_become_items():
-    account = Account()
-    with charged_to(account), pytest.raises(RenderError, match="a list of 300,000 items"):
+    with pytest.raises(RenderError, match="a list of 300,000 items"):
         evaluate("t | list", t="x" * 300_000)
 
 

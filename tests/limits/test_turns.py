@@ -16,6 +16,7 @@ from ruleop.operator.engine.reconcile.turns import Turns
 from tests.limits.shapes import EACH, FROM_FILE, of_each, template, texts
 from tests.limits.turns import Large
 from tests.planning.harness import Harness, as_bytes
+from tests.waiting import a_moment
 
 
 @pytest.fixture
@@ -177,7 +178,7 @@ async def test_full_collections_are_suspended_only_while_large_passes_are_in_pro
     assert gc.get_threshold() == before
     monkeypatch.setattr(module, "LONGEST_PAUSE", 0.0)
     pause.begin()
-    await asyncio.sleep(0.01)
+    await a_moment(0.01)
     assert gc.get_threshold() == before
     pause.end()
     assert gc.get_threshold() == before

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from ruleop.cli.program import program
 from ruleop.core.rules import load_project
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
+from tests import waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import Object
     from ruleop.localcluster import LocalCluster
     from ruleop.localcluster.http.message import Request
-
-PATIENCE = 30  # seconds
 
 
 class RecordedApi:
@@ -107,10 +105,7 @@ class Live:
         )
         manager = Manager(load_project(self.root, environ={}), self.root, options)
         running = asyncio.create_task(manager.run())
-        end = time.monotonic() + PATIENCE
-        while not until():
-            assert time.monotonic() < end, "the operator did not get there"
-            await asyncio.sleep(0.02)
+        await waiting.until("the operator", until)
         manager.stopping.set()
         await running
 

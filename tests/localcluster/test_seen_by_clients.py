@@ -4,15 +4,14 @@ server's."""
 from __future__ import annotations
 
 import http.client
-import time
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.waiting import eventually
 
+if TYPE_CHECKING:
     from ruleop.localcluster import LocalCluster
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -47,13 +46,6 @@ def get(cluster: LocalCluster, path: str) -> Any:
     return ask(cluster, "GET", path)[1]
 
 
-def eventually(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def deployment(name: str = "web", **spec: Any) -> dict[str, Any]:
     labels = {"app": name}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "example.com/web:1"}]}}
@@ -68,7 +60,10 @@ def deployment(name: str = "web", **spec: Any) -> dict[str, Any]:
 @pytest.fixture
 def rolled_out(kube_cluster: LocalCluster) -> LocalCluster:
     ask(kube_cluster, "POST", DEPLOYMENTS, deployment())
-    eventually(lambda: get(kube_cluster, f"{DEPLOYMENTS}/web").get("status", {}).get("readyReplicas") == 4)
+    eventually(
+        "the controllers' work",
+        lambda: get(kube_cluster, f"{DEPLOYMENTS}/web").get("status", {}).get("readyReplicas") == 4,
+    )
     return kube_cluster
 
 
@@ -94,7 +89,10 @@ def test_an_annotation_of_a_deployment_is_copied_to_its_replica_set(rolled_out: 
     cause = {"kubernetes.io/change-cause": "a reason"}
     _, changed, _ = ask(rolled_out, "PATCH", f"{DEPLOYMENTS}/web", {"metadata": {"annotations": cause}}, MERGE)
     assert changed["metadata"]["generation"] == 2
-    eventually(lambda: cause.items() <= get(rolled_out, SETS)["items"][0]["metadata"]["annotations"].items())
+    eventually(
+        "the controllers' work",
+        lambda: cause.items() <= get(rolled_out, SETS)["items"][0]["metadata"]["annotations"].items(),
+    )
 
 
 def test_a_paused_deployment_has_the_reason_deployment_paused(rolled_out: LocalCluster) -> None:
@@ -105,7 +103,7 @@ def test_a_paused_deployment_has_the_reason_deployment_paused(rolled_out: LocalC
         reasons = {each["type"]: each["reason"] for each in status["conditions"]}
         return bool(status["observedGeneration"] == 2 and reasons["Progressing"] == "DeploymentPaused")
 
-    eventually(says_so)
+    eventually("the controllers' work", says_so)
 
 
 def test_scheduling_a_pod_does_not_change_its_generation(rolled_out: LocalCluster) -> None:
@@ -120,7 +118,7 @@ def test_events_are_listed_in_their_order(rolled_out: LocalCluster) -> None:
         events = get(rolled_out, "/api/v1/namespaces/default/events?fieldSelector=involvedObject.kind%3DDeployment")
         return [each["message"].rpartition(" from ")[2] for each in events["items"]]
 
-    eventually(lambda: messages() == ["0 to 4", "4 to 5"])
+    eventually("the controllers' work", lambda: messages() == ["0 to 4", "4 to 5"])
 
 
 @pytest.mark.parametrize(("wanted", "allowed"), [({"minAvailable": 1}, 3), ({"maxUnavailable": "50%"}, 2)])
@@ -129,7 +127,10 @@ def test_a_disruption_budget_counts_its_pods(rolled_out: LocalCluster, wanted: d
     spec = {"selector": {"matchLabels": {"app": "web"}}, **wanted}
     budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"}, "spec": spec}
     assert ask(rolled_out, "POST", path, budget)[0] == 201
-    eventually(lambda: get(rolled_out, f"{path}/web").get("status", {}).get("disruptionsAllowed") == allowed)
+    eventually(
+        "the controllers' work",
+        lambda: get(rolled_out, f"{path}/web").get("status", {}).get("disruptionsAllowed") == allowed,
+    )
     status = get(rolled_out, f"{path}/web")["status"]
     assert (status["currentHealthy"], status["expectedPods"], status["desiredHealthy"]) == (4, 4, 4 - allowed)
     assert status["conditions"][0]["reason"] == "SufficientPods"
@@ -139,7 +140,7 @@ def test_an_evicted_pod_is_deleted(rolled_out: LocalCluster) -> None:
     name = get(rolled_out, PODS)["items"][0]["metadata"]["name"]
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
     assert ask(rolled_out, "POST", f"{PODS}/{name}/eviction", eviction)[0] == 201
-    eventually(lambda: ask(rolled_out, "GET", f"{PODS}/{name}")[0] == 404)
+    eventually("the controllers' work", lambda: ask(rolled_out, "GET", f"{PODS}/{name}")[0] == 404)
 
 
 def test_a_token_is_issued_for_a_service_account(kube_cluster: LocalCluster) -> None:

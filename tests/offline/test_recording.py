@@ -7,8 +7,6 @@ import json
 
 import orjson
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ruleop.core.errors import Cause, RuleopError
 from ruleop.core.merge import Learned
@@ -18,11 +16,10 @@ from ruleop.core.planning.memory.history import ConflictingObject, Refusal, Refu
 from ruleop.core.planning.model.marks import OWNER
 from ruleop.core.planning.model.proofs import KeyedProofs
 from ruleop.core.recording.recording import read_document
-from ruleop.core.recording.redaction import Redaction
 from ruleop.core.schema.shape import UNKNOWN
-from tests.exploration import examples
 from tests.offline.replays import document_of, replayed
 from tests.planning.harness import Harness, config, key
+from tests.secrets.test_placeholders import secret
 
 CANARY = "correct-horse-battery"
 CREDENTIALS = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: '{{ spec.password }}'}\n"
@@ -145,70 +142,6 @@ def test_learned_answers_are_recorded_except_those_about_secrets():
 def test_an_invalid_recording_is_refused(document, message):
     with pytest.raises(RuleopError, match=message):
         read_document(document)
-
-
-# -- redaction ---------------------------------------------------------------------------------------------------------
-
-
-def secret(name="s", **data):
-    return {
-        "kind": "Secret",
-        "apiVersion": "v1",
-        "metadata": {"name": name},
-        "data": {k: b64(v) for k, v in data.items()},
-    }
-
-
-def b64(text):
-    return base64.b64encode(text.encode()).decode()
-
-
-def test_a_secret_value_has_the_same_placeholder_everywhere():
-    redaction = Redaction([secret(p="hunter22")])
-    word = redaction.of("hunter22")
-    assert word != "hunter22"
-    assert redaction.of({"url": "db://hunter22@x"}) == {"url": f"db://{word}@x"}
-    assert redaction.of(secret(p="hunter22"))["data"]["p"] == b64(word)
-    assert Redaction([secret(p="hunter22")]).of("hunter22") != word, "no two recordings can be compared"
-
-
-def test_short_secret_values_stay_in_other_texts():
-    redaction = Redaction([secret(a="1", b="cert", c="web", d="true"), {"kind": "App", "metadata": {"name": "web"}}])
-    assert redaction.of("cert-manager.io") == "cert-manager.io"
-    assert redaction.of("cert") != "cert"
-    assert redaction.of(["1", "web", "true"]) == ["1", "web", "true"]
-    hidden = redaction.of(secret(a="1", b="cert", c="web", d="true"))["data"]
-    assert hidden["a"] != b64("1")
-    assert hidden["c"] == b64("web"), "the name of an object is no secret"
-
-
-def test_a_value_that_reads_like_a_missing_name_is_redacted():
-    assert Redaction([secret(p="None")]).of("None") != "None"
-
-
-def test_binary_secret_values_are_redacted():
-    binary = base64.b64encode(bytes(range(256))).decode()
-    obj = {
-        "kind": "Secret",
-        "apiVersion": "v1",
-        "metadata": {"name": "s"},
-        "data": {"k": binary, "odd": 7, "bad": "not base64!"},
-    }
-    hidden = Redaction([obj]).of(obj)["data"]
-    assert binary not in json.dumps(hidden)
-    assert hidden["odd"] is None
-    assert hidden["bad"] != "not base64!"
-
-
-@settings(max_examples=examples(100))
-@given(st.text(min_size=4, max_size=30), st.text(max_size=5), st.text(max_size=5))
-def test_no_long_secret_value_remains_anywhere(value, before, after):
-    hidden = Redaction([secret(p=value)]).of({"a": [value, {"b": before + value + after}], "s": secret(p=value)})
-    found = [hidden["a"][0], base64.b64decode(hidden["s"]["data"]["p"]).decode()]
-    if value not in {"true", "false", "Secret", "s"}:
-        assert value not in found
-        if len(value) >= 8:
-            assert value not in hidden["a"][1]["b"]
 
 
 def test_the_summary_names_the_actions_of_the_pass():

@@ -102,6 +102,13 @@ def test_a_resource_is_pruned_defaulted_and_gets_server_metadata(project: Projec
     }
 
 
+def test_empty_metadata_is_not_stored(project: Project) -> None:
+    resource = site()
+    empty = {"labels": {}, "annotations": {}, "finalizers": [], "generateName": ""}
+    stored, _ = prepare(project, {**resource, "metadata": {**resource["metadata"], **empty}})
+    assert stored == prepare(project, resource)[0]
+
+
 def test_the_given_resource_is_not_modified(project: Project) -> None:
     given = site(other=1)
     prepare(project, given)

@@ -5,29 +5,21 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.processes.fork_server import ForkServer, is_alive
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 
 def run(server: ForkServer, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
     command = server.command(*arguments)
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)  # type: ignore[call-overload,no-any-return]
-
-
-def eventually(holds: Callable[[], object]) -> None:
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_the_process_has_the_arguments_the_streams_and_the_status(fork_server: ForkServer) -> None:
@@ -59,7 +51,7 @@ def test_a_signal_to_the_client_reaches_the_process(
     kubeconfig = tmp_path / "config"
     command = fork_server.command("cluster", "--kubeconfig", str(kubeconfig))
     started = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    eventually(kubeconfig.exists)
+    eventually("the process", kubeconfig.exists)
     started.send_signal(number)
     started.communicate(timeout=60)  # until nobody has its stdout open
     assert started.returncode == status
@@ -69,4 +61,4 @@ def test_the_process_ends_with_the_server(tmp_path: Path) -> None:
     with ForkServer() as server:
         pid = server.start(["cluster", "--kubeconfig", str(tmp_path / "config")], tmp_path / "log", tmp_path / "clock")
         assert is_alive(pid)
-    eventually(lambda: not is_alive(pid))
+    eventually("the process", lambda: not is_alive(pid))

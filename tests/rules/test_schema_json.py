@@ -20,10 +20,10 @@ from tests.rules import (
     test_order,
     test_randomness,
     test_schema,
-    test_secrets,
     test_watches,
 )
 from tests.rules.projects import Row, table, watch
+from tests.secrets import test_secret_reads
 
 VALIDATOR = jsonschema.Draft202012Validator(watches_schema())
 
@@ -172,7 +172,7 @@ OTHERS = [
     test_names,
     test_schema,
     test_order,
-    test_secrets,
+    test_secret_reads,
     test_randomness,
     test_watches,
     test_definitions,

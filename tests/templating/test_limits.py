@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ruleop.core.errors import RenderError
-from ruleop.core.templating.values.budget import MAX_TEXT
+from ruleop.core.templating.values.cost import MAX_TEXT
 from tests.templating.rendering import evaluate, render
 
 MEMORY = 600 * 1024 * 1024

@@ -6,7 +6,7 @@ import pytest
 
 from ruleop.core.errors import RenderError
 from ruleop.core.templating import Lazy, Library, ObjectsView, Origin, TemplateFunction, Waiting, plain, view
-from ruleop.core.templating.values.budget import FUEL, MAX_OUTPUT, METER, Exhausted, weigh
+from ruleop.core.templating.values.cost import FUEL, MAX_OUTPUT, METER, Exhausted, weigh
 from ruleop.core.templating.values.faults import Fault
 from tests.templating.rendering import HERE, documents, evaluate, library, render, scope
 

@@ -15,7 +15,6 @@ from ruleop.authoring.offline.stand_in import dropped, rejections
 from ruleop.core.kinds import Kind, Object
 from ruleop.core.names import VALUE_IN_WORDS, is_label_key, is_label_value
 from ruleop.core.planning import Problem
-from ruleop.core.rules import SECRET
 from ruleop.core.schema.builtin.builtin_types import typed_schema, typed_shape
 from ruleop.core.schema.crd.schema_findings import SchemaFinding
 from ruleop.core.schema.crd.structural import default, prune
@@ -48,7 +47,7 @@ def with_violations(plan: Plan, rule: Rule, project: Project) -> Plan:
 
 def _problems(child: Child, obj: Object, project: Project) -> Iterator[Problem]:
     kind = Kind.of(obj)
-    is_secret = child.secret or child.reads_secret or kind.versionless == SECRET
+    is_secret = child.secrecy.holds or child.secrecy.reads
     for finding in violations(obj, project):
         if child.apply.strategy == "server-side" and finding.message.startswith(("is required", "Required value")):
             continue  # another manager may set it

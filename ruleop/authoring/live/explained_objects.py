@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from ruleop.authoring.live.field_managers import last_change, managed_fields
 from ruleop.authoring.report.explanation import ExplainedObject
 from ruleop.authoring.report.object_problems import object_problems
-from ruleop.authoring.report.plan_text import masks_of
 from ruleop.authoring.report.tree import child_node
 from ruleop.core.kinds import GroupKind, Object, ObjectKey
 from ruleop.core.planning import Owner, State
@@ -90,7 +89,7 @@ def _desired(report: ChildReport, each: ObjectReport, found: Found) -> Explained
         state, message = node.state, _joined(node.message, more)
     elif each.state is State.WAITING:
         message = f"its update waits for {message}"
-    planned = changes(action, found.kinds, masks_of(plan)) if action is not None else []
+    planned = changes(action, found.kinds, plan.masks) if action is not None else []
     return _of_live(live, state, message, report.id, [change.path for change in planned])
 
 

@@ -19,15 +19,15 @@ from ruleop.authoring.live.owners import find_owner
 from ruleop.authoring.live.reading.objects import LiveObjects
 from ruleop.authoring.live.reading.open_cluster import NotFoundError
 from ruleop.authoring.report.explanation import Blocker, ExplainedObject, Explanation
-from ruleop.authoring.report.plan_text import Tone, masks_of, with_masked_texts
+from ruleop.authoring.report.plan_text import Tone, with_masked_texts
 from ruleop.authoring.report.tree import Node, ready_condition, resource_node
 from ruleop.core.files import read_regular
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import Owner, State, choose_rule
-from ruleop.core.planning.changes.masks import NO_MASKS
 from ruleop.core.planning.child.blocking import is_wait_of
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.rules import MAX_CRD_BYTES
+from ruleop.core.secrets.masks import NO_MASKS
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Explainer:
         live = await self._resource(kind, name)
         key = ObjectKey.of(live)
         found = await self._found(live)
-        masks = masks_of(found.plan) if found.plan is not None else NO_MASKS
+        masks = found.plan.masks if found.plan is not None else NO_MASKS
         objects = [each.masked(masks.text) for each in await self._with_pods(list(explained_objects(found)), found)]
         events = [replace(each, message=masks.text(each.message)) for each in await self._events(key, objects)]
         plan = with_masked_texts(found.plan) if found.plan is not None else None

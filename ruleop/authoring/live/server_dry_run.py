@@ -12,13 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.reading.read_only_connection import DryRunClient
-from ruleop.authoring.report.plan_text import masks_of
 from ruleop.authoring.report.server_answers import Answer, Verdict
 from ruleop.core.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.core.permissions import place
 from ruleop.core.planning import Create, Delete, FinalizerAction, Plan, Problem, State
 from ruleop.core.planning.changes.differences import NOTHING, differences
-from ruleop.core.planning.changes.failures import reason_of
+from ruleop.core.planning.changes.rejected_writes import reason_of
 from ruleop.core.planning.changes.writes import desired_object
 from ruleop.operator.engine.api.server_api import ServerApi
 from ruleop.operator.engine.cache.own_writes import OwnWrites
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from ruleop.core.planning.changes.differences import Difference
     from ruleop.core.planning.changes.writes import Change
     from ruleop.core.planning.model.observed import KindInfo
-    from ruleop.core.rules import Child, Rule
+    from ruleop.core.rules import Rule
 
 CONCURRENCY: Final = 8
 NAMESPACE: Final = ("", "Namespace")
@@ -154,8 +153,8 @@ class ServerDryRun:
 
     def _answer(self, asked: _Asked, rule: Rule, planned: Plan) -> Answer:
         action, failed = asked.action, asked.failed
-        child = next((each for each in rule.every_child() if each.id == action.child), None)
-        warnings = tuple(_public(text, _NOT_SHOWN, child, planned) for text in asked.warnings)
+        secrecy, shown = rule.secrecy_of(action.child), planned.masks.text
+        warnings = tuple(shown(secrecy.rejection(text, _NOT_SHOWN)) for text in asked.warnings)
         answer = Answer(Verdict.ACCEPTED, action.child, action, warnings=warnings)
         if failed is not None and failed.verb:
             return replace(
@@ -163,7 +162,8 @@ class ServerDryRun:
             )
         if failed is not None:
             verdict = Verdict.REFUSED if _is_refusal(failed) else Verdict.UNASKED
-            return replace(answer, verdict=verdict, message=_public(failed.message, failed.redacted, child, planned))
+            message = shown(secrecy.rejection(failed.message, failed.redacted, failed.causes))
+            return replace(answer, verdict=verdict, message=message)
         if asked.outcome.replan:
             return replace(answer, verdict=Verdict.UNASKED, message="it has changed since it was read; plan again")
         if isinstance(action, Delete | FinalizerAction):
@@ -184,7 +184,7 @@ class ServerDryRun:
     ) -> tuple[tuple[Difference, ...], tuple[str, ...]]:
         """The fields that the server would store with other values than it was sent, and those that it would add to
         what was sent and to what exists."""
-        masks, shape = masks_of(planned), self.cluster.kinds.info(Kind.of(answer)).shape
+        masks, shape = planned.masks, self.cluster.kinds.info(Kind.of(answer)).shape
         stored = _own_fields(answer)
         found = differences(*masks.pair(_own_fields(desired_object(action)), stored), shape)
         added = dict.fromkeys(each.path for each in found if each.before is NOTHING)
@@ -228,7 +228,3 @@ def _own_fields(obj: Object) -> dict[str, Any]:
     """The object without its status and what only the server sets."""
     metadata = {name: value for name, value in obj["metadata"].items() if name not in SERVER_METADATA}
     return {**{name: value for name, value in obj.items() if name != "status"}, "metadata": metadata}
-
-
-def _public(text: str, redacted: str, child: Child | None, planned: Plan) -> str:
-    return masks_of(planned).text(text if child is not None and not child.secret else redacted)

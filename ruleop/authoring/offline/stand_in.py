@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.core.merge.server.normalise import encode_string_data
@@ -24,7 +24,6 @@ from ruleop.core.names import (
     name_in_words,
 )
 from ruleop.core.planning.model.observed import KindInfo, Kinds, Served
-from ruleop.core.rules import SECRET
 from ruleop.core.schema.builtin.table import builtin_resource, builtin_shape
 from ruleop.core.schema.cel import Verdict, cel_rules
 from ruleop.core.schema.crd.schema_findings import SchemaFinding
@@ -32,6 +31,7 @@ from ruleop.core.schema.crd.structural import default, prune, schema_at, unknown
 from ruleop.core.schema.nearest import did_you_mean
 from ruleop.core.schema.shape import UNKNOWN
 from ruleop.core.schema.validation import validate
+from ruleop.core.secrets.secret_values import SECRET
 
 if TYPE_CHECKING:
     from ruleop.core.rules import Observe, Project
@@ -43,6 +43,7 @@ NAMESPACE = "default"
 
 EPOCH = "1970-01-01T00:00:00Z"
 _TEXTS = ("labels", "annotations")
+_EMPTY: Final[tuple[Any, ...]] = (None, "", {}, [])  # not stored in metadata
 
 
 class OfflineKinds:
@@ -273,7 +274,7 @@ def _malformed(resource: Object) -> Iterator[SchemaFinding]:
 
 
 def _as_stored(obj: Object, *, namespaced: bool) -> dict[str, Any]:
-    metadata = {name: value for name, value in (obj.get("metadata") or {}).items() if value is not None}
+    metadata = {name: value for name, value in (obj.get("metadata") or {}).items() if value not in _EMPTY}
     if not namespaced:
         metadata.pop("namespace", None)
     if namespaced and not metadata.get("namespace"):

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ruleop.authoring.report.plan_text import Line, Place, Span, Tone, masks_of, sign_of, site_json, with_masked_texts
+from ruleop.authoring.report.plan_text import Line, Place, Span, Tone, sign_of, site_json, with_masked_texts
 from ruleop.authoring.report.server_answers import Verdict
 from ruleop.core.messages import shortened
 from ruleop.core.planning.changes.differences import NOTHING, Difference, flow
@@ -154,7 +154,7 @@ class ChangeSummary:
             self._group(Change(plan.rule, "", sign, verb, action.finalizer)).add(name)
             return
         whole = Change(plan.rule, action.child, sign, verb, action.key.kind)
-        found = changes(action, kinds, masks_of(plan))
+        found = changes(action, kinds, plan.masks)
         shown = [each for each in found if not is_mark(each, plan.uid)]
         for each in shown:
             self._group(whole._replace(path=each.path)).add(name, _values(each))

@@ -18,7 +18,6 @@ import jsonpatch
 from ruleop.authoring.report.server_answers import Verdict
 from ruleop.core.messages import shortened
 from ruleop.core.planning.changes.differences import NOTHING, Difference, differences, flow, leaves
-from ruleop.core.planning.changes.masks import NO_MASKS, Masks
 from ruleop.core.planning.changes.writes import Verb, changes, is_mark, reason_for, verb_of
 from ruleop.core.planning.model.actions import (
     Action,
@@ -36,6 +35,7 @@ from ruleop.core.planning.model.actions import (
     State,
 )
 from ruleop.core.planning.model.conditions import NEGATIVE, type_of
+from ruleop.core.secrets.masks import NO_MASKS, Masks
 
 if TYPE_CHECKING:
     from ruleop.authoring.report.server_answers import Answer
@@ -236,7 +236,7 @@ class _PlanText:
         )
 
     def _changes(self, action: Action) -> Iterator[Line]:
-        found = changes(action, self.kinds, masks_of(self.plan))
+        found = changes(action, self.kinds, self.plan.masks)
         shown = [each for each in found if not is_mark(each, self.plan.uid)]
         for each in shown:
             yield from _difference(each)
@@ -253,7 +253,7 @@ class _PlanText:
             {name: value for name, value in (status or {}).items() if name not in _OWN_FIELDS}
             for status in (self.resource.get("status"), self.plan.status.status)
         )
-        before, after = masks_of(self.plan).texts(before, after)
+        before, after = self.plan.masks.texts(before, after)
         changed = [line for each in differences(before, after) for line in _difference(each, indent="  ")]
         same = sorted(name for name in after if name in before and after[name] == before[name])
         rest: list[Line] = [(Span(f"    {name}: {shortened(flow(after[name]))}", Tone.FAINT),) for name in same]
@@ -380,11 +380,11 @@ def _text(before: str, after: str, indent: str) -> Iterator[Line]:
 def as_json(plan: Plan, resource: Object, answers: Iterable[Answer] = ()) -> dict[str, Any]:
     """The plan as plain JSON. Changes are RFC 6902 patches of the live objects; values of Secrets are masked."""
     plan = with_masked_texts(plan)
-    asked = [{**_asked_json(each.action, masks_of(plan)), **each.as_json()} for each in answers]
+    asked = [{**_asked_json(each.action, plan.masks), **each.as_json()} for each in answers]
     return {
         **_whose_json(plan),
         "quiet": plan.quiet,
-        "actions": [_action_json(action, masks_of(plan)) for action in plan.actions],
+        "actions": [_action_json(action, plan.masks) for action in plan.actions],
         "children": [_child_json(child) for child in plan.children],
         **_obstructions_json(plan),
         "status": _status_json(plan, resource),
@@ -413,13 +413,9 @@ def _obstructions_json(plan: Plan) -> dict[str, Any]:
     }
 
 
-def masks_of(plan: Plan) -> Masks:
-    return plan.masks if plan.masks is not None else NO_MASKS
-
-
 def with_masked_texts(plan: Plan) -> Plan:
     """The plan without known values of Secrets in its messages."""
-    text = masks_of(plan).text
+    text = plan.masks.text
     conditions = plan.conditions
     if conditions is not None:
         conditions = conditions.with_messages(text)
@@ -533,7 +529,7 @@ def _status_json(plan: Plan, resource: Object) -> dict[str, Any] | None:
     if plan.status is None:
         return None
     before = {"status": resource["status"]} if resource.get("status") is not None else {}
-    old, new = masks_of(plan).texts(before, {"status": plan.status.status})
+    old, new = plan.masks.texts(before, {"status": plan.status.status})
     patch = jsonpatch.make_patch(_sorted(old), _sorted(new)).patch if plan.status.patch is not None else []
     return {"value": new["status"], "patch": patch, "subresource": plan.status.subresource}
 

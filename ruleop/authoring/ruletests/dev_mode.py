@@ -18,7 +18,6 @@ import structlog
 
 from ruleop.authoring.checking.inferred_definitions import to_serve
 from ruleop.authoring.dev.dev_session import Session, Settings, View
-from ruleop.authoring.report.plan_text import masks_of
 from ruleop.authoring.ruletests.overlay import overlaid
 from ruleop.authoring.ruletests.provenance import Provenance
 from ruleop.authoring.ruletests.state import After, Error, described, named, owned
@@ -40,8 +39,8 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.ruletests.cluster import CaseKinds
     from ruleop.core.errors import Site
-    from ruleop.core.planning.changes.masks import Masks
     from ruleop.core.rules import Project, Rule
+    from ruleop.core.secrets.masks import Masks
     from ruleop.core.templating.field_sites import FieldPath
     from ruleop.localcluster.store.object_store import Event, Resource, Stored
 
@@ -254,7 +253,7 @@ class DevMode(View):
         return plan(rule, resource, observed, masks=masks)
 
     def _masks(self, rule: Rule, resource: Object) -> Masks:
-        return masks_of(self._plan(rule, resource, masks=True))
+        return self._plan(rule, resource, masks=True).masks
 
     def source(self, key: ObjectKey, path: FieldPath) -> Site | None:
         resource = self.resource

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.ruletests.exact import bare, without_filled
+from ruleop.authoring.ruletests.masked_failures import masked, masks_for, without_secret_data
 from ruleop.authoring.ruletests.matching import Mismatch, mismatches
 from ruleop.authoring.ruletests.results import Difference, Failure
-from ruleop.authoring.ruletests.secret_values import masked, masks_for, without_data
 from ruleop.authoring.ruletests.state import named
 from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.planning.changes.hidden_fields import leaves_of
 from ruleop.core.schema.nearest import did_you_mean
 from ruleop.core.schema.shape import UNKNOWN
 from ruleop.core.schema.shape_fields import unknown_to_shape
+from ruleop.core.secrets.secret_values import leaves_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -109,7 +109,7 @@ class _Checker:
         kind = Kind.of(obj)
         shown = self._exact(key, obj, expected) if self.expect.exact else obj
         differing = [
-            Difference(without_data(each, obj), self.world.source(key, each.path))
+            Difference(without_secret_data(each, obj), self.world.source(key, each.path))
             for each in mismatches(
                 expected, _comparable(shown), self.world.kinds.shape_of(kind), exact=self.expect.exact
             )

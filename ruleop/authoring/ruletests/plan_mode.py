@@ -6,17 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.offline.stand_in import EPOCH, identified, prepare
-from ruleop.authoring.report.plan_text import masks_of
 from ruleop.authoring.ruletests.cluster import CaseCluster, CaseKinds
 from ruleop.authoring.ruletests.provenance import Provenance
 from ruleop.authoring.ruletests.state import Action, After, Error, described, named, owned
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import FinalizerAction, History, Observed, Plan, choose_rule, plan
-from ruleop.core.planning.changes.masks import NO_MASKS, Masks
 from ruleop.core.planning.changes.writes import verb_of
 from ruleop.core.planning.child.ready_statuses import made_ready
 from ruleop.core.planning.model.marks import Owner
+from ruleop.core.secrets.masks import NO_MASKS, Masks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -158,7 +157,7 @@ class PlanMode:
     def _masks(self) -> Masks:
         if self.rule is None or self.resource is None:
             return NO_MASKS
-        return masks_of(self._plan(self.rule, self.resource, masks=True))
+        return self._plan(self.rule, self.resource, masks=True).masks
 
     def source(self, key: ObjectKey, path: FieldPath) -> Site | None:
         resource, rule = self.resource, self.rule

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.ruletests.cases import project_of
+from ruleop.authoring.ruletests.masked_failures import masked, masks_for, without_rendered_data
 from ruleop.authoring.ruletests.matching import Mismatch
 from ruleop.authoring.ruletests.results import Difference, Failure
-from ruleop.authoring.ruletests.secret_values import masked, masks_for, without_secret_data
 from ruleop.core.files import read_regular
 from ruleop.core.templating import yaml_document
 
@@ -62,7 +62,7 @@ class Snapshots:
             written.append(name.text)
             return []
         assert before is not None
-        shown = snapshot(without_secret_data(after, before))
+        shown = snapshot(without_rendered_data(after, before))
         difference = Difference(Mismatch((), before, shown, name.site))
         failure = Failure("snapshot", f"{name.text} differs; --update writes it", name.site, (difference,))
         return [masked(failure, masks_for(after, before))]

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.planning.changes.masks import NO_MASKS, Masks
 from ruleop.core.planning.child.apply import record_of
 from ruleop.core.planning.model.actions import State
 from ruleop.core.planning.model.marks import PART_OF, Owner, claim_on
+from ruleop.core.secrets.masks import NO_MASKS, Masks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.offline.stand_in import rejections
-from ruleop.authoring.scaffold.from_sample import DEFINITION, LAST_APPLIED, NAME, READY_STATUS, settings, workload
+from ruleop.authoring.scaffold.from_sample import DEFINITION, NAME, READY_STATUS, settings, workload
 from ruleop.authoring.scaffold.instance import instance, validate_value
 from ruleop.authoring.scaffold.naming import kebab
 from ruleop.authoring.scaffold.new_project import READY_REPLICAS, NewChild, NewProject
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
-from ruleop.core.kinds import SERVER_METADATA, Kind
+from ruleop.core.kinds import LAST_APPLIED, SERVER_METADATA, Kind
 from ruleop.core.names import MAX_LABEL
 from ruleop.core.schema.crd.crds import parse_crd
 from ruleop.core.schema.crd.definition import WRITTEN

@@ -16,7 +16,7 @@ from ruleop.authoring.scaffold.naming import expression, kebab
 from ruleop.authoring.scaffold.new_project import READY_REPLICAS, NewChild, NewProject
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.authoring.scaffold.yaml_layout import Expr, Joined
-from ruleop.core.kinds import SERVER_METADATA, Kind
+from ruleop.core.kinds import LAST_APPLIED, SERVER_METADATA, Kind
 from ruleop.core.names import MAX_LABEL, is_label, is_letter_label, is_subdomain
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 DEFAULT: Final = Kind("example.com", "v1alpha1", "App")
 DEFINITION: Final = "CustomResourceDefinition"
-LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 NAME: Final = Expr("metadata.name")
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}", re.ASCII)

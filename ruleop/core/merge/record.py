@@ -87,13 +87,18 @@ _cached_length = 0
 
 def _cache(text: str, record: Record | None) -> None:
     global _cached_length  # noqa: PLW0603 - the cache is this module's
-    if text not in _decoded_records:
-        _cached_length += len(text)
-        while _cached_length > _MAX_CACHED:
-            oldest = next(iter(_decoded_records))
-            _cached_length -= len(oldest)
-            del _decoded_records[oldest]
-    _decoded_records[text] = record
+    try:
+        if text not in _decoded_records:
+            _cached_length += len(text)
+            while _cached_length > _MAX_CACHED:
+                oldest = next(iter(_decoded_records))
+                _cached_length -= len(oldest)
+                del _decoded_records[oldest]
+        _decoded_records[text] = record
+    except BaseException:  # the pass was interrupted: the length may not be that of the cache
+        _decoded_records.clear()
+        _cached_length = 0
+        raise
 
 
 def _decode(text: str) -> Record | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from ruleop.core.secrets.masks import NO_MASKS, Masks
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ruleop.core.errors import Site
     from ruleop.core.kinds import Object, ObjectKey
-    from ruleop.core.planning.changes.masks import Masks
     from ruleop.core.planning.model.actions import (
         Action,
         ChildReport,
@@ -63,7 +64,7 @@ class Plan:
     field_conflicts: tuple[FieldConflict, ...] = ()
     reads: tuple[Read, ...] = ()
     public_words: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)  # of the rule
-    masks: Masks | None = field(default=None, repr=False, compare=False)  # for showing the plan
+    masks: Masks = field(default=NO_MASKS, repr=False, compare=False)  # for showing the plan
     blocking: tuple[Blocking, ...] = field(default=(), repr=False, compare=False)  # the same
     work: Work | None = field(default=None, repr=False, compare=False)  # for the status plan after the writes
 

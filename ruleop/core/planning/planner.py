@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ruleop.core.errors import RenderError, RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.planning.changes.failures import public_error, public_message, reason_of
+from ruleop.core.planning.changes.rejected_writes import reason_of
 from ruleop.core.planning.child.blocking import blocking_of
 from ruleop.core.planning.child.child_plan import existing_of
 from ruleop.core.planning.child.children import NO_KEYS, Children
-from ruleop.core.planning.child.known_secrets import masks_of
+from ruleop.core.planning.child.plan_masks import masks_of
 from ruleop.core.planning.child.pruning import held_back, prune
 from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion
 from ruleop.core.planning.events import HEALTHY, transition_events
+from ruleop.core.planning.guard import GUARD, Overtime
 from ruleop.core.planning.memory.history import History, version_of
 from ruleop.core.planning.model.actions import (
     OWN_FINALIZER,
@@ -46,18 +47,18 @@ from ruleop.core.planning.status import (
     custom_conditions,
     overall_conditions,
     projected_fields,
-    status_units,
     status_write,
     without_rejected,
 )
 from ruleop.core.templating import Disabled, Waiting
-from ruleop.core.templating.values.budget import METER, Account, Exhausted, charged_to
+from ruleop.core.templating.values.cost import METER, Account, Exhausted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.core.planning.child.child_plan import Existing
     from ruleop.core.planning.model.actions import Event
+    from ruleop.core.planning.model.conditions import Condition
     from ruleop.core.planning.model.observed import Objects, Observed
     from ruleop.core.planning.model.targets import Target
     from ruleop.core.rules import Rule
@@ -65,6 +66,11 @@ if TYPE_CHECKING:
 
 # Seconds until a name conflict is checked again. No event reports that the conflicting object is gone.
 CHECK_CONFLICTING = 60.0
+CHECK_LATE = 600.0  # seconds until a plan that took too long is made again: the machine may be faster then
+TOO_LONG = "the plan takes more than a second of CPU time"
+LIMIT_VALUES = (
+    "limit the values that drive it, for example with `maximum`, `maxLength` or `maxItems` in the CRD's schema"
+)
 ALL_WRITTEN = HEALTHY | {"FieldConflict"}  # reasons of Ready with which all children have been written
 
 
@@ -98,7 +104,7 @@ def plan(
 
 class Planning:
     """A plan in the making: `plan`, but in steps, so that a plan for thousands of objects can let others run in
-    between. Its account is charged only while it runs; the plans of one pass share one."""
+    between. Its account is charged only while it runs."""
 
     def __init__(
         self,
@@ -109,25 +115,44 @@ class Planning:
         *,
         foresee: bool = True,
         masks: bool = True,
-        account: Account | None = None,
     ) -> None:
-        self.account = account or Account()
+        self.account = Account()
+        self.seconds = 0.0  # of CPU time, until it was paused
         self._planner = _Planner(rule, resource, observed, history, foresee=foresee, masks=masks)
         self._steps = self._planner.steps()
 
     def run(self, is_time_up: Callable[[], bool]) -> Plan | None:
         """Continues until the plan is complete, or until the time is up after a step: then it returns None."""
         try:
-            with charged_to(self.account):
+            return self._continue(is_time_up)
+        except Overtime as overtime:
+            GUARD.running = None
+            self._planner.rule.reset_renderers()
+            if self._planner.is_late:
+                raise RuleopError(TOO_LONG) from None
+            self.seconds = 0.0
+            self._steps = self._planner.late_steps(overtime)
+            return self.run(is_time_up)
+
+    def _continue(self, is_time_up: Callable[[], bool]) -> Plan | None:
+        before = METER.switch(self.account)
+        try:
+            try:
+                GUARD.begin(self)
                 while True:
                     next(self._steps)
                     if is_time_up():
+                        GUARD.pause()
                         return None
+            finally:
+                GUARD.running = None
         except StopIteration as end:
             self._planner.scope.close()
             return cast("Plan", end.value)
         except RecursionError:  # expected: an object may be nested deeper than Python's stack
             raise RuleopError("the resource, or an object that it reads, is nested too deeply to be planned") from None
+        finally:
+            METER.switch(before)
 
     def finish(self) -> Plan:
         planned = self.run(lambda: False)
@@ -150,11 +175,12 @@ class _Planner:
         self.info = observed.kinds.info(rule.kind)
         self.owner = Owner.of(resource, observed.proofs)
         self.is_shown = masks
-        self.masks = masks and rule.reads_secret
+        self.masks = masks and rule.secrecy.reads
         self.paused = is_paused(resource)
         self.scope = Scope(rule, resource, observed, masks=self.masks)
         self.held_back = ""  # describes deletions that are delayed because the rules have just changed
         self.acts = False
+        self.is_late = False  # it was interrupted, and reports that
 
     def _without_expired_refusals(self, history: History) -> History:
         """The history without expired refusals: their writes are retried."""
@@ -168,7 +194,6 @@ class _Planner:
 
     def steps(self) -> Steps[Plan]:
         """The plan. It yields after each object that it has read, rendered or compared."""
-        METER.charge(status_units(self.resource))
         try:
             existing = yield from existing_of(self.rule, self.owner, self.observed)
         except Exhausted as limit:
@@ -188,6 +213,20 @@ class _Planner:
         yield
         actions = self._actions()  # before the status: an error in the status must not stop a child
         return self._plan(None, actions, check_after=self._check_conflicting(), complete=self.children.complete)
+
+    def late_steps(self, overtime: Overtime) -> Steps[Plan]:
+        """A plan that leaves everything as it is, apart from the conditions. Nothing of the rule is evaluated again but
+        the names of what it observes."""
+        *_, child = ("children", *self.children.plans) if hasattr(self, "children") else ("children",)
+        self.is_late = True
+        self.scope.close()
+        self.scope = Scope(self.rule, self.resource, self.observed, masks=self.masks)
+        self.children = self._children([])
+        yield  # it has taken long enough for this turn
+        inside = f" (in {overtime.inside})" if overtime.inside else ""
+        problem = Problem(child, "RenderFailed", f"{TOO_LONG}{inside}; {LIMIT_VALUES}", overtime.site)
+        self.children.report.problems.append(problem)
+        return self._plan(overall_conditions(self.children, [problem]), [], check_after=CHECK_LATE)
 
     def _plan_children(self) -> Steps[Problem | None]:
         """Plans the children, unless a rule of `validate` is broken: that is returned."""
@@ -226,7 +265,7 @@ class _Planner:
                     return Problem("spec", "Forbidden", wait.path, wait.site)
                 return Problem("spec", "Waiting", f"waiting for {wait.path}, which `validate` reads", wait.site)
             except RenderError as error:
-                return Problem("spec", "RenderFailed", public_error(self.rule, error), error.site)
+                return Problem("spec", "RenderFailed", self.rule.secrecy.error(error), error.site)
         return None
 
     def _invalid_plan(self, problem: Problem) -> Plan:
@@ -278,7 +317,8 @@ class _Planner:
             if failed is None:
                 continue
             info = self.observed.kinds.info(Kind.of(action.live))
-            words = public_message(self.rule.children.get(action.child), failed)
+            secrecy = self.rule.secrecy_of(action.child)
+            words = secrecy.rejection(failed.message, failed.redacted, failed.causes)
             why = missing_permission(self.rule, info, action.key.namespace, failed.verb) if failed.verb else words
             child, message, reason = (
                 action.child or "pruning",
@@ -390,10 +430,12 @@ class _Planner:
         refused_status = self.history.refused_status
         if refused_status is not None and self.observed.clock >= refused_status.until:
             refused_status = None
-        fields, own_fields = without_rejected(
-            self.rule, refused_status, *projected_fields(self.rule, self.scope, problems), problems
-        )
-        extra = custom_conditions(self.rule, self.children, problems)
+        projected: tuple[dict[str, Any], frozenset[str]] = ({}, frozenset())  # the status keeps its fields
+        extra: tuple[Condition, ...] = ()
+        if not self.is_late:
+            projected = projected_fields(self.rule, self.scope, problems)
+            extra = custom_conditions(self.rule, self.children, problems)
+        fields, own_fields = without_rejected(self.rule, refused_status, *projected, problems)
         if conditions is None:
             conditions = overall_conditions(self.children, problems, held_back=self.held_back)
         if self.paused:

@@ -15,12 +15,11 @@ from ruleop.core.errors import RenderError
 from ruleop.core.merge import UnwritableError, merge_patch, same
 from ruleop.core.merge.equality import fingerprint
 from ruleop.core.merge.server.normalise import as_json, with_integers, without_nulls
-from ruleop.core.planning.changes.failures import public_error
 from ruleop.core.planning.model.actions import Problem, State, StatusWrite
 from ruleop.core.planning.model.conditions import PAUSE, Condition, Conditions, type_of
 from ruleop.core.schema.crd.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.core.templating import Omit, TextTemplate, Waiting
-from ruleop.core.templating.values.budget import METER, Exhausted, size_of
+from ruleop.core.templating.values.cost import METER, STATUS_BYTES, STATUS_UNITS, Exhausted, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
 
 MAX_REASON = 1024
 MAX_CAUSES: Final = 4  # objects that are not ready, before the waits for them
-STATUS_UNITS: Final = 8  # of each value of the status, to compare and to prune it
-LIVE_CONDITION_UNITS: Final = 2
-STATUS_BYTES: Final = 300  # of the copies that are made of each
 _KEPT_DURING_PAUSE = frozenset({"Ready", "Stalled"})  # these conditions keep their values in a pause
 _DETAILS = re.compile(r"(?:(?<=; )|\A)([A-Z]\w*/[^\s:;]+)(?:: [^;]*| is not ready)")
 _TOP_KEY = re.compile(r"(?m)^([A-Za-z_][\w-]*):")
@@ -132,7 +128,7 @@ def _names_in(template: TextTemplate) -> frozenset[str]:
 
 
 def _add_problem(rule: Rule, problems: list[Problem], error: RenderError) -> None:
-    problem = Problem("status", "RenderFailed", public_error(rule, error), error.site)
+    problem = Problem("status", "RenderFailed", rule.secrecy.error(error), error.site)
     if problem not in problems:
         problems.append(problem)
 
@@ -209,7 +205,7 @@ def _custom(rule: Rule, each: RuleCondition, children: Children, problems: list[
         return Condition(each.type, "Unknown", "Forbidden" if wait.forbidden else "Waiting", wait.message)
     except RenderError as error:
         _add_problem(rule, problems, error)
-        return Condition(each.type, "Unknown", "RenderFailed", public_error(rule, error))
+        return Condition(each.type, "Unknown", "RenderFailed", rule.secrecy.error(error))
     return Condition(
         each.type, status, _reason(reason) or {"True": "Holds", "False": "DoesNotHold"}.get(status, "Unknown"), message
     )
@@ -226,15 +222,6 @@ def _status(value: Any) -> str:
 def _reason(text: str) -> str:
     """A valid reason: the API allows letters, digits, `_`, `,` and `:`; other characters are removed."""
     return re.sub(r"[^A-Za-z0-9_,:]", "", text)[:MAX_REASON].lstrip("0123456789_,:").rstrip(",:")
-
-
-def status_units(resource: Object) -> int:
-    """The cost of the fields and conditions that are in the status already."""
-    status = resource.get("status")
-    if not isinstance(status, dict):
-        return 0
-    conditions = status.get("conditions")
-    return len(status) + (LIVE_CONDITION_UNITS * len(conditions) if isinstance(conditions, list) else 0)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

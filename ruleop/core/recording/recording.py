@@ -16,12 +16,12 @@ from ruleop.core.labels import Matches, any_labels, labels_of
 from ruleop.core.planning import FixedObjects, History, KindInfo, Observed, Served
 from ruleop.core.planning.child.apply import record_of
 from ruleop.core.planning.memory.synced import Synced
-from ruleop.core.recording.redaction import Redaction
 from ruleop.core.recording.typed_json import decode, encode
-from ruleop.core.rules import SECRET
 from ruleop.core.schema.builtin.table import builtin_shape
 from ruleop.core.schema.crd.crds import crd_shape
 from ruleop.core.schema.shape import UNKNOWN
+from ruleop.core.secrets.placeholders import Placeholders
+from ruleop.core.secrets.secret_values import SECRET
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -58,8 +58,7 @@ class Recorder:
 
     def document(self, rule: Rule, resource: Object, history: History, plan: Plan, *, foresee: bool) -> dict[str, Any]:
         conflicting = (each.obj for each in history.conflicting.values())
-        values = plan.masks.values if plan.masks is not None else frozenset()
-        redaction = Redaction([*self.objects.answers.objects(), *conflicting, resource], values)
+        objects = [*self.objects.answers.objects(), *conflicting, resource]
         found = {
             "format": FORMAT,
             "rule": {"title": rule.title, "digest": rule.digest},
@@ -78,7 +77,7 @@ class Recorder:
             "foresee": foresee,
             "summary": {"actions": [f"{type(each).__name__} {each.key}" for each in plan.actions], "quiet": plan.quiet},
         }
-        redacted: dict[str, Any] = redaction.of(found)
+        redacted: dict[str, Any] = Placeholders(objects, plan.masks.values).of(found)
         return redacted
 
     def _without_secrets(self, rule: Rule, history: History) -> History:
@@ -99,7 +98,7 @@ class Recorder:
     def _with_secret_data(self, rule: Rule, history: History) -> frozenset[ObjectKey]:
         """The objects of the history that may hold data of a Secret: those of a kind that a child which reads Secrets
         can render, unless the record in the object names another child."""
-        readers = [child for child in rule.every_child() if child.reads_secret]
+        readers = [child for child in rule.every_child() if child.secrecy.reads]
         kinds = {SECRET, *(kind.versionless for child in readers for kind in child.kinds)}
         ids = {child.id for child in readers}
         children = {ObjectKey.of(obj): record_of(obj) for obj in self.objects.answers.objects()}

@@ -6,7 +6,6 @@ from ruleop.core.rules.findings import Finding, Findings, ProjectErrors
 from ruleop.core.rules.language.durations import parse_duration
 from ruleop.core.rules.language.json_schema import watches_schema
 from ruleop.core.rules.language.model import (
-    SECRET,
     Apply,
     Child,
     Condition,
@@ -36,7 +35,6 @@ __all__ = [
     "MAX_CRD_BYTES",
     "REFUSED_METADATA",
     "RESERVED_NAMES",
-    "SECRET",
     "Apply",
     "Child",
     "Condition",

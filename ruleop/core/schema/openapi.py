@@ -120,22 +120,30 @@ class ShapeBuilder:
             return UNKNOWN
         key = (name, map_type, retain_keys)
         if key not in self._built:
-            target = self._schemas[name]
-            # Registered before it is filled, because a type may contain itself.
-            self._built[key] = Shape()
-            map_type = map_type or target.get("x-kubernetes-map-type") or ""
-            outer, self._is_builtin = self._is_builtin, name.startswith(_BUILTIN_PREFIXES)
-            self._fill(self._built[key], target, map_type=map_type, retain_keys=retain_keys)
-            self._is_builtin = outer
-            self._built[key].name = name
-            if name in OPTIONAL_FIELDS:
-                required = self._built[key].required
-                self._built[key].required = tuple(each for each in required if each not in OPTIONAL_FIELDS[name])
-            if name in SERVER_DEFAULTS:
-                self._built[key].defaults = {**self._built[key].defaults, **SERVER_DEFAULTS[name]}
-            if name in DERIVED:
-                self._built[key].derived = name
+            started, outer = len(self._built), self._is_builtin
+            try:
+                self._built[key] = shape = Shape()  # registered before it is filled: a type may contain itself
+                self._fill_type(shape, name, map_type=map_type, retain_keys=retain_keys)
+                self._is_builtin = outer
+            except BaseException:  # the pass was interrupted: nobody may find a part of a shape
+                self._is_builtin = outer
+                while len(self._built) > started:
+                    self._built.popitem()
+                raise
         return self._built[key]
+
+    def _fill_type(self, shape: Shape, name: str, *, map_type: str, retain_keys: bool) -> None:
+        target = self._schemas[name]
+        self._is_builtin = name.startswith(_BUILTIN_PREFIXES)
+        map_type = map_type or target.get("x-kubernetes-map-type") or ""
+        self._fill(shape, target, map_type=map_type, retain_keys=retain_keys)
+        shape.name = name
+        if name in OPTIONAL_FIELDS:
+            shape.required = tuple(each for each in shape.required if each not in OPTIONAL_FIELDS[name])
+        if name in SERVER_DEFAULTS:
+            shape.defaults = {**shape.defaults, **SERVER_DEFAULTS[name]}
+        if name in DERIVED:
+            shape.derived = name
 
     def _fill(self, shape: Shape, schema: Schema, *, map_type: str, retain_keys: bool) -> None:
         declared = schema.get("type", "")

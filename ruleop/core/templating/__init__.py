@@ -2,11 +2,10 @@
 
 from ruleop.core.templating.compile.compiled import Expression, StringTemplate, TextTemplate, Tree
 from ruleop.core.templating.compile.environment import TemplateFunction
-from ruleop.core.templating.compile.hiding import HIDDEN, render_hidden
 from ruleop.core.templating.compile.library import Library
 from ruleop.core.templating.compile.other_tools import instead_of
 from ruleop.core.templating.compile.references import SAME_ITEMS, Reference
-from ruleop.core.templating.compile.secret_flow import SECRET_FUNCTIONS, secret_slots, slots_from
+from ruleop.core.templating.compile.value_flow import slots_from
 from ruleop.core.templating.tree.resource_reader import read_resources
 from ruleop.core.templating.tree.yaml_node import YamlNode
 from ruleop.core.templating.tree.yaml_reader import NotJson, read_yaml, resolve_scalar
@@ -44,12 +43,10 @@ FUNCTIONS = frozenset({"has_kind", *NONDETERMINISTIC})
 
 __all__ = [
     "FUNCTIONS",
-    "HIDDEN",
     "JINJA_NAMES",
     "NONDETERMINISTIC",
     "OMIT",
     "SAME_ITEMS",
-    "SECRET_FUNCTIONS",
     "Announced",
     "Broken",
     "Disabled",
@@ -84,9 +81,7 @@ __all__ = [
     "plain",
     "read_resources",
     "read_yaml",
-    "render_hidden",
     "resolve_scalar",
-    "secret_slots",
     "slots_from",
     "view",
     "yaml_document",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
+from ruleop.core.kinds import LAST_APPLIED
 from ruleop.core.merge.equality import same
 from ruleop.core.validation.field_errors import FieldError
 from ruleop.localcluster.objects import fieldsets
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import JSON, Object
     from ruleop.core.schema.shape import Shape
 
-LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
 _MAX_ANNOTATIONS: Final = 256 * 1024
 

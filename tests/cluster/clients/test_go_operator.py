@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +13,10 @@ import pytest
 from controlplane.build import build_dir
 
 from tests.cluster.clients.sides import Side
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ruleop.localcluster import LocalCluster
 
@@ -66,13 +66,6 @@ def run(side: Side, arguments: str) -> str:
 def items(side: Side, resource: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(run(side, f"get {resource} -o json"))["items"]
     return found
-
-
-def eventually(what: str, holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIMEOUT
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.2)
 
 
 def app(number: int, image: str) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from jinja2 import nodes
 
 from ruleop.authoring.checking.pod_specs import CONTAINERS, fields_of_pod
 from ruleop.authoring.checking.typing.environments import chain_of
-from ruleop.core.rules import SECRET
-from ruleop.core.rules.checks.secrets import is_secret_field, secret_ids
-from ruleop.core.templating import SECRET_FUNCTIONS
+from ruleop.core.rules.checks.secret_reads import secret_ids
+from ruleop.core.secrets.secret_fields import CHECKSUMS, SECRET_FUNCTIONS, is_secret_field
+from ruleop.core.secrets.secret_values import DATA_FIELDS, SECRET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ruleop.core.templating.bodies.body import Body, Field, FieldPath
     from ruleop.core.templating.bodies.body_writer import Printed
 
-_CLEAN: Final = frozenset({"sha256", "length", "count"})
 _CERTIFICATE: Final = re.compile(
     r"(.*[._-])?(crt|cert|certificate|pub|public)|ca(\.pem)?|.*ca-?bundle(\.pem|\.crt)?", re.IGNORECASE
 )
@@ -49,7 +48,7 @@ def check_exposed_secrets(sources: Sources, findings: Findings) -> None:
         readable = [each for body in sources.bodies(part) for each in _readable(body) if any(each[0].slots)]
         if not readable:
             continue
-        places = sources.places(part, is_data, clean=_CLEAN, functions=SECRET_FUNCTIONS)
+        places = sources.places(part, is_data, clean=CHECKSUMS, functions=SECRET_FUNCTIONS)
         for field, where, what_to_do in readable:
             for slot in field.slots:
                 if slot.place in places:
@@ -105,7 +104,7 @@ def _reference(slot: Printed, secrets: Mapping[str, bool]) -> str:
         node = node.node
     path = chain_of(node) or ()
     path = path[1:] if path[:1] == ("live",) else path
-    if len(path) == 3 and path[1] in ("data", "stringData") and secrets.get(str(path[0])) is False:
+    if len(path) == 3 and path[1] in DATA_FIELDS and secrets.get(str(path[0])) is False:
         name = f"{{{{ {path[0]}.metadata.name }}}}"
         return f"use `valueFrom: {{secretKeyRef: {{name: {name}, key: {path[2]}}}}}` instead of `value`"
     return "use `valueFrom.secretKeyRef` instead of `value`"

@@ -1,1 +1,1 @@
-"""Reads a cluster: its kinds and objects, and nothing is kept that was not asked for."""
+"""Reads of a cluster: its kinds and its objects. Only what was read for an answer is kept."""

@@ -22,11 +22,11 @@ from ruleop.core.merge.equality import canonical
 from ruleop.core.merge.lists import item_keys, item_path
 from ruleop.core.merge.server.stored_form import is_stored_as
 from ruleop.core.messages import MAX_QUOTED
-from ruleop.core.planning.changes.masking import MASK
 from ruleop.core.schema.crd.schema_findings import format_path
 from ruleop.core.schema.shape import UNKNOWN, Shape
+from ruleop.core.secrets.secret_values import MASK
 from ruleop.core.templating.tree.yaml_writer import number_text, reads_as_text
-from ruleop.core.templating.values.budget import Allowance
+from ruleop.core.templating.values.cost import Allowance
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import JSON, Object

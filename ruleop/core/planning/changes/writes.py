@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from ruleop.core.kinds import SERVER_METADATA, Kind, Object
 from ruleop.core.messages import shortened
 from ruleop.core.planning.changes.differences import NOTHING, Difference, Value, differences
-from ruleop.core.planning.changes.masking import public_path
-from ruleop.core.planning.changes.masks import NO_MASKS, Masks
 from ruleop.core.planning.model.actions import (
     Action,
     AddFinalizer,
@@ -25,12 +23,14 @@ from ruleop.core.planning.model.actions import (
     ServerSideApply,
 )
 from ruleop.core.planning.model.marks import MANAGED_BY, RESERVED
+from ruleop.core.secrets.masks import NO_MASKS, Masks
+from ruleop.core.secrets.secrecy import public_path
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
     from ruleop.core.planning.model.observed import Kinds
-    from ruleop.core.templating.values.budget import Allowance
+    from ruleop.core.templating.values.cost import Allowance
 
 MAX_FIELDS: Final = 16
 """Maximum fields of one write on one line of the log."""

@@ -37,8 +37,7 @@ from ruleop.core.planning.changes.drift import (
     corrected_fields,
     managers_of,
 )
-from ruleop.core.planning.changes.failures import expected_refusal, refused_changes, shown_path
-from ruleop.core.planning.changes.masking import public_path
+from ruleop.core.planning.changes.rejected_writes import expected_refusal, refused_changes
 from ruleop.core.planning.changes.writes import changes, desired_object
 from ruleop.core.planning.model.actions import (
     Action,
@@ -68,7 +67,7 @@ from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unl
 from ruleop.core.schema.builtin.table import object_meta
 from ruleop.core.schema.shape import UNKNOWN, Shape
 from ruleop.core.templating import Waiting
-from ruleop.core.templating.values.budget import METER, size_of, surplus_of
+from ruleop.core.templating.values.cost import METER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,7 +90,6 @@ SENSITIVE = frozenset(
 """Kinds whose deletion loses data: for these, `onImmutable: recreate` has to be set on the child itself."""
 
 NO_FIELDS = FieldSet()
-DESCRIBED_UNITS = 3  # of each value in an object, to name fields in conflict and who changes them, or rejected changes
 
 
 class Immutable(ChildFails):
@@ -173,7 +171,6 @@ def apply(
         return Applied(live, terminating=True)
     if work is not None and not adopting and work.has_in_step(desired, child, live):
         return Applied(live, in_step=True)
-    METER.spend(2 * surplus_of(live, desired.values) // 3)
     reference = kept_reference(live, owner, observed.kinds) if reference_owner else None
     if strategy == "create-only":
         return _update_marks(child, desired, owner, live, reference=reference, adopting=adopting)
@@ -216,14 +213,12 @@ def _conflict_message(
     *,
     by_server: bool,
 ) -> str:
-    METER.charge(DESCRIBED_UNITS * size_of(desired_object(action))[1])
     changed = changes(action, observed.kinds, allowance=METER.descriptions)
-    paths = list(dict.fromkeys(shown_path(child, each.path) for each in changed))
+    paths = list(dict.fromkeys(child.secrecy.path(each.path) for each in changed))
     if isinstance(action, Create) or action.live is None or by_server:
         return conflict_message(action, paths, (), by_server=by_server)
     if managed is None:
         raise Unread(Read(action.key, Kind.of(action.live), "managers"))
-    METER.spend(size_of(list(managed))[1])
     return conflict_message(action, paths, managers_of(managed, action.live, desired_object(action)), by_server=False)
 
 
@@ -268,7 +263,7 @@ def _normalised(child: Child, desired: Desired, marked: Object) -> Object:
 def _unmergeable(child: Child, desired: Desired, error: RuleopError) -> ChildFails:
     title, words = f"the {desired.kind.kind}", str(error)
     if isinstance(error, MergeError):
-        path = public_path(error.path, child.words)
+        path = child.secrecy.path(error.path)
         words = f"{path}: {error.redacted}" if path else error.redacted
     return ChildFails(
         f"{title} {desired.key.name!r}: {error}",
@@ -375,7 +370,6 @@ def _update(
     if failed is None and observed.expects_refusals:
         failed = expected_refusal(result, live, desired.digest)
     if failed is not None and failed.failure is Failure.IMMUTABLE and failed.desired_digest == desired.digest:
-        METER.charge(DESCRIBED_UNITS * size_of(live)[1])
         return _recreate_or_fail(
             child, desired, history, live, refused_changes(child, live, result, shape, failed), failed=failed
         )

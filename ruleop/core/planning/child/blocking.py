@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from ruleop.core.errors import RenderError, RuleopError
 from ruleop.core.messages import shortened
 from ruleop.core.planning.changes.differences import flow
-from ruleop.core.planning.changes.masking import MASK
 from ruleop.core.planning.model.actions import State
 from ruleop.core.planning.plan import Blocking
 from ruleop.core.planning.rendering.desired import items_of
 from ruleop.core.planning.rendering.scope import without_server_noise
-from ruleop.core.rules import SECRET
+from ruleop.core.secrets.secret_fields import is_public_field
+from ruleop.core.secrets.secret_values import MASK, SECRET
 from ruleop.core.templating import Lazy, MapView, Origin, UndefinedValue, plain
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import field_of
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ruleop.core.templating import Expression
 
 MISSING: Final = "not available yet"
-_PUBLIC_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 _OF_THE_RESOURCE: Final = frozenset({"cr", "metadata", "spec", "status", "vars", "ready", "index"})
 
 
@@ -113,17 +112,13 @@ def _value(steps: Sequence[str], names: Mapping[str, Any], child: Child, rule: R
 
 def _may_be_secret(steps: Sequence[str], child: Child, rule: Rule) -> bool:
     """Whether the value may come from a Secret. In doubt it may."""
-    path = steps[1:] if steps[0] == "live" else steps
-    name, below = (path[0] if path else ""), (path[1] if len(path) > 1 else None)
+    name, *inner = steps[1:] if steps[0] == "live" and len(steps) > 1 else steps
     if name in _OF_THE_RESOURCE:
         return False
-    if name == "this":
-        return child.secret and below not in _PUBLIC_FIELDS | {"status"}
+    is_public = bool(inner) and is_public_field(inner)
     if (observe := rule.observe.get(name)) is not None:
-        return observe.kind.versionless == SECRET and below not in _PUBLIC_FIELDS
-    other = rule.children.get(name) or rule.finalize.get(name)
+        return observe.kind.versionless == SECRET and not is_public
+    other = child if name == "this" else rule.children.get(name) or rule.finalize.get(name)
     if other is None:  # a `let` or an item
-        return child.reads_secret
-    if any(kind.versionless == SECRET for kind in other.kinds):
-        return below not in _PUBLIC_FIELDS
-    return other.secret and below not in _PUBLIC_FIELDS | {"status"}
+        return child.secrecy.reads
+    return other.secrecy.holds and not is_public and inner[:1] != ["status"]

@@ -23,7 +23,7 @@ from ruleop.core.planning.model.marks import Claim, Owner, claim_on
 from ruleop.core.planning.rendering.desired import Desired, source_of, strategy_of
 from ruleop.core.planning.rendering.scope import without_server_noise
 from ruleop.core.templating import Announced, Later, MapView, ObjectsView, Origin
-from ruleop.core.templating.values.budget import METER
+from ruleop.core.templating.values.cost import EXISTING_UNITS, METER, USUAL_SIZE, bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,7 +64,7 @@ def existing_of(rule: Rule, owner: Owner, observed: Observed) -> Steps[list[Exis
             child = record.id if record is not None else ""
             if key not in found or Kind.of(live) in written.get(child, ()):
                 found[key] = Existing(key, live, claim, child)
-        METER.spend(EXISTING_UNITS)
+        METER.spend(EXISTING_UNITS + (max(0, bytes_of(live) - USUAL_SIZE) >> 4))
         yield
     return [found[key] for key in sorted(found)]
 
@@ -127,9 +127,6 @@ class ChildPlan:
 def _title(key: ObjectKey) -> str:
     return f"{key.kind}/{key.name}"
 
-
-EXISTING_UNITS: Final = 15
-"""Units of one existing object."""
 
 MAX_ALIKE: Final = 16
 """Problems of one child with the same reason, and waits of one child for the same, that are listed. The objects of a

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.errors import RenderError
 from ruleop.core.kinds import GroupKind
-from ruleop.core.planning.changes.failures import changes_in_words, public_error, public_message, reason_of
 from ruleop.core.planning.changes.list_conflicts import conflict_in_words
+from ruleop.core.planning.changes.rejected_writes import changes_in_words, reason_of
 from ruleop.core.planning.child.apply import (
     Applied,
     HeldBack,
@@ -62,7 +62,7 @@ from ruleop.core.planning.rendering.scope import Scope, without_server_noise
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, Unread
 from ruleop.core.planning.rendering.work import Work
 from ruleop.core.templating import Disabled, MapView, Origin, Waiting
-from ruleop.core.templating.values.budget import METER, Exhausted, is_of_usual_size, size_of, surplus
+from ruleop.core.templating.values.cost import CHANGE_UNITS, ITEM_UNITS, METER, OBJECT_UNITS, VALUE_UNITS, Exhausted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -73,16 +73,6 @@ if TYPE_CHECKING:
     from ruleop.core.planning.model.marks import Owner
     from ruleop.core.rules import Child
     from ruleop.core.steps import Steps
-
-OBJECT_UNITS: Final = 60
-VALUE_UNITS: Final = 3
-CHANGE_UNITS: Final = 8
-SURPLUS_UNITS: Final = 5
-"""Units of the comparison of one object, of each value in it, of each value in an object that differs, and of each that
-others wrote into one that differs."""
-
-ITEM_UNITS: Final = 20
-"""Units of one item of `forEach`, without those of its templates."""
 
 NAMESPACE: Final = GroupKind("", "Namespace")
 MAX_LOCATED: Final = 4
@@ -265,11 +255,7 @@ class Children:
                 applied = with_field_conflict(child_plan.child, desired, applied, self.observed, self.history)
             if applied.action is not None:
                 if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
-                    live = size_of(applied.action.live)[1]
-                    others = surplus(live, desired.values)
-                    METER.spend(CHANGE_UNITS * desired.values + live // 4 + others // 2)
-                    if others and not is_of_usual_size(applied.action.live):
-                        METER.spend(SURPLUS_UNITS * others)
+                    METER.spend(CHANGE_UNITS * desired.values)
                 self._check_dependencies(child_plan.child, applied.action)
             object_plan.applied = applied
         except ChildWaits as wait:
@@ -342,15 +328,13 @@ class Children:
 
     def _add_failure(self, child_plan: ChildPlan, error: ChildFails, *, only_this_child: bool = False) -> str:
         """Records a failure and returns its message. `only_this_child`: other children are still written."""
-        message = public_error(child_plan.child, error)
+        message = child_plan.child.secrecy.error(error)
         if isinstance(error, HeldBack):
             self.report.conflicts.append(error.conflict)
         if isinstance(error, Immutable):
-            message = (
-                public_message(child_plan.child, error.failed)
-                + changes_in_words(error.changes, child_plan.child)
-                + error.advice
-            )
+            failed, secrecy = error.failed, child_plan.child.secrecy
+            rejection = secrecy.rejection(failed.message, failed.redacted, failed.causes)
+            message = rejection + changes_in_words(error.changes, secrecy) + error.advice
         child_plan.blocks_pruning = True
         self.render_failed = self.render_failed or (error.reason == "RenderFailed" and not only_this_child)
         child_plan.state, child_plan.message = State.FAILED, message
@@ -374,7 +358,7 @@ class Children:
             return self._state_of_write(child_plan, object_plan, applied, applied.action)
         assert applied.result is not None
         found = self._readiness(object_plan, child, applied.result)
-        message = f"{found.message}: {found.detail}" if found.detail and not child.secret else found.message
+        message = f"{found.message}: {found.detail}" if found.detail and not child.secrecy.holds else found.message
         if found.failed:
             self.report.add_problem(child.id, "ChildFailed", f"{key.kind}/{key.name}: {message}")
         return (State.READY, "") if found.ready else (State.PROGRESSING, message)
@@ -407,7 +391,7 @@ class Children:
     ) -> str:
         """Describes a live list item that conflicts with a desired one; empty if there is none. A replaced object has
         only desired items. Empty for a child that reads Secrets: the key of an item may come from one."""
-        if child.secret or applied.result is None or not isinstance(applied.action, (Patch, ServerSideApply)):
+        if child.secrecy.holds or applied.result is None or not isinstance(applied.action, (Patch, ServerSideApply)):
             return ""
         return conflict_in_words(applied.result, object_plan.desired.rendered, object_plan.desired.info.shape, managed)
 
@@ -415,13 +399,15 @@ class Children:
         self, child_plan: ChildPlan, object_plan: ObjectPlan, applied: Applied, failed: Failed
     ) -> tuple[State, str]:
         child, key = child_plan.child, object_plan.desired.key
-        granting = Granting.of(object_plan.desired.rendered) if failed.verb == GRANT and not child.secret else None
+        granting = (
+            Granting.of(object_plan.desired.rendered) if failed.verb == GRANT and not child.secrecy.holds else None
+        )
         if granting is not None:
             message = f"cannot write {key.kind}/{key.name}: {granting.remedy()}"
         elif failed.verb and failed.verb != GRANT:
             message = missing_permission(self.rule, object_plan.desired.info, key.namespace, failed.verb)
         else:
-            message = public_message(child, failed)
+            message = child.secrecy.rejection(failed.message, failed.redacted, failed.causes)
         reason = reason_of(failed.failure)
         if reason is None:
             self.report.add_wait(
@@ -461,7 +447,7 @@ class Children:
             return _ready_when(child, object_plan.desired.names, live)
         except RenderError as error:
             forbidden = isinstance(error, Waiting) and error.forbidden
-            message = public_error(child, error)
+            message = child.secrecy.error(error)
             self.report.add_problem(child.id, "Forbidden" if forbidden else "RenderFailed", message, error.site)
             return Readiness(False, f"readyWhen: {message}")
 

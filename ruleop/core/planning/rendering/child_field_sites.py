@@ -11,7 +11,6 @@ from ruleop.core.kinds import Kind
 from ruleop.core.schema.shape import UNKNOWN, Shape
 from ruleop.core.templating import Tree
 from ruleop.core.templating.field_sites import FieldPath, Item, Walk, render_again
-from ruleop.core.templating.values.budget import METER, Exhausted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,7 +32,7 @@ def field_site(child: Child, desired: Desired, fields: Iterable[str], sent: Obje
         return None
     try:
         walks = list(_walks(child, desired))
-    except (RenderError, Exhausted):  # the message itself is worth more than its line
+    except RenderError:  # the message itself is worth more than its line
         return None
     return next(filter(None, (walk.to(path, data) for path in paths for walk, data in walks)), None)
 
@@ -44,7 +43,6 @@ def _walks(child: Child, desired: Desired) -> Iterator[tuple[Walk, JSON]]:
         return
     rendered, key = desired.rendered, desired.key
     for rendering in render_again(child.body, desired.names):
-        METER.parse(rendering.layout.text)
         for node, document in rendering.nodes():
             metadata = document.get("metadata") if isinstance(document, dict) else None
             if isinstance(metadata, dict) and metadata.get("name") == key.name and Kind.of(document) == desired.kind:

@@ -26,24 +26,23 @@ from ruleop.core.names import (
     is_object_name,
     name_in_words,
 )
-from ruleop.core.planning.changes.hidden_fields import Whole, hidden_fields
 from ruleop.core.planning.model.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, RULEOP, Owner
 from ruleop.core.planning.model.observed import KindInfo, Served
 from ruleop.core.planning.rendering.randomness import COSTLY, different_time
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, child_error
 from ruleop.core.rules import REFUSED_METADATA
-from ruleop.core.templating import NONDETERMINISTIC, OMIT, TextTemplate, render_hidden
-from ruleop.core.templating.values.budget import METER, NODE_BYTES, Exhausted, size_of
+from ruleop.core.secrets.hidden_fields import hidden_fields
+from ruleop.core.templating import NONDETERMINISTIC, OMIT, TextTemplate
+from ruleop.core.templating.values.cost import DOCUMENT_UNITS, METER, NODE_BYTES, Exhausted, size_of
 from ruleop.core.templating.values.data import retained_bytes
 
 if TYPE_CHECKING:
-    from ruleop.core.planning.changes.hidden_fields import Hidden
     from ruleop.core.planning.model.observed import Kinds
     from ruleop.core.planning.rendering.scope import Scope
     from ruleop.core.rules import Child
+    from ruleop.core.secrets.hidden_fields import Hidden
 
 MAX_OBJECTS = 5000
-DOCUMENT_UNITS = 20  # of the checks of one rendered object
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,26 +170,12 @@ def _rendered(
         desired = [
             _desired(child, scope, names, document, orphan=orphan, namespace=namespace) for document in documents
         ]
-        if not scope.masks or not child.from_secret:
+        if not scope.masks or not child.secrecy.slots:
             return desired
-        marked = _marked(child, names if cheap is None else cheap, len(documents))
-        hidden = (
-            Whole.VALUE if other is None else hidden_fields(document, other)
-            for document, other in zip(documents, marked, strict=True)
-        )
+        hidden = hidden_fields(child.body, names if cheap is None else cheap, child.secrecy.slots, documents)
         return [replace(each, hidden=found) for each, found in zip(desired, hidden, strict=True)]
     except Exhausted as limit:
         raise ChildFails(limit.reason, child.body.site, limit=True) from None
-
-
-def _marked(child: Child, names: Mapping[str, Any], count: int) -> list[JSON]:
-    """The documents with marks in place of values of Secrets; None for each if that cannot be rendered, for example
-    because a value becomes the name of a field twice."""
-    try:
-        marked = render_hidden(child.body, names, child.from_secret)
-    except RenderError:
-        return [None] * count
-    return marked if len(marked) == count else [None] * count
 
 
 def _deletion(child: Child, names: Mapping[str, Any]) -> str:

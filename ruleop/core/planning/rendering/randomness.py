@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any
 from ruleop.core.planning.rendering.certificates import Authority, Request, authority, issue, request
 from ruleop.core.planning.rendering.passwords import password_line
 from ruleop.core.templating import Fault, TemplateFunction
-from ruleop.core.templating.values.budget import FUEL, METER, Exhausted
+from ruleop.core.templating.values.cost import METER, Exhausted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ruleop.core.templating.values.cost import Allowance
 
 ALPHABET = string.ascii_letters + string.digits
 MAX_LENGTH = 256
@@ -58,22 +60,6 @@ def different_time(now: str) -> str:
     return later.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-class Allowance:
-    """The limit for costly functions in one pass over one CR."""
-
-    def __init__(self) -> None:
-        self.left = FUEL // 2  # microseconds
-
-    def spend(self, microseconds: int) -> None:
-        self.left -= microseconds
-        if self.left < 0:
-            raise Exhausted(
-                "the certificates and password hashes of this resource take too long to generate in one reconcile: "
-                "generate fewer of them, or hashes with fewer rounds"
-            )
-        METER.spend(microseconds + microseconds // 2)
-
-
 @dataclass(slots=True)
 class RandomFunctions:
     """The random functions of one render."""
@@ -81,7 +67,7 @@ class RandomFunctions:
     seed: bytes
     purpose: str
     now: str
-    allowance: Allowance
+    allowance: Allowance  # microseconds of costly functions in one pass over one CR
     is_real: bool  # whether costly functions return real values or placeholders
     count: int = 0
 
@@ -95,6 +81,14 @@ class RandomFunctions:
             "htpasswd": self.htpasswd,
         }
         return {name: TemplateFunction(name, function) for name, function in found.items()}
+
+    def _spend(self, microseconds: int) -> None:
+        if not self.allowance.takes(microseconds):
+            raise Exhausted(
+                "the certificates and password hashes of this resource take too long to generate in one reconcile: "
+                "generate fewer of them, or hashes with fewer rounds"
+            )
+        METER.spend(microseconds + microseconds // 2)
 
     def _purpose(self) -> str:
         self.count += 1
@@ -129,7 +123,7 @@ class RandomFunctions:
                 part: f"-----BEGIN {title}-----\nmade when the object is created: {stand_in}\n-----END {title}-----\n"
                 for part, title in (("Cert", "CERTIFICATE"), ("Key", "PRIVATE KEY"))
             }
-        self.allowance.spend(requested.cost + (by.cost if by else 0))
+        self._spend(requested.cost + (by.cost if by else 0))
         return issue(
             name,
             requested,
@@ -143,5 +137,5 @@ class RandomFunctions:
         salt = draw(self.seed, self._purpose(), 16)
         if not self.is_real:
             return f"{line.user}:made when the object is created: {salt.hex()}"
-        self.allowance.spend(line.cost)
+        self._spend(line.cost)
         return line.hashed(salt)

@@ -7,16 +7,16 @@ Costly values are lazy: an unused `let` is not evaluated and cannot fail, and an
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ruleop.core.errors import RenderError
 from ruleop.core.kinds import Kind, Object
 from ruleop.core.planning.model.observed import Observed, Served
 from ruleop.core.planning.model.rule_permissions import missing_list_permission, missing_permission
 from ruleop.core.planning.model.targets import Target, target_of
-from ruleop.core.planning.rendering.randomness import Allowance, RandomFunctions
+from ruleop.core.planning.rendering.randomness import RandomFunctions
 from ruleop.core.templating import Lazy, NotPermitted, NotThereYet, Origin, TemplateFunction, partial_view, view
-from ruleop.core.templating.values.budget import METER, size_of
+from ruleop.core.templating.values.cost import FUEL, METER, SELECTED_NODE_BYTES, SELECTED_UNITS, Allowance, size_of
 from ruleop.core.templating.values.data import retained_bytes
 from ruleop.core.templating.values.faults import fault_of
 
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.core.rules import Observe, Rule
-
-SELECTED_UNITS: Final = 20
-"""Units of reading the labels of an object of others, whether the selector matches it or not."""
-
-SELECTED_NODE_BYTES: Final = 16
-"""Bytes of each value in one that it matches. It is less than a value takes, because stores have these objects too."""
 
 
 class Scope:
@@ -42,7 +36,7 @@ class Scope:
         self.observed = observed
         self.namespace: str = (resource.get("metadata") or {}).get("namespace") or ""
         status = view("status", resource.get("status") or {}, Origin.LATER)
-        self.allowance = Allowance()
+        self.allowance = Allowance(FUEL // 2)
         self.live: dict[str, Any] = {}
         self.ready: dict[str, Any] = {}
         self.names: dict[str, Any] = {

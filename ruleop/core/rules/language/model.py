@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from ruleop.core.kinds import GroupKind
+from ruleop.core.secrets.secrecy import PUBLIC, UNKNOWN, Secrecy
+from ruleop.core.secrets.secret_values import SECRET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,10 +21,9 @@ if TYPE_CHECKING:
     from ruleop.core.merge import Path
     from ruleop.core.rules.findings import Finding
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
-    from ruleop.core.templating import Expression, SlotPlace, StringTemplate, TextTemplate, Tree
+    from ruleop.core.templating import Expression, StringTemplate, TextTemplate, Tree
 
 Strategy = Literal["merge", "server-side", "create-only", "replace"]
-SECRET = GroupKind("", "Secret")
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -80,10 +80,7 @@ class Child:
     namespace: StringTemplate | None = None
     optional: bool = False
     mentions: frozenset[str] = frozenset()  # ids of children that this child reads, except through `live.`
-    secret: bool = False  # its objects may contain data of a Secret
-    reads_secret: bool = False  # its templates and expressions read data of a Secret
-    from_secret: frozenset[SlotPlace] = frozenset()  # the slots of its body whose values come from Secrets
-    words: frozenset[str] = frozenset()  # the words of its body, if it reads a Secret: any other may be a Secret's
+    secrecy: Secrecy = PUBLIC
     reads_cr_only: bool = False  # its objects depend only on the CR, and on no random value
 
 
@@ -160,13 +157,31 @@ class Rule:
         return f"{self.kind.kind}.{self.kind.group}" + (f" ({self.name})" if self.name else "")
 
     @property
-    def reads_secret(self) -> bool:
-        """Whether the rule has or observes Secrets, which its expressions may read, or generates secret values."""
-        return (
-            bool(self.public_words)
-            or any(child.secret for child in self.every_child())
+    def secrecy(self) -> Secrecy:
+        """Of its expressions: they may read what the rule has or observes of Secrets, and the values it generates."""
+        return Secrecy(
+            reads=bool(self.public_words)
+            or any(child.secrecy.holds for child in self.every_child())
             or any(observe.kind.versionless == SECRET for observe in self.observe.values())
         )
+
+    def reset_renderers(self) -> None:
+        """Drops the state of an evaluation that was interrupted."""
+        parts = (
+            *(each.body for each in self.every_child()),
+            *self.let.values(),
+            *(each.status for each in self.conditions),
+            *(each.rule for each in self.validate),
+            *(each.name for each in self.observe.values()),
+            self.status,
+        )
+        for renderer in {part.renderer for part in parts if part is not None}:
+            renderer.reset()
+
+    def secrecy_of(self, child: str) -> Secrecy:
+        """Of the child with this id."""
+        found = self.children.get(child) or self.finalize.get(child)
+        return found.secrecy if found is not None else UNKNOWN
 
     def every_child(self) -> tuple[Child, ...]:
         """All children, including finalize children."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ruleop.core.kinds import Kind
 from ruleop.core.rules.checks.metadata_only import metadata_only_ids
 from ruleop.core.rules.checks.order import ChildReads, ids_read, order, reads
-from ruleop.core.rules.checks.secrets import SecretReads, secret_holders, secret_reads
+from ruleop.core.rules.checks.secret_reads import secrecy_of
 from ruleop.core.rules.checks.watches import is_builtin
 from ruleop.core.rules.language.model import (
     Apply,
@@ -24,30 +24,31 @@ from ruleop.core.rules.language.model import (
 from ruleop.core.templating import JINJA_NAMES, Expression, StringTemplate, TextTemplate, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from ruleop.core.rules.checks.scopes import Part
     from ruleop.core.rules.language.parsed import ChildDraft, Draft
     from ruleop.core.rules.language.value_types import NamedEntry, Templated, Word
     from ruleop.core.rules.language.watches_yaml import ConditionTable, FullSelectorTable, ObserveTable, PolicyRuleTable
+    from ruleop.core.secrets.secrecy import Secrecy
+    from ruleop.core.templating import Library
 
 T = TypeVar("T")
 _CR_NAMES = JINJA_NAMES | {"cr", "metadata", "spec", "status", "vars"}
 C = TypeVar("C", Expression, StringTemplate, TextTemplate, Tree)
 
 
-def build_rule(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str]) -> Rule:
+def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
     table = draft.table
     parts = list(parts)
-    read, partial, secret = (
+    read, partial, secrecy = (
         reads(draft, parts),
         metadata_only_ids(draft, parts),
-        secret_holders(draft, parts, templates),
+        secrecy_of(draft, parts, library),
     )
-    of_secrets = secret_reads(draft, parts, templates)
 
     def built(child: ChildDraft) -> Child:
-        return _child(child, read[child.id], of_secrets.get(child.id), secret=child.id in secret)
+        return _child(child, read[child.id], secrecy[child.id])
 
     return Rule(
         kind=draft.kind,
@@ -71,7 +72,7 @@ def build_rule(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str]
         manage_status=table.manage_status and not is_builtin(draft),
         reach=table.reach,
         rbac=tuple(map(_policy_rule, table.rbac)),
-        public_words={id_: each.words for id_, each in of_secrets.items()},
+        public_words={id_: each.words for id_, each in secrecy.items() if each.reads},
         order=order(draft.children, read),
         final_order=order(draft.final, read),
     )
@@ -91,7 +92,7 @@ def _compiled(value: Templated[C] | None) -> C | None:
     return value.compiled if value is not None else None
 
 
-def _child(child: ChildDraft, read: ChildReads, of_secrets: SecretReads | None, *, secret: bool) -> Child:
+def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy) -> Child:
     table = child.table
     body = _required(table.template).compiled if table.template else _required(table.object).compiled
     return Child(
@@ -120,10 +121,7 @@ def _child(child: ChildDraft, read: ChildReads, of_secrets: SecretReads | None, 
         namespace=_compiled(table.namespace),
         optional=table.optional,
         mentions=read.mentions,
-        secret=secret,
-        reads_secret=of_secrets is not None,
-        from_secret=of_secrets.slots if of_secrets is not None else frozenset(),
-        words=of_secrets.words if of_secrets is not None else frozenset(),
+        secrecy=secrecy,
         reads_cr_only=table.for_each is None and _reads_cr_only(child, body),
     )
 

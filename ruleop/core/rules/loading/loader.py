@@ -23,7 +23,7 @@ from ruleop.core.rules.checks.owned_lists import check_owned
 from ruleop.core.rules.checks.random_functions import check_random
 from ruleop.core.rules.checks.read_names import check_defined_names, check_dependencies, check_lets, check_read_names
 from ruleop.core.rules.checks.scopes import Part, parts
-from ruleop.core.rules.checks.secrets import check_names, check_secrecy
+from ruleop.core.rules.checks.secret_reads import check_secrets
 from ruleop.core.rules.checks.unused_templates import warn_of_unused
 from ruleop.core.rules.checks.watches import check_watch, check_watches
 from ruleop.core.rules.findings import Findings, ProjectErrors
@@ -155,7 +155,7 @@ class _Loading:
         found = self.findings.sorted()
         if self.findings.failed:
             raise ProjectErrors(found)
-        built = [build_rule(draft, draft_parts, self.reading.templates) for draft, draft_parts in every_part]
+        built = [build_rule(draft, draft_parts, self.reading.library) for draft, draft_parts in every_part]
         rules = tuple(replace(rule, digest=digest(rule, self.reading.templates)) for rule in built)
         project = Project(root, rules, crds, self.reading.templates, self._digest(), found)
         watches = tuple(
@@ -239,8 +239,7 @@ class _Loading:
         check_cycles(draft.final, read, findings)
         check_bodies(draft, crds, self.reading.library, findings)
         check_random(draft_parts, self.reading.templates, findings)
-        check_secrecy(draft, draft_parts, self.reading.templates, findings)
-        check_names(draft, draft_parts, self.reading.templates, findings)
+        check_secrets(draft, draft_parts, self.reading.library, findings)
         check_definition(draft, crds, used, findings)
         check_kinds(draft, crds, findings)
         warn_of_plain_text(draft_parts, self.reading.library, findings)

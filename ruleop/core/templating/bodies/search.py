@@ -18,7 +18,7 @@ from ruleop.core.templating.bodies.body import Body
 from ruleop.core.templating.bodies.body_writer import Branch, Option, Printed, StandIn, TooLarge, Trees, Writer, as_text
 from ruleop.core.templating.bodies.branch_conditions import Assignment, Atom, Conditions, Outcomes, changed, ways
 from ruleop.core.templating.bodies.forms import Reading, Readings, read_parts
-from ruleop.core.templating.values.budget import Exhausted
+from ruleop.core.templating.values.cost import Exhausted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

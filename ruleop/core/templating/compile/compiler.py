@@ -18,6 +18,7 @@ from jinja2.compiler import CodeGenerator, Frame, operators
 
 from ruleop.core.errors import Site
 from ruleop.core.templating.compile.unpacking import add_unpacking
+from ruleop.core.templating.values.cost import CONTAINER_BYTES, SLOT_BYTES
 from ruleop.core.templating.values.text import Lit, SlotPlace
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
     from ruleop.core.templating.compile.tokens import Printed
 
-SLOT_BYTES = 80  # of one printed value
-CONTAINER_BYTES = 100  # of a short list or mapping that an expression makes
 PASSES = " passes"  # the name of a filter, which templates cannot write because of the space
 
 

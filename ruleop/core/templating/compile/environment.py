@@ -29,7 +29,7 @@ from ruleop.core.templating.compile.tokens import SHELL_LENGTH, STAND_IN, Marked
 from ruleop.core.templating.compile.unpacking import ROWS, UNPACKED, rows, unpacked
 from ruleop.core.templating.filters.exact_numbers import Exact
 from ruleop.core.templating.filters.registry import build_filters, build_tests
-from ruleop.core.templating.values.budget import MAX_RANGE, METER, Exhausted, exceeded
+from ruleop.core.templating.values.cost import FAULT_BYTES, FAULT_UNITS, MAX_RANGE, METER, Exhausted, exceeded
 from ruleop.core.templating.values.data import Lazy
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import field_by_value, field_of, slice_of
@@ -41,7 +41,7 @@ from ruleop.core.templating.values.wording import reworded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import CodeType, TracebackType
+    from types import CodeType, FrameType, TracebackType
 
     from jinja2.nodes import Template as TemplateNode
 
@@ -70,7 +70,6 @@ MAX_DIGITS = (
     1000  # of an integer literal. Python parses at most 4300 digits; the code generator checks the size of the number
 )
 
-FAULT_UNITS, FAULT_BYTES = 12, 1500  # of a value that could not be computed
 
 _RUNTIME = {
     "OMIT": OMIT,
@@ -331,16 +330,18 @@ def line_of(traceback: TracebackType | None) -> Site | None:
     """The template line of an error, from its traceback through generated code."""
     found = None
     while traceback is not None:
-        namespace = traceback.tb_frame.f_globals
-        if "constants" in namespace and "debug_info" in namespace:
-            where = namespace["where"]
-            found = (
-                where
-                if isinstance(where, Site)
-                else Site(where, _template_line(namespace["debug_info"], traceback.tb_lineno))
-            )
+        found = template_line(traceback.tb_frame, traceback.tb_lineno) or found
         traceback = traceback.tb_next
     return found
+
+
+def template_line(frame: FrameType, line: int) -> Site | None:
+    """The template line of a line of generated code; None for other code."""
+    namespace = frame.f_globals
+    if "constants" not in namespace or "debug_info" not in namespace:
+        return None
+    where = namespace["where"]
+    return where if isinstance(where, Site) else Site(where, _template_line(namespace["debug_info"], line))
 
 
 def _template_line(debug_info: str, line: int) -> int:

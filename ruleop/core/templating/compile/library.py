@@ -32,7 +32,7 @@ from ruleop.core.templating.compile.references import Reads, read_tree
 from ruleop.core.templating.compile.renderer import Renderer
 from ruleop.core.templating.compile.static_fields import computed_fields
 from ruleop.core.templating.compile.static_kinds import kinds_in
-from ruleop.core.templating.values.budget import METER
+from ruleop.core.templating.values.cost import METER
 from ruleop.core.templating.values.data import scalar_text
 from ruleop.core.templating.values.faults import Fault, RuleErrors, mistake
 
@@ -213,8 +213,8 @@ class Library:
 
     def forget_bodies(self) -> None:
         """Releases what was read to check the templates."""
-        self.readings.clear()
-        self.read_files.clear()
+        for each in (self.readings, self.read_files, self._written, self._written_strings):
+            each.clear()
 
     # -- sources -------------------------------------------------------------------------------------------------------
 
@@ -245,6 +245,12 @@ class Library:
         self._attach(tree, site)
         self._written_strings[text, site] = tree
         return tree
+
+    def written_strings(self, text: str, site: Site) -> list[nodes.Template]:
+        """The trees of such a string and of all files that it runs."""
+        tree = self.written_string(text, site)
+        files = [each.name for each in named_templates(tree) if each.is_run and each.name in self.texts]
+        return [tree, *self.written_trees(files)]
 
     def _attach(self, tree: nodes.Template, site: Site) -> None:
         """Sets the places of the slots of a string that was just parsed."""

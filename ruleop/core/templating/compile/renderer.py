@@ -10,7 +10,7 @@ from ruleop.core.templating.tree.filling import fill
 from ruleop.core.templating.tree.layout import lay_out
 from ruleop.core.templating.tree.skeleton import Skeletons, Unreadable
 from ruleop.core.templating.tree.yaml_reader import read_yaml
-from ruleop.core.templating.values.budget import MAX_TEXT, METER, Exhausted, exceeded
+from ruleop.core.templating.values.cost import MAX_TEXT, METER, Exhausted, exceeded
 from ruleop.core.templating.values.data import scalar_text
 from ruleop.core.templating.values.faults import Fault, RuleErrors, raise_for
 from ruleop.core.templating.values.text import Dump, Part, Text, flatten_parts
@@ -49,6 +49,11 @@ class Renderer:
         self.depth -= 1
         if not self.depth and METER.in_pass:
             METER.end_render(self.before)
+
+    def reset(self) -> None:
+        """Drops the state of an evaluation that was interrupted, perhaps where it was to be restored."""
+        self.names, self.depth, self.inner_renders, self.hide, self.trace = {}, 0, 0, None, None
+        self.environment.without_context = 0
 
     def run(self, template: CompiledTemplate, scope: Mapping[str, Any], site: Site) -> tuple[Part, ...]:
         """The parts that a template yields. Raises `Waiting` or `RenderError`."""

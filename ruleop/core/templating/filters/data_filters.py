@@ -16,7 +16,7 @@ from ruleop.core.names import MAX_LABEL, RESERVED_PREFIX, is_label
 from ruleop.core.templating.filters.exact_numbers import Exact, exact_quantity, in_unit
 from ruleop.core.templating.filters.list_filters import identity
 from ruleop.core.templating.tree.yaml_writer import yaml_text
-from ruleop.core.templating.values.budget import METER, measure
+from ruleop.core.templating.values.cost import METER, measure
 from ruleop.core.templating.values.data import plain, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.text import Dump, Text
@@ -157,7 +157,7 @@ def sha256(value: Any, length: int = 64) -> str:
     if isinstance(data, str):
         return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[: int(length)]
     canonical = json_bytes(_stable(data), sort=True)
-    METER.spend(len(canonical) >> 6)
+    METER.read(len(canonical))
     return hashlib.sha256(canonical).hexdigest()[: int(length)]
 
 
@@ -186,7 +186,6 @@ def dns_label(value: Any, *others: Any) -> str:
     """The parts joined by `-`, as a valid name of at most 63 characters. Where the name would be ambiguous (because of
     upper case, dots, length, or dashes in the parts) a hash of the parts is appended, so that two inputs with the same
     number of parts never have the same name."""
-    METER.spend(16)
     parts = [scalar_text(part) for part in (value, *others)]
     joined = "-".join(parts)
     exact = is_label(joined) and is_label(parts[0]) and all(map(_PART.match, parts[1:])) and not _HASHED.match(joined)

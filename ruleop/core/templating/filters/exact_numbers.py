@@ -9,11 +9,9 @@ from fractions import Fraction
 from typing import Any, Self
 
 from ruleop.core.schema.quantity import SUFFIXES, parse_quantity
-from ruleop.core.templating.values.budget import METER
+from ruleop.core.templating.values.cost import FRACTION_UNITS, METER
 from ruleop.core.templating.values.data import float_text, json_number
 from ruleop.core.templating.values.faults import Fault
-
-FRACTION_UNITS = 12  # of one operation
 
 
 class Exact(Fraction):

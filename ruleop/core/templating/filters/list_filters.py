@@ -7,15 +7,12 @@ from typing import Any
 
 import orjson
 
-from ruleop.core.templating.values.budget import METER, NODE_BYTES
+from ruleop.core.templating.values.cost import LIST_BYTES, METER, NODE_BYTES, PAIR_BYTES
 from ruleop.core.templating.values.data import plain, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import Group, MappingEntry, field_of, reach
 from ruleop.core.templating.values.operators import LONG_TEXT, comparable, given, operate
 from ruleop.core.templating.values.undefined import UndefinedValue, Unknown
-
-LIST_BYTES = 80  # of a short list
-PAIR_BYTES = 200  # of a mapping of two members
 
 
 def attributes(values: Iterable[Any], attribute: Any) -> Iterator[Any]:

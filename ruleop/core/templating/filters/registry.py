@@ -17,7 +17,7 @@ import jinja2.tests
 
 from ruleop.core.templating.filters import data_filters, list_filters, set_filters, text_filters
 from ruleop.core.templating.filters.exact_numbers import Exact
-from ruleop.core.templating.values.budget import METER, Exhausted
+from ruleop.core.templating.values.cost import METER, Exhausted
 from ruleop.core.templating.values.data import View, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import reach
@@ -29,6 +29,8 @@ from ruleop.core.templating.values.undefined import UndefinedValue
 from ruleop.core.templating.values.wording import reworded
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from jinja2 import Environment
 
 Filter = Callable[..., Any]
@@ -81,6 +83,11 @@ def _guarded(name: str, function: Filter) -> Filter:
         return result
 
     return call
+
+
+def filter_of(frame: FrameType) -> str:
+    """The name of the filter whose call the frame is; "" for other frames."""
+    return str(frame.f_locals["name"]) if frame.f_code.co_qualname == f"{_guarded.__name__}.<locals>.call" else ""
 
 
 def _items_of_text(length: int) -> None:
@@ -243,19 +250,10 @@ _JINJA_FILTERS = (
 
 FILTER_NAMES = frozenset({*_FILTERS, *_BY_NAME, *_JINJA_FILTERS, "from_yaml", "from_json"})
 
-_COST_PER_WORD = {"title": 1, "wordcount": 3}  # Python does work per word, and a word may be one character
-
-
-def _with_word_cost(function: Filter, shift: int, value: Any) -> Any:
-    METER.spend(len(value) >> shift if isinstance(value, str) else 1)
-    return function(value)
-
 
 def _same_everywhere() -> dict[str, Filter]:
     """The filters that need nothing of a project."""
     functions = {**_FILTERS, **{name: cast("Filter", jinja2.filters.FILTERS[name]) for name in _JINJA_FILTERS}}
-    for name, shift in _COST_PER_WORD.items():
-        functions[name] = partial(_with_word_cost, functions[name], shift)
     return {name: _guarded(name, function) for name, function in functions.items()}
 
 

@@ -9,7 +9,7 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from ruleop.core.templating.filters.list_filters import identity
-from ruleop.core.templating.values.budget import METER
+from ruleop.core.templating.values.cost import METER
 from ruleop.core.templating.values.data import ListView, noun
 from ruleop.core.templating.values.faults import Fault
 

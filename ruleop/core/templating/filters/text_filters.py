@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -16,7 +15,7 @@ from urllib.parse import urlencode as form_encoded
 
 import re2
 
-from ruleop.core.templating.values.budget import MAX_ITEMS, MAX_TEXT, METER, Exhausted, weigh, width
+from ruleop.core.templating.values.cost import MATCH_UNITS, MAX_ITEMS, MAX_TEXT, METER, Exhausted, width
 from ruleop.core.templating.values.data import noun, plain, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import reach
@@ -87,7 +86,6 @@ def shell_quote(value: Any) -> str:
 
 def urlencode(value: Any) -> str:
     data = plain(value)
-    METER.spend(weigh(data) >> 3)
     if isinstance(data, Mapping):
         return form_encoded({key: scalar_text(item) for key, item in data.items()}, quote_via=percent_encoded)
     return percent_encoded(scalar_text(data))
@@ -106,10 +104,6 @@ def _path(name: str, value: Any) -> str:
         raise Fault(f"{name} takes text, not {noun(value)}")
     return value
 
-
-MATCH_UNITS: Final = 20
-UNITS_PER_SECOND: Final = 2_000_000
-SLACK: Final = 40_000  # units that a search may take uncharged, before its time is charged
 
 # -- regular expressions: RE2, in which a match takes time linear in the text ------------------------------------------
 
@@ -164,8 +158,7 @@ def _matches(pattern: Any, text: str, flags: Flags) -> Iterator[Any]:
     pattern, and of its groups. Each further match may take as long again if the pattern has unbounded repetitions and
     RE2's automaton becomes too large for it.
 
-    It may also search the rest of the text in vain (`a.*z|a`). Nothing shows that but the time of the processor, so
-    a search that takes far more than it was charged is charged for its time.
+    It may also search the rest of the text in vain (`a.*z|a`), which nothing shows: the guard of the pass ends that.
     """
     compiled = _pattern(pattern, flags)
     length, size = len(text) or 1, len(text.encode("utf-8", "surrogatepass"))
@@ -173,20 +166,9 @@ def _matches(pattern: Any, text: str, flags: Flags) -> Iterator[Any]:
     METER.spend(size * slow // 5000)
     unbounded = _UNBOUNDED.search(compiled.pattern) is not None
     again = slow if unbounded and (len(compiled.pattern) > 64 or _COUNT.search(compiled.pattern)) else 0
-    matches, seconds, charged = compiled.finditer(text), 0.0, size * slow // 5000
-    while True:
-        start = time.thread_time()
-        match = next(matches, None)
-        seconds += time.thread_time() - start
-        if match is None:
-            return
+    for match in compiled.finditer(text):
         rest = size - size * match.start() // length
-        units = MATCH_UNITS + rest * again // 5000
-        taken = int(UNITS_PER_SECOND * seconds)
-        if 2 * taken > 3 * charged + SLACK:
-            units += taken - charged
-        charged += units
-        METER.spend(units)
+        METER.spend(MATCH_UNITS + rest * again // 5000)
         yield match
 
 

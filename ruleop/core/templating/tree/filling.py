@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.core.templating.tree.skeleton import Items, Joined, Members, Node, Skeleton, Spread, Whole
 from ruleop.core.templating.tree.spreading import add_member, spread_into
-from ruleop.core.templating.values.budget import METER
+from ruleop.core.templating.values.cost import METER
 from ruleop.core.templating.values.data import MapView, plain
 from ruleop.core.templating.values.faults import Fault, NotThereYet
 from ruleop.core.templating.values.text import Dump, Slot

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ruleop.core.errors import Site
-from ruleop.core.templating.values.budget import MAX_OUTPUT, METER, NODE, Exhausted, weigh
+from ruleop.core.templating.values.cost import MAX_OUTPUT, METER, NODE, Exhausted, weigh
 from ruleop.core.templating.values.data import plain_and_weight
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.text import Dump, Lit, Part, Slot, Text
@@ -266,7 +266,6 @@ def _has_next_entry(column: int, parts: Sequence[Part], number: int) -> bool:
     line, on_this_line = "", True
     for index in range(number + 1, len(parts)):
         part = parts[index]
-        METER.spend(1)
         pieces = [OPEN] if isinstance(part, Slot) else part.split("\n")
         for piece in pieces[:-1]:
             line += piece

@@ -18,7 +18,7 @@ from ruleop.core.errors import RuleError, Site
 from ruleop.core.templating.tree import layout as marks
 from ruleop.core.templating.tree.layout import ALONE, CLOSE, OPEN, Layout
 from ruleop.core.templating.tree.yaml_reader import read_yaml
-from ruleop.core.templating.values.budget import METER, Exhausted
+from ruleop.core.templating.values.cost import METER, Exhausted
 from ruleop.core.templating.values.data import noun
 from ruleop.core.templating.values.text import Dump, Text
 
@@ -119,10 +119,15 @@ class Skeletons:
         size = self._size(layout.text, found)
         if size > self.MAX_OF_ONE:
             return found
-        self.cache[layout.text] = found
-        self.bytes += size
-        while self.bytes > self.MAX_BYTES:
-            self.bytes -= self._size(*self.cache.popitem(last=False))
+        try:
+            self.cache[layout.text] = found
+            self.bytes += size
+            while self.bytes > self.MAX_BYTES:
+                self.bytes -= self._size(*self.cache.popitem(last=False))
+        except BaseException:  # the pass was interrupted: the bytes may not be those of the cache
+            self.cache.clear()
+            self.bytes = 0
+            raise
         return found
 
     def _size(self, text: str, skeleton: Skeleton) -> int:
@@ -136,7 +141,6 @@ def parse(layout: Layout, name: str) -> Skeleton:
     METER.parse(layout.text)
     nodes, mistakes = read_yaml(layout.text, name, locate=_no_site, most=MAX_DOCUMENTS)
     if mistakes:
-        METER.parse(layout.text)
         raise Unreadable(_template_mistakes(layout, name))
     if len(nodes) > MAX_DOCUMENTS:
         raise Exhausted(f"more than {MAX_DOCUMENTS:,} documents; {MAX_DOCUMENTS:,} are allowed")

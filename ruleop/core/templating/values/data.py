@@ -22,13 +22,15 @@ import orjson
 from ruleop.core.errors import RenderError
 from ruleop.core.messages import shortened
 from ruleop.core.schema.nearest import nearest
-from ruleop.core.templating.values.budget import (
+from ruleop.core.templating.values.cost import (
     MAX_DEPTH,
     MAX_NODES,
     MAX_OUTPUT,
     METER,
     NODE,
     NODE_BYTES,
+    UNDEFINED_BYTES,
+    UNDEFINED_UNITS,
     Exhausted,
     weigh,
 )
@@ -47,9 +49,6 @@ from ruleop.core.templating.values.undefined import (
 if TYPE_CHECKING:
     from ruleop.core.kinds import JSON
 
-UNDEFINED_UNITS, UNDEFINED_BYTES = 4, 400  # of an undefined value
-HINT_UNITS = 10_000
-"""Units of the search for similar names. Most values that are missing are replaced by a `default`, and need none."""
 
 _UNDEFINED: dict[Origin, type[UndefinedValue]] = {Origin.LATER: Later, Origin.LIVE: NotLive}
 
@@ -83,7 +82,6 @@ class View:
         """The end of the message about a missing key: the similar or existing names."""
         if not METER.takes_hint():
             return ""
-        METER.charge(HINT_UNITS)
         if not isinstance(self.data, Mapping):
             return f" ({self.path()} has {len(self.data)} items)"
         close = nearest(key, self.data) if isinstance(key, str) else None
@@ -107,7 +105,6 @@ class View:
         return bool(self.data)
 
     def __eq__(self, other: object) -> bool:
-        METER.spend(1 + len(self.data))
         return bool(plain(self) == plain(other))
 
     __hash__ = None  # type: ignore[assignment]
@@ -275,16 +272,14 @@ def partial_view(name: str, data: JSON, origin: Origin = Origin.GIVEN) -> Any:
 
 
 def retained_bytes(value: Any) -> int:
-    """The bytes of a value that outlives its render, approximately. The data of a view is not its own. Charges for the
-    walk, and stops it when it has found too much."""
+    """The bytes of a value that outlives its render, approximately. The data of a view is not its own. The walk
+    stops when it has found too much."""
     size, count, seen, stack = 0, 0, set(), [value]
     while stack:
         found = stack.pop()
         count += 1
-        if not count & 1023:
-            METER.spend(512)
-            if size > METER.memory:
-                break
+        if not count & 1023 and size > METER.memory:
+            break
         if isinstance(found, str):
             size += sys.getsizeof(found)
         elif not isinstance(found, (dict, list, tuple)):
@@ -295,7 +290,6 @@ def retained_bytes(value: Any) -> int:
             stack.extend(found.values() if isinstance(found, dict) else found)
         if count > MAX_NODES:
             raise Exhausted(f"data of more than {MAX_NODES:,} values")
-    METER.spend((count & 1023) >> 1)
     return size
 
 
@@ -380,10 +374,9 @@ class _Converter:
                     weight += more + NODE
         elif isinstance(value, (list, tuple, range)):
             METER.keep(NODE_BYTES + 10 * len(value))
-            METER.spend(4)
+            METER.spend(4 + len(value))
             result = []
             for item in value:
-                METER.spend(1)
                 if item is not OMIT:
                     converted, more = self.of(item, depth + 1)
                     result.append(converted)

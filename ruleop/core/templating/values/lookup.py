@@ -9,7 +9,7 @@ from jinja2.environment import TemplateModule
 from jinja2.runtime import BlockReference, LoopContext, TemplateReference
 from jinja2.utils import Cycler, Namespace
 
-from ruleop.core.templating.values.budget import METER
+from ruleop.core.templating.values.cost import METER
 from ruleop.core.templating.values.data import ListView, MapView, noun
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.text import Dump, Text

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ruleop.core.templating.values.budget import METER
+from ruleop.core.templating.values.cost import METER
 from ruleop.core.templating.values.data import ListView, MapView, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import MappingEntry

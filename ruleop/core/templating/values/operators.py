@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from ruleop.core.errors import Site
-from ruleop.core.templating.values.budget import MAX_BITS, METER, Exhausted
+from ruleop.core.templating.values.cost import MAX_BITS, METER, Exhausted
 from ruleop.core.templating.values.data import ListView, View, noun, plain, plain_and_weight, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.printf import printf

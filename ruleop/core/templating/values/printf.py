@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ruleop.core.templating.values.budget import MAX_INDENT, METER, width
+from ruleop.core.templating.values.cost import MAX_INDENT, METER, width
 from ruleop.core.templating.values.data import json_number, scalar_text
 from ruleop.core.templating.values.faults import Fault
 

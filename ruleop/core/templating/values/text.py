@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, final
 
 from ruleop.core.errors import Site
-from ruleop.core.templating.values.budget import MAX_TEXT, METER
+from ruleop.core.templating.values.cost import MAX_TEXT, METER
 from ruleop.core.templating.values.data import scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.undefined import OMIT
@@ -92,9 +92,7 @@ def flatten_parts(parts: Iterable[Any]) -> tuple[Part, ...]:
     METER.keep(len(result) * 60)
     if Text not in map(type, result):
         return result
-    result = tuple(piece for part in result for piece in (part.parts if type(part) is Text else (part,)))
-    METER.spend(len(result))
-    return result
+    return tuple(piece for part in result for piece in (part.parts if type(part) is Text else (part,)))
 
 
 class _Captured:
@@ -153,7 +151,6 @@ class Text(_Captured):
             if length > MAX_TEXT:
                 break
             pieces.append(piece)
-        METER.spend(len(parts))
         METER.text(length)
         return "".join(pieces)
 

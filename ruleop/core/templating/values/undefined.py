@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from jinja2.runtime import Undefined
 
 from ruleop.core.messages import shortened
-from ruleop.core.templating.values.budget import METER
+from ruleop.core.templating.values.cost import METER
 from ruleop.core.templating.values.faults import Fault, NotThereYet
 
 if TYPE_CHECKING:

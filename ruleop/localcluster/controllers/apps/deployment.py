@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.core.kinds import LAST_APPLIED
 from ruleop.localcluster.api.writes.object_writer import CONTROLLERS
 from ruleop.localcluster.controllers.apps.replica_set import FAILURE
 from ruleop.localcluster.controllers.machinery import (
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 HASH: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"
 DESIRED, MAXIMUM = "deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas"
-_NOT_COPIED: Final = frozenset({"kubectl.kubernetes.io/last-applied-configuration", REVISION, DESIRED, MAXIMUM})
+_NOT_COPIED: Final = frozenset({LAST_APPLIED, REVISION, DESIRED, MAXIMUM})
 
 
 class Deployments(OwningController):

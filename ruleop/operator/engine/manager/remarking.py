@@ -51,7 +51,7 @@ class Remarking:
                 done = False
                 self.log.warning("owner key not written; will retry", error=str(error), retry_in=RETRY_INTERVAL)
             if done:
-                self.log.info("all owner annotations have a proof by the current key")
+                self.log.info("all owner annotations are signed with the current key")
             else:
                 await asyncio.sleep(RETRY_INTERVAL)
 
@@ -69,7 +69,7 @@ class Remarking:
                         count += 1
                         left += not await self._write(key, live, note)
         if count:
-            self.log.info("owner annotations written again", objects=count - left, failed=left)
+            self.log.info("owner annotations re-signed", objects=count - left, failed=left)
         if unlisted:
             self.log.warning(
                 "owner annotations without proof are still believed: kinds cannot be listed", kinds=sorted(unlisted)

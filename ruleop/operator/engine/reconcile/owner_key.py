@@ -114,7 +114,7 @@ class OwnerKey:
                 await asyncio.sleep(PAUSE)
                 continue
             if made is not None:
-                self.log.info("made the owner key", accept_unproven=ACCEPT_UNPROVEN in data)
+                self.log.info("owner key created", accept_unproven=ACCEPT_UNPROVEN in data)
                 return made, ACCEPT_UNPROVEN not in data
             found = await self.store.read()
             if found is not None:  # another replica was faster

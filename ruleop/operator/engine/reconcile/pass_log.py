@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import Object
     from ruleop.core.planning import Action, History, Kinds, Outcome, Plan, Problem, Wait
     from ruleop.core.steps import Steps
-    from ruleop.core.templating.values.budget import Allowance
+    from ruleop.core.templating.values.cost import Allowance
     from ruleop.operator.engine.queue.request import Request
     from ruleop.operator.engine.telemetry.metrics import ControllerMetrics
 

@@ -28,10 +28,6 @@ class Unsynced(Exception):  # noqa: N818 - not an error: the pass ends, and the 
     """A store is listed again since the pass waited for a response. An object that is missing from it may exist."""
 
 
-class AccountUsedUp(Exception):  # noqa: N818 - not an error: another pass makes the plan, with an account of its own
-    """An earlier plan of the pass has left too little of its account for this one."""
-
-
 class PassPlanning:
     """Plans the passes of one watched kind."""
 
@@ -78,7 +74,6 @@ class PassPlanning:
             current.history,
             foresee=foresee,
             masks=recorder is not None,
-            account=current.account,
         )
         planned = await self._finish(current, planning)
         if files is not None and recorder is not None:
@@ -89,9 +84,7 @@ class PassPlanning:
     async def _finish(self, current: CurrentPass, planning: Planning) -> Plan:
         """A large plan takes several turns of the loop. What it reads later may be newer than what it read first; the
         preconditions of its writes refer to what it has read."""
-        account, kind, seconds = current.account, self.kind.versionless, 0.0
-        if not account.may_suffice():
-            raise AccountUsedUp
+        kind, seconds = self.kind.versionless, 0.0
 
         def advance(is_time_up: Callable[[], bool]) -> Plan | None:
             nonlocal seconds
@@ -107,9 +100,7 @@ class PassPlanning:
 
         planned = await self.environment.turns.finish(advance)
         self.metrics.plan_time.observe(seconds)
-        if account.first_plan and account.exhausted:
-            raise AccountUsedUp
-        account.first_plan = account.first_plan or account.units
+        current.accounts += planning.account.share
         return planned
 
     async def plan_actions(self, current: CurrentPass) -> Plan:

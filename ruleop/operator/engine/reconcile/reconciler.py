@@ -18,9 +18,9 @@ from ruleop.core.planning.model.marks import is_paused
 from ruleop.operator.engine.cache.awaited_versions import ControllerExpectations
 from ruleop.operator.engine.cache.index import Index
 from ruleop.operator.engine.queue.result import IMMEDIATELY, Result
-from ruleop.operator.engine.reconcile.current_pass import CurrentPass, Unreported
+from ruleop.operator.engine.reconcile.current_pass import CurrentPass
 from ruleop.operator.engine.reconcile.pass_log import PassLog
-from ruleop.operator.engine.reconcile.pass_planning import AccountUsedUp, PassPlanning, Unsynced
+from ruleop.operator.engine.reconcile.pass_planning import PassPlanning, Unsynced
 from ruleop.operator.engine.reconcile.status.status_debounce import CHANGED, WRITTEN
 from ruleop.operator.engine.reconcile.status.status_writer import StatusWriter
 from ruleop.operator.engine.reconcile.unmatched import Unmatched
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ruleop.operator.engine.reconcile.shared_objects import Environment
 
 MAX_REPLANS = 5
+LARGE = 0.5  # accounts that the plans of a pass have used: the next plan, which may cost as much, is another pass's
 RESYNCED_AFTER = 1.0  # seconds until the next attempt, unless a store reports earlier that it is synced again
 
 
@@ -52,7 +53,6 @@ class Reconciler:
         self.unmatched = Unmatched(environment.executor, environment.finalizer, title)
         self.index = Index()
         self.histories: dict[Request, History] = {}
-        self.unreported: dict[Request, Unreported] = {}
         self.expectations = ControllerExpectations()
         self.held_until = ""  # see CurrentPass
         self.planning = PassPlanning(kind, environment, self.metrics, self.pass_log, self.index)
@@ -75,24 +75,17 @@ class Reconciler:
             return Result()  # the watch of its version does not have it yet, or no longer
         if (wait := self.expectations.wait(request, self.cache, self.clock.monotonic())) is not None:
             return Result(requeue_after=wait, reason="the cache is behind")
-        history, unreported = self.histories.get(request, History.NONE), self.unreported.pop(request, None)
-        if unreported is None or not unreported.is_for(rule, resource):
-            history, unreported = history.at_pass_start(self.cache, self.clock.monotonic()), None
+        history = self.histories.get(request, History.NONE).at_pass_start(self.cache, self.clock.monotonic())
         current = CurrentPass(request, rule, resource, history, self.held_until)
         try:
             await self.planning.begin(current)
-            if unreported is None:
-                planned, outcome = await self._write_children(current)
-            else:
-                planned, outcome = await self.planning.plan(current), unreported.outcome
+            planned, outcome = await self._write_children(current)
             self.pass_log.began(request)
             if planned is None:
                 return Result(requeue_after=current.status_in)
             return await self._write_status(current, planned, outcome)
         except Unsynced:
             return Result(requeue_after=RESYNCED_AFTER, reason="a kind is listed again")
-        except AccountUsedUp:
-            return Result(requeue_after=IMMEDIATELY, reason="the pass is continued")
         except RuleopError as error:  # the inventory or the owner key, which come first, could not be read or written
             self.pass_log.not_reconciled(request, str(error))
             return Result(failed=True, retry_after=classify(error)[1])
@@ -115,9 +108,8 @@ class Reconciler:
         the outcome of the last writes."""
         outcome: Outcome | None = None
         for _ in range(MAX_REPLANS):
-            if (found := await self._plan_actions(current, outcome)) is None:
-                break
-            planned = found
+            current.history = current.history.before_writes()
+            planned = await self.planning.plan_actions(current)
             if not planned.actions or self.environment.dry_run:
                 return planned, None
             await self.environment.inventory.before_writes(current.rule, planned)
@@ -126,7 +118,7 @@ class Reconciler:
             if resource is None:
                 return None, outcome
             current.resource = resource
-            if not outcome.replan:
+            if not outcome.replan or current.accounts > LARGE:
                 break
         assert outcome is not None
         if outcome.clean and _ends(planned, current.resource):
@@ -135,32 +127,15 @@ class Reconciler:
         waits = outcome.clean and (others or self.workers.has_ready())
         if waits and not planned.steady and self._may_wait(current, WRITTEN):
             return None, outcome
+        if outcome.clean and current.accounts > LARGE:  # the next pass has nothing to write, and plans the status
+            current.status_in = IMMEDIATELY
+            return None, outcome
         # If all children had been written before, as when drift is reverted, the status usually stays as it is, and
         # there is nothing to delay.
-        of_status = await self._plan_status(current, outcome)
+        of_status = await self.planning.plan(current)
         if waits and not of_status.quiet and self._may_wait(current, WRITTEN):
             return None, outcome
         return of_status, outcome
-
-    async def _plan_actions(self, current: CurrentPass, outcome: Outcome | None) -> Plan | None:
-        """The plan of what is to be written. None after an outdated plan, if the account does not suffice for another:
-        then that is reported."""
-        history, current.history = current.history, current.history.before_writes()
-        try:
-            return await self.planning.plan_actions(current)
-        except AccountUsedUp:
-            if outcome is None:
-                raise  # after live reads, which the next pass need not repeat
-            current.history = history
-            return None
-
-    async def _plan_status(self, current: CurrentPass, outcome: Outcome) -> Plan:
-        try:
-            return await self.planning.plan(current)
-        except AccountUsedUp:
-            if not outcome.clean:  # otherwise the next pass has nothing to write, and plans the status
-                self.unreported[current.request] = Unreported.of(current, outcome)
-            raise
 
     async def _execute(self, current: CurrentPass, planned: Plan) -> tuple[Outcome, bool]:
         """Carries out the actions. Returns their outcome, and whether children of other CRs are being written."""
@@ -169,7 +144,7 @@ class Reconciler:
             outcome = await self.environment.executor.execute(planned.actions, current.resource)
         finally:
             others = self.debounce.end()
-        allowance = current.account.descriptions
+        allowance = current.descriptions
         await self.turns.finish_steps(
             self.pass_log.wrote(current.request, current.history, planned, outcome, allowance=allowance)
         )
@@ -203,7 +178,7 @@ class Reconciler:
 
     async def _report(self, current: CurrentPass, resource: Object, planned: Plan, outcome: Outcome | None) -> Result:
         if self.environment.dry_run:
-            allowance = current.account.descriptions
+            allowance = current.descriptions
             await self.turns.finish_steps(
                 self.pass_log.intended(current.request, current.history, planned, resource, allowance=allowance)
             )
@@ -236,7 +211,6 @@ class Reconciler:
     def _remove(self, request: Request) -> None:
         self.index.remove(request)
         self.histories.pop(request, None)
-        self.unreported.pop(request, None)
         self.status.remove(request)
         self.expectations.remove(request)
         self.pass_log.remove(request)

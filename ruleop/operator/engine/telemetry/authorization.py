@@ -99,7 +99,7 @@ class Authorizer:
             self._logged = self._clock()
         # The server's words about a request that holds a token are shown only where they are about permissions.
         text = str(error) if error.not_permitted else error.redacted
-        log.warning("metrics: cannot review a token", error=text, grant=grant(error.resource, "", ("create",)))
+        log.warning("metrics: TokenReview failed", error=text, grant=grant(error.resource, "", ("create",)))
 
 
 class _Results:

@@ -1,1 +1,1 @@
-"""Requests to an API server: the client, prepared requests, errors and their redaction, discovery, Events."""
+"""Requests to an API server: the client, prepared requests, errors, discovery, Events."""

@@ -19,9 +19,9 @@ import orjson
 
 from ruleop.core.errors import Cause, RuleopError
 from ruleop.core.permissions import ESCALATION
+from ruleop.core.secrets.error_redaction import holds_secret, redacted
 from ruleop.operator.kube.client.json_depth import parse_json
 from ruleop.operator.kube.client.named_fields import named_fields
-from ruleop.operator.kube.client.redaction import holds_secret, redacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -139,7 +139,7 @@ class ResponseParser:
         length, coding = headers.get(b"content-length"), headers.get(b"transfer-encoding")
         if status < 200:
             if not 100 <= status <= 199 or status == 101 or length is not None or coding is not None:
-                raise self._malformed(f"{status} with a body or a change of the protocol was not asked for")
+                raise self._malformed(f"unexpected {status} response")
             self.headers, self.reason = {}, b""  # of an early response; the real one follows
             return
         if status > 599 or version not in {"1.0", "1.1"}:
@@ -153,7 +153,7 @@ class ResponseParser:
             self.done = True
             return
         if headers.get(b"content-encoding", b"identity").lower() != b"identity":
-            raise self._malformed("it is compressed, which was not asked for")
+            raise self._malformed("unexpected compression")
         if coding is not None and (coding.lower() != b"chunked" or version != "1.1"):
             raise self._malformed("its transfer encoding is unknown")
         if length is not None and len(length) > 15:

@@ -7,42 +7,36 @@ writes into a Secret without reading one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ruleop.core.errors import RuleopError
-from ruleop.core.planning.changes.hidden_fields import hidden_texts, leaves_of
-from ruleop.core.planning.changes.masking import is_secret
-from ruleop.core.planning.changes.masks import Masks, known_values, secret_values
-from ruleop.core.rules import SECRET
+from ruleop.core.secrets.hidden_fields import hidden_texts
+from ruleop.core.secrets.masks import Masks
+from ruleop.core.secrets.secret_values import SECRET, is_secret, known_values, leaves_of, public_names, secret_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
     from ruleop.core.planning.child.children import Children
     from ruleop.core.planning.rendering.scope import Scope
     from ruleop.core.rules import Observe, Rule
 
-_TRUTHS = frozenset({"true", "false"})
-
 
 def masks_of(rule: Rule, resource: Object, scope: Scope, children: Children) -> Masks:
-    plans = [(child_plan.child, each) for child_plan in children.plans.values() for each in child_plan.objects]
+    plans = [(child_plan.child, each.desired) for child_plan in children.plans.values() for each in child_plan.objects]
     secrets = [each.live for each in children.existing if is_secret(each.live)]
     secrets += [obj for observe in rule.observe.values() for obj in _observed(observe, scope)]
-    secrets += [each.desired.rendered for _, each in plans if is_secret(each.desired.rendered)]
-    public = {*_TRUTHS, *leaves_of(resource)}
-    public |= {name for obj in (*secrets, *(each.desired.rendered for _, each in plans)) for name in _names(obj)}
-    for child, each in plans:
-        if not child.reads_secret and is_secret(each.desired.rendered):
-            public |= set(secret_values(each.desired.rendered))
-    hidden = {each.desired.key: each.desired.hidden for _, each in plans if each.desired.hidden is not None}
-    computed = {
-        text
-        for _, each in plans
-        if each.desired.hidden is not None
-        for text in hidden_texts(each.desired.rendered, each.desired.hidden)
-    }
+    secrets += [desired.rendered for _, desired in plans if is_secret(desired.rendered)]
+    public = {*leaves_of(resource), *public_names([*secrets, *(desired.rendered for _, desired in plans)])}
+    for child, desired in plans:
+        if not child.secrecy.reads and is_secret(desired.rendered):
+            public |= set(secret_values(desired.rendered))
+    hidden, computed = {}, set()
+    for _, desired in plans:
+        if desired.hidden is not None:
+            hidden[desired.key] = desired.hidden
+            computed |= set(hidden_texts(desired.rendered, desired.hidden))
     return Masks(hidden, known_values(secrets, computed, public))
 
 
@@ -62,8 +56,3 @@ def _observed(observe: Observe, scope: Scope) -> Iterator[Object]:
     yield from objects.select(
         target.kind, target.namespace, version=observe.kind.version, partial=observe.metadata_only
     )
-
-
-def _names(obj: Object) -> Iterable[Any]:
-    metadata = obj.get("metadata") or {}
-    return (metadata.get("name"), metadata.get("namespace"), obj.get("kind"))

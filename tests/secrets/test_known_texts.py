@@ -1,4 +1,4 @@
-"""Known values of Secrets are replaced in texts as a pattern of alternatives would, the longest first."""
+"""Copies of values of Secrets are recognised; in texts they are replaced as by a pattern, the longest first."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.planning.changes.masks import DISTINCT, KnownTexts
+from ruleop.core.secrets.secret_values import DISTINCT, KnownTexts, encoded, secret_values
 
 LETTERS = st.text("ab\udc80", max_size=30)
+
+
+def test_copies_of_a_value_are_recognised_by_any_of_its_forms() -> None:
+    plain = '{"user": "app-user", "password": "hunter22"}'
+    stored, lines = encoded(plain), "user: someone\npassword: 'hunter23'\n"
+    found = set(secret_values({"data": {"v": stored}, "stringData": {"w": lines}}))
+    assert found >= {stored, encoded(stored), plain, "app-user", "hunter22"}
+    assert found >= {encoded(lines), lines, lines.strip(), "user: someone", "someone", "hunter23"}
 
 
 @given(text=LETTERS, known=st.sets(st.text("ab\udc80", max_size=14), max_size=6))

@@ -12,8 +12,8 @@ import pytest
 
 from ruleop.core.errors import Cause
 from ruleop.core.planning import Failed, Failure, Plan
-from ruleop.core.planning.changes.masking import public_path
 from ruleop.core.planning.changes.writes import changes, field_paths
+from ruleop.core.secrets.secrecy import public_path
 from tests.planning.harness import Harness, key
 from tests.planning.test_security import public
 
@@ -172,6 +172,15 @@ def test_a_rejection_names_only_words_of_the_template() -> None:
     found.refuse[key("x")] = Failed(Failure.INVALID, "x", redacted=redacted, causes=causes)
     found.step()
     assert "data[***]: Invalid value, data.plain: Invalid value" in repr(found.status)
+
+
+def test_a_rejection_of_a_generated_password_quotes_nothing_though_no_secret_holds_it() -> None:
+    text = CONFIG + "data: {p: '{{ random_password(24) }}'}\n"
+    found = Harness.of("children: {c: {template: c.yaml, apply: {strategy: create-only}}}\n", c=text)
+    found.refuse[key("x")] = Failed(Failure.INVALID, MARK, redacted="rejected by the API server (422 Invalid)")
+    found.step()
+    assert "rejected by the API server (422 Invalid)" in repr(found.status)
+    assert MARK not in repr(found.status) + repr(found.events)
 
 
 @pytest.mark.parametrize(

@@ -6,58 +6,53 @@ recorded one. Each recording has new placeholders, so that no password can be gu
 data, by which rules restart pods, are replaced by checksums of the placeholders, because a weak password could be
 guessed from one. Other values that are computed from a secret value differ when the pass is replayed.
 
-Values of eight or more characters are replaced inside longer strings, shorter ones only as a whole string, and those of
-less than four only in the Secret: otherwise `cert` would be replaced in every `cert-manager.io`. A value that is also
-the name of an object, or a boolean, is not replaced.
+Values are recognised as in plans, by their length (`SHORTEST`, `DISTINCT`) and if they are not public; in the Secret
+itself, shorter ones are replaced too.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.planning.changes.masking import is_secret
-from ruleop.core.planning.changes.masks import SHORTEST, KnownTexts, decoded
+from ruleop.core.kinds import LAST_APPLIED
+from ruleop.core.secrets.secret_values import (
+    SHORTEST,
+    KnownTexts,
+    decoded,
+    encoded,
+    is_secret,
+    public_names,
+    values_of,
+)
 from ruleop.core.templating.filters.data_filters import sha256
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object
 
 _CHECKSUM_LENGTHS: Final = (64, 63, 40, 32, 24, 20, 16, 12, 10, 8)
-_TRUTHS: Final = frozenset({"true", "false"})
-_COPY: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-class Redaction:
-    def __init__(self, objects: Iterable[Object], computed: Iterable[str] = ()) -> None:
+class Placeholders:
+    def __init__(self, objects: Sequence[Object], computed: Iterable[str] = ()) -> None:
         """`computed`: values that the pass computed from Secrets."""
-        found = list(objects)
+        found = [obj for obj in objects if is_secret(obj)]
         self._key = secrets.token_bytes(16)
         self._words: dict[str, str] = {}
-        self._public = _TRUTHS | {each for obj in found for each in _names(obj) if isinstance(each, str)}
-        for obj in found:
-            if is_secret(obj):
-                self._learn(obj)
+        self._public = public_names(objects)
+        for secret in found:
+            for stored, plain in values_of(secret):
+                if self._is_hidden(plain):
+                    self._words[plain] = self._word(plain)
+                    self._words[stored] = encoded(self._word(plain))
         for value in computed:
             if self._is_hidden(value) and value not in self._words:
                 self._words[value] = self._word(value)
         self._known = KnownTexts(self._words)
-        self._words |= self._checksums([obj for obj in found if is_secret(obj)])
+        self._words |= self._checksums(found)
         self._known = KnownTexts(self._words)
-
-    def _learn(self, secret: Object) -> None:
-        for value in _values(secret.get("data")):
-            plain = decoded(value)
-            if self._is_hidden(plain):
-                self._words[plain] = self._word(plain)
-                self._words[value] = _encoded(self._word(plain))
-        for value in _values(secret.get("stringData")):
-            if self._is_hidden(value):
-                self._words[value] = self._word(value)
-                self._words[_encoded(value)] = _encoded(self._word(value))
 
     def _checksums(self, found: Iterable[Object]) -> dict[str, str]:
         """Of each value, and of all of them, as the filter `sha256` computes them."""
@@ -94,29 +89,16 @@ class Redaction:
 
     def _secret(self, secret: dict[str, Any]) -> dict[str, Any]:
         """Short values too, and kubectl's copy of the whole object."""
-        for field, encode in (("data", _encoded), ("stringData", str)):
+        for field, encode in (("data", encoded), ("stringData", str)):
             if isinstance(entries := secret.get(field), Mapping):
                 secret[field] = {name: self._short(value, encode) for name, value in entries.items()}
         metadata = secret.get("metadata")
         if isinstance(metadata, dict) and isinstance(notes := metadata.get("annotations"), dict):
-            metadata["annotations"] = {name: text for name, text in notes.items() if name != _COPY}
+            metadata["annotations"] = {name: text for name, text in notes.items() if name != LAST_APPLIED}
         return secret
 
     def _short(self, value: Any, encode: Any) -> Any:
         if not isinstance(value, str):
             return None
-        plain = decoded(value) if encode is _encoded else value
+        plain = decoded(value) if encode is encoded else value
         return value if plain.startswith("redacted-") or plain in self._public else encode(self._word(plain))
-
-
-def _names(obj: Object) -> Iterable[Any]:
-    metadata = obj.get("metadata") or {}
-    return (metadata.get("name"), metadata.get("namespace"), obj.get("kind"))
-
-
-def _values(entries: Any) -> Iterable[str]:
-    return [value for value in entries.values() if isinstance(value, str)] if isinstance(entries, Mapping) else []
-
-
-def _encoded(value: str) -> str:
-    return base64.b64encode(value.encode("utf-8", "surrogatepass")).decode()

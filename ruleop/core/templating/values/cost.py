@@ -1,17 +1,20 @@
-"""Limits the cost of a pass over one custom resource. The author of the operator writes the rules, but tenants choose
-the values that drive their loops, so everything that is evaluated on a resource's behalf is counted: loops, calls,
-text, objects, and the comparison of objects.
+"""Limits the cost of a plan: the units and bytes of everything that enters it. The author of the operator writes the
+rules, but tenants choose the values that drive their loops.
 
-There are two quantities. Units are time: one is at most about half a microsecond. Bytes are memory: texts and data that
-a render makes, whether they are still used or not, because nobody knows when Python frees them; after the render, those
-that are retained. An account is filled once for a pass, not for each render, so whatever multiplies renders does not
-multiply the account. When it is used up, the pass fails.
+There are two quantities. Units are time: one is at most about half a microsecond. They are charged at the doors: for a
+CR's values in a loop, an object that was read, a rendered text, an iteration, the input and output of a filter, an
+operator or a method. They give the same answer on every machine. What an operation costs beyond that is bounded by the
+guard of the plan (`planning/guard.py`), which interrupts it after a second of CPU time.
+
+Bytes are memory, which no guard bounds: texts and data that a render makes, whether they are still used or not, because
+nobody knows when Python frees them; after the render, those that are retained. An account is filled once for a plan,
+not for each render, so whatever multiplies renders does not multiply the account. When it is used up, the plan fails.
 
 For operations that could be huge (`'x' * n`, `10 ** n`, padding, replacing) the cost is checked *before* the work,
 because Python cannot interrupt it. The alternative, a process per render, would cost more than everything else.
 
 There is one counter, `METER`, because text and data, which do not know the template, count as well. It charges the
-current account; a pass that lets others run in between takes its account with it. Outside a pass, each evaluation has a
+current account; a plan that lets others run in between takes its account with it. Outside a plan, each evaluation has a
 full account, which nested evaluations (a `let` that the template reads) share. If two threads rendered at once, each
 would charge the account of the other: the limit would be less exact, nothing worse.
 """
@@ -19,31 +22,28 @@ would charge the account of the other: the limit would be less exact, nothing wo
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import orjson
 
 from ruleop.core.templating.values.faults import Fault
 
-if TYPE_CHECKING:
-    from typing import Self
-
 FUEL: Final = 1_000_000
-"""Units of a pass. One is at most about half a microsecond."""
+"""Units of a plan."""
 
 MEMORY: Final = 48 * 1024 * 1024
-"""Bytes of a pass."""
+"""Bytes of a plan."""
 
 RESERVE: Final = 100_000
 RESERVED_MEMORY: Final = 4 * 1024 * 1024
 """Memory for the status if the children have used up everything: it reports that."""
 
 HINTS: Final = 32
-"""Messages of a pass that say which name was probably meant."""
+"""Messages of a plan that say which name was probably meant."""
 
 DESCRIPTIONS: Final = 100_000
-"""Units of a pass for finding out which fields its writes change, for the log and for messages. Above that, they name
-outer fields."""
+"""Units for finding out which fields the writes of a pass change: for its log, and for the messages of each plan. Above
+that, they name outer fields."""
 
 QUADRATIC_LENGTH: Final = 2500
 """Characters below which CPython searches text by its quadratic way."""
@@ -57,10 +57,31 @@ MAX_INDENT = 200  # columns of padding
 MAX_DEPTH = 128  # of nested data; the JSON encoder fails at 254
 MAX_NODES = 400_000  # of measured data
 NODE = 32  # the weight of a mapping, list, number or key in characters
-NODE_BYTES = 100  # of an item, a member or a number in memory, approximately
-USUAL_SIZE = 4096  # bytes of an object that may have any number of values
-ENTRY_BYTES = 64  # of a tuple of a key and a value, or of a short text
 
+# The units of what enters a plan. Beside each are the microseconds a unit that `make bench` measures for the pass that
+# has most of it; the guard of the pass bounds what these miss.
+EXISTING_UNITS = 15  # a live object, and one more for each 16 bytes beyond the usual size: 0.3; others fill them: 3
+USUAL_SIZE = 4096  # bytes of a live object
+ITEM_UNITS = 20  # an item of `forEach`, without its templates: 0.5
+DOCUMENT_UNITS = 20  # the checks of a rendered object: 0.4
+OBJECT_UNITS, VALUE_UNITS = 60, 3  # the comparison of an object, and of each value in it: 0.5
+CHANGE_UNITS = 8  # each value in an object that differs: 0.5
+SELECTED_UNITS = 20  # the labels of an object of others, whether a selector matches or not: 0.1; with its values: 0.3
+STATUS_UNITS = 8  # each value of the status, which is pruned by its server's schema in Python: 0.2
+UNDEFINED_UNITS, FAULT_UNITS = 4, 12  # a missing value, and one that could not be computed: 0.7
+FRACTION_UNITS = 12  # an operation on exact numbers: 0.3
+MATCH_UNITS = 20  # a match of a regular expression: 0.3; if it reads the rest of the text in vain: 4
+
+# Bytes in memory, approximately.
+NODE_BYTES = 100  # an item, a member or a number
+ENTRY_BYTES = 64  # a tuple of a key and a value, or a short text
+LIST_BYTES = 80  # a short list
+PAIR_BYTES = 200  # a mapping of two members
+SLOT_BYTES = 80  # a printed value
+CONTAINER_BYTES = 100  # a short list or mapping that an expression makes
+SELECTED_NODE_BYTES = 16  # a value in an object of others, which stores have too
+STATUS_BYTES = 300  # the copies of a value of the status
+UNDEFINED_BYTES, FAULT_BYTES = 400, 1500  # a missing value, and one that could not be computed
 
 _SIGNS_OF_VALUES: Final = (",", ":", "-", "[", "{", "?", "...")
 
@@ -93,33 +114,35 @@ class Allowance:
         return True
 
 
-class Account:
-    """The remaining units and bytes of one pass."""
+def for_descriptions() -> Allowance:
+    return Allowance(DESCRIPTIONS)
 
-    __slots__ = ("descriptions", "exhausted", "first_plan", "fuel", "hints", "memory")
+
+class Account:
+    """The remaining units and bytes of one plan."""
+
+    __slots__ = ("descriptions", "fuel", "hints", "memory")
 
     def __init__(self) -> None:
         self.fuel = FUEL
         self.memory = MEMORY
         self.hints = HINTS
-        self.descriptions = Allowance(DESCRIPTIONS)
-        self.exhausted = False  # something failed because of it
-        self.first_plan = 0  # units of the first plan of the pass
+        self.descriptions = for_descriptions()
 
     @property
     def units(self) -> int:
         """The units that were used."""
         return FUEL - self.fuel
 
-    def may_suffice(self) -> bool:
-        """Whether another plan may fit into what is left, after the first one and the log of its writes. The plan after
-        the writes takes at least a third of the one before them."""
-        return 3 * (self.fuel - DESCRIPTIONS + self.descriptions.units) >= self.first_plan
-
     @property
     def bytes(self) -> int:
         """The bytes that were used."""
         return MEMORY - self.memory
+
+    @property
+    def share(self) -> float:
+        """The part that was used, of its units or of its bytes."""
+        return max(self.units / FUEL, self.bytes / MEMORY)
 
 
 class Meter:
@@ -149,7 +172,7 @@ class Meter:
         self.fuel = FUEL
         self.memory = MEMORY
         self._own.hints = HINTS
-        self._own.descriptions = Allowance(DESCRIPTIONS)
+        self._own.descriptions = for_descriptions()
 
     @property
     def descriptions(self) -> Allowance:
@@ -186,7 +209,6 @@ class Meter:
         self.fuel -= amount
         if self.fuel < 0:
             self.fuel = 0  # the work is not done
-            self._account.exhausted = True
             raise Exhausted(
                 f"the templates do too much work for one resource (at most {FUEL:,} units for loops, calls, text and "
                 "objects together); limit the values that drive them, for example with `maximum` or `maxItems` in the "
@@ -198,7 +220,6 @@ class Meter:
         self.memory -= size
         if self.memory < 0:
             self.memory = 0
-            self._account.exhausted = True
             raise Exhausted(
                 f"the templates make too much data for one resource (at most {MEMORY >> 20} MiB of texts and objects "
                 "together); limit the values that they repeat, for example with `maxLength` or `maxItems` in the CRD's "
@@ -267,22 +288,6 @@ class Meter:
 METER = Meter()
 
 
-class charged_to:  # noqa: N801 - used like a function; a class, because a generator is slow
-    """`with charged_to(account):` charges an account, and then the one before again."""
-
-    __slots__ = ("_account", "_before")
-
-    def __init__(self, account: Account) -> None:
-        self._account = account
-
-    def __enter__(self) -> Self:
-        self._before = METER.switch(self._account)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        METER.switch(self._before)
-
-
 def size_of(data: object) -> tuple[int, int]:
     """The bytes of JSON data and the number of its values, approximately: the encoder finds them much faster than
     Python code could. In a string with one wide character, Python needs four bytes for each. Mappings in mappings of
@@ -297,22 +302,12 @@ def size_of(data: object) -> tuple[int, int]:
     return len(text) if text.isascii() else 4 * len(text), values
 
 
-def surplus_of(obj: object, values: int) -> int:
-    """The number of values beyond those of a usual object for which the rules set `values`: others wrote them. That is
-    not asked of objects of the usual size."""
-    return 0 if is_of_usual_size(obj) else surplus(size_of(obj)[1], values)
-
-
-def surplus(found: int, values: int) -> int:
-    """The same of an object with `found` values, of any size."""
-    return max(0, found - 3 * values)
-
-
-def is_of_usual_size(obj: object) -> bool:
+def bytes_of(obj: object) -> int:
+    """The bytes of JSON data."""
     try:
-        return len(orjson.dumps(obj)) <= USUAL_SIZE
+        return len(orjson.dumps(obj))
     except TypeError:
-        return False
+        return weigh(obj)
 
 
 def width(value: object, what: str) -> int:

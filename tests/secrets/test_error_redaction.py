@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.core.errors import Cause
-from ruleop.operator.kube.client.redaction import redacted
+from ruleop.core.secrets.error_redaction import redacted
 from ruleop.operator.kube.client.server_errors import ApiError, Problem, response_error
 
 WRITES = ["create", "update", "patch", "delete"]

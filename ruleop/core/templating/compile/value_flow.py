@@ -1,9 +1,9 @@
-"""Finds the slots of templates whose values come from Secrets, without rendering.
+"""Finds the slots of templates whose values come from given fields, such as data of Secrets, without rendering.
 
-A value comes from a Secret if it is computed from one by any expression: a part of it, its encoding, a longer text. A
-checksum (`sha256`), the number of items and whether a value is defined do not count. Values are followed through
-variables, loops, macros, captured text and included files. A name that holds such a value in one place holds it in all
-places, so the order of statements does not matter. What a condition decides is not followed.
+A value comes from a field if it is computed from it by any expression: a part of it, its encoding, a longer text.
+Whether a value is defined does not count. Values are followed through variables, loops, macros, captured text and
+included files. A name that holds such a value in one place holds it in all places, so the order of statements does not
+matter. What a condition decides is not followed.
 """
 
 from __future__ import annotations
@@ -12,45 +12,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import nodes
 
-from ruleop.core.templating.compile.compiler import attach_places, printing_nodes
-from ruleop.core.templating.compile.named_files import named_templates
+from ruleop.core.templating.compile.compiler import printing_nodes
 from ruleop.core.templating.compile.references import COUNTERS, SAME_ITEMS, attribute_of, target_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ruleop.core.errors import Site
-    from ruleop.core.templating.compile.environment import Environment
     from ruleop.core.templating.compile.references import Path
     from ruleop.core.templating.values.text import SlotPlace
 
 COMPUTED: Final[Path] = ("", "computed")
-"""Stands for a value that is computed from a Secret."""
+"""Stands for a value that is computed from a source."""
 
 _MAX_STEPS: Final = 8  # of a path; whether a field is public is decided by fewer
 _ONE_ITEM = frozenset({"first", "last", "min", "max"})
-_CLEAN = frozenset({"sha256", "length", "count"})
 _NOTHING: frozenset[Path] = frozenset()
-_FROM_SECRET: frozenset[Path] = frozenset({COMPUTED})
-SECRET_FUNCTIONS = frozenset({"random_password", "genCA", "genSignedCert", "genSelfSignedCert", "htpasswd"})
-"""Functions whose results are secret wherever they are used."""
-
-
-def secret_slots(
-    environment: Environment,
-    sources: Iterable[tuple[str, str | Site]],
-    templates: Mapping[str, str],
-    names: Mapping[str, Iterable[Path]],
-    is_secret: Callable[[Path], bool],
-    *,
-    generated: bool = True,
-) -> frozenset[SlotPlace]:
-    """The places of the slots. `sources`: each text with its path, or with the site of a string. `names`: the fields
-    that free names stand for. `is_secret`: whether a field holds data of a Secret. `generated`: include values that are
-    generated for a Secret."""
-    trees = [tree for _, tree in _trees(environment, sources, templates)]
-    functions = SECRET_FUNCTIONS if generated else frozenset[str]()
-    return frozenset(_Flow(trees, names, is_secret, functions, _CLEAN).places())
+_FROM_SOURCE: frozenset[Path] = frozenset({COMPUTED})
 
 
 def slots_from(
@@ -60,33 +37,13 @@ def slots_from(
     *,
     clean: frozenset[str] = frozenset(),
     functions: frozenset[str] = frozenset(),
+    by_name: bool = True,
 ) -> frozenset[SlotPlace]:
-    """The places of the slots whose values come from any other fields, or from the results of functions. `clean`:
-    filters after which a value does not count as coming from them. Arguments flow only into the macros that a call can
-    name, which secrecy cannot rely on: a macro may be called by another name."""
-    return frozenset(_Flow(list(trees), names, is_source, functions, clean, by_name=True).places())
-
-
-def _trees(
-    environment: Environment, sources: Iterable[tuple[str, str | Site]], templates: Mapping[str, str]
-) -> Iterator[tuple[str | Site, nodes.Template]]:
-    """The trees of the texts and of all files that they name."""
-    pending, seen = list(sources), set()
-    while pending:
-        text, where = pending.pop()
-        if where in seen:
-            continue
-        seen.add(where)
-        path = where if isinstance(where, str) else where.path
-        tree = environment._parse(text, path, path)  # noqa: SLF001 - `parse` would rewrite the errors
-        printed = environment.printed()
-        if not isinstance(where, str):
-            for each in printed:
-                each.alone = False
-        attach_places(tree, printed, where)
-        yield where, tree
-        named = (each.name for each in named_templates(tree) if each.is_run and each.name in templates)
-        pending += [(templates[name], f"templates/{name}") for name in named]
+    """The places of the slots whose values come from the fields that `is_source` accepts, or from the results of
+    functions. `names`: the fields that free names stand for. `clean`: filters after which a value does not count as
+    coming from them. `by_name`: arguments flow only into the macros that a call can name, which Secrets cannot rely on:
+    a macro may be called by another name."""
+    return frozenset(_Flow(list(trees), names, is_source, functions, clean, by_name=by_name).places())
 
 
 class _Flow:
@@ -94,26 +51,26 @@ class _Flow:
         self,
         trees: list[nodes.Template],
         names: Mapping[str, Iterable[Path]],
-        is_secret: Callable[[Path], bool],
+        is_source: Callable[[Path], bool],
         functions: frozenset[str],
         clean: frozenset[str],
         *,
-        by_name: bool = False,
+        by_name: bool,
     ) -> None:
         self.trees = trees
         self.by_name = by_name
         self.functions = functions
         self.clean = clean
-        self.is_secret = is_secret
+        self.is_source = is_source
         self.values: dict[str, frozenset[Path]] = {name: frozenset(paths) for name, paths in names.items()}
         self.macros = {macro.name for tree in self.trees for macro in tree.find_all(nodes.Macro)}
-        self.anything = False  # whether any file prints a value of a Secret
+        self.anything = False  # whether any file prints a value from a source
         self._solve()
 
     def places(self) -> Iterator[SlotPlace]:
         for tree in self.trees:
             for node in printing_nodes(tree):
-                if not isinstance(node, nodes.Include) and self._prints_secret(node):
+                if not isinstance(node, nodes.Include) and self._prints_source(node):
                     yield node.place  # type: ignore[attr-defined]
 
     # -- statements ----------------------------------------------------------------------------------------------------
@@ -150,7 +107,7 @@ class _Flow:
 
     def block_assignment(self, node: nodes.AssignBlock) -> None:
         if self._prints(node.body) or (node.filter is not None and self._reveals(node.filter)):
-            self._assign(node.target, _FROM_SECRET)
+            self._assign(node.target, _FROM_SOURCE)
 
     def loop(self, node: nodes.For) -> None:
         found = self.value(node.iter)
@@ -163,14 +120,14 @@ class _Flow:
 
     def macro(self, node: nodes.Macro) -> None:
         if self._prints(node.body):
-            self._add(node.name, _FROM_SECRET)
+            self._add(node.name, _FROM_SOURCE)
         for default in node.defaults:
             for arg in node.args:
                 self._add(arg.name, self.value(default))
 
     def call_block(self, node: nodes.CallBlock) -> None:
         if self._prints(node.body):
-            self._add("caller", _FROM_SECRET)
+            self._add("caller", _FROM_SOURCE)
 
     def call(self, node: nodes.Call) -> None:
         """Arguments flow into the parameters of every macro, and those of `caller` into those of every call block: a
@@ -212,7 +169,7 @@ class _Flow:
 
     def imported(self, node: nodes.Import) -> None:
         if any(self._reveals_any(self.values.get(name, _NOTHING)) for name in self._defined()):
-            self._add(node.target, _FROM_SECRET)
+            self._add(node.target, _FROM_SOURCE)
 
     def imported_names(self, node: nodes.FromImport) -> None:
         for name in node.names:
@@ -227,10 +184,10 @@ class _Flow:
                 yield from target_names(target)
 
     def _prints(self, body: Iterable[nodes.Node]) -> bool:
-        """Whether one of the statements prints a value of a Secret."""
-        return any(self._prints_secret(node) for each in body for node in printing_nodes(each))
+        """Whether one of the statements prints a value from a source."""
+        return any(self._prints_source(node) for each in body for node in printing_nodes(each))
 
-    def _prints_secret(self, node: nodes.Node) -> bool:
+    def _prints_source(self, node: nodes.Node) -> bool:
         if isinstance(node, nodes.Include):
             return self.anything
         if isinstance(node, nodes.FilterBlock):
@@ -242,7 +199,7 @@ class _Flow:
     # -- expressions ---------------------------------------------------------------------------------------------------
 
     def value(self, node: nodes.Node) -> frozenset[Path]:
-        """The fields that an expression may stand for, or COMPUTED. Empty: nothing of a Secret."""
+        """The fields that an expression may stand for, or COMPUTED. Empty: nothing from a source."""
         visit = _EXPRESSIONS.get(type(node))
         return visit(self, node) if visit is not None else self._mixed(node.iter_child_nodes())
 
@@ -250,14 +207,14 @@ class _Flow:
         return self._reveals_any(self.value(node))
 
     def _reveals_any(self, paths: frozenset[Path]) -> bool:
-        return any(path == COMPUTED or self.is_secret(path) for path in paths)
+        return any(path == COMPUTED or self.is_source(path) for path in paths)
 
     def _computed(self, paths: frozenset[Path]) -> frozenset[Path]:
-        return _FROM_SECRET if self._reveals_any(paths) else _NOTHING
+        return _FROM_SOURCE if self._reveals_any(paths) else _NOTHING
 
     def _mixed(self, operands: Iterable[nodes.Node]) -> frozenset[Path]:
         """The value of an operation on these operands."""
-        return _FROM_SECRET if any(self._reveals(each) for each in operands) else _NOTHING
+        return _FROM_SOURCE if any(self._reveals(each) for each in operands) else _NOTHING
 
     @staticmethod
     def _below(paths: frozenset[Path], *steps: str | None) -> frozenset[Path]:
@@ -316,14 +273,14 @@ class _Flow:
             return self._computed(on) | given | (self._of_files() if is_block else _NOTHING)
         if isinstance(node.node, nodes.Name):
             if node.node.name in self.functions:
-                return _FROM_SECRET
+                return _FROM_SOURCE
             if node.node.name in {"render", "super"}:
                 return self._of_files()
         return self._computed(self.value(node.node)) | given
 
     def _of_files(self) -> frozenset[Path]:
         """The value of text from any of the files."""
-        return _FROM_SECRET if self.anything else _NOTHING
+        return _FROM_SOURCE if self.anything else _NOTHING
 
     def _arguments(self, node: nodes.Call) -> frozenset[Path]:
         given = [*node.args, *(keyword.value for keyword in node.kwargs), *_dynamic(node)]

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from ruleop.authoring.report.plan_text import as_json, show, text_of
 from ruleop.core.planning import History, plan
 from ruleop.core.rules import ProjectErrors
+from ruleop.core.secrets.masks import NO_MASKS
 from tests.exploration import examples
 from tests.planning.harness import Harness, key
 
@@ -126,7 +127,9 @@ def values(draw: st.DrawFn) -> str:
     return found
 
 
+RENAMED = "{% macro a(x) %}{% endmacro %}{% macro m(y) %}{{ y }}{% endmacro %}{% set a = m %}\n"
 BEFORE = {
+    RENAMED: "{{ a(VALUE) }}",
     "": "{{ VALUE }}",
     "{% set v = VALUE %}\n": "{{ v }}",
     "{% set v %}a{{ VALUE }}{% endset %}\n": "{{ v | upper }}",
@@ -167,6 +170,7 @@ def body(value: str, before: str, text: str) -> str:
 @settings(max_examples=examples(60))
 @given(values(), st.sampled_from(sorted(BEFORE)), BODIES)
 @example("own.data.v", "", HEAD + "data:\n  a: {PRINTED}\n")
+@example("own.data.v | b64decode | upper", RENAMED, HEAD + "data:\n  a: {PRINTED}\n")
 def test_no_value_computed_from_a_secret_is_shown(value: str, before: str, text: str) -> None:
     try:
         found = harness(body(value, before, text), OLD)
@@ -248,4 +252,4 @@ def test_generated_values_are_masked_in_other_kinds_too() -> None:
 def test_plans_of_the_operator_compute_no_masks() -> None:
     found = harness(HEAD + "data:\n  a: '{{ outer }}'\n")
     assert found.resource is not None
-    assert plan(found.rule, found.resource, found.observed(), History.NONE, masks=False).masks is None
+    assert plan(found.rule, found.resource, found.observed(), History.NONE, masks=False).masks is NO_MASKS

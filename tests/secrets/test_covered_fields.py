@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.authoring.report.plan_text import json_patch
-from ruleop.core.planning.changes.masking import masked_pair
-from ruleop.core.planning.changes.masks import NO_MASKS
+from ruleop.core.secrets.covered_fields import covered_secret
+from ruleop.core.secrets.masks import NO_MASKS
 
 VALUES = st.dictionaries(st.sampled_from("abcd"), st.text("xyz", min_size=5, max_size=9), max_size=4)
 
@@ -32,7 +32,7 @@ def test_objects_of_other_kinds_are_not_masked() -> None:
 
 
 def test_masked_values_still_show_whether_they_differ() -> None:
-    before, after = masked_pair(
+    before, after = covered_secret(
         secret(data={"a": "1", "b": "1", "c": "1"}), secret(data={"a": "1", "b": "2", "d": "1"})
     )
     assert before["data"] == {"a": "***", "b": "*** (before)", "c": "*** (before)"}
@@ -49,7 +49,7 @@ def test_kubectls_last_applied_annotation_is_masked() -> None:
     obj = secret(data={"a": "eA=="})
     obj["metadata"]["annotations"] = {note: '{"data":{"a":"eA=="}}', "other": "stays"}
     assert NO_MASKS.object(obj)["metadata"]["annotations"] == {note: "***", "other": "stays"}
-    assert "eA==" not in str(masked_pair(obj, secret(data={}))) + str(masked_pair(secret(), obj))
+    assert "eA==" not in str(covered_secret(obj, secret(data={}))) + str(covered_secret(secret(), obj))
 
 
 @given(VALUES, VALUES)

@@ -1,26 +1,26 @@
-"""Reports of a rejected write or a failed render on its CR. Only this module decides which texts may quote a value of a
-Secret."""
+"""Reports of rejected writes on their CR: the reason, and the changes that the API server rejects."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from ruleop.core.errors import NAMED, Cause
+from ruleop.core.errors import Cause
 from ruleop.core.messages import shortened
 from ruleop.core.planning.changes.differences import NOTHING, Difference, Value, differences, flow
-from ruleop.core.planning.changes.masking import masked_pair, public_path
 from ruleop.core.planning.model.marks import APPLIED
 from ruleop.core.planning.model.outcome import Failed, Failure
 from ruleop.core.schema.builtin.immutable_fields import immutable_changes
+from ruleop.core.secrets.masks import NO_MASKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ruleop.core.kinds import Object
-    from ruleop.core.rules import Child, Rule
+    from ruleop.core.rules import Child
     from ruleop.core.schema.shape import Shape
+    from ruleop.core.secrets.secrecy import Secrecy
 
 _REASONS = {
     Failure.FORBIDDEN: "Forbidden",
@@ -38,39 +38,15 @@ def reason_of(failure: Failure) -> str | None:
     return _REASONS.get(failure)
 
 
-class _Error(Protocol):
-    message: str
-    redacted: str
-
-
-def public_error(reader: Child | Rule, error: _Error) -> str:
-    """The message of a child that cannot be rendered or merged, or of an expression of the rule; redacted if its
-    templates read a Secret, because it may quote a value of one."""
-    return error.redacted if reader.reads_secret else error.message
-
-
-def public_message(child: Child | None, failed: Failed) -> str:
-    """The server's message; redacted if the object is a Secret or may hold data of one, because the message quotes
-    rejected values. Without a child it is unknown what the object holds."""
-    if child is not None and not child.secret:
-        return failed.message
-    text = failed.redacted or "rejected by the API server"
-    if child is None or not child.reads_secret:
-        return text
-    for field in {cause.field for cause in failed.causes if cause.field and cause.reason != NAMED}:
-        text = text.replace(field, public_path(field, child.words))
-    return text
-
-
 def refused_changes(child: Child, live: Object, merged: Object, shape: Shape, failed: Failed) -> tuple[Difference, ...]:
     """The changes of immutable fields in a rejected write. If the server names fields, only changes below them, without
     fields that it lists as mutable. Values of Secrets are masked, and names that may come from one."""
     mark = f"metadata.annotations['{APPLIED}']"
-    found = [each for each in differences(*masked_pair(live, merged), shape) if each.path != mark]
+    found = [each for each in differences(*NO_MASKS.pair(live, merged), shape) if each.path != mark]
     named = [cause for cause in failed.causes if cause.reason in _BY_VALIDATION]
     meant = [each for each in found if any(_concerns(cause, each.path) for cause in named)]
     changes = meant or [each for each in found if not each.path.startswith("metadata")] or found
-    return tuple(replace(each, path=shown_path(child, each.path)) for each in changes)
+    return tuple(replace(each, path=child.secrecy.path(each.path)) for each in changes)
 
 
 def expected_refusal(merged: Object, live: Object, digest: str) -> Failed | None:
@@ -83,23 +59,18 @@ def expected_refusal(merged: Object, live: Object, digest: str) -> Failed | None
     return Failed(Failure.IMMUTABLE, message, digest, message, causes)
 
 
-def shown_path(child: Child, path: str) -> str:
-    """The path of a field for messages. If the child reads a Secret, names and keys in it may be values of one."""
-    return public_path(path, child.words) if child.reads_secret else path
-
-
 def _concerns(cause: Cause, path: str) -> bool:
     names, outer = (_POSITION.sub("", text).split(".") for text in (path, cause.field))
     below = names[len(outer) :]
     return names[: len(outer)] == outer and not (below and below[0] in cause.mutable)
 
 
-def changes_in_words(changes: Sequence[Difference], child: Child) -> str:
-    """The changes as the end of a message; only their paths if the child holds data of a Secret."""
+def changes_in_words(changes: Sequence[Difference], secrecy: Secrecy) -> str:
+    """The changes as the end of a message; only their paths if the object may hold data of a Secret."""
     if not changes:
         return ""
     described = [
-        each.path if child.secret else f"{each.path}: {_value(each.before)} \N{RIGHTWARDS ARROW} {_value(each.after)}"
+        each.path if secrecy.holds else f"{each.path}: {_value(each.before)} \N{RIGHTWARDS ARROW} {_value(each.after)}"
         for each in changes[:MAX_CHANGES]
     ]
     more = f" and {len(changes) - MAX_CHANGES} more" if len(changes) > MAX_CHANGES else ""

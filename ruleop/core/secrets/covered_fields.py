@@ -1,81 +1,42 @@
-"""The fields of an object whose values a template computed from a Secret, and how two versions of the object are masked
-there.
+"""Two versions of an object, masked where its values come from a Secret: the data of a Secret itself, and the fields
+that a template computed from one.
 
-The fields are found by rendering the template again with marks in such values. Items of lists are matched by name;
-where that is not possible, what is hidden in one item is hidden in all.
+Items of lists are matched by name; where that is not possible, what is hidden in one item is hidden in all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.planning.changes.masking import AFTER, BEFORE, MASK
-from ruleop.core.planning.model.marks import APPLIED
+from ruleop.core.kinds import LAST_APPLIED
+from ruleop.core.merge import ANNOTATION
+from ruleop.core.secrets.hidden_fields import HiddenItems, Whole
+from ruleop.core.secrets.secret_values import AFTER, BEFORE, DATA_FIELDS, MASK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from ruleop.core.kinds import Object
+    from ruleop.core.secrets.hidden_fields import Hidden
 
 _NOTHING: Final = object()
 _IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata"})
 _NOT_RENDERED: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 
-class Whole(Enum):
-    VALUE = "value"
-    NAMED = "named"  # and the name of the field comes from a Secret too
-
-
-Hidden: TypeAlias = "Whole | dict[str, Hidden] | HiddenItems"
-"""The fields of an object whose values come from a Secret."""
-
-
-@dataclass(frozen=True, slots=True)
-class HiddenItems:
-    items: tuple[tuple[Any, Hidden | None], ...]  # the rendered item, and what is hidden in it
-
-
-def hidden_fields(rendered: Any, marked: Any) -> Hidden | None:
-    """The fields that differ between a rendered object and the same with marks in place of values of Secrets."""
-    if isinstance(rendered, Mapping) and isinstance(marked, Mapping):
-        found: dict[str, Hidden] = {}
-        for name, value in rendered.items():
-            inner = hidden_fields(value, marked[name]) if name in marked else Whole.NAMED
-            if inner is not None:
-                found[name] = inner
-        return found or None
-    if isinstance(rendered, list) and isinstance(marked, list) and len(rendered) == len(marked):
-        items = tuple((item, hidden_fields(item, other)) for item, other in zip(rendered, marked, strict=True))
-        return HiddenItems(items) if any(hidden is not None for _, hidden in items) else None
-    return None if rendered == marked else Whole.VALUE
-
-
-def hidden_texts(rendered: Any, hidden: Hidden) -> Iterator[str]:
-    """The strings of a rendered object that are hidden."""
-    if isinstance(hidden, Whole):
-        yield from leaves_of(rendered)
-    elif isinstance(hidden, HiddenItems):
-        for item, inner in hidden.items:
-            if inner is not None:
-                yield from hidden_texts(item, inner)
-    else:
-        for name, inner in hidden.items():
-            if inner is Whole.NAMED:
-                yield name
-            yield from hidden_texts(rendered[name], inner)
-
-
-def leaves_of(value: Any) -> Iterator[str]:
-    """The strings in plain data, without names of fields."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (Mapping, list)):
-        for member in value.values() if isinstance(value, Mapping) else value:
-            yield from leaves_of(member)
+def covered_secret(before: Object, after: Object) -> tuple[Object, Object]:
+    """Two versions of a Secret without its values; fields that differ still differ."""
+    sides = (before, after)
+    hidden: dict[str, Hidden] = {
+        which: {name: Whole.VALUE for each in sides if isinstance(each.get(which), Mapping) for name in each[which]}
+        for which in DATA_FIELDS
+        if any(each.get(which) is not None for each in sides)
+    }
+    if any(LAST_APPLIED in ((each.get("metadata") or {}).get("annotations") or {}) for each in sides):
+        hidden["metadata"] = {"annotations": {LAST_APPLIED: Whole.VALUE}}
+    old, new = _covered(before, after, hidden)
+    return old, new
 
 
 def covered_pair(before: Object, after: Object, hidden: Hidden) -> tuple[Object, Object]:
@@ -84,7 +45,7 @@ def covered_pair(before: Object, after: Object, hidden: Hidden) -> tuple[Object,
     if isinstance(hidden, Whole):
         fields = {name: Whole.VALUE for name in {*before, *after} if name not in _IDENTITY}
     if _hides_names(hidden):  # the record of applied fields has them
-        fields = _joined((fields, {"metadata": {"annotations": {APPLIED: Whole.VALUE}}})) or fields
+        fields = _joined((fields, {"metadata": {"annotations": {ANNOTATION: Whole.VALUE}}})) or fields
     old, new = _covered(_without_removed(before, after), after, fields)
     return old, new
 

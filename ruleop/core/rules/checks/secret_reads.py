@@ -1,0 +1,325 @@
+"""The parts of Secrets that templates and expressions read.
+
+No data of a Secret may be copied to where everyone can read it: the status, a condition, a message, the name or the
+namespace of a child. A reference is judged by its path: the metadata and type of a Secret may be copied; its data, its
+annotations as a whole and the whole object may not, except where only its presence or the number of Secrets is read. A
+let that contains Secret data counts as a Secret. In doubt, a reference is an error.
+
+Children may contain Secret data elsewhere: `secrecy_of` finds where, for messages and plans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from jinja2 import nodes
+
+from ruleop.core.errors import Site
+from ruleop.core.kinds import GroupKind
+from ruleop.core.rules.checks.random_functions import metadata_lines
+from ruleop.core.secrets.secrecy import Secrecy, words_of
+from ruleop.core.secrets.secret_fields import (
+    CHECKSUMS,
+    SECRET_FUNCTIONS,
+    is_name_field,
+    is_public_field,
+    is_secret_field,
+)
+from ruleop.core.secrets.secret_values import SECRET
+from ruleop.core.templating import SAME_ITEMS, Expression, Reference, TextTemplate, slots_from
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from ruleop.core.rules.checks.scopes import Part
+    from ruleop.core.rules.findings import Findings
+    from ruleop.core.rules.language.parsed import ChildDraft, Draft
+    from ruleop.core.templating import Library, SlotPlace, YamlNode
+
+_OBJECT_KEYS = frozenset({"template", "object", "forEach", "namespace"})  # values that become a part of an object
+_BODY_KEYS = _OBJECT_KEYS - {"forEach"}
+_NO_SLOTS: frozenset[SlotPlace] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Secrets:
+    many: Mapping[str, bool]  # id -> whether it is a list
+    lets: frozenset[str]  # lets that contain Secret data
+
+
+def check_secrets(draft: Draft, parts: Iterable[Part], library: Library, findings: Findings) -> None:
+    """Reports data of Secrets in public places. In the text of a template, names and namespaces are a guess by its
+    lines."""
+    parts = list(parts)
+    secrets = _Secrets(secret_ids(draft), frozenset())
+    for part in parts:
+        if part.let and any(_exposes(part, reference, secrets, library) for reference in part.compiled.references):
+            secrets = replace(secrets, lets=secrets.lets | {part.let})
+    for part in parts:
+        for reference in part.compiled.references if part.public else ():
+            if _exposes(part, reference, secrets, library):
+                path = ".".join(step or "*" for step in reference.path)
+                message = (
+                    f"`{path}` would expose the data of a Secret in {part.view.title}: "
+                    "use its metadata, or test whether it exists"
+                )
+                findings.mistake("secret-data", message, reference.site, word=reference.name, start=part.site)
+    secrecy = secrecy_of(draft, parts, library, generated=False)
+    for part in parts:
+        if part.child is None or part.key not in _BODY_KEYS:
+            continue
+        for field, place in _public_slots(part, part.child, secrecy[part.child.id].slots, library):
+            message = (
+                f"`{place.expression}` would expose the data of a Secret in {field}, which everyone can read: "
+                "use its metadata, or a checksum (`sha256`)"
+            )
+            findings.mistake("secret-data", message, place.site, word=place.expression, start=part.site)
+
+
+# -- children ----------------------------------------------------------------------------------------------------------
+
+
+def secrecy_of(
+    draft: Draft, parts: Iterable[Part], library: Library, *, generated: bool = True
+) -> Mapping[str, Secrecy]:
+    """The secrecy of each child. It holds data of Secrets if it is one, generates some, or reads more than a name of a
+    Secret or of another such child. `generated`: what it generates counts as read."""
+    parts = list(parts)
+    secrets, own = _holders(draft, parts, library), secret_ids(draft)
+    found = {}
+    for child in draft.everyone:
+        its_parts = [part for part in parts if part.child is child]
+        loop = next((part for part in its_parts if part.key == "forEach"), None)
+        slots = _NO_SLOTS.union(
+            *(
+                _slots_of(part, loop, library, secrets, own, generated=generated)
+                for part in its_parts
+                if part.key in _BODY_KEYS
+            )
+        )
+        reads = bool(slots) or any(
+            _exposes(part, reference, secrets, library)
+            for part in its_parts
+            if part.key not in _BODY_KEYS
+            for reference in part.compiled.references
+        )
+        words = frozenset(word for part in its_parts for word in _words(part, library)) if reads else frozenset()
+        found[child.id] = Secrecy(child.id in secrets.many or bool(slots), reads, slots, words)
+    return found
+
+
+def _holders(draft: Draft, parts: Iterable[Part], library: Library) -> _Secrets:
+    parts = [part for part in parts if part.let or (part.child is not None and part.key in _OBJECT_KEYS)]
+    secrets, before = _Secrets(secret_ids(draft), frozenset()), None
+    while secrets != before:
+        before = secrets
+        for part in parts:
+            if any(
+                _exposes(part, reference, secrets, library, allowed=is_name_field)
+                for reference in part.compiled.references
+            ):
+                if part.child is None:
+                    secrets = replace(secrets, lets=secrets.lets | {part.let})
+                else:
+                    secrets = replace(secrets, many={**secrets.many, part.child.id: part.child.many})
+    return secrets
+
+
+def _words(part: Part, library: Library) -> Iterator[str]:
+    if isinstance(part.compiled, TextTemplate):
+        texts = [library.texts[name] for name in part.compiled.files]
+    else:
+        texts = [*_texts(part.node)]
+    for text in texts:
+        yield from words_of(text)
+
+
+def _texts(node: YamlNode) -> Iterator[str]:
+    value = node.value
+    if isinstance(value, dict):
+        for key, member in value.items():
+            yield key
+            yield from _texts(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from _texts(member)
+    else:
+        yield str(value)
+
+
+def _slots_of(
+    part: Part, loop: Part | None, library: Library, secrets: _Secrets, own: Mapping[str, bool], *, generated: bool
+) -> frozenset[SlotPlace]:
+    item = part.child.item_name if part.child is not None and loop is not None else ""
+    ids = {"live", *secrets.many, *secrets.lets}
+    if not part.compiled.names & {*ids, item} and not any(name in SECRET_FUNCTIONS for name, _ in part.compiled.calls):
+        return _NO_SLOTS
+    items: list[nodes.Template] = []
+    if loop is not None and isinstance(loop.compiled, Expression):
+        text = f"{{% for {item} in ({loop.compiled.source}) %}}{{% endfor %}}"
+        items = library.written_strings(text, loop.site)
+    return _NO_SLOTS.union(
+        *(
+            slots_from(
+                [*trees, *items],
+                {name: [(name,)] for name in ids},
+                lambda path: _is_data(path, secrets, own),
+                clean=CHECKSUMS,
+                functions=SECRET_FUNCTIONS if generated else frozenset(),
+                by_name=False,
+            )
+            for trees in _trees(part, library)
+        )
+    )
+
+
+def _trees(part: Part, library: Library) -> Iterator[list[nodes.Template]]:
+    """The trees of each text of a part, with those of the files that it runs."""
+    if isinstance(part.compiled, TextTemplate):
+        yield library.written_trees([part.compiled.name])
+        return
+    for text, site in part.node.texts():
+        if "{{" in text or "{%" in text:
+            yield library.written_strings(text, site)
+
+
+def _is_data(path: Sequence[str | None], secrets: _Secrets, own: Mapping[str, bool]) -> bool:
+    """Whether a field holds data of a Secret: of a Secret itself, or of a child that contains such data."""
+    if path[0] == "live":
+        path = path[1:]
+    if not path or path[0] is None or path[0] in secrets.lets:
+        return True
+    if path[0] not in secrets.many:
+        return False
+    inner = path[2:] if secrets.many[path[0]] else path[1:]
+    if not inner:
+        return True
+    if path[0] not in own and inner[0] == "status":
+        return False
+    return is_secret_field(inner)
+
+
+def _public_slots(
+    part: Part, child: ChildDraft, slots: Iterable[SlotPlace], library: Library
+) -> Iterator[tuple[str, SlotPlace]]:
+    found = sorted(slots, key=lambda place: (place.site.line, place.site.column, place.expression))
+    if part.key == "namespace":
+        yield from ((f"the namespace of the child {child.id}", place) for place in found if place.site == part.site)
+        return
+    for field in ("name", "namespace"):
+        lines = list(_lines_of(part, field, library))
+        for place in found:
+            if any(place.site == site and place.expression in text for text, site in lines):
+                yield f"metadata.{field}", place
+
+
+def _lines_of(part: Part, field: str, library: Library) -> Iterator[tuple[str, Site]]:
+    """The texts of metadata.name or metadata.namespace in a body."""
+    if isinstance(part.compiled, TextTemplate):
+        path = part.compiled.name
+        for number, text in metadata_lines(library.texts[path], field):
+            yield text, Site(f"templates/{path}", number)
+        return
+    node = _member(_member(part.node, "metadata"), field)
+    if node is not None and isinstance(node.value, str):
+        yield node.value, node.site
+
+
+def _member(node: YamlNode | None, name: str) -> YamlNode | None:
+    return node.value.get(name) if node is not None and isinstance(node.value, dict) else None
+
+
+# -- references --------------------------------------------------------------------------------------------------------
+
+
+def secret_ids(draft: Draft) -> dict[str, bool]:
+    """The ids of children and observed resources that are Secrets, and whether each is a list."""
+    many = {child.id: child.many for child in draft.everyone if any(kind.versionless == SECRET for kind in child.kinds)}
+    for entry in draft.observed.values():
+        table = entry.value
+        if table is not None and table.kind is not None and GroupKind(table.group.text, table.kind.text) == SECRET:
+            many[entry.name] = table.selector is not None
+    return many
+
+
+def _exposes(
+    part: Part,
+    reference: Reference,
+    secrets: _Secrets,
+    library: Library,
+    *,
+    allowed: Callable[[Sequence[str | None]], bool] = is_public_field,
+) -> bool:
+    """Whether a reference reads more of a Secret than `allowed` allows."""
+    path = reference.path[1:] if reference.path[0] == "live" else reference.path
+    name = path[0] if path else None
+    if path[-1:] == ("?",):
+        return False  # only the presence or the number
+    if name in secrets.lets:
+        return True
+    if name is None or name not in secrets.many:
+        return False
+    inner = path[1:]
+    if not inner:
+        uses = [use for tree in _written(part, library) for use in _uses_of_whole(tree, name, reference.site)]
+        return not uses or not all(map(_is_harmless, uses))
+    if secrets.many[name]:
+        inner = inner[1:]
+    return not inner or not allowed(inner)
+
+
+def _written(part: Part, library: Library) -> Iterator[tuple[nodes.Template, Site]]:
+    """The trees of a part with their start."""
+    if isinstance(part.compiled, TextTemplate):
+        for name in part.compiled.files:
+            yield library.written_tree(name), Site(f"templates/{name}", 1)
+    elif isinstance(part.compiled, Expression):
+        yield library.written_string("{{ " + part.compiled.source + " }}", part.site), part.site
+    else:
+        for text, site in part.node.texts():
+            if "{{" in text or "{%" in text:
+                yield library.written_string(text, site), site
+
+
+def _uses_of_whole(written: tuple[nodes.Template, Site], name: str, where: Site) -> Iterator[list[nodes.Node]]:
+    """The uses of the id without an attribute on the line of a reference: the node, and its ancestors from the inside
+    out."""
+    tree, start = written
+    if start.path != where.path:
+        return
+    pending: list[list[nodes.Node]] = [[tree]]
+    while pending:
+        ancestry = pending.pop()
+        line = (ancestry[0].lineno or 1) + start.line - 1
+        if (
+            _is_id(ancestry[0], name)
+            and line == where.line
+            and not isinstance(ancestry[1], (nodes.Getattr, nodes.Getitem))
+        ):
+            yield ancestry
+        pending += [[node, *ancestry] for node in ancestry[0].iter_child_nodes()]
+
+
+def _is_id(node: nodes.Node, name: str) -> bool:
+    if isinstance(node, nodes.Getattr):
+        return node.attr == name and isinstance(node.node, nodes.Name) and node.node.name == "live"
+    return isinstance(node, nodes.Name) and node.name == name
+
+
+def _is_harmless(use: list[nodes.Node]) -> bool:
+    """Whether a list of Secrets is only iterated over. The use of an item is a reference of its own."""
+    inner, *outer = use
+    for node in outer:
+        if isinstance(node, nodes.For):
+            return node.iter is inner
+        if not isinstance(node, nodes.Filter) or node.node is not inner:
+            return False
+        if node.name == "map":
+            return any(pair.key == "attribute" for pair in node.kwargs)
+        if node.name in ("length", "count"):
+            return True
+        if node.name not in SAME_ITEMS:
+            break
+        inner = node
+    return False

@@ -1,0 +1,316 @@
+"""A plan that has used its time is ended at whatever instruction it is, and leaves what plans share as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ruleop.core.errors import RuleopError
+from ruleop.core.kinds import Kind
+from ruleop.core.merge import record
+from ruleop.core.planning import Plan, Planning
+from ruleop.core.planning import guard as module
+from ruleop.core.planning.guard import GUARD, Overtime
+from ruleop.core.planning.planner import CHECK_LATE
+from ruleop.core.schema.openapi import ShapeBuilder
+from ruleop.core.templating.values.cost import METER
+from ruleop.operator.engine.queue.result import Result
+from tests.engine.reconciler_harness import ReconcilerHarness
+from tests.limits.shapes import CONFIG, FROM_FILE, created, template
+from tests.planning.harness import Harness, as_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import FrameType
+
+    from ruleop.core.kinds import ObjectKey
+    from ruleop.core.schema.shape import Shape
+
+TOO_LONG = "the plan takes more than a second of CPU time"
+
+
+@pytest.fixture(autouse=True)
+def _little_time(monkeypatch):
+    monkeypatch.setattr(GUARD, "limit", 0.02)
+
+
+@dataclass
+class Timed:
+    seconds: float = 0.0
+
+
+def endless(*_: Any) -> Any:
+    while True:
+        pass
+
+
+def interrupted(work: Callable[[], Any], is_due: Callable[[FrameType], bool]) -> Any:
+    """The result of the work, which the guard interrupts at the first instruction that is due."""
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        frame.f_trace_opcodes = True
+        if event == "opcode" and GUARD.running is not None and is_due(frame):
+            raise Overtime(frame)  # Python traces nothing after that
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        return work()
+    finally:
+        sys.settrace(before)
+
+
+# -- the report --------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_without_an_end_is_ended_and_names_the_line_of_the_template(monkeypatch):
+    harness = Harness.of(
+        FROM_FILE + "    status: {a: '{{ spec.a }}'}\n",
+        {"a": "new"},
+        **template("  a: '{{ has_kind('v1', 'Pod') }}'\n"),
+    )
+    assert harness.resource is not None
+    harness.resource["status"] = {"a": "old"}
+    info = harness.info
+    monkeypatch.setattr(harness, "info", lambda kind: endless() if kind == Kind("", "v1", "Pod") else info(kind))
+    planned = harness.plan()
+    (problem,) = planned.problems
+    assert (problem.child, problem.reason, str(problem.site)) == ("a", "RenderFailed", "templates/a.yaml:6")
+    assert problem.message.startswith(
+        f"{TOO_LONG} (in ruleop.core.planning.rendering.scope._has_kind); limit the values"
+    )
+    assert not planned.actions
+    assert planned.conditions is not None
+    assert planned.conditions.ready.reason == "RenderFailed"
+    assert planned.status is not None
+    assert planned.status.status["a"] == "old"
+
+
+def test_a_plan_without_an_end_outside_of_templates_names_the_function():
+    harness = Harness.of(FROM_FILE, **template("  a: b\n"))
+    assert harness.resource is not None
+
+    class Endless:
+        children = get = select = endless
+
+    planned = Planning(harness.rule, harness.resource, replace(harness.observed(), objects=Endless())).finish()
+    assert [each.message.partition(";")[0] for each in planned.problems] == [
+        f"{TOO_LONG} (in ruleop.core.planning.child.child_plan.existing_of)"
+    ]
+
+
+def test_a_filter_is_named_by_its_name():
+    harness = Harness.of(FROM_FILE, {"a": "b"}, **template("  a: '{{ spec.a | regex_replace('b', 'c') }}'\n"))
+    planned = interrupted(harness.plan, lambda frame: frame.f_code.co_name == "_compiled")
+    assert [each.message.partition(";")[0] for each in planned.problems] == [
+        f"{TOO_LONG} (in the filter regex_replace)"
+    ]
+    assert str(planned.problems[0].site) == "templates/a.yaml:6"
+
+
+def test_a_report_that_takes_too_long_itself_is_an_error(monkeypatch):
+    harness = Harness.of(FROM_FILE, **template("  a: b\n"))
+    monkeypatch.setattr("ruleop.core.planning.planner.overall_conditions", endless)
+    monkeypatch.setattr("ruleop.core.planning.planner.existing_of", endless)
+    with pytest.raises(RuleopError, match=TOO_LONG):
+        harness.plan()
+
+
+def test_the_operator_writes_the_condition_and_the_next_pass_is_an_ordinary_one(monkeypatch):
+    async def scenario() -> None:
+        harness = ReconcilerHarness(FROM_FILE, {"a": "b"}, **template("  a: '{{ spec.a }}'\n"))
+        with monkeypatch.context() as patched:
+            patched.setattr("ruleop.core.planning.planner.existing_of", endless)
+            assert await harness.reconcile() == Result(requeue_after=CHECK_LATE, reason="it is checked")
+        assert harness.condition()["reason"] == "RenderFailed"
+        assert TOO_LONG in harness.condition()["message"]
+        assert harness.server.requests("create") == []
+        monkeypatch.setattr(GUARD, "limit", 100.0)
+        await harness.until_settled()
+        assert harness.condition()["reason"] == "Ready"
+
+    asyncio.run(scenario())
+
+
+# -- the time ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_time_of_a_plan_is_that_of_all_its_turns(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(module.time, "thread_time", lambda: clock[0])
+    monkeypatch.setattr(GUARD, "limit", 1.0)
+    harness = Harness.of(FROM_FILE, **template("  a: b\n"))
+    assert harness.resource is not None
+    planning = Planning(harness.rule, harness.resource, harness.observed())
+
+    def turn() -> Plan | None:
+        def is_time_up() -> bool:
+            clock[0] += 0.4
+            GUARD.check(0, None)
+            return True
+
+        return planning.run(is_time_up)
+
+    assert (turn(), turn()) == (None, None)
+    clock[0] += 100.0  # others work
+    planned = turn()
+    while planned is None:
+        planned = planning.run(lambda: False)
+    assert planned.problems[0].message.startswith(TOO_LONG)
+
+
+def test_no_time_passes_for_what_is_not_a_plan(monkeypatch):
+    monkeypatch.setattr(GUARD, "limit", -1.0)
+    GUARD.check(0, None)
+
+
+def test_a_plan_in_another_thread_is_not_watched(monkeypatch):
+    """The handler would raise in the main thread."""
+    monkeypatch.setattr(GUARD, "limit", -1.0)
+    harness, planned = Harness.of(FROM_FILE, **template("  a: b\n")), []
+
+    def plan() -> None:
+        planned.append(interrupted(harness.plan, lambda _: True))
+
+    thread = threading.Thread(target=plan)
+    thread.start()
+    thread.join()
+    assert not planned[0].problems
+
+
+def test_a_forked_process_gets_a_timer_of_its_own_which_stops_before_python_ends(monkeypatch):
+    """Without its handler, the signal would end the process."""
+    made, last = [], []
+    monkeypatch.setattr(module.signal, "setitimer", lambda *args: made.append(args))
+    monkeypatch.setattr(module.atexit, "register", lambda function, *args: last.append(args))
+    monkeypatch.setattr(GUARD, "limit", 100.0)
+    harness = Harness.of(FROM_FILE, **template("  a: b\n"))
+    GUARD.in_new_process()
+    harness.plan()
+    harness.plan()
+    assert made == [(module.signal.ITIMER_VIRTUAL, module.TICK, module.TICK)]
+    assert last == [(module.signal.ITIMER_VIRTUAL, 0)]
+
+
+# -- what plans share --------------------------------------------------------------------------------------------------
+
+RULE = """
+observe:
+  seen: {version: v1, kind: ConfigMap, selector: {seen: "yes"}}
+let:
+  both: "{{ [spec.a, spec.b] | map('upper') | list }}"
+validate:
+  - {rule: "{{ spec.a != spec.b }}", message: "{{ spec.a }} twice"}
+children:
+  each:
+    forEach: "{{ spec['items'] }}"
+    template: a.yaml
+  token:
+    template: secret.yaml
+  b:
+    dependsOn: [each]
+    when: "{{ spec.a }}"
+    object:
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: b}
+      data: {token: "{{ token.data.a }}", both: "{{ both | join(',') }}", seen: "{{ seen | length }}"}
+status:
+  count: "{{ each | length }}"
+conditions:
+  - {type: Full, status: "{{ each | length > 1 }}", message: "{{ spec.a }}"}
+"""
+FILES = {
+    "a": "{% from 'macros.yaml' import twice %}"
+    + CONFIG.lstrip().replace("name: a", "name: a-{{ index }}")
+    + "  a: '{{ twice(item) }}{{ render('inner.yaml') }}'\n  {% include 'part.yaml' %}\n  {{ spec.map }}\n",
+    "macros": "{% macro twice(x) %}{{ x }}{{ x | regex_replace('i', 'j') }}{% endmacro %}",
+    "inner": "{{ spec.b | to_yaml }}",
+    "part": "{% for x in range(3) %}\n  k{{ x }}: '{{ x }}'\n  {% endfor %}",
+    "secret": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: '{{ spec.b }}'}\n",
+}
+SPEC = {"a": "x", "b": "y", "items": ["i", "j"], "map": {"m": "n"}}
+LONGEST = 100_000  # a plan of the rule has 72,000 instructions, or 92,000 if the caches are empty
+
+
+def rich(objects: Mapping[ObjectKey, dict[str, Any]] = MappingProxyType({})) -> Harness:
+    """A rule that uses most of the language, with caches that are empty."""
+    record._decoded_records.clear()
+    record._cached_length = 0
+    harness = Harness.of(RULE, SPEC, **FILES)
+    harness.objects |= objects
+    return harness
+
+
+def state(harness: Harness) -> tuple[Any, ...]:
+    """The state of evaluations, and whether the sizes of caches are those of their contents."""
+    renderer = harness.rule.children["each"].body.renderer
+    skeletons = renderer.skeletons
+    sizes = sum(skeletons._size(text, each) for text, each in skeletons.cache.items())
+    return (
+        GUARD.running,
+        METER.in_pass,
+        renderer.depth,
+        renderer.inner_renders,
+        renderer.hide,
+        renderer.environment.without_context,
+        skeletons.bytes - sizes,
+        record._cached_length - sum(map(len, record._decoded_records)),
+    )
+
+
+WARM = rich()
+created(WARM)
+next(iter(WARM.objects.values()))["data"]["a"] = "drifted"
+EXPECTED, STATE = as_bytes(WARM.plan()), (None, False, 0, 0, None, 0, 0, 0)
+
+
+@given(at=st.integers(0, LONGEST), warm=st.booleans())
+def test_a_plan_after_one_that_was_interrupted_is_the_same(at, warm):
+    harness = WARM if warm else rich(WARM.objects)
+    left = iter(range(at))
+    planned = interrupted(harness.plan, lambda _: next(left, None) is None)
+    if next(left, None) is None:
+        assert [each.reason for each in planned.problems] == ["RenderFailed"]
+        assert planned.problems[0].message.startswith(TOO_LONG)
+    assert state(harness) == STATE
+    assert as_bytes(harness.plan()) == EXPECTED
+    assert state(harness) == STATE
+
+
+TYPES: dict[str, Any] = {
+    name: {"type": "object", "properties": {other: {"$ref": other} for other in ("one", "two", "three")}}
+    for name in ("one", "two", "three")
+}
+
+
+def form(shape: Shape, within: tuple[str, ...] = ()) -> Any:
+    """A shape that contains itself, as far as its first repetition."""
+    return (
+        shape.name
+        if shape.name in within
+        else {key: form(each, (*within, shape.name)) for key, each in shape.fields.items()}
+    )
+
+
+@given(at=st.integers(0, 2500))
+def test_the_shapes_of_types_are_whole_after_one_was_interrupted(at):
+    left, builder = iter(range(at)), ShapeBuilder(TYPES)
+    GUARD.running = Timed()
+    try:
+        with suppress(Overtime):
+            interrupted(lambda: builder.named("one"), lambda _: next(left, None) is None)
+    finally:
+        GUARD.running = None
+    assert not builder._is_builtin
+    assert form(builder.named("one")) == form(ShapeBuilder(TYPES).named("one"))
