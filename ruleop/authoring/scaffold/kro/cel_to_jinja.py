@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.kro import jinja_terms as terms
 from ruleop.authoring.scaffold.kro.jinja_functions import FUNCTIONS, METHODS, NAMED
-from ruleop.authoring.scaffold.kro.jinja_terms import COMPARED, PRODUCT, SUM, WHOLE, Term, UnsaidError
+from ruleop.authoring.scaffold.kro.jinja_terms import COMPARED, FILTERED, PRODUCT, SUM, WHOLE, Term, UnsaidError
 from ruleop.core.schema.cel.cel_errors import InvalidRuleError, NotEvaluatedError
 from ruleop.core.schema.cel.parser import parse
 from ruleop.core.schema.cel.syntax import Call, ListLiteral, Literal, Macro, MapLiteral, Name, Select
@@ -360,8 +360,8 @@ class _Translation:
         selected = loop.selected(node.arguments[0], skips=skips)
         if node.name == "filter":
             return terms.filtered(selected, "list", "list")
-        count = f"{selected.within(PRODUCT)} | list | length"
-        wanted = {"exists": "> 0", "all": f"== {source.within(WHOLE)} | length"}.get(node.name, "== 1")
+        count = f"{selected.within(FILTERED)} | list | length"
+        wanted = {"exists": "> 0", "all": f"== {source.within(FILTERED)} | length"}.get(node.name, "== 1")
         return Term(f"{count} {wanted}", COMPARED, "bool", certain=selected.certain)
 
 
@@ -383,7 +383,7 @@ class _Loop:
             given = [terms.text_literal(code[0])] if code[0] else []
             arguments = ", ".join([*given, *code[1:]])
             call = f"{word}({arguments})" if arguments else word
-            found = Term(f"{found.within(PRODUCT)} | {call}", PRODUCT, "list", certain=found.certain and certain)
+            found = Term(f"{found.within(FILTERED)} | {call}", FILTERED, "list", certain=found.certain and certain)
         return found
 
     def mapped(self, source: Term, node: Node) -> Term:
@@ -395,9 +395,10 @@ class _Loop:
             raise UnsaidError("string() of items whose type is not known")
         if attribute:
             self._require(attribute)
-            source = Term(f"{source.within(PRODUCT)} | map(attribute={terms.text_literal(attribute)})", PRODUCT, "list")
-        code = source.code + (f" | map('{name}')" if name else "")
-        return Term(f"{code} | list", PRODUCT, "list", certain=self.source.certain)
+            code = f"{source.within(FILTERED)} | map(attribute={terms.text_literal(attribute)})"
+            source = Term(code, FILTERED, "list")
+        code = source.within(FILTERED) + (f" | map('{name}')" if name else "")
+        return Term(f"{code} | list", FILTERED, "list", certain=self.source.certain)
 
     def _test(self, node: Node, *, skips: bool) -> tuple[str, list[str], bool]:
         """The sign (`!` rejects), the attribute with the test and its argument, and whether it cannot fail."""

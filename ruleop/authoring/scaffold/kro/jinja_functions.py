@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.authoring.scaffold.kro import jinja_terms as terms
-from ruleop.authoring.scaffold.kro.jinja_terms import COMPARED, PRODUCT, WHOLE, Term, UnsaidError
+from ruleop.authoring.scaffold.kro.jinja_terms import COMPARED, FILTERED, WHOLE, Term, UnsaidError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,8 +29,10 @@ def _as(code: str, kind: str | None, *takes: str, remark: str = "", at_least_zer
                 raise UnsaidError(f"it is not known for a {operand.kind}")
         if remark:
             remarks.append(remark)
-        text = code.format(*(each.within(WHOLE) for each in operands))
-        level = COMPARED if " in " in code else PRODUCT if " | " in code else WHOLE
+        is_filter = code.startswith("{0} |")
+        levels = [FILTERED if is_filter and index == 0 else WHOLE for index, _ in enumerate(operands)]
+        text = code.format(*(each.within(level) for each, level in zip(operands, levels, strict=True)))
+        level = COMPARED if " in " in code else FILTERED if " | " in code else WHOLE
         certain = all(each.certain for each in operands) and not remark
         found = operands[0].kind if kind is None else kind
         return Term(text, level, found, certain=certain, at_least_zero=at_least_zero)

@@ -13,8 +13,9 @@ from ruleop.core.errors import RuleopError
 if TYPE_CHECKING:
     from ruleop.core.schema.openapi import Schema
 
-CHOICE, OR, AND, NOT, COMPARED, SUM, PRODUCT, NEGATIVE, WHOLE = range(9)
-"""How tightly the outermost operator binds. What is WHOLE needs no brackets anywhere."""
+CHOICE, OR, AND, NOT, COMPARED, SUM, PRODUCT, NEGATIVE, FILTERED, WHOLE = range(10)
+"""How tightly the outermost operator binds. What is FILTERED may have another filter; what is WHOLE needs no brackets
+anywhere."""
 _TAG: Final = re.compile(r"[{](?=[{%#])|[}](?=[}])|[%#](?=[}])")
 _KINDS: Final = {"integer": "int", "number": "double", "boolean": "bool", "string": "string", "array": "list",
                  "object": "map"}  # fmt: skip
@@ -110,8 +111,11 @@ def negated(term: Term) -> Term:
 def chosen(test: Term, first: Term, second: Term) -> Term:
     """`first if test else second`."""
     kinds = {first.kind, second.kind} - {"null"}
+    code = first.within(OR)
+    # Jinja would take an `if` behind `is defined` for an argument of the test.
+    code = f"({code})" if code.endswith(" is defined") else code
     return Term(
-        f"{first.within(OR)} if {test.within(OR)} else {second.within(CHOICE)}",
+        f"{code} if {test.within(OR)} else {second.within(CHOICE)}",
         CHOICE,
         kinds.pop() if len(kinds) == 1 else "",
         certain=test.certain and first.certain and second.certain,
@@ -121,4 +125,4 @@ def chosen(test: Term, first: Term, second: Term) -> Term:
 
 def filtered(term: Term, code: str, kind: str, *, at_least_zero: bool = False) -> Term:
     """`term | code`."""
-    return Term(f"{term.within(WHOLE)} | {code}", PRODUCT, kind, certain=term.certain, at_least_zero=at_least_zero)
+    return Term(f"{term.within(FILTERED)} | {code}", FILTERED, kind, certain=term.certain, at_least_zero=at_least_zero)

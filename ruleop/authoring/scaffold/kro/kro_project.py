@@ -17,7 +17,7 @@ from ruleop.authoring.scaffold.instance import instance
 from ruleop.authoring.scaffold.kro.cel_to_jinja import Names, Translated, names_in, translated
 from ruleop.authoring.scaffold.kro.expressions import Cel, only_expression, parts
 from ruleop.authoring.scaffold.kro.graphs import DEFINITION, Graph, Resource, read_graph
-from ruleop.authoring.scaffold.kro.jinja_terms import AND, OR, Term, UnsaidError, described, text_literal
+from ruleop.authoring.scaffold.kro.jinja_terms import AND, OR, WHOLE, Term, UnsaidError, described, text_literal
 from ruleop.authoring.scaffold.naming import free_id, kebab
 from ruleop.authoring.scaffold.new_project import NewChild, NewProject
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
@@ -226,7 +226,7 @@ class _Converter:
                     f"{self.graph.place(path)}: {resource.id} is never desired, because {error}: {_shown(written)}"
                 )
                 place.unsaid = True
-                found.append(Translated("false", frozenset(), (), AND))
+                found.append(Translated("false", frozenset(), (), WHOLE))
         place.reads |= outer.reads
         for each in sorted(place.reads):
             found += self.found[each].unwanted
@@ -249,7 +249,7 @@ class _Converter:
                 )
                 return
         settings["readyWhen"] = _all(found)
-        own.gate = Translated(f"ready.{own.id}", frozenset(), (), AND)
+        own.gate = Translated(f"ready.{own.id}", frozenset(), (), WHOLE)
 
     def _external(self, resource: Resource, own: _Found) -> None:
         external = resource.external or {}
@@ -427,7 +427,7 @@ class _Converter:
         code = inner.code if isinstance(inner, Expr) else _joined(inner)
         if code is None:
             return self._commented(_OMIT, path, str(value), "not translated: it reads a resource that may be left out")
-        code = f"({code})" if " if " in code else code
+        code = f"({code})" if " " in code else code
         kept = Expr(f"{code} if {_all(list({each.code: each for each in conditions}.values()))}")
         return replace(found, value=kept) if isinstance(found, Noted) else kept
 
