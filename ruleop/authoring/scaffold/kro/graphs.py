@@ -62,6 +62,11 @@ def read_graph(document: Document) -> Graph:
     """Raises ScaffoldError where kro would refuse the form of the definition."""
     spec = _mapping(document, document.data.get("spec"), ("spec",))
     schema = _mapping(document, spec.get("schema"), ("spec", "schema"))
+    columns = _list(document, schema.get("additionalPrinterColumns"), ("spec", "schema", "additionalPrinterColumns"))
+    for index, column in enumerate(columns):
+        _mapping(document, column, ("spec", "schema", "additionalPrinterColumns", index))
+    for key in ("types", "status"):
+        _mapping(document, schema.get(key) or {}, ("spec", "schema", key))
     names = {"group": schema.get("group") or GROUP, **{key: schema.get(key) for key in ("apiVersion", "kind")}}
     for key, name in names.items():
         if not isinstance(name, str):
@@ -163,7 +168,7 @@ def _member(node: YamlNode | None, name: str) -> YamlNode | None:
 
 def _mapping(document: Document, value: Any, path: FieldPath) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        _refuse(document, path, f"{path[-1]} is missing or not a mapping")
+        _refuse(document, path, f"{path[-1]} is not a mapping")
     return value
 
 

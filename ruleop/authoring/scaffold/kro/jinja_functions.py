@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.authoring.scaffold.kro import jinja_terms as terms
-from ruleop.authoring.scaffold.kro.jinja_terms import COMPARED, FILTERED, WHOLE, Term, UnsaidError
+from ruleop.authoring.scaffold.kro.jinja_terms import COMPARED, FILTERED, SUM, WHOLE, Term, UnsaidError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,8 +41,9 @@ def _as(code: str, kind: str | None, *takes: str, remark: str = "", at_least_zer
 
 
 def _split(_: list[str], text: Term, separator: Term, count: Term | None = None) -> Term:
-    if separator.code == "''" or (separator.level, separator.code[:1]) != (WHOLE, "'"):
-        raise UnsaidError("split() by a separator that is empty or computed")
+    # A literal that is not empty, or one with something behind it.
+    if separator.level not in (SUM, WHOLE) or separator.code[:1] != "'" or separator.code[:2] == "''":
+        raise UnsaidError("split() by a separator that may be empty")
     more = ""
     if count is not None:
         if not count.code.isdigit() or int(count.code) < 1:

@@ -403,7 +403,7 @@ class _Converter:
         written = self.graph.schema.get("status") or {}
         path: FieldPath = ("spec", "schema", "status")
         found = {}
-        for name, value in written.items() if isinstance(written, Mapping) else ():
+        for name, value in written.items():
             if name in ("conditions", "observedGeneration", "state"):
                 self._note(
                     f"{self.graph.place((*path, name))}: {name} of the status was left out: ruleop writes its own."
@@ -418,7 +418,8 @@ class _Converter:
             return {key: self._status_field(each, (*path, key)) for key, each in value.items()}
         place = _Place(self._names())
         found = self._value(value, path, place)
-        if not isinstance(found, Joined) and any(not self.found[each].is_builtin for each in place.reads):
+        is_known = isinstance(found, Joined) or all(self.found[each].is_builtin for each in place.reads)
+        if place.unsaid or not is_known:
             self.undeclared.add(str(path[3]))
         conditions = [each for name in sorted(place.reads) for each in self.found[name].unwanted]
         inner = found.value if isinstance(found, Noted) else found
