@@ -1,5 +1,5 @@
 """A project from ResourceGraphDefinitions of kro: it passes check and its tests, its children are those of kro, and
-what the language cannot say is named at its place and in the output."""
+an expression without a counterpart is named at its place and in the output."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_a_condition_on_another_resource_is_in_the_template(made):
     assert [*found.rendered(name="x")] == ["one/x-one", "two/x-two", "three/x-three"]
 
 
-def test_what_reads_a_resource_waits_until_it_is_ready(made):
+def test_a_reader_of_a_resource_waits_until_it_is_ready(made):
     resources = "\n".join(
         [
             "- id: db\n  readyWhen: ['${db.status.phase == \"Up\"}', '${has(db.status.host)}']\n"
@@ -291,7 +291,7 @@ def test_what_cannot_be_said_is_left_out_with_a_comment_and_a_note(made):
 @pytest.mark.parametrize(
     ("resource", "reason"),
     [
-        (f"template: {{{CONFIG}'${{random.seededString(8, \"\")}}'}}}}", "its name cannot be said"),
+        (f"template: {{{CONFIG}'${{random.seededString(8, \"\")}}'}}}}", "its name cannot be expressed"),
         (
             "template: {apiVersion: v1, kind: '${schema.spec.name}', metadata: {name: a}}",
             "apiVersion or kind is computed",
@@ -307,7 +307,7 @@ def test_what_cannot_be_said_is_left_out_with_a_comment_and_a_note(made):
         ("externalRef: {apiVersion: v1, kind: ConfigMap, metadata: {}}", "either a name or a selector"),
         (
             "externalRef: {apiVersion: v1, kind: ConfigMap, metadata: {name: '${hash.md5(\"\")}'}}",
-            "its name cannot be said",
+            "its name cannot be expressed",
         ),
     ],
 )
@@ -337,7 +337,7 @@ def test_a_remark_is_a_comment_and_a_note(made):
     assert found.rendered(name="abcd")["one/abcd-one"]["data"] == {"a": "cd"}
 
 
-def test_text_that_looks_like_jinja_stays_text(made):
+def test_text_with_tags_of_jinja_stays_text(made):
     hostile = "{{ cr }}{% set x = 1 %}{# c #}"
     resources = f"""
 - id: one

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ruleop.authoring.scaffold.kro.cel_to_jinja import Names, names_in, translated
 from ruleop.authoring.scaffold.kro.expressions import Cel, only_expression, parts
-from ruleop.authoring.scaffold.kro.jinja_terms import Term, UnsaidError, text_literal
+from ruleop.authoring.scaffold.kro.jinja_terms import Term, InexpressibleError, text_literal
 from ruleop.core.errors import RuleError, RuleopError
 from ruleop.core.schema.cel import EvaluationError, InvalidRuleError, NotEvaluatedError
 from ruleop.core.schema.cel.cel_compiler import compile_rule
@@ -145,8 +145,8 @@ def test_an_expression_becomes_the_jinja_that_a_person_would_write(text, code):
         ("timestamp('2026-01-01T00:00:00Z')", "timestamp()"),
     ],
 )
-def test_what_jinja_cannot_say_is_refused_with_the_reason(text, reason):
-    with pytest.raises(UnsaidError) as error:
+def test_an_expression_without_a_counterpart_is_refused_with_the_reason(text, reason):
+    with pytest.raises(InexpressibleError) as error:
         jinja(text)
     assert reason in str(error.value)
 
@@ -318,7 +318,7 @@ def test_jinja_has_the_value_of_cel_for_each_custom_resource(text, spec):
     try:
         expected = by_cel(text, spec)
         found = translated(text, Names(SPEC, {}))
-    except (InvalidRuleError, NotEvaluatedError, UnsaidError):
+    except (InvalidRuleError, NotEvaluatedError, InexpressibleError):
         assume(False)
     if found.remarks:
         return  # it says in which case the value differs

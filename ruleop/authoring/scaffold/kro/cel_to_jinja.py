@@ -1,4 +1,4 @@
-"""CEL of kro as Jinja that means the same, or an UnsaidError.
+"""CEL of kro as Jinja that means the same, or an InexpressibleError.
 
 A missing field is the same in both: an error of the custom resource below `schema`, and something to wait for below
 another resource. So most care is for what a missing field must not decide: `&&` and `||` of CEL look at both of their
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.kro import jinja_terms as terms
 from ruleop.authoring.scaffold.kro.jinja_functions import FUNCTIONS, METHODS, NAMED
-from ruleop.authoring.scaffold.kro.jinja_terms import COMPARED, FILTERED, PRODUCT, SUM, WHOLE, Term, UnsaidError
+from ruleop.authoring.scaffold.kro.jinja_terms import COMPARED, FILTERED, PRODUCT, SUM, WHOLE, Term, InexpressibleError
 from ruleop.core.schema.cel.cel_errors import InvalidRuleError, NotEvaluatedError
 from ruleop.core.schema.cel.parser import parse
 from ruleop.core.schema.cel.syntax import Call, ListLiteral, Literal, Macro, MapLiteral, Name, Select
@@ -54,7 +54,7 @@ class Names:
             return self.variables[name]
         if name in self.ids:
             return Term(self.ids[name], certain=True)
-        raise UnsaidError(f"there is no counterpart of {name}")
+        raise InexpressibleError(f"there is no counterpart of {name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,11 @@ class Translated:
 
 
 def translated(text: str, names: Names, *, lenient: bool = False) -> Translated:
-    """`lenient`: a missing value counts as false. Raises UnsaidError."""
+    """`lenient`: a missing value counts as false. Raises InexpressibleError."""
     try:
         node = parse(text)
     except (InvalidRuleError, NotEvaluatedError) as error:
-        raise UnsaidError(str(error)) from None
+        raise InexpressibleError(str(error)) from None
     translation = _Translation(names, lenient=lenient)
     term = translation.optional(node)
     remarks = tuple(dict.fromkeys(translation.remarks))
@@ -147,7 +147,7 @@ class _Translation:
 
     def _name(self, name: str) -> Term:
         if name == "schema":
-            raise UnsaidError("the custom resource as a whole is another object")
+            raise InexpressibleError("the custom resource as a whole is another object")
         found = self.names.root(name)
         if name in self.names.ids and name not in self.names.variables:
             self.ids.add(name)
@@ -156,10 +156,10 @@ class _Translation:
     def _select(self, node: Select) -> Term:
         if node.tests:
             if _is_optional(node.operand):
-                raise UnsaidError("has() of an optional value")
+                raise InexpressibleError("has() of an optional value")
             return terms.is_set(self.value(node.operand), _plain_name(node.field))
         if _is_optional(node):
-            raise UnsaidError("an optional value is used without orValue()")
+            raise InexpressibleError("an optional value is used without orValue()")
         if isinstance(node.operand, Name) and node.operand.name == "schema" and "schema" not in self.names.variables:
             return self._of_instance(node.field)
         return self._known(terms.member(self.value(node.operand), _plain_name(node.field)))
@@ -177,7 +177,7 @@ class _Translation:
             )
         if name in ("apiVersion", "kind"):
             return Term(f"cr.{name}", kind="string", certain=True)
-        raise UnsaidError(f"there is no counterpart of schema.{name}")
+        raise InexpressibleError(f"there is no counterpart of schema.{name}")
 
     def _known(self, term: Term) -> Term:
         """The value, certain if a test before has found it."""
@@ -185,13 +185,13 @@ class _Translation:
 
     def _index(self, node: Call) -> Term:
         if _is_optional(node):
-            raise UnsaidError("an optional value is used without orValue()")
+            raise InexpressibleError("an optional value is used without orValue()")
         owner, key = self.value(node.arguments[0]), node.arguments[1]
         if isinstance(key, Literal) and isinstance(key.value, str):
             return self._known(terms.member(owner, key.value))
         index = self.value(key)
         if not index.at_least_zero and index.kind != "string":
-            raise UnsaidError("an index that may be negative counts from the end in Jinja")
+            raise InexpressibleError("an index that may be negative counts from the end in Jinja")
         items = (owner.schema or {}).get("items")
         return terms.described(f"{owner.within(WHOLE)}[{index.code}]", items, certain=False)
 
@@ -204,7 +204,7 @@ class _Translation:
             owner_node, key = node.arguments
             base, conditions, owner = self._chain(owner_node)
             if not isinstance(key, Literal) or not isinstance(key.value, str):
-                raise UnsaidError("an optional item of a list")
+                raise InexpressibleError("an optional item of a list")
             name = key.value
         else:
             assert isinstance(node, Select)
@@ -216,7 +216,7 @@ class _Translation:
     def _or_value(self, node: Call) -> Term:
         assert node.target is not None
         if not _is_optional(node.target):
-            raise UnsaidError("orValue() of a value that is not optional")
+            raise InexpressibleError("orValue() of a value that is not optional")
         base, conditions, value = self._chain(node.target)
         other = self.value(node.arguments[0])
         if base.certain and other.certain:
@@ -234,10 +234,10 @@ class _Translation:
         entries = []
         for key, each in node.entries:
             if not isinstance(key, Literal) or not isinstance(key.value, str):
-                raise UnsaidError("a map whose keys are not plain strings")
+                raise InexpressibleError("a map whose keys are not plain strings")
             entries.append((key.value, self.value(each)))
         if len({key for key, _ in entries}) < len(entries):
-            raise UnsaidError("a map with a key twice")
+            raise InexpressibleError("a map with a key twice")
         # A space before each closing brace, because two of them end an expression.
         code = ", ".join(f"{terms.text_literal(key)}: {each.code}" for key, each in entries)
         return Term(f"{{{code} }}" if code else "{}", kind="map", certain=all(each.certain for _, each in entries))
@@ -294,11 +294,11 @@ class _Translation:
         kinds = {left.kind, right.kind} - {""}
         symbol, level = node.name, SUM if node.name in "+-" else PRODUCT
         if "map" in kinds or (len(kinds) > 1 and symbol != "/"):
-            raise UnsaidError(f"{' and '.join(sorted(kinds))} with {symbol}")
+            raise InexpressibleError(f"{' and '.join(sorted(kinds))} with {symbol}")
         unsigned = left.at_least_zero and right.at_least_zero
         if symbol in "/%" and kinds != {"double"}:
             if not unsigned:
-                raise UnsaidError("Jinja rounds the quotient of a negative number in the other direction")
+                raise InexpressibleError("Jinja rounds the quotient of a negative number in the other direction")
             symbol = {"/": "//", "%": "%"}[symbol]
         code = f"{left.within(level)} {symbol} {right.within(level + 1)}"
         certain = left.certain and right.certain and symbol in "+-*"
@@ -312,10 +312,10 @@ class _Translation:
             method = NAMED.get((f"{target.name}.{node.name}", len(node.arguments)))
             if method is not None:
                 return method(self.remarks, *(self.value(each) for each in node.arguments))
-            raise UnsaidError(f"there is no counterpart of {target.name}.{node.name}()")
+            raise InexpressibleError(f"there is no counterpart of {target.name}.{node.name}()")
         if node.name in ("orValue", "hasValue", "value") and target is not None:
             if node.name == "value":
-                raise UnsaidError("there is no counterpart of value()")
+                raise InexpressibleError("there is no counterpart of value()")
             return self._or_value(node) if node.name == "orValue" else self._has_value(node)
         if node.name == "string" and target is None and len(node.arguments) == 1:
             return self._text(node.arguments[0])
@@ -327,7 +327,7 @@ class _Translation:
             return Term(f"{left.within(SUM)} {symbol} {right.within(SUM)}", COMPARED, "bool", certain=certain)
         method = (METHODS if target is not None else FUNCTIONS).get((node.name, len(operands)))
         if method is None:
-            raise UnsaidError(f"there is no counterpart of {node.name}()")
+            raise InexpressibleError(f"there is no counterpart of {node.name}()")
         return method(self.remarks, *(self.value(each) for each in operands))
 
     def _text(self, node: Node) -> Term:
@@ -338,12 +338,12 @@ class _Translation:
         if value.kind == "string":
             return value
         if value.kind in ("double", "list", "map", "null"):
-            raise UnsaidError(f"string() of a {value.kind} gives other text in CEL")
+            raise InexpressibleError(f"string() of a {value.kind} gives other text in CEL")
         return terms.filtered(value, "string", "string")
 
     def _quantity(self, node: Node) -> Term:
         if not (isinstance(node, Call) and node.name == "quantity" and node.target is None):
-            raise UnsaidError("a quantity that is not written as quantity(...)")
+            raise InexpressibleError("a quantity that is not written as quantity(...)")
         return terms.filtered(self.value(node.arguments[0]), "quantity", "quantity")
 
     # -- macros --------------------------------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ class _Translation:
         skips, self.lenient = self.lenient and node.name == "exists", False
         source = self.value(node.target)
         if source.kind not in ("list", ""):
-            raise UnsaidError(f"{node.name}() over a {source.kind}")
+            raise InexpressibleError(f"{node.name}() over a {source.kind}")
         loop = _Loop(self, source, node.variable)
         if node.name == "map":
             kept = loop.selected(node.arguments[0]) if len(node.arguments) == 2 else source
@@ -361,8 +361,8 @@ class _Translation:
         if node.name == "filter":
             return terms.filtered(selected, "list", "list")
         count = f"{selected.within(FILTERED)} | list | length"
-        wanted = {"exists": "> 0", "all": f"== {source.within(FILTERED)} | length"}.get(node.name, "== 1")
-        return Term(f"{count} {wanted}", COMPARED, "bool", certain=selected.certain)
+        expected = {"exists": "> 0", "all": f"== {source.within(FILTERED)} | length"}.get(node.name, "== 1")
+        return Term(f"{count} {expected}", COMPARED, "bool", certain=selected.certain)
 
 
 @dataclass(slots=True)
@@ -390,9 +390,9 @@ class _Loop:
         name = "string" if isinstance(node, Call) and node.name == "string" and node.target is None else ""
         attribute = self._attribute(node.arguments[0] if name and isinstance(node, Call) else node)
         if attribute is None:
-            raise UnsaidError("Jinja has no list of computed items")
+            raise InexpressibleError("Jinja has no list of computed items")
         if name and self._item(attribute).kind not in ("int", "string", "bool"):
-            raise UnsaidError("string() of items whose type is not known")
+            raise InexpressibleError("string() of items whose type is not known")
         if attribute:
             self._require(attribute)
             code = f"{source.within(FILTERED)} | map(attribute={terms.text_literal(attribute)})"
@@ -408,19 +408,19 @@ class _Loop:
                 return self._test(Call(_INVERSE[inner.name], None, inner.arguments), skips=skips)
             sign, code, certain = self._test(inner, skips=skips)
             if skips:
-                raise UnsaidError("a negation in exists() of items whose fields may be missing")
+                raise InexpressibleError("a negation in exists() of items whose fields may be missing")
             return ("" if sign else "!"), code, certain
         if isinstance(node, Select) and node.tests:
             attribute = self._attribute(Select(node.operand, node.field))
             if attribute is None or "." in attribute:
-                raise UnsaidError("has() of something within an item")
+                raise InexpressibleError("has() of something within an item")
             self.has.add(attribute)
             return "", [attribute, "'defined'"], True
         if isinstance(node, Call) and node.name in _TESTS and node.target is None:
             return self._comparison(node, skips=skips)
         attribute = self._attribute(node)
         if attribute is None:
-            raise UnsaidError("a test that Jinja's filters do not have")
+            raise InexpressibleError("a test that Jinja's filters do not have")
         self._require(attribute, skips=skips)
         return "", [attribute], True
 
@@ -430,7 +430,7 @@ class _Loop:
         if attribute is None and name in _SWAPPED:
             name, attribute, other = _SWAPPED[name], self._attribute(right), left
         if attribute is None or self.variable in _names(other):
-            raise UnsaidError("a comparison that Jinja's filters do not have")
+            raise InexpressibleError("a comparison that Jinja's filters do not have")
         self._require(attribute, skips=skips)
         value = self.translation.value(other)
         return "", [attribute, terms.text_literal(_TESTS[name]), value.code], value.certain
@@ -469,5 +469,5 @@ def _is_optional(node: Node) -> bool:
 
 def _plain_name(name: str) -> str:
     if "__" in name.strip("_"):
-        raise UnsaidError(f"{name} may be an escaped name")
+        raise InexpressibleError(f"{name} may be an escaped name")
     return name

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.authoring.scaffold.kro import jinja_terms as terms
-from ruleop.authoring.scaffold.kro.jinja_terms import COMPARED, FILTERED, SUM, WHOLE, Term, UnsaidError
+from ruleop.authoring.scaffold.kro.jinja_terms import COMPARED, FILTERED, SUM, WHOLE, Term, InexpressibleError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ def _as(code: str, kind: str | None, *takes: str, remark: str = "", at_least_zer
     def call(remarks: list[str], *operands: Term) -> Term:
         for operand, kinds in zip(operands, takes, strict=False):
             if kinds and operand.kind not in ("", *kinds.split()):
-                raise UnsaidError(f"it is not known for a {operand.kind}")
+                raise InexpressibleError(f"it is not known for a {operand.kind}")
         if remark:
             remarks.append(remark)
         is_filter = code.startswith("{0} |")
@@ -43,11 +43,11 @@ def _as(code: str, kind: str | None, *takes: str, remark: str = "", at_least_zer
 def _split(_: list[str], text: Term, separator: Term, count: Term | None = None) -> Term:
     # A literal that is not empty, or one with something behind it.
     if separator.level not in (SUM, WHOLE) or separator.code[:1] != "'" or separator.code[:2] == "''":
-        raise UnsaidError("split() by a separator that may be empty")
+        raise InexpressibleError("split() by a separator that may be empty")
     more = ""
     if count is not None:
         if not count.code.isdigit() or int(count.code) < 1:
-            raise UnsaidError("split() into a number of parts that is computed")
+            raise InexpressibleError("split() into a number of parts that is computed")
         more = f", {int(count.code) - 1}"
     code = f"{text.within(WHOLE)}.split({separator.code}{more})"
     return Term(code, kind="list", schema={"items": {"type": "string"}}, certain=text.certain)

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from ruleop.core.schema.openapi import Schema
 
 CHOICE, OR, AND, NOT, COMPARED, SUM, PRODUCT, NEGATIVE, FILTERED, WHOLE = range(10)
-"""How tightly the outermost operator binds. What is FILTERED may have another filter; what is WHOLE needs no brackets
-anywhere."""
+"""Levels of operators: the higher, the tighter they bind. A FILTERED term may have another filter, and a WHOLE one
+needs no brackets anywhere."""
 _TAG: Final = re.compile(r"[{](?=[{%#])|[}](?=[}])|[%#](?=[}])")
 _KINDS: Final = {"integer": "int", "number": "double", "boolean": "bool", "string": "string", "array": "list",
                  "object": "map"}  # fmt: skip
 
 
-class UnsaidError(RuleopError):
+class InexpressibleError(RuleopError):
     """An expression that Jinja cannot say, or not exactly. The message is the reason."""
 
 

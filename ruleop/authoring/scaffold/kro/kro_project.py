@@ -1,7 +1,7 @@
 """A new project from a ResourceGraphDefinition: each resource becomes a child or an observed object.
 
-What the language cannot say stays as a comment at its place, with `omit` as its value, and is a note for the person
-who makes the project. A resource without a name that can be said is left out, and so is what reads it.
+An expression that has no counterpart stays as a comment at its place, with `omit` as its value, and is a note for the person
+who makes the project. A resource without a name that can be expressed is left out, and so is what reads it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ruleop.authoring.scaffold.instance import instance
 from ruleop.authoring.scaffold.kro.cel_to_jinja import Names, Translated, names_in, translated
 from ruleop.authoring.scaffold.kro.expressions import Cel, only_expression, parts
 from ruleop.authoring.scaffold.kro.graphs import DEFINITION, Graph, Resource, read_graph
-from ruleop.authoring.scaffold.kro.jinja_terms import AND, OR, WHOLE, Term, UnsaidError, described, text_literal
+from ruleop.authoring.scaffold.kro.jinja_terms import AND, OR, WHOLE, Term, InexpressibleError, described, text_literal
 from ruleop.authoring.scaffold.naming import free_id, kebab
 from ruleop.authoring.scaffold.new_project import NewChild, NewProject
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
@@ -72,21 +72,21 @@ def kro_projects(documents: Sequence[Document], samples: Sequence[Mapping[str, A
 
 @dataclass(slots=True)
 class _Found:
-    """What a resource became, for those that read it."""
+    """The counterpart of a resource, for those that read it."""
 
     id: str
     is_builtin: bool = False
-    unwanted: list[Translated] = field(default_factory=list)  # the conditions without which it is not desired
+    conditions: list[Translated] = field(default_factory=list)  # the conditions without which it is not desired
     gate: Translated | None = None  # what those that read it wait for
 
 
 @dataclass(slots=True)
 class _Place:
-    """The translation of one part of a resource: what it reads, and whether something could not be said."""
+    """The translation of one part of a resource: what it reads, and whether something could not be expressed."""
 
     names: Names
     reads: set[str] = field(default_factory=set)
-    unsaid: bool = False
+    untranslated: bool = False
 
 
 class _Converter:
@@ -169,7 +169,7 @@ class _Converter:
             self._note(f"{self.graph.place((*resource.path, key))}: {key} was left out: it is not known.")
         try:
             self._external(resource, own) if resource.external is not None else self._child(resource, own)
-        except UnsaidError as error:
+        except InexpressibleError as error:
             self._note(f"{self.graph.place(resource.path)}: the resource {resource.id} was left out: {error}.")
             return
         self.found[resource.id] = own
@@ -192,7 +192,7 @@ class _Converter:
         self._readiness(resource, own, settings)
         self._reach(resource, template)
         apart = "namespace" in _metadata_of(template)
-        tested = not (apart or settings.keys() - {"readyWhen"} or blocks or place.reads or place.unsaid)
+        tested = not (apart or settings.keys() - {"readyWhen"} or blocks or place.reads or place.untranslated)
         self.children.append(NewChild(own.id, body, settings=settings, blocks=tuple(blocks), tested=tested))
 
     def _is_observed(self, name: str) -> bool:
@@ -221,17 +221,17 @@ class _Converter:
             path = (*resource.path, "includeWhen", index)
             try:
                 found.append(self._expression(written, path, outer))
-            except UnsaidError as error:
+            except InexpressibleError as error:
                 self._note(
                     f"{self.graph.place(path)}: {resource.id} is never desired, because {error}: {_shown(written)}"
                 )
-                place.unsaid = True
+                place.untranslated = True
                 found.append(Translated("false", frozenset(), (), WHOLE))
         place.reads |= outer.reads
         for each in sorted(place.reads):
-            found += self.found[each].unwanted
-        own.unwanted = list({each.code: each for each in found}.values())
-        return own.unwanted
+            found += self.found[each].conditions
+        own.conditions = list({each.code: each for each in found}.values())
+        return own.conditions
 
     def _readiness(self, resource: Resource, own: _Found, settings: dict[str, Any]) -> None:
         if not resource.ready_when:
@@ -243,7 +243,7 @@ class _Converter:
             path = (*resource.path, "readyWhen", index)
             try:
                 found.append(self._expression(written, path, place, lenient=True))
-            except UnsaidError as error:
+            except InexpressibleError as error:
                 self._note(
                     f"{self.graph.place(path)}: readyWhen of {resource.id} was left out: {error}: {_shown(written)}"
                 )
@@ -256,7 +256,7 @@ class _Converter:
         path = (*resource.path, "externalRef")
         place = _Place(self._names())
         if "${" in f"{external['apiVersion']}{external['kind']}":
-            raise UnsaidError("its apiVersion or kind is computed")
+            raise InexpressibleError("its apiVersion or kind is computed")
         kind = Kind.of(external)
         found: dict[str, Any] = {"group": kind.group} if kind.group else {}
         found |= {"version": kind.version, "kind": kind.kind}
@@ -265,19 +265,19 @@ class _Converter:
             if metadata.get(key):
                 value = self._value(metadata[key], (*path, "metadata", key), place)
                 if _has_comment(value) or not isinstance(value, (str, Expr, Joined, Mapping)):
-                    raise UnsaidError(f"its {key} cannot be said")
+                    raise InexpressibleError(f"its {key} cannot be expressed")
                 found[key] = value
         if ("name" in found) is ("selector" in found):
-            raise UnsaidError("it needs either a name or a selector")
+            raise InexpressibleError("it needs either a name or a selector")
         if any(not self._is_observed(each) for each in place.reads):
-            raise UnsaidError("an observed object cannot be named by another resource")
+            raise InexpressibleError("an observed object cannot be named by another resource")
         if isinstance(found.get("selector"), Mapping) and set(found["selector"]) == {"matchLabels"}:
             found["selector"] = found["selector"]["matchLabels"]
         if "selector" in found and "namespace" not in found:
             self._note(f"{self.graph.place(path)}: {own.id} is looked up in one namespace; in kro, in all.")
         conditions = self._conditions(resource, place, own)
         if conditions:
-            own.unwanted = conditions
+            own.conditions = conditions
             self._note(f"{self.graph.place(path)}: {own.id} is observed even while its includeWhen is false.")
         if found.get("namespace") and metadata.get("namespace") != _OWN_NAMESPACE:
             self.reach.append(own.id)
@@ -305,7 +305,7 @@ class _Converter:
 
     def _body(self, template: Mapping[str, Any], path: FieldPath, place: _Place) -> dict[str, Any]:
         if "${" in f"{template['apiVersion']}{template['kind']}":
-            raise UnsaidError("its apiVersion or kind is computed")
+            raise InexpressibleError("its apiVersion or kind is computed")
         _metadata_of(template)
         body: dict[str, Any] = {}
         for name, value in template.items():
@@ -327,9 +327,9 @@ class _Converter:
                 continue
             found[name] = self._value(value, (*path, name), place)
             if name in ("name", "namespace") and _has_comment(found[name]):
-                raise UnsaidError(f"its {name} cannot be said")
+                raise InexpressibleError(f"its {name} cannot be expressed")
         if "name" not in found:
-            raise UnsaidError("it has no metadata.name")
+            raise InexpressibleError("it has no metadata.name")
         return found
 
     def _value(self, value: Any, path: FieldPath, place: _Place) -> Any:
@@ -342,8 +342,8 @@ class _Converter:
         remarks: list[str] = []
         try:
             pieces = [self._piece(each, place, remarks) for each in parts(value)]
-        except UnsaidError as error:
-            place.unsaid = True
+        except InexpressibleError as error:
+            place.untranslated = True
             return self._commented(_OMIT, path, value, f"not translated: {error}")
         found = pieces[0] if len(pieces) == 1 else Joined(tuple(pieces))
         return self._commented(found, path, value, "; ".join(remarks)) if remarks else found
@@ -366,7 +366,7 @@ class _Converter:
         """The one expression that a text is."""
         cel = only_expression(written.strip())
         if cel is None:
-            raise UnsaidError("it is not one expression in ${}")
+            raise InexpressibleError("it is not one expression in ${}")
         found = translated(cel.text, place.names, lenient=lenient)
         place.reads |= found.ids
         for remark in found.remarks:
@@ -419,9 +419,9 @@ class _Converter:
         place = _Place(self._names())
         found = self._value(value, path, place)
         is_known = isinstance(found, Joined) or all(self.found[each].is_builtin for each in place.reads)
-        if place.unsaid or not is_known:
+        if place.untranslated or not is_known:
             self.undeclared.add(str(path[3]))
-        conditions = [each for name in sorted(place.reads) for each in self.found[name].unwanted]
+        conditions = [each for name in sorted(place.reads) for each in self.found[name].conditions]
         inner = found.value if isinstance(found, Noted) else found
         if not conditions or inner == _OMIT:
             return found
@@ -452,7 +452,7 @@ class _Converter:
 
 def _metadata_of(body: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(body.get("metadata"), Mapping):
-        raise UnsaidError("it has no metadata")
+        raise InexpressibleError("it has no metadata")
     found: Mapping[str, Any] = body["metadata"]
     return found
 
