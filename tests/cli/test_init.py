@@ -214,8 +214,10 @@ def test_a_project_starts_from_a_graph_of_kro_with_a_sample(here, ruleop):
         "Blog in cms.example.com/v1",
         "  config  ConfigMap  templates/blog/config.yaml.j2",
         "",
-        "- rgd.yaml:17: not translated: there is no counterpart of random.seededString(): "
-        "${random.seededString(3, 'a')}",
+        (
+            "- rgd.yaml:17: not translated: there is no counterpart of random.seededString(): "
+            "${random.seededString(3, 'a')}"
+        ),
     ]
     assert ruleop("check", "-C", "op").out.endswith("No errors in 1 rule, 1 child, 1 template, 1 CRD.\n")
     assert ruleop("test", "-C", "op").out.startswith("1 passed")

@@ -177,8 +177,10 @@ def test_a_condition_on_another_resource_is_in_the_template(made):
 def test_a_reader_of_a_resource_waits_until_it_is_ready(made):
     resources = "\n".join(
         [
-            "- id: db\n  readyWhen: ['${db.status.phase == \"Up\"}', '${has(db.status.host)}']\n"
-            "  template: {apiVersion: example.com/v1, kind: Db, metadata: {name: '${schema.spec.name}'}}",
+            (
+                "- id: db\n  readyWhen: ['${db.status.phase == \"Up\"}', '${has(db.status.host)}']\n"
+                "  template: {apiVersion: example.com/v1, kind: Db, metadata: {name: '${schema.spec.name}'}}"
+            ),
             config("two", "{a: '${db.metadata.name}'}"),
         ]
     )
@@ -191,10 +193,14 @@ def test_a_reader_of_a_resource_waits_until_it_is_ready(made):
 def test_a_loop_is_for_each_and_several_are_loops_in_the_template(made):
     resources = "\n".join(
         [
-            "- id: one\n  forEach: [{zone: '${schema.spec.zones}'}]\n  readyWhen: ['${each.data.a == \"z\"}']\n"
-            f"  template: {{{CONFIG}'one-${{zone}}'}}, data: {{a: '${{zone}}'}}}}",
-            "- id: many\n  forEach: [{zone: '${schema.spec.zones}'}, {item: '${lists.range(2)}'}]\n"
-            f"  template: {{{CONFIG}\"many-${{zone + '-' + string(item)}}\"}}}}",
+            (
+                "- id: one\n  forEach: [{zone: '${schema.spec.zones}'}]\n  readyWhen: ['${each.data.a == \"z\"}']\n"
+                f"  template: {{{CONFIG}'one-${{zone}}'}}, data: {{a: '${{zone}}'}}}}"
+            ),
+            (
+                "- id: many\n  forEach: [{zone: '${schema.spec.zones}'}, {item: '${lists.range(2)}'}]\n"
+                f"  template: {{{CONFIG}\"many-${{zone + '-' + string(item)}}\"}}}}"
+            ),
         ]
     )
     found = made(resources, '{zones: \'[]string | default=["a", "b"]\'}')
@@ -238,8 +244,10 @@ def test_an_external_reference_is_observed(made):
 def test_readiness_of_an_external_reference_gates_what_reads_it(made):
     resources = "\n".join(
         [
-            "- id: shared\n  readyWhen: ['${shared.data.ok == \"yes\"}']\n"
-            "  externalRef: {apiVersion: v1, kind: ConfigMap, metadata: {name: shared}}",
+            (
+                "- id: shared\n  readyWhen: ['${shared.data.ok == \"yes\"}']\n"
+                "  externalRef: {apiVersion: v1, kind: ConfigMap, metadata: {name: shared}}"
+            ),
             config("two", "{a: '${shared.metadata.name}'}"),
         ]
     )
@@ -259,7 +267,7 @@ def test_objects_of_another_namespace_or_of_the_cluster_need_reach(made):
     assert "reach: cluster, because of home, one." in found.notes
 
 
-def test_what_cannot_be_said_is_left_out_with_a_comment_and_a_note(made):
+def test_a_field_without_a_translation_is_left_out_with_a_comment_and_a_note(made):
     resources = """
 - id: one
   template:
@@ -282,8 +290,10 @@ def test_what_cannot_be_said_is_left_out_with_a_comment_and_a_note(made):
     assert found.rendered(name="x")["one/one"]["data"] == {"fine": "x"}
     assert [each for each in found.notes if each.startswith("rgd.yaml:")] == [
         "rgd.yaml:15: finalizers was left out: ruleop sets it, or the API server.",
-        "rgd.yaml:18: not translated: there is no counterpart of random.seededString(): "
-        "${random.seededString(8, schema.metadata.uid)}",
+        (
+            "rgd.yaml:18: not translated: there is no counterpart of random.seededString(): "
+            "${random.seededString(8, schema.metadata.uid)}"
+        ),
         "rgd.yaml:19: not translated: there is no counterpart of unknown(): a-${schema.spec.name.unknown()}",
     ]
 
@@ -321,7 +331,7 @@ def test_a_resource_that_cannot_be_made_is_left_out_with_what_reads_it(made, res
     assert "there is no counterpart of bad" in found.template("user")
 
 
-def test_conditions_that_cannot_be_said_keep_the_object_away_and_readiness_falls_back(made):
+def test_conditions_without_a_translation_keep_the_object_away_and_readiness_falls_back(made):
     resources = config(
         "one", "{a: b}", 'includeWhen: [\'${random.seededString(1, "") == "a"}\']', "readyWhen: ['${one.data.x()}']"
     )
@@ -385,9 +395,9 @@ def test_a_status_of_an_unknown_kind_has_any_type(made):
         resources,
         more="status: {host: '${db.status.host}', conditions: '${db.status.conditions}', more: {m: '${hash.md5(\"\")}'}}",
     )
-    assert found.watch["schema"]["status"] == dict.fromkeys(
-        ("host", "more"), {"x-kubernetes-preserve-unknown-fields": True}
-    )
+    assert found.watch["schema"]["status"] == {
+        key: {"x-kubernetes-preserve-unknown-fields": True} for key in ("host", "more")
+    }
     assert found.watch["status"] == {"host": "{{ db.status.host }}", "more": {"m": "{{ omit }}"}}
     assert any("conditions of the status was left out" in each for each in found.notes)
 
@@ -414,7 +424,8 @@ def test_several_graphs_are_several_rules_and_other_objects_are_named(tmp_path):
 def test_samples_are_the_examples(tmp_path):
     sample = {"apiVersion": "kro.run/v1alpha1", "kind": "App", "metadata": {"name": "mine"}, "spec": {"name": "x"}}
     [project] = projects_of(graph(config("one", "{a: '${schema.spec.name}'}")), samples=(sample,))
-    assert [*project_files(project, {})] and project.samples == (sample,)
+    assert [*project_files(project, {})]
+    assert project.samples == (sample,)
     with pytest.raises(ScaffoldError, match=r"no graph makes Other\.kro\.run/v1alpha1|no graph makes .*Other"):
         projects_of(graph(config("one", "{a: b}")), samples=({**sample, "kind": "Other"},))
 

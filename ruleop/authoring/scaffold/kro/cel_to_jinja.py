@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.kro import jinja_terms as terms
 from ruleop.authoring.scaffold.kro.jinja_functions import FUNCTIONS, METHODS, NAMED
-from ruleop.authoring.scaffold.kro.jinja_terms import COMPARED, FILTERED, PRODUCT, SUM, WHOLE, Term, InexpressibleError
+from ruleop.authoring.scaffold.kro.jinja_terms import COMPARED, FILTERED, PRODUCT, SUM, WHOLE, InexpressibleError, Term
 from ruleop.core.schema.cel.cel_errors import InvalidRuleError, NotEvaluatedError
 from ruleop.core.schema.cel.parser import parse
 from ruleop.core.schema.cel.syntax import Call, ListLiteral, Literal, Macro, MapLiteral, Name, Select

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ruleop.authoring.scaffold.kro import jinja_terms as terms
-from ruleop.authoring.scaffold.kro.jinja_terms import COMPARED, FILTERED, SUM, WHOLE, Term, InexpressibleError
+from ruleop.authoring.scaffold.kro.jinja_terms import COMPARED, FILTERED, SUM, WHOLE, InexpressibleError, Term
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

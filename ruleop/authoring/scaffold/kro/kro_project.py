@@ -1,7 +1,7 @@
 """A new project from a ResourceGraphDefinition: each resource becomes a child or an observed object.
 
-An expression that has no counterpart stays as a comment at its place, with `omit` as its value, and is a note for the person
-who makes the project. A resource without a name that can be expressed is left out, and so is what reads it.
+An expression without a counterpart stays as a comment at its place, with `omit` as its value, and is a note for the
+person who makes the project. A resource whose name cannot be expressed is left out, and so is what reads it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ruleop.authoring.scaffold.instance import instance
 from ruleop.authoring.scaffold.kro.cel_to_jinja import Names, Translated, names_in, translated
 from ruleop.authoring.scaffold.kro.expressions import Cel, only_expression, parts
 from ruleop.authoring.scaffold.kro.graphs import DEFINITION, Graph, Resource, read_graph
-from ruleop.authoring.scaffold.kro.jinja_terms import AND, OR, WHOLE, Term, InexpressibleError, described, text_literal
+from ruleop.authoring.scaffold.kro.jinja_terms import AND, OR, WHOLE, InexpressibleError, Term, described, text_literal
 from ruleop.authoring.scaffold.naming import free_id, kebab
 from ruleop.authoring.scaffold.new_project import NewChild, NewProject
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
