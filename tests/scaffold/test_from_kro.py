@@ -377,6 +377,20 @@ def test_text_with_tags_of_jinja_stays_text(made):
     assert found.rendered(name=hostile) == {}
 
 
+def test_text_with_tags_of_jinja_stays_text_in_the_rules_too(made):
+    fields = "status: {plain: '{{ cr }}', joined: '{{ 1 }}${one.metadata.name}{', '{{ cr }}': a, more: {'{% x': '${one.data.a}'}}"
+    shared = (
+        "- id: shared\n  externalRef: {apiVersion: v1, kind: Pod, metadata: {selector: {matchLabels: {a: '{{ cr }}'}}}}"
+    )
+    found = made("\n".join([config("one", "{a: b}"), shared]), more=fields)
+    assert found.watch["status"] == {
+        "plain": r"{{ '\x7b{ cr \x7d}' }}",
+        "joined": r"{{ '\x7b{ 1 \x7d}' ~ (one.metadata.name) ~ '{' }}",
+    }
+    assert found.watch["observe"]["shared"]["selector"] == {"a": r"{{ '\x7b{ cr \x7d}' }}"}
+    assert sum("of the status was left out: a key has tags of Jinja" in each for each in found.notes) == 2
+
+
 def test_an_expression_of_several_lines_cannot_end_its_comment(made):
     found = made(config("one", "{a: \"${hash.md5('a')\\n\\n}\\nspec: {evil: true}\"}"))
     assert "# kro: ${hash.md5('a') } spec: {evil: true}\n" in found.template("one")

@@ -283,7 +283,7 @@ class _Converter:
             self.reach.append(own.id)
         elif metadata.get("namespace") == _OWN_NAMESPACE:
             del found["namespace"]
-        self.observe[own.id] = found
+        self.observe[own.id] = _in_rules(found)
         if resource.ready_when:
             observed = {resource.id: Term(own.id, certain=True)}
             gates = []
@@ -409,7 +409,10 @@ class _Converter:
                     f"{self.graph.place((*path, name))}: {name} of the status was left out: ruleop writes its own."
                 )
                 continue
-            found[name] = self._status_field(value, (*path, name))
+            try:
+                found[name] = _in_rules({name: self._status_field(value, (*path, name))})[name]
+            except InexpressibleError as error:
+                self._note(f"{self.graph.place((*path, name))}: {name} of the status was left out: {error}.")
         return found
 
     def _status_field(self, value: Any, path: FieldPath) -> Any:
@@ -475,6 +478,23 @@ def _joined(value: Any) -> str | None:
     if not isinstance(value, Joined):
         return None
     return " ~ ".join(f"({each.code})" if isinstance(each, Expr) else text_literal(each) for each in value.parts)
+
+
+def _in_rules(value: Any) -> Any:
+    """A value of watches.yaml, where strings and keys are templates: text with tags of Jinja becomes an expression."""
+    if isinstance(value, Noted):
+        return replace(value, value=_in_rules(value.value))
+    if isinstance(value, Mapping):
+        if any(isinstance(key, str) and _TAG.search(key) for key in value):
+            raise InexpressibleError("a key has tags of Jinja")
+        return {key: _in_rules(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_in_rules(each) for each in value]
+    if isinstance(value, str) and _TAG.search(value):
+        return Expr(text_literal(value))
+    if isinstance(value, Joined) and any("{" in each or "}" in each for each in value.parts if isinstance(each, str)):
+        return Expr(str(_joined(value)))
+    return value
 
 
 def _has_comment(value: Any) -> bool:
