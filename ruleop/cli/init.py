@@ -11,6 +11,7 @@ from ruleop.authoring.report.plan_text import Span, Tone
 from ruleop.authoring.scaffold.ci import CI
 from ruleop.authoring.scaffold.from_crd import crd_projects
 from ruleop.authoring.scaffold.from_sample import DEFAULT, check_kind, empty_project, sample_project
+from ruleop.authoring.scaffold.kro.kro_project import kro_projects
 from ruleop.authoring.scaffold.manifests.application import Asked, application_project
 from ruleop.authoring.scaffold.new_project import EXISTING, IGNORED, README, project_files
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
@@ -56,6 +57,13 @@ if TYPE_CHECKING:
     help="Make templates of the YAML of a running application: files or folders. Repeatable.",
 )
 @click.option(
+    "--from-kro",
+    "graphs",
+    multiple=True,
+    metavar="FILE",
+    help="Start from ResourceGraphDefinitions of kro, with --from-sample for examples of their kinds. Repeatable.",
+)
+@click.option(
     "--lift",
     multiple=True,
     metavar="FIELD",
@@ -68,6 +76,7 @@ def command(
     samples: tuple[str, ...],
     crds: tuple[str, ...],
     manifests: tuple[str, ...],
+    graphs: tuple[str, ...],
     lift: tuple[str, ...],
     ci: str | None,
     **names: str,
@@ -79,12 +88,16 @@ def command(
     """
     if lift and not manifests:
         raise UsageError("--lift names fields of manifests: use it with --from-manifests")
+    if graphs and (crds or manifests or any(names.values())):
+        raise UsageError("--from-kro has the kind: leave out --group, --version, --kind and other --from options")
     if samples and (crds or manifests or any(names.values())):
         raise UsageError("--from-sample has the kind: leave out --group, --version, --kind and other --from options")
     if crds and (manifests or any(names.values())):
         raise UsageError("--from-crd has the kind: leave out --group, --version, --kind and other --from options")
     try:
-        if samples:
+        if graphs:
+            projects = kro_projects(_documents(graphs), _objects(samples))
+        elif samples:
             projects = [sample_project(_objects(samples))]
         elif crds:
             projects = crd_projects(_objects(crds))
@@ -97,7 +110,7 @@ def command(
             named = Kind(*(names[each] or getattr(DEFAULT, each) for each in ("group", "version", "kind")))
             check_kind(named)
             projects = [empty_project(named)]
-        defaults = () if samples or crds else _defaults(**names | ({"kind": "known"} if manifests else {}))
+        defaults = () if samples or crds or graphs else _defaults(**names | ({"kind": "known"} if manifests else {}))
         files = project_files(projects[0], schema_files(), projects[1:]) | dict([CI[ci]] if ci else [])
         kept = write_files(Path(folder), files, (README, IGNORED, *(path for path, _ in CI.values())))
     except (ScaffoldError, ExistsError) as error:
@@ -140,7 +153,7 @@ def _report(projects: list[NewProject], folder: str, count: int, notes: list[str
 
 def _contents(project: NewProject) -> Iterator[Line]:
     yield (Span(f"{project.kind.kind}", Tone.TITLE), Span(f" in {project.kind.api_version}"))
-    width = max(len(child.id) for child in project.children)
+    width = max((len(child.id) for child in project.children), default=0)
     for child in project.children:
         kind = child.template["kind"]
         yield (Span(f"  {child.id:<{width}}  "), Span(f"{kind}  templates/{project.folder}/{child.file}", Tone.FAINT))

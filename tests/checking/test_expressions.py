@@ -76,6 +76,7 @@ QUIET = [
     "spec.ratio | round | int", "spec.memory | quantity * 2", "spec.memory == '1Gi'", "spec.memory == 5",
     "db.status.readyReplicas | default(0)", "db.metadata.name", "db.status.readyReplicas == 1", "db | condition('Available') == 'True'",
     "pods | map(attribute='status.podIP') | join(',')", "pods | selectattr('status.phase', 'eq', 'Running') | list | length",
+    "(spec.more | default({})).parts | selectattr('a', 'eq', 'x') | selectattr('b', 'eq', 'y') | list | length",
     "live.db.spec.replicas | default(spec.size)", "live.db is defined", "ready.db", "many['a'].data.x | default('')",
     "extra.metadata.name if spec.debug else ''", "extra.metadata.name | default('')", "extra is defined",
     "metadata.name ~ metadata.namespace ~ metadata.uid", "metadata.annotations['a/b'] | default('')",

@@ -185,6 +185,46 @@ def test_a_project_starts_from_a_definition_that_exists(here, ruleop):
     assert refused == "ruleop: zones.example.com is a CustomResourceDefinition: use --from-crd\n"
 
 
+GRAPH = """\
+apiVersion: kro.run/v1alpha1
+kind: ResourceGraphDefinition
+metadata: {name: blog}
+spec:
+  schema:
+    apiVersion: v1
+    group: cms.example.com
+    kind: Blog
+    spec: {image: string | required=true, replicas: integer | default=2, port: integer | default=80}
+    status: {ready: "${config.data.ready}"}
+  resources:
+    - id: config
+      template:
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: "${schema.metadata.name}"}
+        data: {image: "${schema.spec.image}", ready: "${random.seededString(3, 'a')}"}
+"""
+
+
+def test_a_project_starts_from_a_graph_of_kro_with_a_sample(here, ruleop):
+    (here / "rgd.yaml").write_text(GRAPH)
+    (here / "blog.yaml").write_text(SAMPLE)
+    ran = ruleop("init", "op", "--from-kro", "rgd.yaml", "--from-sample", "blog.yaml")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.splitlines()[:4] == [
+        "Blog in cms.example.com/v1",
+        "  config  ConfigMap  templates/blog/config.yaml.j2",
+        "",
+        (
+            "- rgd.yaml:17: not translated: there is no counterpart of random.seededString(): "
+            "${random.seededString(3, 'a')}"
+        ),
+    ]
+    assert ruleop("check", "-C", "op").out.endswith("No errors in 1 rule, 1 child, 1 template, 1 CRD.\n")
+    assert ruleop("test", "-C", "op").out.startswith("1 passed")
+    assert ruleop("plan", "-C", "op", "-f", "op/examples/news.yaml").out.endswith("1 to create.\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -198,6 +238,8 @@ def test_a_project_starts_from_a_definition_that_exists(here, ruleop):
         (("init", "x", "--from-sample", "blog.yaml", "--from-manifests", "blog.yaml"), "--from-sample has the kind"),
         (("init", "x", "--from-crd", "blog.yaml", "--kind", "Y"), "--from-crd has the kind: leave out --group"),
         (("init", "x", "--from-crd", "blog.yaml"), "no CustomResourceDefinition among the objects (Blog)"),
+        (("init", "x", "--from-kro", "blog.yaml", "--kind", "Y"), "--from-kro has the kind: leave out --group"),
+        (("init", "x", "--from-kro", "blog.yaml"), "no ResourceGraphDefinition among the objects (Blog)"),
         (("init", "x", "--lift", "spec.replicas"), "--lift names fields of manifests: use it with --from-manifests"),
     ],
 )

@@ -66,7 +66,7 @@ def sample_project(objects: Sequence[Mapping[str, Any]]) -> NewProject:
         raise ScaffoldError(f"the samples are of several kinds ({', '.join(map(str, kinds))}): use those of one kind")
     (kind,) = kinds
     check_kind(kind)
-    samples = [_sample(obj, kind) for obj in objects]
+    samples = [as_written(obj, kind) for obj in objects]
     if len({sample["metadata"]["name"] for sample in samples}) < len(samples):
         raise ScaffoldError("two samples have the same metadata.name")
     spec = fields([_spec(sample) for sample in samples])
@@ -106,7 +106,7 @@ def _spec(sample: Mapping[str, Any]) -> Mapping[str, Any]:
     return spec
 
 
-def _sample(obj: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
+def as_written(obj: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
     """The custom resource as a user would write it."""
     if not isinstance(obj.get("metadata") or {}, Mapping):
         raise ScaffoldError(f"metadata of the {kind.kind} is not a mapping")

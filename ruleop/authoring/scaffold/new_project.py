@@ -43,6 +43,9 @@ class NewChild:
     create_only: bool = False
     optional: bool = False  # its kind may be missing in a cluster
     namespace: str = ""  # of a child of a cluster-scoped custom resource
+    settings: Mapping[str, Any] = field(default_factory=dict)  # other keys of the child
+    blocks: tuple[str, ...] = ()  # the `for` and `if` of Jinja around the document, from outside
+    tested: bool = True  # whether a new custom resource has it at once
 
     @property
     def file(self) -> str:
@@ -67,6 +70,7 @@ class NewProject:
     credentials: tuple[tuple[str, str], ...] = ()  # what took the place of each, and where it was
     definition: Mapping[str, Any] | None = None  # where the kind exists; else `schema` describes it
     left: tuple[tuple[str, str], ...] = ()  # names of objects in text that stayed, and where they are
+    watch: Mapping[str, Any] = field(default_factory=dict)  # keys of the watch that are known already
 
     @property
     def folder(self) -> str:
@@ -91,7 +95,7 @@ def project_files(first: NewProject, schemas: Mapping[str, str], more: Sequence[
 
 def _files_of_kind(project: NewProject) -> dict[str, str]:
     folder = project.folder
-    files = {f"templates/{folder}/{child.file}": template_text(child.template) for child in project.children}
+    files = {f"templates/{folder}/{child.file}": _template(child) for child in project.children}
     if project.definition is not None:
         files[f"crds/{_name(project.definition)}.yaml"] = rules_text(project.definition)
     for sample in project.samples:
@@ -103,11 +107,19 @@ def _files_of_kind(project: NewProject) -> dict[str, str]:
     return files
 
 
+def _template(child: NewChild) -> str:
+    before = "".join(f"{{% {block} %}}\n" for block in child.blocks)
+    after = "".join(f"{{% end{block.partition(' ')[0]} %}}\n" for block in reversed(child.blocks))
+    separator = "---\n" if any(block.startswith("for ") for block in child.blocks) else ""
+    return f"{before}{separator}{template_text(child.template)}{after}"
+
+
 def _watch(project: NewProject) -> dict[str, Any]:
     kind = project.kind
     watch: dict[str, Any] = {"group": kind.group, "version": kind.version, "kind": kind.kind}
-    if project.definition is None:
+    if project.definition is None and "schema" not in project.watch:
         watch["schema"] = _schema(project)
+    watch |= {name: each for name, each in project.watch.items() if name != "status"}
     if any(child.namespace for child in project.children):
         watch["reach"] = "cluster"
     if project.let:
@@ -117,6 +129,8 @@ def _watch(project: NewProject) -> dict[str, Any]:
     watch["children"] = {child.id: _child(project, child) for child in project.children}
     if project.status:
         watch["status"] = {name: Expr(code) for name, code in project.status.items()}
+    if "status" in project.watch:
+        watch["status"] = project.watch["status"]
     return watch
 
 
@@ -152,7 +166,7 @@ def _child(project: NewProject, child: NewChild) -> dict[str, Any]:
         found["optional"] = True
     if child.namespace:
         found["namespace"] = child.namespace
-    return found
+    return {**found, **child.settings}
 
 
 def _test(project: NewProject, sample: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,7 +174,11 @@ def _test(project: NewProject, sample: Mapping[str, Any]) -> dict[str, Any]:
     case: dict[str, Any] = {"name": f"a new {kind} ({name})", "resource": f"../examples/{name}.yaml"}
     if project.existing:
         case["existing"] = [f"../{EXISTING}/{_name(each)}.yaml" for each in project.existing]
-    children = {child.id: expected(child.template, sample) for child in project.children}
+    children = {child.id: expected(child.template, sample) for child in project.children if child.tested}
+    if project.watch:
+        given = {name: each for name, each in children.items() if each is not None}
+        fields = {"children": Noted(_ABOUT_CHILDREN, given)} if given else {}
+        return {**case, "expect": {**fields, "conditions": {"Stalled": "False"}}}
     expect: dict[str, Any] = {"children": Noted(_ABOUT_CHILDREN, children)}
     if project.status:
         expect["status"] = dict.fromkeys(project.status, 0)

@@ -175,4 +175,6 @@ def with_field(base: Type, parts: tuple[str, ...], narrowed: Type) -> Type:
         return base
     inner = field(base, parts[0]).type if parts[1:] else narrowed
     member = with_field(inner.only({"mapping"}).defined(), parts[1:], narrowed) if parts[1:] else narrowed
-    return replace(base.only({"mapping"}), fields={**(base.fields or {}), parts[0]: member})
+    is_unknown = base.fields is None and base.node is None and base.values is None
+    values = UNKNOWN if is_unknown else base.values  # its other fields stay unknown
+    return replace(base.only({"mapping"}), fields={**(base.fields or {}), parts[0]: member}, values=values)

@@ -28,7 +28,7 @@ from ruleop.core.schema.cel.cel_types import (
 )
 from ruleop.core.schema.cel.functions import FUNCTIONS
 from ruleop.core.schema.cel.parser import parse
-from ruleop.core.schema.cel.syntax import Call, ListLiteral, Literal, Macro, Name, Select
+from ruleop.core.schema.cel.syntax import Call, ListLiteral, Literal, Macro, MapLiteral, Name, Select
 from ruleop.core.schema.cel.values import Budget, ListValue, MapValue, TypeValue, Value, compare, equal, type_name
 from ruleop.core.schema.nearest import did_you_mean
 
@@ -123,6 +123,8 @@ class _Compiler:
             return self._select(node)
         if isinstance(node, ListLiteral):
             return self._list(node)
+        if isinstance(node, MapLiteral):
+            raise NotEvaluatedError("maps in braces are not implemented")
         if isinstance(node, Macro):
             return self._macro(node)
         if node.name in ("&&", "||"):
@@ -148,6 +150,8 @@ class _Compiler:
         raise InvalidRuleError(f"{name} is undefined{did_you_mean(name, self.names)}")
 
     def _select(self, node: Select) -> _Typed:
+        if node.optional:
+            raise NotEvaluatedError("optional values are not implemented")
         type_, operand = self.compile(node.operand)
         if type_.kind == "object":
             if node.field not in type_.fields:

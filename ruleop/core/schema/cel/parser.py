@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from ruleop.core.schema.cel.cel_errors import InvalidRuleError, NotEvaluatedError
-from ruleop.core.schema.cel.syntax import Call, ListLiteral, Literal, Macro, Name, Select
+from ruleop.core.schema.cel.syntax import Call, ListLiteral, Literal, Macro, MapLiteral, Name, Select
 
 if TYPE_CHECKING:
     from ruleop.core.schema.cel.syntax import Node
@@ -95,7 +95,7 @@ class _Parser:
     def fail(self) -> NoReturn:
         token = self.token
         if token.text == "{":
-            raise NotEvaluatedError("maps and messages in braces are not implemented")
+            raise NotEvaluatedError("messages in braces are not implemented")
         raise InvalidRuleError(f"syntax error at character {token.column}: unexpected {token.text or 'end'}")
 
     def expression(self) -> Node:
@@ -144,14 +144,13 @@ class _Parser:
     def _member(self, node: Node) -> Node:
         while True:
             if self._takes("."):
-                if self.token.text == "?":
-                    raise NotEvaluatedError("optional values are not implemented")
+                optional = self._takes("?")
                 name = self._name()
-                node = self._call(name, node) if self._takes("(") else Select(node, name)
+                called = not optional and self._takes("(")
+                node = self._call(name, node) if called else Select(node, name, optional=optional)
             elif self._takes("["):
-                if self.token.text == "?":
-                    raise NotEvaluatedError("optional values are not implemented")
-                node = Call("[]", None, (node, self.expression()))
+                symbol = "[?]" if self._takes("?") else "[]"
+                node = Call(symbol, None, (node, self.expression()))
                 self._expect("]")
             else:
                 return node
@@ -174,6 +173,8 @@ class _Parser:
             return node
         if token.kind == "symbol" and token.text == "[":
             return ListLiteral(self._arguments("]"))
+        if token.kind == "symbol" and token.text == "{":
+            return self._map()
         if token.text != ".":
             self._position -= 1
             self.fail()
@@ -206,6 +207,20 @@ class _Parser:
                 raise NotEvaluatedError("optional values are not implemented")
             found.append(self.expression())
         return tuple(found)
+
+    def _map(self) -> MapLiteral:
+        entries: list[tuple[Node, Node]] = []
+        while not self._takes("}"):
+            if entries:
+                self._expect(",")
+                if self._takes("}"):  # a map may end with a comma
+                    break
+            if self.token.text == "?":
+                raise NotEvaluatedError("optional values are not implemented")
+            key = self.expression()
+            self._expect(":")
+            entries.append((key, self.expression()))
+        return MapLiteral(tuple(entries))
 
     def _name(self) -> str:
         if self.token.kind != "name":

@@ -20,16 +20,18 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """`operand.field`, or `has(operand.field)`."""
+    """`operand.field`, `has(operand.field)`, or `operand.?field`, which is optional."""
 
     operand: Node
     field: str
     tests: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function, a method with its `target`, or an operator by its symbol. `&&` and `||` have all their operands."""
+    """A function, a method with its `target`, or an operator by its symbol. `&&` and `||` have all their operands;
+    `[?]` is an index whose value is optional."""
 
     name: str
     target: Node | None
@@ -51,4 +53,9 @@ class ListLiteral:
     items: tuple[Node, ...]
 
 
-Node: TypeAlias = Literal | Name | Select | Call | Macro | ListLiteral
+@dataclass(frozen=True, slots=True)
+class MapLiteral:
+    entries: tuple[tuple[Node, Node], ...]
+
+
+Node: TypeAlias = Literal | Name | Select | Call | Macro | ListLiteral | MapLiteral
