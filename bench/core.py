@@ -29,7 +29,7 @@ import yaml
 from ruleop.authoring.offline.stand_in import OfflineKinds, prepare
 from ruleop.authoring.ruletests.cases import parse_file
 from ruleop.authoring.ruletests.projects import Projects
-from ruleop.authoring.ruletests.runner import Runner
+from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
 from ruleop.core.kinds import Kind
 from ruleop.core.merge import create_fields, three_way

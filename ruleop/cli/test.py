@@ -16,7 +16,7 @@ from ruleop.authoring.ruletests import coverage_report
 from ruleop.authoring.ruletests.cases import SUFFIX, TestFile, find_files, parse_file, read_text
 from ruleop.authoring.ruletests.coverage import Probe
 from ruleop.authoring.ruletests.projects import Projects
-from ruleop.authoring.ruletests.runner import Runner
+from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
 from ruleop.authoring.ruletests.test_report import Run, as_json, failure_lines, junit, summary
 from ruleop.authoring.ruletests.watching import Touches, changed_files, modified

@@ -11,7 +11,7 @@ import copy
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ruleop.authoring.offline.stand_in import OfflineKinds
-from ruleop.authoring.ruletests.cluster import api_error
+from ruleop.authoring.ruletests.running.case_cluster import api_error
 from ruleop.core.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.core.planning import Failure, KindInfo, Served
 from ruleop.core.planning.model.marks import APPLIED

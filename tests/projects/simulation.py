@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from hypothesis import settings
 
-from ruleop.authoring.ruletests.cluster import turn_of
+from ruleop.authoring.ruletests.running.case_cluster import turn_of
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import (
     Action,

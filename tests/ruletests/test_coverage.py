@@ -9,7 +9,7 @@ from ruleop.authoring.ruletests.cases import parse_file
 from ruleop.authoring.ruletests.coverage import FileCoverage, Probe
 from ruleop.authoring.ruletests.coverage_report import lcov, page, table
 from ruleop.authoring.ruletests.projects import Projects
-from ruleop.authoring.ruletests.runner import Runner
+from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
 from tests.ruletests.running import write_project
 

@@ -6,7 +6,7 @@ import pytest
 
 from ruleop.authoring.ruletests.cases import find_files, parse_file
 from ruleop.authoring.ruletests.projects import Projects
-from ruleop.authoring.ruletests.runner import Runner
+from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
 from ruleop.authoring.ruletests.test_report import failure_text
 from tests.docs.messages import ROOT

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.ruletests.exact import bare, without_filled
 from ruleop.authoring.ruletests.masked_failures import masked, masks_for, without_secret_data
 from ruleop.authoring.ruletests.matching import Mismatch, mismatches
 from ruleop.authoring.ruletests.results import Difference, Failure
-from ruleop.authoring.ruletests.state import named
+from ruleop.authoring.ruletests.running.exact import bare, without_filled
+from ruleop.authoring.ruletests.running.state import named
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.schema.nearest import did_you_mean
 from ruleop.core.schema.shape import UNKNOWN
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.authoring.ruletests.format import ExpectedConditionTable, ExpectTable
-    from ruleop.authoring.ruletests.state import Action, After
-    from ruleop.authoring.ruletests.world import World
+    from ruleop.authoring.ruletests.running.state import Action, After
+    from ruleop.authoring.ruletests.running.world import World
     from ruleop.core.errors import Site
     from ruleop.core.rules import Child
     from ruleop.core.rules.language.value_types import NamedEntry, Word

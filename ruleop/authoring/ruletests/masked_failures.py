@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.ruletests.matching import Mismatch
     from ruleop.authoring.ruletests.results import Failure
-    from ruleop.authoring.ruletests.state import After
+    from ruleop.authoring.ruletests.running.state import After
     from ruleop.core.kinds import Object
 
 

@@ -6,10 +6,10 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
-from ruleop.authoring.ruletests.admission import Admission
 from ruleop.authoring.ruletests.cases import read_text
-from ruleop.authoring.ruletests.cluster import CaseKinds
-from ruleop.authoring.ruletests.plan_mode import PlanMode
+from ruleop.authoring.ruletests.running.admission import Admission
+from ruleop.authoring.ruletests.running.case_cluster import CaseKinds
+from ruleop.authoring.ruletests.running.plan_mode import PlanMode
 from ruleop.core.errors import RuleopError
 from ruleop.core.files import RefusedFileError, why_unreadable
 from ruleop.core.rules import load_with_sources
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.ruletests.coverage import Probe
     from ruleop.authoring.ruletests.format import Mode
-    from ruleop.authoring.ruletests.world import World
+    from ruleop.authoring.ruletests.running.world import World
     from ruleop.core.kinds import Kind, Object
     from ruleop.core.rules import Project
 
@@ -66,7 +66,7 @@ class Projects:
             admission = self._admission.setdefault(id(project), Admission(project))
             yield PlanMode(project, kinds, admission)
             return
-        from ruleop.authoring.ruletests.dev_mode import DevMode  # noqa: PLC0415 - the engine is not needed in plan mode
+        from ruleop.authoring.ruletests.running.dev_mode import DevMode  # noqa: PLC0415 - the engine is not needed in plan mode
 
         with DevMode(project, kinds, served or ()) as world:
             yield world

@@ -11,7 +11,7 @@ import pytest
 
 from ruleop.authoring.ruletests.cases import parse_file, project_of, read_text
 from ruleop.authoring.ruletests.projects import Projects
-from ruleop.authoring.ruletests.runner import Runner
+from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
 from ruleop.authoring.ruletests.test_report import failure_text
 from ruleop.core.errors import Site

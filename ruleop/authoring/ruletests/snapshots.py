@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ruleop.authoring.ruletests.cases import Case
-    from ruleop.authoring.ruletests.state import After
+    from ruleop.authoring.ruletests.running.state import After
     from ruleop.core.rules.language.value_types import Word
 
 FOLDER: Final = "snapshots"

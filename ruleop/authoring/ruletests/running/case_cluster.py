@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.authoring.offline.stand_in import OfflineKinds, as_live, uid_of
-from ruleop.authoring.ruletests.overlay import overlaid
+from ruleop.authoring.ruletests.running.overlay import overlaid
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import (
     AddFinalizer,

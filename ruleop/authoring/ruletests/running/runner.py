@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ruleop.authoring.offline.stand_in import dropped
 from ruleop.authoring.ruletests.expectations import failures
 from ruleop.authoring.ruletests.format import CaseTable, ExistingTable
-from ruleop.authoring.ruletests.overlay import overlaid
 from ruleop.authoring.ruletests.results import CaseError, Failure, Result
+from ruleop.authoring.ruletests.running.overlay import overlaid
 from ruleop.core.errors import RuleopError, Site
 from ruleop.core.kinds import Kind, Object
 from ruleop.core.rules import ProjectErrors
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ruleop.authoring.ruletests.cases import Case
     from ruleop.authoring.ruletests.format import StepTable
     from ruleop.authoring.ruletests.projects import Projects
+    from ruleop.authoring.ruletests.running.world import World
     from ruleop.authoring.ruletests.snapshots import Snapshots
-    from ruleop.authoring.ruletests.world import World
     from ruleop.core.rules import Project
 
 

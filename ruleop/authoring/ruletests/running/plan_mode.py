@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.offline.stand_in import EPOCH, identified, prepare
-from ruleop.authoring.ruletests.cluster import CaseCluster, CaseKinds
-from ruleop.authoring.ruletests.provenance import Provenance
-from ruleop.authoring.ruletests.state import Action, After, Error, described, named, owned
+from ruleop.authoring.ruletests.running.case_cluster import CaseCluster, CaseKinds
+from ruleop.authoring.ruletests.running.provenance import Provenance
+from ruleop.authoring.ruletests.running.state import Action, After, Error, described, named, owned
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import FinalizerAction, History, Observed, Plan, choose_rule, plan
@@ -20,7 +20,7 @@ from ruleop.core.secrets.masks import NO_MASKS, Masks
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.authoring.ruletests.admission import Admission
+    from ruleop.authoring.ruletests.running.admission import Admission
     from ruleop.core.errors import Site
     from ruleop.core.rules import Project, Rule
     from ruleop.core.templating.field_sites import FieldPath

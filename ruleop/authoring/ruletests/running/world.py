@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ruleop.authoring.ruletests.cluster import CaseKinds
-    from ruleop.authoring.ruletests.state import After
+    from ruleop.authoring.ruletests.running.case_cluster import CaseKinds
+    from ruleop.authoring.ruletests.running.state import After
     from ruleop.core.errors import Site
     from ruleop.core.kinds import Object, ObjectKey
     from ruleop.core.templating.field_sites import FieldPath

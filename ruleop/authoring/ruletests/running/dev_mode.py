@@ -18,9 +18,9 @@ import structlog
 
 from ruleop.authoring.checking.inferred_definitions import to_serve
 from ruleop.authoring.dev.dev_session import Session, Settings, View
-from ruleop.authoring.ruletests.overlay import overlaid
-from ruleop.authoring.ruletests.provenance import Provenance
-from ruleop.authoring.ruletests.state import After, Error, described, named, owned
+from ruleop.authoring.ruletests.running.overlay import overlaid
+from ruleop.authoring.ruletests.running.provenance import Provenance
+from ruleop.authoring.ruletests.running.state import After, Error, described, named, owned
 from ruleop.core.errors import RuleopError
 from ruleop.core.files import read_inside
 from ruleop.core.kinds import Kind, Object, ObjectKey
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from types import TracebackType
 
-    from ruleop.authoring.ruletests.cluster import CaseKinds
+    from ruleop.authoring.ruletests.running.case_cluster import CaseKinds
     from ruleop.core.errors import Site
     from ruleop.core.rules import Project, Rule
     from ruleop.core.secrets.masks import Masks
