@@ -37,7 +37,9 @@ def test_the_packaged_tables_equal_the_servers_schemas(server: Client, tmp_path:
         groups["items"] = [group for group in groups["items"] if group["metadata"].get("name") not in custom]
 
     files = {"builtin.json": build_table, "builtin_types.json": build_types}
-    packaged = {name: importlib.resources.files("ruleop.core.schema").joinpath(name).read_bytes() for name in files}
+    packaged = {
+        name: importlib.resources.files("ruleop.core.schema.builtin").joinpath(name).read_bytes() for name in files
+    }
     now = {name: build(documents, list(discovery.values())) for name, build in files.items()}
     if now == packaged:
         return
@@ -50,7 +52,7 @@ def test_the_packaged_tables_equal_the_servers_schemas(server: Client, tmp_path:
         (tmp_path / f"{name.replace('/', '__')}.json").write_bytes(orjson.dumps(answer))
     before, after = ({line for data in each.values() for line in data.splitlines()} for each in (packaged, now))
     raise AssertionError(
-        f"{' and '.join(files)} in ruleop/schema are not what Kubernetes {orjson.loads(now['builtin.json'])['kubernetes']} serves: "
+        f"{' and '.join(files)} in ruleop/core/schema/builtin are not what Kubernetes {orjson.loads(now['builtin.json'])['kubernetes']} serves: "
         f"{len(after - before)} lines are new and {len(before - after)} are gone. Make them anew from the server's answers, and read the diff:\n"
         f"    python tests/schema/generate_builtin.py {tmp_path}"
     )

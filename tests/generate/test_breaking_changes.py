@@ -281,8 +281,8 @@ def widened(chance: Chance, schema: dict[str, Any]) -> dict[str, Any]:
                 node[keyword] += step
         if "enum" in node:
             node["enum"] = [*node["enum"], "another"]
-        if "properties" in node and chance.seldom():
-            node["properties"] = {**node["properties"], "new": chance.schema(1)} if not node.get(OPEN) else {}
+        if "properties" in node and not node.get(OPEN) and chance.seldom():
+            node["properties"] = {**node["properties"], "new": chance.schema(1)}
         if node.get("type") and chance.seldom():
             node["nullable"] = True
     return changed

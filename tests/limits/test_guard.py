@@ -303,6 +303,7 @@ def form(shape: Shape, within: tuple[str, ...] = ()) -> Any:
     )
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # raised where Hypothesis times the gc
 @given(at=st.integers(0, 2500))
 def test_the_shapes_of_types_are_whole_after_one_was_interrupted(at):
     left, builder = iter(range(at)), ShapeBuilder(TYPES)

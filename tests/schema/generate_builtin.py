@@ -34,7 +34,7 @@ def load_dump(folder: Path) -> tuple[dict[str, Any], list[Any]]:
 def main() -> None:
     dump = load_dump(Path(sys.argv[1]))
     for name, build in (("builtin.json", build_table), ("builtin_types.json", build_types)):
-        target = ROOT / "ruleop" / "core" / "schema" / name
+        target = ROOT / "ruleop" / "core" / "schema" / "builtin" / name
         target.write_bytes(build(*dump))
         sys.stdout.write(f"{target}: {target.stat().st_size} bytes\n")
 

@@ -40,7 +40,7 @@ def item(kind: Kind, *path: str) -> Shape:
 
 def test_the_table_of_the_operator_is_a_subset_of_the_builtin_types():
     """Both files are generated from the same documents; a merge must not depend on which a command reads."""
-    table = orjson.loads(importlib.resources.files("ruleop.core.schema").joinpath("builtin.json").read_bytes())
+    table = orjson.loads(importlib.resources.files("ruleop.core.schema.builtin").joinpath("builtin.json").read_bytes())
     shapes = [shape for kind in builtin_kinds() if (shape := typed_shape(kind)) is not None]
     nodes, numbers = minimised_nodes(shapes)
     assert orjson.loads(orjson.dumps(nodes)) == table["shapes"]
@@ -181,7 +181,7 @@ def test_the_packaged_types_contain_no_descriptions():
     assert prose == []
     assert (
         b'"description":"'
-        not in importlib.resources.files("ruleop.core.schema").joinpath("builtin_types.json").read_bytes()
+        not in importlib.resources.files("ruleop.core.schema.builtin").joinpath("builtin_types.json").read_bytes()
     )
 
 

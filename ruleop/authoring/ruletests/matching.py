@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ruleop.core.merge import same
 from ruleop.core.merge.lists import item_key, member_key
+from ruleop.core.merge.server.stored_form import is_stored_as
 from ruleop.core.planning.changes.differences import NOTHING, Value
 from ruleop.core.schema.nearest import nearest
 from ruleop.core.schema.shape import UNKNOWN, Shape
@@ -49,7 +49,7 @@ def mismatches(
         yield from _members(expected, value, actual, shape, path, exact)
     elif isinstance(value, list):
         yield from _items(expected, value, actual, shape, path, exact)
-    elif actual is NOTHING or not same(value, actual):
+    elif actual is NOTHING or not is_stored_as(actual, value, shape):
         yield Mismatch(path, value, actual, expected.site)
 
 

@@ -78,7 +78,8 @@ def _is_resource_kept(obj: Object, schema: Schema) -> bool:
     """Whether neither pruning nor defaulting changes a custom resource. True is certain."""
     properties: Mapping[str, Any] = schema.get("properties") or _EMPTY
     return (
-        "x-kubernetes-preserve-unknown-fields" not in schema
+        isinstance(obj, dict)
+        and "x-kubernetes-preserve-unknown-fields" not in schema
         and all(
             name in META_FIELDS or (name in properties and is_kept(each, properties[name]))
             for name, each in obj.items()
