@@ -124,8 +124,8 @@ def test_the_generated_roles_suffice_for_the_life_of_the_examples(
 
 
 def test_every_permission_is_used_by_some_project() -> None:
-    """But those that the API server looks up itself when a child grants them, and those of what no example does: each of
-    them is taken away below."""
+    """But those that the API server looks up itself when a child grants them, and those of what no example does: the
+    tests below take such permissions away."""
     assert {each for each in GRANTED - USED if each.verb not in GRANTING} == {
         Pair("get", "jobs.batch/status"),
         Pair("patch", "apps.apps.example.com"),  # the finalizer; all children are in the CR's namespace
