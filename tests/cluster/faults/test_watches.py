@@ -13,6 +13,7 @@ from tests.cluster.server import RefusedError
 
 if TYPE_CHECKING:
     from tests.cluster.faults.lab import Lab
+    from tests.cluster.faults.proxy import Call
 
 EXPIRED = {
     "type": "ERROR",
@@ -92,7 +93,12 @@ def test_a_cr_edited_during_an_outage_gets_no_outdated_status(ledger: Lab) -> No
         mark = ledger.proxy.mark()
         ledger.edit("configmaps", "all-settings", {"data": {"currency": "CHF"}})
         ledger.eventually("the ledger", lambda: ledger.is_observed("ledgers", "all", "Ready"))
-        calls = [call for call in ledger.proxy.calls[mark:] if str(call) == "patch ledgers/status all"]
+
+        def answered() -> list[Call]:
+            calls = [call for call in ledger.proxy.calls[mark:] if str(call) == "patch ledgers/status all"]
+            return calls if all(call.status for call in calls) else []
+
+        calls = ledger.eventually("the responses to its writes", answered)
         outdated, accepted, *others = [
             (call.status, json.loads(call.body)["status"].get("observedGeneration")) for call in calls
         ]
