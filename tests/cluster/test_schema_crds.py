@@ -38,9 +38,9 @@ def definition(properties: JSON, name: str) -> dict[str, Any]:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{name}.random.example.com"},
+        "metadata": {"name": f"{name}.drawn.example.com"},
         "spec": {
-            "group": "random.example.com",
+            "group": "drawn.example.com",
             "scope": "Namespaced",
             "names": {"kind": "Random", "plural": name},
             "versions": [version],
@@ -103,7 +103,7 @@ def test_random_objects_are_defaulted_offline_as_on_the_server(server: Client) -
         name = chance.choice(sorted(properties))
         spec = {name: chance.value(properties[name])}
         obj = {
-            "apiVersion": "random.example.com/v1",
+            "apiVersion": "drawn.example.com/v1",
             "kind": "Random",
             "metadata": {"name": f"r{number}"},
             "spec": spec,
