@@ -22,6 +22,7 @@ from ruleop.operator.kube.watch.store import State
 from ruleop.operator.kube.watch.watcher import Watcher
 from tests.kube.http_server import Exchange, serving
 from tests.kube.model_server import SOURCE, WIDGETS, bookmark, line
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -58,11 +59,6 @@ def with_client(
 
 def widget(name: str, version: int, **fields: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": "ns", "uid": name, "resourceVersion": str(version)}, **fields}
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    while not condition():  # noqa: ASYNC110 - what is waited for is the world's, and sets no event
-        await asyncio.sleep(0.005)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
@@ -194,7 +190,7 @@ def test_a_watch_reads_objects_of_over_a_megabyte_in_chunks_of_any_size() -> Non
         await asyncio.Event().wait()
 
     async def test(watcher: Watcher, server: Any) -> None:
-        await until(lambda: watcher.store.is_at_least(10))
+        await until("the store", lambda: watcher.store.is_at_least(10))
         assert watcher.store.get(KEY)["data"] == big["data"]
         assert watcher.store.state is State.SYNCED
         assert watcher.age() < 20
@@ -244,7 +240,7 @@ def test_the_driver_resumes_after_every_kind_of_end_of_a_watch() -> None:
         while not done.is_set():
             watcher.wake()  # the waits are the reflector's, and tested there
             await asyncio.sleep(0.005)
-        await until(lambda: watcher.store.is_at_least(9))
+        await until("the store", lambda: watcher.store.is_at_least(9))
         assert [key.name for key in watcher.store.select_keys()] == ["b"]
         assert watcher.crashes == 0
 
@@ -292,7 +288,7 @@ def test_an_internal_error_of_the_watch_is_logged_and_counted_and_the_watch_resu
         await asyncio.Event().wait()
 
     async def test(watcher: Watcher, server: Any) -> None:
-        await until(lambda: watcher.store.state is State.SYNCED)
+        await until("the store", lambda: watcher.store.state is State.SYNCED)
         assert watcher.crashes == 1
 
     watched(handler, test)
@@ -313,7 +309,7 @@ def test_stopping_the_watcher_closes_its_connection() -> None:
     async def test(client: Client, server: Any) -> None:
         watcher = Watcher(client, SOURCE)
         watcher.start()
-        await until(lambda: server.seen)
+        await until("the requests", lambda: server.seen)
         await watcher.stop()
         await ended.wait()
 

@@ -14,7 +14,7 @@ from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.client.session import Session
 from ruleop.operator.kube.http.access import Access, CredentialsError
 from tests.kube.http_server import Exchange, Recorder, serving
-from tests.kube.test_client import until
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -141,7 +141,7 @@ def test_all_refused_requests_wait_for_a_single_load_of_credentials(play):
     async def story(world: World) -> None:
         world.refused.add("t1")
         sent = [asyncio.ensure_future(world.client.send(READ)) for _ in range(8)]
-        await until(lambda: len(world.server.seen) == 8)
+        await until("the requests", lambda: len(world.server.seen) == 8)
         world.source.gate.set()
         await asyncio.gather(*sent)
         assert world.source.loads == [False, True]
@@ -155,7 +155,7 @@ def test_all_refused_requests_fail_with_the_same_error_of_the_load(play):
         world.refused.add("t1")
         world.source.fails = True
         sent = [asyncio.ensure_future(refusal(world.client.send(READ))) for _ in range(8)]
-        await until(lambda: len(world.server.seen) == 8)
+        await until("the requests", lambda: len(world.server.seen) == 8)
         world.source.gate.set()
         errors = await asyncio.gather(*sent)
         assert world.source.loads == [False, True]
@@ -184,7 +184,7 @@ def test_a_refusal_during_a_load_that_fails_forces_another_load(play):
         world.refused.add("t1")
         world.source.fails = True
         sent = asyncio.ensure_future(world.client.send(READ))
-        await until(lambda: len(world.server.seen) == 2)
+        await until("the requests", lambda: len(world.server.seen) == 2)
         loading = world.session._loading.task
         world.source.gate.set()
         await loading
