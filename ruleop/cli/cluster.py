@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from pathlib import Path
 
 import click
@@ -11,6 +10,7 @@ import yaml
 
 from ruleop.authoring.report.plan_text import Span, Tone
 from ruleop.cli.inputs.local_cluster_options import new_file, port_option
+from ruleop.cli.inputs.signals import on_end_signal
 from ruleop.cli.outputs.terminal import print_lines
 from ruleop.cli.program import DONE, Command, UsageError
 from ruleop.cli.run import collect_garbage_seldom
@@ -70,12 +70,11 @@ def _fault(path: Path, number: int, document: object) -> Fault:
 
 async def _run(cluster: LocalCluster, path: Path) -> None:
     stopping = asyncio.Event()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(each, stopping.set)
-    await cluster.serve()
-    try:
-        cluster.write_kubeconfig(path)
-        print_lines([(Span(f"export KUBECONFIG={path.absolute()}", Tone.PLAIN),)])  # noqa: ASYNC240 - no file is read
-        await stopping.wait()
-    finally:
-        await cluster.close()
+    with on_end_signal(stopping.set):
+        await cluster.serve()
+        try:
+            cluster.write_kubeconfig(path)
+            print_lines([(Span(f"export KUBECONFIG={path.absolute()}", Tone.PLAIN),)])  # noqa: ASYNC240 - no file is read
+            await stopping.wait()
+        finally:
+            await cluster.close()

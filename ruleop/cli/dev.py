@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources, project_variables
 from ruleop.cli.inputs.local_cluster_options import new_file, port_option
 from ruleop.cli.inputs.project import Folder, is_unreadable, project_options
+from ruleop.cli.inputs.signals import on_end_signal
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.dev_views import LiveView, PlainView
 from ruleop.cli.outputs.terminal import has_colour, print_diagnostics
@@ -136,11 +136,9 @@ def _definitions(folder: Folder, env_files: tuple[str, ...]) -> list[Object]:
 
 
 async def _run(session: Session) -> int:
-    loop = asyncio.get_running_loop()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, session.stopping.set)
     try:
-        ready = await session.run()
+        with on_end_signal(session.stopping.set):
+            ready = await session.run()
     except RuleopError as error:
         print(f"ruleop: {error}", file=sys.stderr)  # noqa: T201 - the reason, for the person who started it
         return UNUSABLE

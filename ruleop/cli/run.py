@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +13,7 @@ import click
 
 from ruleop.cli.inputs.cluster_options import CONTEXT, KUBECONFIG, flag
 from ruleop.cli.inputs.project import Folder, is_unreadable, load, project_options, variables
+from ruleop.cli.inputs.signals import on_end_signal
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.core.errors import RuleopError
 from ruleop.core.names import MOST_OF_NAME, is_label
@@ -219,7 +219,6 @@ def _timing(flags: Mapping[str, object]) -> Timing:
 
 async def _run(project: Project, root: Path, options: Options) -> int:
     manager = Manager(project, root, options)
-    loop = asyncio.get_running_loop()
 
     def stop() -> None:
         if manager.stopping.is_set():
@@ -227,10 +226,9 @@ async def _run(project: Project, root: Path, options: Options) -> int:
             os._exit(NO)
         manager.stopping.set()
 
-    for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, stop)
     try:
-        in_order = await manager.run()
+        with on_end_signal(stop):
+            in_order = await manager.run()
     except RuleopError as error:
         print(printable_lines(f"ruleop: {error}"), file=sys.stderr)  # noqa: T201 - the reason, for the person who started it
         return UNUSABLE

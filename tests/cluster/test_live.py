@@ -163,6 +163,7 @@ def test_a_server_dry_run_gets_the_servers_answers_and_writes_nothing(
     binding = ("create", "clusterrolebinding", f"{stopped.namespace}-reader", "--user=tenant")
     kubectl(*binding, f"--clusterrole={stopped.namespace}-reader")
     status, out, _ = ask(control_plane.kubeconfig("tenant"), "app/web")
+    kubectl("delete", f"clusterrolebinding/{stopped.namespace}-reader")  # other tests have the same tenant
     assert status == 1
     grant = f"grant this user patch on deployments.apps in namespace {stopped.namespace}"
     assert f"a dry run needs the permissions of the write: {grant}\n" in out
