@@ -65,14 +65,16 @@ PURPOSES: Final[dict[tuple[str, str], dict[str, str]]] = {
         "list": "new and changed kinds, as above; not with `--namespaces`",
         "watch": "new and changed kinds; not with `--namespaces`",
     },
-    ("`namespaces`", "namespaces"): {"get": "whether the namespace is being deleted; only for `finalize`"},
+    ("`namespaces`", "namespaces"): {
+        "get": "whether the namespace is being deleted; only for `finalize` and orders of deletion"
+    },
     ("ConfigMap `NAME-inventory`", "configmaps"): {
         "create": "the inventory (a role cannot limit creations to a name)",
         "get": "the inventory at the start",
         "update": "kinds that are added or removed",
     },
     ("Secret `NAME-owner-key`", "secrets"): {
-        "create": "the key; only for `finalize`, `reach: cluster` and `deletion`",
+        "create": "the key; only for `finalize`, `reach: cluster`, `deletion` and orders of deletion",
         "get": "the key at the start",
         "update": "the end of the replacement of a key",
     },

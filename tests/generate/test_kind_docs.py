@@ -181,7 +181,7 @@ def test_every_reason_and_annotation_is_explained() -> None:
     first = page.partition("\n\n| message")[0]
     listed = {each for line in first.splitlines()[4:] for each in line.split("|")[1].strip().split(", ")}
     assert listed == set(REASONS)
-    assert set(marks.SWITCHES) == {marks.PAUSED, marks.SKIP_FINALIZE, marks.RECONCILE_PERIOD}
+    assert set(marks.SWITCHES) == {marks.PAUSED, marks.SKIP_FINALIZE, marks.SKIP_ORDER, marks.RECONCILE_PERIOD}
     assert all(f"`{name}`" in docs() for name in (*REASONS, *marks.SWITCHES))
 
 

@@ -205,7 +205,7 @@ def test_children_in_other_namespaces_are_deleted_before_the_finalizer_is_remove
     assert isinstance(delete, Delete)
     assert (delete.why, delete.after_writes, delete.propagation) == ("elsewhere", False, "foreground")
     harness.settle()
-    assert harness.ready() == ("False", "Deleting", "ConfigMap/far/a is to be gone")
+    assert harness.ready() == ("False", "Deleting", "ConfigMap/far/a is still there, held by its finalizer x/y")
     assert harness.condition("Reconciling")["status"] == "True"
     assert harness.condition("Stalled")["status"] == "False"
     assert harness.plan().actions == ()

@@ -45,6 +45,23 @@ finalize:
         ],
     ),
     Row(
+        "cycle of deletions",
+        watch("""
+deletionOrder: reverse
+children:
+  a: {template: a.yaml, deleteAfter: [a, x]}
+  b: {template: a.yaml, dependsOn: [a], deleteAfter: [a]}
+finalize:
+  f: {template: a.yaml, deleteAfter: [a]}
+"""),
+        [
+            'watches.yaml:6:41: "a" cannot be deleted after itself',
+            'watches.yaml:6:44: no child has the id "x" (the ids are "a" and "b")',
+            'watches.yaml:7:57: "b" cannot be deleted after "a", which is deleted after "b"',
+            'watches.yaml:9:41: "f" is removed when its work is done: `deleteAfter` is for `children`',
+        ],
+    ),
+    Row(
         "cycle in templates",
         watch("""
 children:
@@ -98,6 +115,23 @@ def test_children_are_ordered_by_references_and_dependencies_and_then_by_the_fil
         "b",
         "c",
     )
+
+
+def test_a_child_is_deleted_after_those_that_depend_on_it_and_those_that_it_names() -> None:
+    def after(head: str) -> dict[str, set[str]]:
+        found = rule(f"""
+        {head}
+        children:
+          a: {{template: a.yaml}}
+          b: {{template: a.yaml, waitFor: a.x}}
+          c: {{template: a.yaml, dependsOn: [b]}}
+          d: {{template: a.yaml, waitFor: live.a.x, deleteAfter: [e]}}
+          e: {{template: a.yaml}}
+        """)
+        return {child.id: set(child.deleted_after) for child in found.children.values() if child.in_order}
+
+    assert after("") == {"d": {"e"}}
+    assert after("deletionOrder: reverse") == {"a": {"b", "c"}, "b": {"c"}, "d": {"e"}}
 
 
 def test_reading_through_live_does_not_order_children() -> None:

@@ -20,5 +20,5 @@ def on_end_signal(stop: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         # The loop closes the pipe to which signals are reported before it stops reporting them, and the timer of the
-        # guard goes on until the process ends.
+        # guard runs until the process ends.
         signal.set_wakeup_fd(-1)

@@ -1,8 +1,9 @@
 """Plans the deletion of a CR that has ruleop's finalizer.
 
 Children with an ownerReference are left to the garbage collector. The rest is done here, in this order: the children of
-`finalize` are created and have to become ready, objects in other namespaces are deleted, orphans are released, and then
-ruleop's finalizer is removed. `children` are not rendered, and `validate` is not evaluated.
+`finalize` are created and have to become ready, objects in other namespaces and those with an order are deleted,
+orphans are released, and then ruleop's finalizer is removed. `children` are not rendered, and `validate` is not
+evaluated.
 
 Orphans that the garbage collector would delete lose their ownerReference first, while `finalize` may still need them:
 with `kubectl delete --cascade=orphan`, the garbage collector soon removes its own finalizer, and the objects may
@@ -16,10 +17,11 @@ written.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning.child.apply import keep, release
+from ruleop.core.planning.child.deletion_order import awaited_by, in_order, order_is_skipped, still_there
 from ruleop.core.planning.child.pruning import deadline, is_orphan
 from ruleop.core.planning.model.actions import Action, Delete, Event, RemoveFinalizer, State
 from ruleop.core.planning.model.conditions import FINALIZED, Conditions, condition_of
@@ -29,7 +31,7 @@ from ruleop.core.planning.model.rule_permissions import missing_list_permission
 from ruleop.core.planning.status import overall_conditions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
     from ruleop.core.kinds import Object
     from ruleop.core.planning.child.child_plan import Existing
@@ -109,14 +111,29 @@ def _cleanup(rule: Rule, resource: Object, observed: Observed, children: Childre
         message = f"{deadline(observed.held_until)}: the rules have just changed, and more files of the edit may follow"
         return DeletionPlan(_deleting(reason, message))
     all_orphans = _orphans_all(resource)
-    left = [each for each in children.existing if each.claim.annotated or all_orphans or is_orphan(children, each)]
+    ordered = set[ObjectKey]() if all_orphans else {each.key for each in in_order(children)}
+    left = [
+        each
+        for each in children.existing
+        if each.claim.annotated or each.key in ordered or all_orphans or is_orphan(children, each)
+    ]
     if left:
         # A deletion may take time. The event of the deleted object starts the next pass.
-        outcomes = {each.key: "released" if is_orphan(children, each) or all_orphans else "gone" for each in left[:8]}
-        message = "; ".join(
-            [f"{key} is to be {word}" for key, word in outcomes.items()] + ["and more"] * (len(left) > 8)
-        )
-        actions = [action for each in left for action in _removal(rule, children, each, all_orphans=all_orphans)]
+        awaited = awaited_by(children, left) if ordered else {}
+        is_skipped = bool(awaited and order_is_skipped(children))
+        actions: list[Action] = []
+        expected: list[str] = []
+        for each in left:
+            if is_orphan(children, each) or (all_orphans and each.child not in rule.finalize):
+                actions.append(release(each.child, each.live, each.key, children.owner))
+                expected.append(f"{each.key} is to be released")
+            elif each.key in awaited and not is_skipped:
+                expected.append(f"{each.key} is to be deleted: {awaited[each.key]}")
+            else:
+                expected.append(still_there(each) if each.terminating else f"{each.key} is to be gone")
+                if not each.terminating:
+                    actions.append(_delete(rule, each, ordered, awaited))
+        message = "; ".join(expected[:8] + ["and more"] * (len(left) > 8))
         return DeletionPlan(_deleting(reason, message), actions)
     unread = next(missing_read_permissions(rule, observed, children.owner.namespace), None)
     if unread is not None and annotations_of(resource).get(SKIP_FINALIZE) != "true":
@@ -132,7 +149,7 @@ def missing_read_permissions(rule: Rule, observed: Observed, namespace: str) -> 
     """Missing permissions to read kinds of which the rule may have objects that the garbage collector will not
     delete."""
     for child in rule.every_child():
-        if child.final or child.deletion is not None or rule.reach == "cluster":
+        if child.final or child.deletion is not None or rule.has_order or rule.reach == "cluster":
             for kind in sorted(child.kinds):
                 info = observed.kinds.info(kind)
                 if rule.reach == "cluster" and info.places is not None:
@@ -145,13 +162,15 @@ def missing_read_permissions(rule: Rule, observed: Observed, namespace: str) -> 
                     yield missing_list_permission(rule, info, namespace)
 
 
-def _removal(rule: Rule, children: Children, each: Existing, *, all_orphans: bool) -> Iterator[Action]:
-    final = each.child in rule.finalize
-    if is_orphan(children, each) or (all_orphans and not final):
-        yield release(each.child, each.live, each.key, children.owner)
-    elif not each.terminating:
-        child = (rule.finalize if final else rule.children).get(each.child)
-        propagation = child.propagation if child else "background"
-        yield Delete(
-            each.key, each.child, each.live, "finalized" if final else "elsewhere", propagation, after_writes=False
-        )
+def _delete(rule: Rule, each: Existing, ordered: Container[ObjectKey], awaited: Container[ObjectKey]) -> Delete:
+    why: Literal["finalized", "unordered", "ordered", "elsewhere"]
+    if each.child in rule.finalize:
+        why = "finalized"
+    elif each.key in ordered:
+        why = "unordered" if each.key in awaited else "ordered"
+    else:
+        why = "elsewhere"
+    child = rule.finalize.get(each.child) or rule.children.get(each.child)
+    return Delete(
+        each.key, each.child, each.live, why, child.propagation if child else "background", after_writes=False
+    )

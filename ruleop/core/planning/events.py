@@ -23,7 +23,13 @@ _WITHOUT_EVENT = frozenset({"Waiting", "Deleting", FINALIZED})
 _REPORTED_ELSEWHERE = frozenset({"FieldConflict"})  # the reconciler records it once, when it is detected
 MAX_NAMES = 8
 
-_REASONS = {"pruned": "Pruned", "recreate": "Recreated", "adopted": "Adopted", "released": "Released"}
+_REASONS = {
+    "pruned": "Pruned",
+    "unordered": "DeletionOrderSkipped",
+    "recreate": "Recreated",
+    "adopted": "Adopted",
+    "released": "Released",
+}
 
 
 def transition_events(resource: Object, ready: Condition, problems: Sequence[Problem], last_reason: str) -> list[Event]:

@@ -349,12 +349,12 @@ class _Planner:
         )
 
     def _needs_finalizer(self) -> bool:
-        if self.rule.finalize or any(each.claim.annotated for each in self.children.existing):
+        if self.rule.finalize or self.rule.has_order or any(each.claim.annotated for each in self.children.existing):
             return True
         return any(
             object_plan.applied is not None
             and object_plan.applied.result is not None
-            and not self.children.can_reference_owner(object_plan.desired, final=False)
+            and not self.children.can_reference_owner(child_plan.child, object_plan.desired)
             for child_plan in self.children.plans.values()
             for object_plan in child_plan.objects
         )

@@ -37,6 +37,7 @@ COLLECTIONS = (
     "/apis/apps/v1/namespaces/{}/deployments",
     "/apis/faults.example.com/v1/namespaces/{}/ledgers",
     "/apis/faults.example.com/v1/namespaces/{}/heaps",
+    "/apis/faults.example.com/v1/namespaces/{}/stacks",
     "/apis/myapp.k8s.io/v1/namespaces/{}/apps",
 )
 
@@ -77,8 +78,9 @@ class Lab:
         self.proxy.__exit__()
         with contextlib.suppress(RefusedError):
             # A resource whose finalizer is never removed would block its definition for ever.
-            for each in self.admin.get(self.path("ledgers"))["items"]:
-                self.edit("ledgers", each["metadata"]["name"], {"metadata": {"finalizers": None}})
+            for resource in ("ledgers", "stacks"):
+                for each in self.admin.get(self.path(resource))["items"]:
+                    self.edit(resource, each["metadata"]["name"], {"metadata": {"finalizers": None}})
         with contextlib.suppress(RefusedError):
             self.admin.delete(f"/api/v1/namespaces/{self.namespace}")
         self.admin.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tests.cluster.example_projects import ROOT
@@ -75,6 +76,27 @@ class LedgerScenario:
         yield lambda: gone(lab, "ledgers", "all")
 
 
+class StackScenario:
+    """An App with an order of deletion loses children, gets them again, and is deleted."""
+
+    def __str__(self) -> str:
+        return "stack"
+
+    project = None
+
+    def steps(self, lab: Lab) -> Iterator[Any]:
+        lab.make("stacks", "high", "Stack", spec={"layers": ["floor", "roof"]})
+        yield lambda: lab.is_observed("stacks", "high", "Ready")
+        lab.edit("stacks", "high", {"spec": {"layers": []}})
+        yield lambda: lab.is_observed("stacks", "high", "Ready")
+        lab.edit("stacks", "high", {"spec": {"layers": ["floor", "roof"]}})
+        yield lambda: lab.is_observed("stacks", "high", "Ready")
+        lab.admin.delete(lab.path("stacks", "high"))
+        yield lambda: gone(lab, "stacks", "high")
+        found = [each.rpartition("-")[2] for each in lab.proxy.written() if each.startswith("delete configmaps ")]
+        assert [each for each, _ in groupby(found)] == ["roof", "floor", "roof", "floor", "ground"]
+
+
 def gone(lab: Lab, resource: str, name: str) -> bool:
     try:
         lab.get(resource, name)
@@ -135,4 +157,4 @@ def record_end(lab: Lab, recording: Recording, foreign: Any) -> None:
     recording.foreign = "untouched" if now["resourceVersion"] == foreign["metadata"]["resourceVersion"] else "touched"
 
 
-SCENARIOS = (AppScenario(), LedgerScenario())
+SCENARIOS = (AppScenario(), LedgerScenario(), StackScenario())

@@ -227,6 +227,9 @@ class _Page:
                 "The resource is gone when the objects that are made on deletion are ready. The annotation"
                 f" {code(SKIP_FINALIZE)} gives up on them.\n"
             )
+        for child in children:
+            if child.deleted_after:
+                yield f"{code(child.id)} is deleted after {', '.join(map(code, sorted(child.deleted_after)))}.\n"
         if stays:
             yield "These stay when the resource is deleted:\n"
             yield "".join(

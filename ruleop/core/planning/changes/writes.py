@@ -78,6 +78,8 @@ _REASONS: Final[Mapping[str, str]] = {
     "recreate": "an immutable field changed; will be recreated",
     "finalized": "its work is done",
     "elsewhere": "not collected by the garbage collector",
+    "ordered": "deleted before its custom resource, in the order of the rules",
+    "unordered": "the order of deletion is skipped",
     "adopted": "had no owner",
     "released": "stays, without ruleop's own metadata",
 }

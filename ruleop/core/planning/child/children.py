@@ -241,7 +241,7 @@ class Children:
         self._by_key[desired.key] = child_plan, object_plan
         METER.spend(OBJECT_UNITS + VALUE_UNITS * desired.values)
         try:
-            reference_owner = self.can_reference_owner(desired, final=child_plan.child.final)
+            reference_owner = self.can_reference_owner(child_plan.child, desired)
             applied = apply(
                 child_plan.child,
                 desired,
@@ -298,11 +298,12 @@ class Children:
         holder.state = State.FAILED
         self.scope.ready[holder.child.id] = False
 
-    def can_reference_owner(self, desired: Desired, *, final: bool) -> bool:
+    def can_reference_owner(self, child: Child, desired: Desired) -> bool:
         """Whether the object may have an ownerReference. The garbage collector deletes objects whose owner is in
-        another namespace, and objects whose owner is being deleted."""
+        another namespace, and objects whose owner is being deleted, with foreground deletion at once and in any
+        order."""
         here = not self.owner.namespace or desired.key.namespace == self.owner.namespace
-        return here and not desired.orphan and not final
+        return here and not desired.orphan and not child.final and not child.in_order
 
     def _check_dependencies(self, child: Child, action: Action) -> None:
         for id_, other in self.plans.items():

@@ -7,9 +7,10 @@ until they are done. Each deletion has uid and resourceVersion as preconditions 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ruleop.core.planning.child.apply import release
+from ruleop.core.planning.child.deletion_order import awaited_by, order_is_skipped
 from ruleop.core.planning.model.actions import Action, Delete
 from ruleop.core.planning.rendering.desired import deletion_policy
 
@@ -36,16 +37,21 @@ def prune(children: Children) -> list[Action]:
         return []
     incomplete = [child_plan.child for child_plan in children.plans.values() if child_plan.blocks_pruning]
     needs = children.written()
+    awaited = awaited_by(children, undesired)
+    is_skipped = bool(awaited and order_is_skipped(children))
     found: list[Action] = []
     for each in _dependents_first(children.rule, undesired):
         if _may_belong_to(each, incomplete, children.rule):
             continue
         if is_orphan(children, each):
             found.append(release(each.child, each.live, each.key, children.owner, needs=needs))
+        elif each.key in awaited and not is_skipped:
+            children.report.add_wait(each.child, f"{each.key} to be deleted: {awaited[each.key]}", why="deletion")
         elif not each.terminating:
             child = children.rule.children.get(each.child)
+            why: Literal["pruned", "unordered"] = "unordered" if each.key in awaited else "pruned"
             found.append(
-                Delete(each.key, each.child, each.live, "pruned", child.propagation if child else "background", needs)
+                Delete(each.key, each.child, each.live, why, child.propagation if child else "background", needs)
             )
     return found
 

@@ -37,11 +37,13 @@ MANAGED_BY = "app.kubernetes.io/managed-by"
 RULEOP = "ruleop"  # the value of managed-by; also the field manager
 PAUSED = f"{RESERVED_PREFIX}paused"
 SKIP_FINALIZE = f"{RESERVED_PREFIX}skip-finalize"
+SKIP_ORDER = f"{RESERVED_PREFIX}skip-deletion-order"
 RECONCILE_PERIOD = f"{RESERVED_PREFIX}reconcile-period"
 SWITCHES: Mapping[str, str] = MappingProxyType(
     {
         PAUSED: '"true" stops all changes to the objects, until the annotation is removed.',
         SKIP_FINALIZE: '"true" gives up on the work that is done before a deletion.',
+        SKIP_ORDER: '"true" deletes the objects without the order of the rules.',
         RECONCILE_PERIOD: "The time between two full checks, such as 1h; 0s is never.",
     }
 )
@@ -259,7 +261,8 @@ def misspelt_switches(resource: Object) -> str:
     """A note on annotations that are neither true nor false, and so have no effect. A person who pauses an operator in
     a hurry may mistype the value."""
     annotations = annotations_of(resource)
-    wrong = [name for name in (PAUSED, SKIP_FINALIZE) if annotations.get(name, "false") not in {"true", "false"}]
+    switches = (PAUSED, SKIP_FINALIZE, SKIP_ORDER)
+    wrong = [name for name in switches if annotations.get(name, "false") not in {"true", "false"}]
     return "; ".join(
         f'the annotation {name} has no effect: expected "true" or "false", not {shortened(str(annotations[name]))!r}'
         for name in wrong

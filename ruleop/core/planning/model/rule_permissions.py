@@ -78,8 +78,7 @@ def _written(child: Child, rule: Rule) -> tuple[str, ...]:
 
 def _needs_finalizer(rule: Rule, *, namespaced: bool) -> bool:
     """Of a cluster-scoped CR the garbage collector deletes children everywhere."""
-    kept = any(child.deletion is not None for child in rule.children.values())
-    return bool(rule.finalize or kept or (namespaced and rule.reach == "cluster"))
+    return rule.deletes_children or (namespaced and rule.reach == "cluster")
 
 
 def verbs(rules: Iterable[Rule], kind: GroupKind, served: Serving) -> frozenset[str]:
@@ -89,9 +88,7 @@ def verbs(rules: Iterable[Rule], kind: GroupKind, served: Serving) -> frozenset[
 
 def needs_key(rule: Rule) -> bool:
     """Whether the garbage collector does not delete all children of this rule."""
-    return bool(
-        rule.finalize or rule.reach == "cluster" or any(child.deletion is not None for child in rule.children.values())
-    )
+    return rule.deletes_children or rule.reach == "cluster"
 
 
 def missing_permission(rule: Rule, info: KindInfo, namespace: str, verb: str) -> str:

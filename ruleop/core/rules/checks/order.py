@@ -1,7 +1,8 @@
 """The order of children. Children that a child reads or depends on are rendered and written before it.
 
 The order is topological, with ties in the order of the file, so that unrelated edits do not change it. A cycle is an
-error that lists all its links with their places; the shortest cycle is a child that reads itself.
+error that lists all its links with their places; the shortest cycle is a child that reads itself. Deletions follow the
+reverse where the rules ask for it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import heapq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ruleop.core.rules.checks.read_names import names_read_by_let
+from ruleop.core.rules.checks.read_names import names_read_by_let, unknown_child
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -148,3 +149,51 @@ def _cycle_message(start: str, cycle: list[Link], findings: Findings) -> str:
         links.append(f'"{source}" {"reads" if link.word else "depends on"} "{link.target}" ({site})')
         source = link.target
     return f"a cycle: {', '.join(links)}; break it by reading the existing object with `live.<id>`, which does not wait"
+
+
+# -- the order of deletions --------------------------------------------------------------------------------------------
+
+
+def deleted_after(draft: Draft, read: Mapping[str, ChildReads]) -> dict[str, frozenset[str]]:
+    """By child, directly and by way of others: what is between two children may be gone already, as a finished Job."""
+    graph = _graph(draft, read)
+    found: dict[str, frozenset[str]] = {}
+    for name in topological(graph):
+        found[name] = frozenset(graph[name]).union(*(found[each] for each in graph[name] if each in found))
+    return found
+
+
+def check_deletion_order(draft: Draft, read: Mapping[str, ChildReads], findings: Findings) -> None:
+    """Checks the ids in `deleteAfter`, and reports a child that would wait for itself."""
+    for child in draft.final.values():
+        if child.table.delete_after:
+            message = f'"{child.id}" is removed when its work is done: `deleteAfter` is for `children`'
+            findings.mistake("out-of-place", message, child.table.delete_after[0].site)
+    graph = _graph(draft, read)
+    for child in draft.children.values():
+        for word in child.table.delete_after:
+            if word.text not in draft.children:
+                findings.mistake("unknown-id", unknown_child(word.text, draft.children), word.site)
+            elif child.id in _reached(graph, word.text):
+                first = "itself" if word.text == child.id else f'"{word.text}", which is deleted after "{child.id}"'
+                findings.mistake("cycle", f'"{child.id}" cannot be deleted after {first}', word.site)
+
+
+def _graph(draft: Draft, read: Mapping[str, ChildReads]) -> dict[str, set[str]]:
+    graph = {name: {word.text for word in child.table.delete_after} for name, child in draft.children.items()}
+    if draft.table.deletion_order == "reverse":
+        for name in draft.children:
+            for link in read[name].links:
+                if link.target in graph:
+                    graph[link.target].add(name)
+    return graph
+
+
+def _reached(graph: Mapping[str, Iterable[str]], start: str) -> set[str]:
+    """All that the child waits for, and itself."""
+    pending, found = [start], {start}
+    while pending:
+        fresh = {each for each in graph.get(pending.pop(), ()) if each not in found}
+        found |= fresh
+        pending += fresh
+    return found

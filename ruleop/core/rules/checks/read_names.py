@@ -218,8 +218,12 @@ def check_dependencies(draft: Draft, findings: Findings) -> None:
                     word.site,
                 )
             else:
-                instead = _child_of_kind(word.text, peers) or _suggested_id(word.text, peers)
-                findings.mistake("unknown-id", f'no child has the id "{word.text}"{instead}', word.site)
+                findings.mistake("unknown-id", unknown_child(word.text, peers), word.site)
+
+
+def unknown_child(word: str, children: Mapping[str, ChildDraft]) -> str:
+    """The message about an id that no child has."""
+    return f'no child has the id "{word}"{_child_of_kind(word, children) or _suggested_id(word, children)}'
 
 
 def _child_of_kind(word: str, children: Mapping[str, ChildDraft]) -> str:

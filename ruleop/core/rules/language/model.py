@@ -77,6 +77,8 @@ class Child:
     adopt: Literal["never", "orphans"] = "never"
     deletion: StringTemplate | None = None  # renders to "delete" or "orphan"; None is delete
     propagation: Literal["background", "foreground"] = "background"
+    deleted_after: frozenset[str] = frozenset()  # ids of children that have to be gone before it is deleted
+    in_order: bool = False  # it may have to wait for that, so the garbage collector must not delete it
     namespace: StringTemplate | None = None
     optional: bool = False
     mentions: frozenset[str] = frozenset()  # ids of children that this child reads, except through `live.`
@@ -146,6 +148,7 @@ class Rule:
     max_concurrent: int = 16
     manage_status: bool = True
     reach: Literal["namespace", "cluster"] = "namespace"
+    deletion_order: Literal["none", "reverse"] = "none"
     rbac: tuple[PolicyRule, ...] = ()
     order: tuple[str, ...] = ()  # ids of children, dependencies first
     final_order: tuple[str, ...] = ()  # the same for finalize children
@@ -155,6 +158,18 @@ class Rule:
     @property
     def title(self) -> str:
         return f"{self.kind.kind}.{self.kind.group}" + (f" ({self.name})" if self.name else "")
+
+    @property
+    def deletes_children(self) -> bool:
+        """Whether ruleop deletes or releases children in the CR's namespace when the CR is deleted."""
+        return bool(self.finalize) or any(
+            child.deletion is not None or child.in_order for child in self.children.values()
+        )
+
+    @property
+    def has_order(self) -> bool:
+        """Whether its children are deleted in an order."""
+        return any(child.in_order for child in self.children.values())
 
     @property
     def secrecy(self) -> Secrecy:

@@ -50,6 +50,7 @@ Reach = Literal["namespace", "cluster"]
 OnImmutable = Literal["fail", "recreate"]
 Adopt = Literal["never", "orphans"]
 Propagation = Literal["background", "foreground"]
+DeletionOrder = Literal["none", "reverse"]
 
 GROUP = Text(f"|{SUBDOMAIN}", 'an API group like "apps" or "cache.example.com"')
 VERSION = Text(LABEL, 'a version without its group, like "v1"')
@@ -261,6 +262,9 @@ class ChildTable(Table):
         "How deletes by ruleop propagate to objects that the child owns.",
         default="background",
     )
+    delete_after: tuple[Word, ...] = key(
+        "deleteAfter", ListOf(ID, "an id"), "Ids that must be gone before this one is deleted.", default=[]
+    )
     namespace: Templated[StringTemplate] | None = key(
         "namespace",
         Template(NAMESPACE),
@@ -405,6 +409,12 @@ class WatchTable(Table):
     )
     manage_status: bool = key("manageStatus", Flag(), "false: write no status.", default=True)
     apply: ApplyTable | None = key("apply", APPLY, "Defaults for every child's apply; ignore and own lists are joined.")
+    deletion_order: DeletionOrder = key(
+        "deletionOrder",
+        Choice(get_args(DeletionOrder)),
+        "reverse: a child is deleted when the children that depend on it are gone.",
+        default="none",
+    )
     reach: Reach = key(
         "reach",
         Choice(get_args(Reach)),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ruleop.core.kinds import Kind
 from ruleop.core.rules.checks.metadata_only import metadata_only_ids
-from ruleop.core.rules.checks.order import ChildReads, ids_read, order, reads
+from ruleop.core.rules.checks.order import ChildReads, deleted_after, ids_read, order, reads
 from ruleop.core.rules.checks.secret_reads import secrecy_of
 from ruleop.core.rules.checks.watches import is_builtin
 from ruleop.core.rules.language.model import (
@@ -47,8 +47,10 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         secrecy_of(draft, parts, library),
     )
 
+    after = deleted_after(draft, read)
+
     def built(child: ChildDraft) -> Child:
-        return _child(child, read[child.id], secrecy[child.id])
+        return _child(child, read[child.id], secrecy[child.id], after.get(child.id, frozenset()), draft)
 
     return Rule(
         kind=draft.kind,
@@ -71,6 +73,7 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         max_concurrent=table.max_concurrent,
         manage_status=table.manage_status and not is_builtin(draft),
         reach=table.reach,
+        deletion_order=table.deletion_order,
         rbac=tuple(map(_policy_rule, table.rbac)),
         public_words={id_: each.words for id_, each in secrecy.items() if each.reads},
         order=order(draft.children, read),
@@ -92,8 +95,9 @@ def _compiled(value: Templated[C] | None) -> C | None:
     return value.compiled if value is not None else None
 
 
-def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy) -> Child:
+def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozenset[str], draft: Draft) -> Child:
     table = child.table
+    holds_objects = draft.table.deletion_order == "reverse" and Kind("", "v1", "Namespace") in child.kinds
     body = _required(table.template).compiled if table.template else _required(table.object).compiled
     return Child(
         id=child.id,
@@ -118,6 +122,8 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy) -> Child:
         adopt=table.adopt,
         deletion=_compiled(table.deletion),
         propagation=table.propagation,
+        deleted_after=after,
+        in_order=not child.final and (bool(after) or holds_objects),
         namespace=_compiled(table.namespace),
         optional=table.optional,
         mentions=read.mentions,

@@ -19,6 +19,7 @@ import orjson
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import GroupKind, Object, ObjectKey
 from ruleop.core.planning import AddFinalizer, Create, ServerSideApply
+from ruleop.core.planning.model.rule_permissions import needs_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -72,12 +73,7 @@ def entry_of_rules(rules: Iterable[Rule]) -> InventoryEntry:
     rules = tuple(rules)
     return InventoryEntry(
         frozenset(kind.versionless for rule in rules for child in rule.every_child() for kind in child.kinds),
-        any(
-            rule.finalize
-            or rule.reach == "cluster"
-            or any(child.deletion is not None for child in rule.children.values())
-            for rule in rules
-        ),
+        any(map(needs_key, rules)),
         frozenset(each.type for rule in rules for each in rule.conditions),
     )
 

@@ -43,7 +43,7 @@ class PassPlanning:
         """Reads live what no store holds and the pass needs in any case."""
         await self.environment.owner_key.ensure(current.rule)
         current.history = await self.live_reads.refresh(current.request, current.history)
-        if current.rule.finalize:
+        if current.rule.finalize or current.rule.has_order:
             current.namespace_terminating = await self.live_reads.is_namespace_terminating(
                 current.resource, self.environment.finalizer
             )

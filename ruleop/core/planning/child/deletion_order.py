@@ -1,0 +1,76 @@
+"""The order of deletions: an object is deleted when those are gone that `deletionOrder` and `deleteAfter` put before
+it.
+
+Only objects that are to be deleted or released count: a child that stays does not keep another one alive. A Namespace
+also waits for the objects in it. Objects that may have to wait have no ownerReference, because the garbage collector
+follows no order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ruleop.core.planning.child.children import NAMESPACE
+from ruleop.core.planning.model.marks import SKIP_ORDER, annotations_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ruleop.core.kinds import ObjectKey
+    from ruleop.core.planning.child.child_plan import Existing
+    from ruleop.core.planning.child.children import Children
+    from ruleop.core.rules import Child
+
+
+def in_order(children: Children) -> Iterator[Existing]:
+    """The existing objects that ruleop deletes before their CR is gone: those that wait, and those awaited."""
+    rule = children.rule
+    waiting = [child for child in rule.children.values() if child.in_order]
+    awaited = frozenset[str]().union(*(child.deleted_after for child in waiting))
+    for each in children.existing:
+        child = rule.children.get(each.child)
+        if child is not None and (rule.deletion_order == "reverse" or child.in_order or child.id in awaited):
+            yield each
+
+
+def order_is_skipped(children: Children) -> bool:
+    """Whether a person has given up on the order, or the deletion of the namespace does not follow it anyway."""
+    given_up = annotations_of(children.scope.resource).get(SKIP_ORDER) == "true"
+    return given_up or children.observed.namespace_terminating
+
+
+def awaited_by(children: Children, leaving: Sequence[Existing]) -> dict[ObjectKey, str]:
+    """The reason that an object which is to be deleted has to wait, for each that has to."""
+    rule = children.rule
+    by_child: dict[str, Existing] = {}
+    by_namespace: dict[str, list[Existing]] = {}
+    for each in leaving:
+        by_child.setdefault(each.child, each)
+        by_namespace.setdefault(each.key.namespace, []).append(each)
+    found: dict[ObjectKey, str] = {}
+    for each in leaving:
+        child = rule.children.get(each.child)
+        if child is None or not child.in_order:
+            continue
+        before = [by_child[id_] for id_ in sorted(child.deleted_after) if id_ in by_child]
+        if rule.deletion_order == "reverse" and each.key.group_kind == NAMESPACE:
+            before.extend(_inside(children, child, by_namespace.get(each.key.name, ())))
+        if before:
+            found[each.key] = still_there(before[0])
+        elif unread := children.unreadable(sorted(child.deleted_after)):
+            found[each.key] = unread
+    return found
+
+
+def _inside(children: Children, namespace: Child, objects: Iterable[Existing]) -> Iterator[Existing]:
+    """The objects in a Namespace that do not themselves wait for it."""
+    for each in objects:
+        child = children.rule.children.get(each.child)
+        if child is None or namespace.id not in child.deleted_after:
+            yield each
+
+
+def still_there(each: Existing) -> str:
+    """A message about an object that is not gone yet, with the finalizers that hold it."""
+    finalizers = ", ".join(map(str, each.live["metadata"].get("finalizers") or ())) if each.terminating else ""
+    return f"{each.key} is still there" + (f", held by its finalizer {finalizers}" if finalizers else "")
