@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,7 @@ WORDS: dict[str, str] = {
     "Count": "whole number",
     "Duration": "duration",
     "BareExpression": "expression",
+    "GivenObjectsType": "expression",
     "Template": "template",
     "TemplateFile": "file below templates/",
     "FieldPath": "path",
@@ -87,7 +89,7 @@ def _table(table: type[Table], level: str) -> Iterator[str]:
     yield f"{level} {title}\n"
     notes = [where, *map(_constraint, table.CONSTRAINTS)]
     if said := " ".join(note for note in notes if note):
-        yield f"{said}\n"
+        yield textwrap.fill(said, 120, break_on_hyphens=False) + "\n"
     yield "| key | type | default | meaning |\n|---|---|---|---|"
     for _, key in keys(table):
         yield f"| `{key.name}` | {_type(key.type)} | {_default(key)} | {_cell(key.doc)} |"
@@ -95,7 +97,8 @@ def _table(table: type[Table], level: str) -> Iterator[str]:
 
 def _constraint(constraint: Any) -> str:
     if isinstance(constraint, ExactlyOne):
-        return f"Exactly one of `{constraint.keys[0]}` and `{constraint.keys[1]}`."
+        *others, last = (f"`{each}`" for each in constraint.keys)
+        return f"Exactly one of {', '.join(others)} and {last}."
     if isinstance(constraint, Needs):
         return f"`{constraint.key}` only with `{constraint.other}`."
     return ""

@@ -36,7 +36,7 @@ THIRTY_LINES = [
     'watches.yaml:23:7: a child cannot be named "pods": watches.yaml:18:7 has an observed resource of that name; all ids and lets share one namespace',
     "watches.yaml:24:24: templates/gone.yaml does not exist",
     'watches.yaml:25:32: a child has both "template" and "object": remove one of them',
-    'watches.yaml:26:16: a child needs "template" or "object"',
+    'watches.yaml:26:16: a child needs "template", "object" or "objects"',
     "watches.yaml:27:38: `when` cannot read the child `gone`, only the CR, vars, let and observed objects: use `waitFor`, or an {% if %} in the template over `live.`",
     'watches.yaml:28:41: "speck" is not known in `waitFor` (did you mean "spec"?)',
     'watches.yaml:29:44: "selfish" reads itself: read the existing object with `live.selfish`',
@@ -103,7 +103,7 @@ children:
   a: {when: spec.x}
 """),
         [
-            'watches.yaml:5:8: a child needs "template" or "object"',
+            'watches.yaml:5:8: a child needs "template", "object" or "objects"',
         ],
     ),
     Row(
@@ -116,6 +116,28 @@ children:
 """),
         [
             'watches.yaml:7:7: a child has both "template" and "object": remove one of them',
+        ],
+    ),
+    Row(
+        "objects that a resource gives",
+        watch("""
+children:
+  a: {objects: spec.a}
+  b: {objects: spec.a, kinds: [ConfigMap]}
+  c: {objects: spec.a, kinds: [v1/Node, rbac.authorization.k8s.io/v1/Role], adopt: orphans}
+  d: {template: a.yaml, kinds: [v1/Secret]}
+  e: {objects: spec.a, kinds: [rbac.authorization.k8s.io/v1/Role], allow: [extra-privileges], object: {}}
+"""),
+        [
+            'watches.yaml:5:9: a child has "objects", which requires "kinds"',
+            'watches.yaml:6:34: a kind must be a kind with its version, like "v1/ConfigMap" or "apps/v1/Deployment", not "ConfigMap"',
+            "watches.yaml:7:34: Node is a cluster-scoped kind: `objects` are in the namespace of the CR",
+            "watches.yaml:7:43: who writes a CR could grant permissions by a Role: remove it, or set `allow: [extra-privileges]` in the child",
+            "watches.yaml:7:79: who writes a CR could take over objects of others: `adopt` is not for `objects`",
+            'watches.yaml:8:27: a child has "kinds", which requires "objects"',
+            'watches.yaml:9:9: a child has both "object" and "objects": remove one of them',
+            "watches.yaml:9:105: an object needs apiVersion, in plain text",
+            "watches.yaml:9:105: metadata.name of the object is missing",
         ],
     ),
     Row(

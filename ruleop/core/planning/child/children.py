@@ -54,6 +54,7 @@ from ruleop.core.planning.rendering.desired import (
     Desired,
     is_enabled,
     items_of,
+    loop_of,
     render,
     source_of,
     wait_for,
@@ -221,12 +222,15 @@ class Children:
             except ChildFails as error:
                 if error.limit:
                     raise
-                first, failed = first or (index, error), failed + 1
+                if child.given:  # unlike items of a template, each has a mistake of its own
+                    self._add_failure(child_plan, _items_error(child, index, error, 1), only_this_child=True)
+                else:
+                    first, failed = first or (index, error), failed + 1
+                child_plan.incomplete = True
             METER.charge(ITEM_UNITS)
             yield
         if first is not None:
-            child_plan.incomplete = True
-            self._add_failure(child_plan, _items_error(*first, failed), only_this_child=True)
+            self._add_failure(child_plan, _items_error(child, *first, failed), only_this_child=True)
         return found
 
     def _plan_object(self, child_plan: ChildPlan, desired: Desired) -> None:
@@ -558,13 +562,13 @@ class Children:
         )
 
 
-def _items_error(index: int, first: ChildFails, failed: int) -> ChildFails:
+def _items_error(child: Child, index: int, first: ChildFails, failed: int) -> ChildFails:
     """One failure for all failed items of a `forEach`: there may be thousands with the same cause. A missing permission
     is reported without an item. `index`: of the first one."""
     if first.reason != "RenderFailed":
         return first
     more = f" (and {failed - 1} more)" if failed > 1 else ""
-    which = f"item {index} of forEach{more}"
+    which = f"item {index} of {loop_of(child)}{more}"
     return ChildFails(
         f"{which}: {first.message}", first.site, reason=first.reason, redacted=f"{which}: {first.redacted}"
     )

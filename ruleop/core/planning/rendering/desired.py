@@ -32,6 +32,7 @@ from ruleop.core.planning.rendering.randomness import COSTLY, different_time
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, child_error
 from ruleop.core.rules import REFUSED_METADATA
 from ruleop.core.secrets.hidden_fields import hidden_fields
+from ruleop.core.secrets.secret_values import SECRET
 from ruleop.core.templating import NONDETERMINISTIC, OMIT, TextTemplate
 from ruleop.core.templating.values.cost import DOCUMENT_UNITS, METER, NODE_BYTES, Exhausted, size_of
 from ruleop.core.templating.values.data import retained_bytes
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from ruleop.core.secrets.hidden_fields import Hidden
 
 MAX_OBJECTS = 5000
+_PRIVILEGED = "`allow: [extra-privileges]` in the child would permit that"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,25 +88,33 @@ def items_of(child: Child, scope: Scope) -> Iterator[tuple[int, Mapping[str, Any
     site = child.for_each.site
     try:
         value = child.for_each.value(scope.names)
-        entries = list(islice(_entries(value, site), MAX_OBJECTS + 1))
+        entries = list(islice(_entries(value, site, given=child.given), MAX_OBJECTS + 1))
         METER.retain(retained_bytes(entries))
     except RenderError as error:
         raise child_error(error) from None
     except Exhausted as limit:
         raise ChildFails(limit.reason, site, limit=True) from None
     if len(entries) > MAX_OBJECTS:
-        raise ChildFails(f"forEach has more items than the {MAX_OBJECTS:,} objects that one CR may have", site)
+        text = f"{loop_of(child)} has more items than the {MAX_OBJECTS:,} objects that one CR may have"
+        raise ChildFails(text, site)
     for index, entry in enumerate(entries):
         yield index, scope.with_item(child.item_name, entry, index)
 
 
-def _entries(value: Any, site: Site) -> Iterator[Any]:
+def loop_of(child: Child) -> str:
+    """The key that gives the child its items."""
+    return "objects" if child.given else "forEach"
+
+
+def _entries(value: Any, site: Site, *, given: bool) -> Iterator[Any]:
     if value is None or value is OMIT:
         return iter(())
+    if given and isinstance(value, (str, Mapping)):
+        raise ChildFails("objects needs a list", site)
     if isinstance(value, Mapping):
         return ({"key": key, "value": value[key]} for key in sorted(value))
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ChildFails("forEach needs a list or a mapping", site)
+        raise ChildFails("objects needs a list" if given else "forEach needs a list or a mapping", site)
     return iter(value)
 
 
@@ -200,9 +210,8 @@ def _desired(
 ) -> Desired:
     site = child.body.site
     if not isinstance(document, dict):
-        raise ChildFails(
-            "a template must render objects (mappings with apiVersion, kind and metadata), not a list or text", site
-        )
+        whose = "an item must be an object (a mapping" if child.given else "a template must render objects (mappings"
+        raise ChildFails(f"{whose} with apiVersion, kind and metadata), not a list or text", site)
     kind = _kind(child, document, site)
     metadata = document.get("metadata")
     if not isinstance(metadata, dict):
@@ -222,9 +231,35 @@ def _desired(
         kept = {key: value for key, value in metadata.items() if key != "namespace"}
         document = {**document, "metadata": {**kept, "namespace": place} if place else kept}
     key = ObjectKey(kind.group, kind.kind, place, name)
+    if child.given:
+        _refuse_given(child, document, kind, place, namespace or scope.namespace, title)
     size, values = size_of(document)
     METER.retain(2 * size + NODE_BYTES * values)
     return Desired(key, kind, document, info, names, orphan, values)
+
+
+def _refuse_given(child: Child, document: Object, kind: Kind, place: str, own: str, title: _Title) -> None:
+    """Refuses what would give the author of a CR permissions: objects elsewhere, whatever the rule's reach, tokens of
+    ServiceAccounts, and Pods and other objects that use one."""
+    site = child.body.site
+    if place != own or not place:
+        raise title.error(" is not in the namespace of its CR: `objects` must be", site)
+    if child.privileged:
+        return
+    if kind.versionless == SECRET:
+        if document.get("type") == "kubernetes.io/service-account-token":
+            raise title.error(f" would be the token of a ServiceAccount: {_PRIVILEGED}", site)
+        return
+    pending: list[Any] = [] if (kind.group, kind.kind) == ("", "ConfigMap") else [document]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            for field in ("serviceAccountName", "serviceAccount"):
+                if value.get(field) not in (None, "", "default"):
+                    raise title.error(f" uses a ServiceAccount ({field}): {_PRIVILEGED}", site)
+            pending.extend(value.values())
+        elif isinstance(value, list):
+            pending.extend(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +280,8 @@ def _kind(child: Child, document: dict[str, Any], site: Site) -> Kind:
     kind = Kind.parse(api_version, name)
     if kind not in child.kinds:
         known = ", ".join(sorted(map(str, child.kinds)))
+        if child.given:
+            raise ChildFails(f"it is a {kind}, and `kinds` permits only: {known}", site)
         declared = f"but the template declares only: {known}"
         raise ChildFails(f"rendered {kind}, {declared}", site, redacted=f"rendered another kind, {declared}")
     return kind

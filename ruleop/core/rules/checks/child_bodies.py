@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ruleop.core.kinds import SERVER_METADATA, GroupKind, Kind
 from ruleop.core.names import RESERVED_PREFIX, is_object_name, name_in_words
@@ -34,6 +34,7 @@ REFUSED_METADATA: Mapping[str, str] = MappingProxyType(
 )
 """The fields of metadata that a child cannot set, and what to do instead."""
 
+RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 _OWN_NAMESPACE = re.compile(r"\s*\{\{-?\s*(?:cr\.)?metadata\.namespace\s*-?\}\}\s*")
 _REACH = "set `reach: cluster` in the watch to allow that"
 
@@ -45,9 +46,10 @@ def check_bodies(draft: Draft, crds: Iterable[CustomResourceDefinition], library
             continue
         site = child.body.node.site
         for kind in sorted(child.kinds):
-            if draft.table.reach == "namespace" and _is_namespaced(kind, custom) is False:
+            if draft.table.reach == "namespace" and not child.table.kinds and _is_namespaced(kind, custom) is False:
                 findings.mistake("reach", f"{kind.kind} is a cluster-scoped kind: {_REACH}", site)
         _check_object(draft, child, findings)
+        _check_given(child, custom, findings)
         _check_template(child, library, findings)
         _check_namespace(draft, child.table.namespace, f'the child "{child.id}"', findings)
     is_cluster_scoped = _is_namespaced(draft.kind, custom) is False
@@ -113,6 +115,24 @@ def _check_object(draft: Draft, child: ChildDraft, findings: Findings) -> None:
     if namespace is not None and not _is_allowed_namespace(draft, namespace):
         message = f'the child "{child.id}" may be in another namespace than its CR: {_REACH}'
         findings.mistake("reach", message, namespace.site)
+
+
+def _check_given(child: ChildDraft, custom: Mapping[GroupKind, bool], findings: Findings) -> None:
+    """Checks what the objects that a CR gives may be: nothing by which its author gains permissions."""
+    for word in child.table.kinds:
+        kind = Kind.parse(*word.text.rsplit("/", 1))
+        if _is_namespaced(kind, custom) is False:
+            message = f"{kind.kind} is a cluster-scoped kind: `objects` are in the namespace of the CR"
+            findings.mistake("reach", message, word.site)
+        elif kind.group == RBAC_GROUP and not child.table.allow:
+            message = (
+                f"who writes a CR could grant permissions by a {kind.kind}: remove it, "
+                "or set `allow: [extra-privileges]` in the child"
+            )
+            findings.mistake("out-of-place", message, word.site)
+    if child.table.objects is not None and child.table.adopt != "never":
+        message = "who writes a CR could take over objects of others: `adopt` is not for `objects`"
+        findings.mistake("out-of-place", message, child.table.key_sites["adopt"])
 
 
 def _check_template(child: ChildDraft, library: Library, findings: Findings) -> None:

@@ -143,7 +143,7 @@ def selector_values(selector: FullSelectorTable) -> Iterator[Templated[StringTem
 def _child_parts(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]:
     peers = frozenset(draft.final if child.final else draft.children)
     seen = frozenset(draft.children) | frozenset(draft.final) if child.final else peers
-    item = child.item_name if "forEach" in child.table.key_sites else ""
+    item = child.item_name if child.has_items else ""
     kind = "finalize child" if child.final else "child"
 
     def view(key: str, *, children: bool, item: str = item, this: bool = False) -> View:
@@ -153,7 +153,7 @@ def _child_parts(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]
         return View(title, outer.lets, outer.observed, item=item, this=this)
 
     table = child.table
-    yield from _parts_of("forEach", view("forEach", children=True, item=""), table.for_each, child)
+    yield from _parts_of("forEach", view("forEach", children=True, item=""), child.for_each, child)
     yield from _parts_of("when", view("when", children=False), table.when, child)
     yield from _parts_of("waitFor", view("waitFor", children=True), table.wait_for, child)
     yield from _parts_of("namespace", view("namespace", children=True), table.namespace, child)

@@ -81,6 +81,8 @@ class Child:
     in_order: bool = False  # it may have to wait for that, so the garbage collector must not delete it
     namespace: StringTemplate | None = None
     optional: bool = False
+    given: bool = False  # the CR gives the objects: `objects`
+    privileged: bool = False  # these may grant permissions, and use ServiceAccounts
     mentions: frozenset[str] = frozenset()  # ids of children that this child reads, except through `live.`
     secrecy: Secrecy = PUBLIC
     reads_cr_only: bool = False  # its objects depend only on the CR, and on no random value

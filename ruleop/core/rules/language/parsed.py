@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules.language.env_vars import Constants
     from ruleop.core.rules.language.model import Strategy
     from ruleop.core.rules.language.value_types import NamedEntry, PlacedPath, Reading, Templated
-    from ruleop.core.templating import TextTemplate, Tree, YamlNode
+    from ruleop.core.templating import Expression, TextTemplate, Tree, YamlNode
 
 JOBS = ("batch", "Job")
 
@@ -73,17 +73,27 @@ class ChildDraft:
 
     @property
     def body(self) -> Templated[TextTemplate] | Templated[Tree] | None:
-        return self.table.template or self.table.object
+        given = self.table.objects
+        return self.table.template or self.table.object or (given.body if given is not None else None)
+
+    @property
+    def for_each(self) -> Templated[Expression] | None:
+        given = self.table.objects
+        return given.each if given is not None else self.table.for_each
+
+    @property
+    def has_items(self) -> bool:
+        return bool({"forEach", "objects"} & self.table.key_sites.keys())
 
     @property
     def kinds(self) -> frozenset[Kind]:
+        if self.table.kinds:
+            return frozenset(Kind.parse(*word.text.rsplit("/", 1)) for word in self.table.kinds)
         return self.body.compiled.kinds if self.body else frozenset()
 
     @property
     def many(self) -> bool:
-        return "forEach" in self.table.key_sites or (
-            self.table.template is not None and self.table.template.compiled.many
-        )
+        return self.has_items or (self.table.template is not None and self.table.template.compiled.many)
 
     @property
     def item_name(self) -> str:

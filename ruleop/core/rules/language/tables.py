@@ -57,14 +57,14 @@ class Constraint(ABC):
 
 @dataclass(frozen=True, slots=True)
 class ExactlyOne(Constraint):
-    keys: tuple[str, str]
+    keys: tuple[str, ...]
 
     def violation(self, members: dict[str, YamlNode]) -> tuple[str, str] | None:
         found = [name for name in self.keys if name in members]
         if len(found) == 1:
             return None
         if found:
-            return f"has both {format_list(self.keys)}: remove one of them", found[1]
+            return f"has both {format_list(found[:2])}: remove one of them", found[1]
         return f"needs {format_list(self.keys, last='or')}", ""
 
     def schema(self) -> dict[str, JSON]:

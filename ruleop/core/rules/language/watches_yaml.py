@@ -5,7 +5,7 @@ them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from ruleop.core.names import LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN
@@ -51,10 +51,15 @@ OnImmutable = Literal["fail", "recreate"]
 Adopt = Literal["never", "orphans"]
 Propagation = Literal["background", "foreground"]
 DeletionOrder = Literal["none", "reverse"]
+Privilege = Literal["extra-privileges"]
 
 GROUP = Text(f"|{SUBDOMAIN}", 'an API group like "apps" or "cache.example.com"')
 VERSION = Text(LABEL, 'a version without its group, like "v1"')
 KIND = Text(r"[A-Za-z][A-Za-z0-9]*", 'a kind like "Deployment"')
+KIND_IN_VERSION = Text(
+    rf"({SUBDOMAIN}/)?{LABEL}/[A-Za-z][A-Za-z0-9]*",
+    'a kind with its version, like "v1/ConfigMap" or "apps/v1/Deployment"',
+)
 LABEL_KEY = Text(PREFIXED, 'a label like "app.kubernetes.io/name"')
 API_GROUP = Text(rf"|\*|{SUBDOMAIN}", 'an API group like "apps", or "" for the core one')
 RESOURCE = Text(
@@ -218,16 +223,52 @@ class ApplyTable(Table):
 
 
 @dataclass(frozen=True, slots=True)
+class GivenObjects:
+    """A list of objects, as a loop whose body is the item."""
+
+    each: Templated[Expression]
+    body: Templated[Tree]
+
+
+class GivenObjectsType(Type[GivenObjects]):
+    def read(self, node: YamlNode, what: str, reading: Reading) -> GivenObjects | None:
+        each = BareExpression().read(node, what, reading)
+        body = TemplateTree().read(replace(node, value="{{ item }}"), what, reading)
+        return GivenObjects(each, body) if each is not None and body is not None else None
+
+    def schema(self) -> dict[str, JSON]:
+        return {"type": "string", "minLength": 1}
+
+
+@dataclass(frozen=True, slots=True)
 class ChildTable(Table):
     TITLE: ClassVar[str] = "a child"
     DEFINITION: ClassVar[str] = "child"
-    CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (ExactlyOne(("template", "object")), Needs("as", "forEach"))
+    CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (
+        ExactlyOne(("template", "object", "objects")),
+        Needs("as", "forEach"),
+        Needs("objects", "kinds"),
+        Needs("kinds", "objects"),
+        Needs("allow", "objects"),
+    )
 
     template: Templated[TextTemplate] | None = key(
         "template", TemplateFile(), "The file below templates/ that renders the object."
     )
     object: Templated[Tree] | None = key(
         "object", TemplateTree(mapping=True), "Instead of template: the object, with templates in its strings."
+    )
+    objects: GivenObjects | None = key(
+        "objects", GivenObjectsType(), "Instead of template: a list of whole objects, which the CR gives."
+    )
+    kinds: tuple[Word, ...] = key(
+        "kinds", ListOf(KIND_IN_VERSION, "a kind", minimum=1), "The kinds that `objects` may be.", default=[]
+    )
+    allow: tuple[Privilege, ...] = key(
+        "allow",
+        ListOf(Choice(get_args(Privilege)), "a permission"),
+        "extra-privileges: `objects` may grant permissions, and use ServiceAccounts.",
+        default=[],
     )
     when: Templated[Expression] | None = key(
         "when", BareExpression(), "Whether the child is desired; reads the CR, vars, let and observed objects."

@@ -98,7 +98,8 @@ def _compiled(value: Templated[C] | None) -> C | None:
 def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozenset[str], draft: Draft) -> Child:
     table = child.table
     holds_objects = draft.table.deletion_order == "reverse" and Kind("", "v1", "Namespace") in child.kinds
-    body = _required(table.template).compiled if table.template else _required(table.object).compiled
+    assert child.body is not None, "a project with mistakes is never built"
+    body = child.body.compiled
     return Child(
         id=child.id,
         site=child.site,
@@ -108,7 +109,7 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozens
         final=child.final,
         when=_compiled(table.when),
         wait_for=_compiled(table.wait_for),
-        for_each=_compiled(table.for_each),
+        for_each=_compiled(child.for_each),
         item_name=child.item_name,
         depends_on=_texts(table.depends_on),
         ready_when=_compiled(table.ready_when),
@@ -126,9 +127,11 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozens
         in_order=not child.final and (bool(after) or holds_objects),
         namespace=_compiled(table.namespace),
         optional=table.optional,
+        given=table.objects is not None,
+        privileged="extra-privileges" in table.allow,
         mentions=read.mentions,
         secrecy=secrecy,
-        reads_cr_only=table.for_each is None and _reads_cr_only(child, body),
+        reads_cr_only=child.for_each is None and _reads_cr_only(child, body),
     )
 
 

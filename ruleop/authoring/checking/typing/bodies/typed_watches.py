@@ -242,7 +242,7 @@ class WatchTypes:
         return {
             child.id: expression_node(self.library, child.table.when.compiled)
             for child in self.draft.everyone
-            if child.table.when is not None and "forEach" not in child.table.key_sites
+            if child.table.when is not None and not child.has_items
         }
 
     def _is_certain(self, when: nodes.Node, env: Environment) -> bool:
