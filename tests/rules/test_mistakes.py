@@ -141,6 +141,25 @@ children:
         ],
     ),
     Row(
+        "once for each request",
+        watch("""
+children:
+  a: {template: a.yaml, once: "{{ spec.a }}", forEach: spec.b}
+  b: {template: a.yaml, history: 3}
+  c: {template: a.yaml, once: "{{ a.metadata.name }}"}
+finalize:
+  d: {template: a.yaml, once: x}
+status: {ruleop: x}
+"""),
+        [
+            'watches.yaml:5:33: "a" has several objects, and `once` makes one for each request id',
+            'watches.yaml:6:27: a child has "history", which requires "once"',
+            "watches.yaml:7:37: `once` cannot read the child `a`, only the CR, vars, let and observed objects",
+            'watches.yaml:9:33: "d" runs once in any case: `once` is for `children`',
+            "watches.yaml:10:12: status.ruleop is set by ruleop: choose another name",
+        ],
+    ),
+    Row(
         "missing version",
         """\
 - group: example.com

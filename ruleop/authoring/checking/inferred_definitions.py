@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ruleop.core.schema.openapi import Schema
     from ruleop.core.templating import YamlNode
 
+_RUNS: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 MAX_DIFFERENCES: Final = 8
 """Differences between a file of crds/ and `schema` that are reported."""
 
@@ -73,6 +74,8 @@ class _Kind:
             for name, each in (self.fields or {}).items()
             if name not in WRITTEN
         }
+        if any(child.table.once is not None for watch in self.watches for child in watch.draft.everyone):
+            inferred["ruleop"] = {"type": "object", "properties": {"once": _RUNS}}
         found = read_definition(self.watch.draft, findings, api_type=api_type, inferred=inferred)
         assert found is not None, "a project with mistakes is never loaded"
         return found

@@ -18,6 +18,7 @@ from ruleop.core.planning.changes.rejected_writes import reason_of
 from ruleop.core.planning.child.blocking import blocking_of
 from ruleop.core.planning.child.child_plan import existing_of
 from ruleop.core.planning.child.children import NO_KEYS, Children
+from ruleop.core.planning.child.once import RECORD, with_record
 from ruleop.core.planning.child.plan_masks import masks_of
 from ruleop.core.planning.child.pruning import held_back, prune
 from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion
@@ -436,6 +437,8 @@ class _Planner:
             projected = projected_fields(self.rule, self.scope, problems)
             extra = custom_conditions(self.rule, self.children, problems)
         fields, own_fields = without_rejected(self.rule, refused_status, *projected, problems)
+        if records := self.children.records():
+            fields, own_fields = with_record(fields, records), own_fields | {RECORD}
         if conditions is None:
             conditions = overall_conditions(self.children, problems, held_back=self.held_back)
         if self.paused:

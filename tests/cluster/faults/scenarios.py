@@ -97,6 +97,40 @@ class StackScenario:
         assert [each for each, _ in groupby(found)] == ["roof", "floor", "roof", "floor", "ground"]
 
 
+class OnceScenario:
+    """Work that is done once for each request: it ends, its object is deleted, and the next requests come."""
+
+    def __str__(self) -> str:
+        return "once"
+
+    project = None
+
+    def steps(self, lab: Lab) -> Iterator[Any]:
+        lab.make("stacks", "flat", "Stack", spec={"migrated": "one"})
+        for number, request in enumerate(("one", "two", "three")):
+            lab.edit("stacks", "flat", {"spec": {"migrated": request}})
+            yield lambda request=request: self.running(lab, request)
+            work = self.running(lab, request)
+            lab.edit("configmaps", work, {"metadata": {"annotations": {"example.com/done": "yes"}}})
+            yield lambda request=request: lab.get("configmaps", "flat-result")["data"] == {"of": request}
+            if number == 0:
+                lab.admin.delete(lab.path("configmaps", work))
+        yield lambda: [each["result"] for each in self.runs(lab)] == ["Succeeded"] * 3
+        lab.admin.delete(lab.path("stacks", "flat"))
+        yield lambda: gone(lab, "stacks", "flat")
+
+    @staticmethod
+    def runs(lab: Lab) -> list[dict[str, str]]:
+        runs: list[dict[str, str]] = lab.get("stacks", "flat")["status"]["ruleop"]["once"]["work"]
+        return runs
+
+    def running(self, lab: Lab, request: str) -> str:
+        """The object of this request, while it runs; empty before and after."""
+        return next(
+            (each["object"] for each in self.runs(lab) if each["id"] == request and each["result"] == "Running"), ""
+        )
+
+
 def gone(lab: Lab, resource: str, name: str) -> bool:
     try:
         lab.get(resource, name)
@@ -157,4 +191,4 @@ def record_end(lab: Lab, recording: Recording, foreign: Any) -> None:
     recording.foreign = "untouched" if now["resourceVersion"] == foreign["metadata"]["resourceVersion"] else "touched"
 
 
-SCENARIOS = (AppScenario(), LedgerScenario(), StackScenario())
+SCENARIOS = (AppScenario(), LedgerScenario(), StackScenario(), OnceScenario())

@@ -39,6 +39,7 @@ REASONS: Final = {
     "Forbidden": "The operator lacks a permission, or a policy or quota rejected an object.",
     "ErrResourceExists": "The name of an object is used by another one, which is left alone.",
     "ChildFailed": "An object has failed, by its own status.",
+    "OnceFailed": "Work that is done once for each request has failed.",
     "FieldConflict": "Fields of an object are repeatedly changed by somebody else.",
     "Paused": "The resource was paused before it was ever reconciled.",
     "Deleting": "The resource is being deleted.",

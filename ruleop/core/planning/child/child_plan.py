@@ -171,14 +171,14 @@ def shown_of(
 ) -> list[Existing]:
     """The existing objects that a template can read as this child. Anybody who can write to their namespace can forge
     their record, so they have to be of a kind that the child may be, and within the rule's reach. If the child has one
-    object, it is the one with the desired key; while that is unknown, the oldest."""
+    object, it is the one with the desired key; while that is unknown, the oldest, and with `once` the newest."""
     kinds, far = _versionless(child.kinds), rule.reach == "cluster"
     found = [
         each for each in existing if each.key.group_kind in kinds and (far or each.key.namespace == owner.namespace)
     ]
     if key is not None:
         return [each for each in found if each.key == key]
-    return found if child.many or len(found) < 2 else [min(found, key=_age)]
+    return found if child.many or len(found) < 2 else [(min if child.once is None else max)(found, key=_age)]
 
 
 @lru_cache(maxsize=1024)
@@ -205,7 +205,7 @@ def planned_view(child_plan: ChildPlan, existing: list[Existing], observed: Obse
     existing object; before it exists only apiVersion, kind, name and namespace, because other fields may be random."""
     child = child_plan.child
     result = [_resulting_object(child, object_plan, observed, owner) for object_plan in child_plan.objects]
-    if not result and child_plan.blocks_pruning:
+    if not result and (child_plan.blocks_pruning or child.once is not None):
         return existing_view(child, existing, Origin.LATER) if existing else Later(child.id)
     if not child.many:
         if result and result[0] is not None:

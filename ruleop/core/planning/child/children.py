@@ -33,6 +33,7 @@ from ruleop.core.planning.child.child_plan import (
     planned_view,
     shown_of,
 )
+from ruleop.core.planning.child.once import FAILED, RETRY, SUCCEEDED, Runs, can_record, no_record, result_of, run_of
 from ruleop.core.planning.child.readiness import READY, Readiness, readiness
 from ruleop.core.planning.model.actions import (
     Action,
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.core.errors import Site
-    from ruleop.core.kinds import Object, ObjectKey
+    from ruleop.core.kinds import JSON, Object, ObjectKey
     from ruleop.core.planning.memory.history import History
     from ruleop.core.planning.model.marks import Owner
     from ruleop.core.rules import Child
@@ -204,6 +205,8 @@ class Children:
         if child.for_each is None:
             if not is_enabled(child, names):
                 return None
+            if child.once is not None:
+                return self._desired_of_run(child_plan)
             wait_for(child, names)
             known = self.work.desired(child, names, self.observed.kinds) if self.work is not None else None
             desired = render(child, self.scope, names, 0) if known is None else known
@@ -231,6 +234,52 @@ class Children:
             yield
         if first is not None:
             self._add_failure(child_plan, _items_error(child, *first, failed), only_this_child=True)
+        return found
+
+    def _desired_of_run(self, child_plan: ChildPlan) -> list[Desired] | None:
+        """The object of the run that the CR asks for. There is none if it has ended, or if no run is asked for."""
+        child, names = child_plan.child, self.scope.names
+        run = run_of(child, names, self.scope.resource)
+        if run is None:
+            return None
+        if not can_record(self.observed.kinds.info(self.rule.kind)):
+            raise ChildFails(no_record(self.rule.kind.kind), child.site)
+        result = result_of(self.scope.resource, child, run)
+        if result == FAILED:
+            message = f"the run {run.id!r} has failed: change the request id, or the annotation {RETRY}{child.id}"
+            raise ChildFails(message, child.site, reason="OnceFailed")
+        if result == SUCCEEDED:
+            return []
+        wait_for(child, names)
+        desired = [each.renamed(run.of(each.key.name)) for each in render(child, self.scope, names, 0)]
+        keys = {each.key for each in desired}
+        runs = self.runs(child)
+        other = next((each for each in runs.unfinished() if each.key not in keys), None)
+        if other is not None and not any(each.key in keys for each in runs.objects):
+            raise ChildWaits(f"{other.key} to finish", child.site, why="child")
+        return desired
+
+    def runs(self, child: Child) -> Runs:
+        """The runs of a child with `once`."""
+
+        def ready(live: Object) -> Readiness:
+            if child.ready_when is None:
+                return readiness(live)
+            with contextlib.suppress(RenderError):
+                return _ready_when(child, self.scope.names, live)
+            return Readiness(False)
+
+        return Runs.of(child, self.scope.resource, self._by_id.get(child.id, ()), ready)
+
+    def records(self) -> dict[str, list[JSON]]:
+        """The runs that the status records, by child."""
+        found: dict[str, list[JSON]] = {}
+        for child in self.rule.children.values():
+            if child.once is not None:
+                current = None
+                with contextlib.suppress(ChildWaits, ChildFails):
+                    current = run_of(child, self.scope.names, self.scope.resource)
+                found[child.id] = self.runs(child).record(current, self.observed.now)
         return found
 
     def _plan_object(self, child_plan: ChildPlan, desired: Desired) -> None:
@@ -365,7 +414,8 @@ class Children:
         found = self._readiness(object_plan, child, applied.result)
         message = f"{found.message}: {found.detail}" if found.detail and not child.secrecy.holds else found.message
         if found.failed:
-            self.report.add_problem(child.id, "ChildFailed", f"{key.kind}/{key.name}: {message}")
+            reason = "ChildFailed" if child.once is None else "OnceFailed"
+            self.report.add_problem(child.id, reason, f"{key.kind}/{key.name}: {message}")
         return (State.READY, "") if found.ready else (State.PROGRESSING, message)
 
     def _state_of_write(

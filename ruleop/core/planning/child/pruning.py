@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ruleop.core.planning.model.actions import Problem
     from ruleop.core.rules import Child, Rule
 
-HARMLESS = frozenset({"ChildFailed", "FieldConflict"})
+HARMLESS = frozenset({"ChildFailed", "FieldConflict", "OnceFailed"})
 """Reasons of problems that do not stop pruning: all desired objects are known and written."""
 
 
@@ -32,6 +32,8 @@ def _has_no_errors(problems: Iterable[Problem]) -> bool:
 
 def prune(children: Children) -> list[Action]:
     desired = {object_plan.desired.key for child_plan in children.plans.values() for object_plan in child_plan.objects}
+    runs = [children.runs(child) for child in children.rule.children.values() if child.once is not None]
+    desired.update(key for each in runs for key in each.kept())
     undesired = [each for each in children.existing if each.key not in desired]
     if not undesired or not _has_no_errors(children.report.problems):
         return []

@@ -64,6 +64,10 @@ class Desired:
     def digest(self) -> str:
         return digest_of(self.rendered)
 
+    def renamed(self, name: str) -> Desired:
+        rendered = {**self.rendered, "metadata": {**self.rendered["metadata"], "name": name}}
+        return replace(self, key=self.key._replace(name=name), rendered=rendered)
+
 
 def digest_of(rendered: Object) -> str:
     """A digest of a desired object. A failure is recorded for one digest; a changed digest is an edit, not drift."""
@@ -77,6 +81,8 @@ def source_of(child: Child) -> str:
 
 def strategy_of(child: Child, kind: Kind) -> str:
     """The child's merge strategy. The default for a Job is create-only, because a running Job is immutable."""
+    if child.once is not None:
+        return "create-only"
     if child.apply.strategy is not None:
         return child.apply.strategy
     return "create-only" if (kind.group, kind.kind) == ("batch", "Job") else "merge"

@@ -155,6 +155,7 @@ def _child_parts(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]
     table = child.table
     yield from _parts_of("forEach", view("forEach", children=True, item=""), child.for_each, child)
     yield from _parts_of("when", view("when", children=False), table.when, child)
+    yield from _parts_of("once", view("once", children=False), table.once, child)
     yield from _parts_of("waitFor", view("waitFor", children=True), table.wait_for, child)
     yield from _parts_of("namespace", view("namespace", children=True), table.namespace, child)
     yield from _parts_of("deletion", view("deletion", children=False), table.deletion, child)

@@ -123,12 +123,31 @@ def check_watch(draft: Draft, findings: Findings) -> None:
             findings.warning(
                 "conflict", f'"{name}" is never written, because of `manageStatus: false`', table.key_sites[name]
             )
+    _check_once(draft, findings)
     if table.status is not None and isinstance(table.status.node.value, dict):
-        for name, instead in (("conditions", 'use "conditions" of the watch'), ("observedGeneration", "remove it")):
+        taken = [("conditions", 'use "conditions" of the watch'), ("observedGeneration", "remove it")]
+        if any(child.table.once is not None for child in draft.everyone):
+            taken.append(("ruleop", "choose another name"))
+        for name, instead in taken:
             if name in table.status.node.key_sites:
                 findings.mistake(
                     "taken-name", f"status.{name} is set by ruleop: {instead}", table.status.node.key_sites[name]
                 )
+
+
+def _check_once(draft: Draft, findings: Findings) -> None:
+    for child in draft.everyone:
+        if (once := child.table.once) is None:
+            continue
+        site = child.table.key_sites["once"]
+        if child.final:
+            message = f'"{child.id}" runs once in any case: `once` is for `children`'
+            findings.mistake("out-of-place", message, once.node.site)
+        elif child.many:
+            message = f'"{child.id}" has several objects, and `once` makes one for each request id'
+            findings.mistake("out-of-place", message, once.node.site)
+        if is_builtin(draft) or not draft.table.manage_status:
+            findings.mistake("conflict", "`once` records its results in the status, which ruleop does not write", site)
 
 
 def is_builtin(draft: Draft) -> bool:

@@ -71,6 +71,8 @@ class Child:
     wait_for: Expression | None = None
     for_each: Expression | None = None
     item_name: str = "item"
+    once: StringTemplate | None = None  # the request id: an object is made once for each
+    history: int = 3  # finished objects of `once` that stay
     depends_on: tuple[str, ...] = ()
     ready_when: Expression | None = None
     apply: Apply = field(default_factory=Apply)

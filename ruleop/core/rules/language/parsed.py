@@ -105,8 +105,8 @@ class ChildDraft:
 
     @property
     def create_only(self) -> bool:
-        if self.strategy is not None:
-            return self.strategy == "create-only"
+        if self.strategy is not None or self.table.once is not None:
+            return self.strategy == "create-only" or self.table.once is not None
         return bool(self.kinds) and all(kind.versionless == JOBS for kind in self.kinds)
 
     @property

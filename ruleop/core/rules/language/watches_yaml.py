@@ -250,6 +250,7 @@ class ChildTable(Table):
         Needs("objects", "kinds"),
         Needs("kinds", "objects"),
         Needs("allow", "objects"),
+        Needs("history", "once"),
     )
 
     template: Templated[TextTemplate] | None = key(
@@ -280,6 +281,10 @@ class ChildTable(Table):
     item_name: Word | None = key(
         "as", Text(NAME, "a name that starts with a lowercase letter"), "The name of an item, instead of item."
     )
+    once: Templated[StringTemplate] | None = key(
+        "once", Template(), "A request id: the object is made once for each, and never again. Empty: for none."
+    )
+    history: int = key("history", Count(0), "The finished objects of `once` that stay.", default=3)
     depends_on: tuple[Word, ...] = key(
         "dependsOn", ListOf(ID, "an id"), "Ids that must be ready before this one is created.", default=[]
     )

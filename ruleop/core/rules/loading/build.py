@@ -111,6 +111,8 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozens
         wait_for=_compiled(table.wait_for),
         for_each=_compiled(child.for_each),
         item_name=child.item_name,
+        once=_compiled(table.once),
+        history=table.history,
         depends_on=_texts(table.depends_on),
         ready_when=_compiled(table.ready_when),
         apply=Apply(
