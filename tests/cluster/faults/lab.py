@@ -201,6 +201,9 @@ class Lab:
             (obj.get("spec") or {}).pop(name, None)
         for condition in (obj.get("status") or {}).get("conditions") or ():
             condition.pop("lastTransitionTime", None)
+        for runs in (obj.get("status") or {}).get("ruleop", {}).get("once", {}).values():
+            for run in runs:
+                run.pop("time")
         text = json.dumps(obj, sort_keys=True).replace(self.namespace, "here")
         for uid in self._uids:
             text = text.replace(uid, "its uid")
