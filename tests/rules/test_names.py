@@ -65,7 +65,7 @@ children:
         watch("""
 children:
   a: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ Release.Name }}"}, data: {x: "{{ Values.x }}", w: "{{ ansible_operator_meta.name }}"}}}
-  b: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {x: "{{ lookup('file', 'x') }}", w: "{{ include('x') }}", z: "{{ hasKey(spec, 'x') }}"}}}
+  b: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {x: "{{ lookup(spec.x, 'x') }}", w: "{{ include('x') }}", z: "{{ hasKey(spec, 'x') }}"}}}
   c: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {x: "{{ default('a', spec.x) }}", w: "{{ toYaml(spec) }}", z: "{{ quote .Values }}"}}}
   d: {template: a.yaml, when: "spec.x == null", waitFor: "empty(spec.x) or len(spec.y)", deletion: "{{ hostvars.a }}"}
   e: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: e}, data: {x: "{{ sepc.x }}", w: "{{ trimSuffix('a', spec.x) }}"}}}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NAME: Final = ("metadata", "name")
 NAMESPACE: Final = ("metadata", "namespace")
-_CLEAN: Final = NUMBERS | {"dns_label", "sha256", "regex_replace"}
+_CLEAN: Final = NUMBERS | {"dns_label", "sha256", "sha1", "hash", "regex_replace"}
 _FREE_GROUP: Final = "rbac.authorization.k8s.io"
 _IDENTITIES: Final = frozenset({"metadata.name", "metadata.uid"})
 _DERIVE: Final = "derive the name from the CR"
