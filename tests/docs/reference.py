@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.authoring.ruletests import format as rule_tests
 from ruleop.core.rules.language import watches_yaml as language
-from ruleop.core.rules.language.tables import ExactlyOne, Key, Needs, Table, keys
+from ruleop.core.rules.language.tables import ExactlyOne, Key, Needs, NotBesideMapping, Table, keys
 from tests.docs.examples import define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
 
@@ -62,6 +62,7 @@ WORDS: dict[str, str] = {
     "Count": "whole number",
     "Duration": "duration",
     "BareExpression": "expression",
+    "Loops": "expression, or name: expression",
     "Template": "template",
     "TemplateFile": "file below templates/",
     "FieldPath": "path",
@@ -98,6 +99,8 @@ def _constraint(constraint: Any) -> str:
         return f"Exactly one of `{constraint.keys[0]}` and `{constraint.keys[1]}`."
     if isinstance(constraint, Needs):
         return f"`{constraint.key}` only with `{constraint.other}`."
+    if isinstance(constraint, NotBesideMapping):
+        return f"No `{constraint.key}` with names."
     return ""
 
 

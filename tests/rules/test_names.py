@@ -229,6 +229,19 @@ children:
         ],
     ),
     Row(
+        "items of other loops",
+        watch("""
+children:
+  a: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: '{{ team }} {{ env }} {{ index }} {{ item }}'}}, when: env, forEach: {team: env, env: team + index + env}}
+"""),
+        [
+            'watches.yaml:5:119: `item` is not available in the child "a"; here the item is named `env`',
+            "watches.yaml:5:158: `forEach` cannot read `env` here: a list sees only the items of the loops before it",
+            "watches.yaml:5:175: `index` is not available in `forEach`; here the item is named `team`",
+            "watches.yaml:5:183: `forEach` cannot read `env` here: a list sees only the items of the loops before it",
+        ],
+    ),
+    Row(
         "status reads status",
         watch("""
 let: {x: "{{ status.y }}", z: "{{ x }}", w: "{{ cr.status.y }}"}

@@ -7,13 +7,13 @@ only earlier names. `apply` is joined key by key, and its lists `ignore` and `ow
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ruleop.core.kinds import JSON, Kind
 from ruleop.core.rules.language.env_vars import REFERENCE
 from ruleop.core.rules.language.tables import TableOf
-from ruleop.core.rules.language.value_types import wrong_type
+from ruleop.core.rules.language.value_types import Word, wrong_type
 from ruleop.core.rules.language.watches_yaml import (
     WATCHES,
     ApplyTable,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules.language.env_vars import Constants
     from ruleop.core.rules.language.model import Strategy
     from ruleop.core.rules.language.value_types import NamedEntry, PlacedPath, Reading, Templated
-    from ruleop.core.templating import TextTemplate, Tree, YamlNode
+    from ruleop.core.templating import Expression, TextTemplate, Tree, YamlNode
 
 JOBS = ("batch", "Job")
 
@@ -86,8 +86,12 @@ class ChildDraft:
         )
 
     @property
-    def item_name(self) -> str:
-        return self.table.item_name.text if self.table.item_name else "item"
+    def loops(self) -> tuple[NamedEntry[Templated[Expression]], ...]:
+        """The loops of `forEach` with the names of their items, outermost first."""
+        alone = self.table.item_name or Word("item", self.site)
+        return tuple(
+            each if each.name else replace(each, name=alone.text, site=alone.site) for each in self.table.for_each or ()
+        )
 
     @property
     def strategy(self) -> Strategy | None:

@@ -14,6 +14,7 @@ from ruleop.core.rules.language.model import (
     Child,
     Condition,
     Ignore,
+    Loop,
     Observe,
     PolicyRule,
     Requirement,
@@ -104,8 +105,7 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy) -> Child:
         final=child.final,
         when=_compiled(table.when),
         wait_for=_compiled(table.wait_for),
-        for_each=_compiled(table.for_each),
-        item_name=child.item_name,
+        for_each=tuple(Loop(each.name, _required(each.value).compiled) for each in child.loops),
         depends_on=_texts(table.depends_on),
         ready_when=_compiled(table.ready_when),
         apply=Apply(
