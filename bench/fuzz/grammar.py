@@ -90,6 +90,11 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
         <T> | regex_replace(<T>, <T>)
         <T> | regex_replace(<T>, <T>, ignorecase=true)
         <T> | regex_search(<T>)
+        <T> | regex_escape
+        <T> | sha1
+        <D> | hash('sha512')
+        <D> | to_nice_yaml
+        <T> | b64encode('utf-16-le')
         <T> | default(<T>)
         <T> | format(<T>, <N>)
         '%s %s %d' | format(<T>, <T>, <N>)
@@ -209,6 +214,14 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
         <L> | unique
         <L> | reverse
         <L> | flatten
+        <L> | product(<L>)
+        <L> | product(repeat=<N>)
+        <O> | subelements(<T>, skip_missing=true)
+        <O> | keep_keys([<T>, 'name'])
+        <O> | map('remove_keys', [<T>])
+        <L> | select('version', <T>, '<')
+        <L> | select('search', <T>)
+        <L> | select('ip_address')
         <L> | flatten(1)
         <L> | batch(<N>)
         <L> | slice(<N>)

@@ -28,6 +28,12 @@ MISTAKES = [
     ("spec.hosts[0]", "warning maybe-missing: spec.hosts[0] may be missing (the list may be shorter)"),
     ("spec.ports | default([]) | items2dict | length", "error unknown-field: spec.ports[].key is not in the schema"),
     ("spec.hosts | map('dict2items') | length", "error type-mismatch: an item is a string, and dict2items takes"),
+    ("spec | pick('imgae')", "error unknown-field: spec.imgae is not in the schema (did you mean spec.image?)"),
+    ("spec.ports | default([]) | map('pick', ['nmae'])", "error unknown-field: spec.ports[].nmae is not in"),
+    ("spec.size | keep_keys('a')", "error type-mismatch: spec.size is an integer, and keep_keys takes"),
+    ("spec.size | host(1)", "error type-mismatch: spec.size is an integer, and host takes a string"),
+    ("spec.hosts | subelements('x') | length", "error type-mismatch"),
+    ("'a' if spec.image is version(spec.note) else 'b'", "warning maybe-missing: spec.note"),
     ("spec.hosts[1] if spec.hosts else ''", "warning maybe-missing: spec.hosts[1] may be missing"),
     ("spec.hosts | first", "warning maybe-missing: spec.hosts may be empty, and first of an empty list"),
     ("metadata.labels.app", "warning maybe-missing: metadata.labels may be missing"),
@@ -86,6 +92,9 @@ QUIET = [
     "spec | to_json", "spec.tls | default({}) | to_json", "(spec.tls | default({})).secret | default('')",
     "'%s-%d' % (spec.image, spec.size)", "[spec.size, 3] | max", "range(spec.size) | list | length",
     "{'a': spec.size}.a", "dict(a=1).a", "spec.image is string", "1 if spec.debug == true else 0",
+    "spec | pick('note', 'image') | to_json", "spec.labels | remove_keys(['x']) | to_json", "(spec.image | ip_network('prefix')) + 1",
+    "spec.hosts | product(spec.hosts) | map('join', '-') | join", "spec.image is version('1.2', '>=', version_type='semver')",
+    "(spec.hosts | product([spec.size]) | map('last') | sum) + 1", "spec.hosts | reject('ip_address') | join",
     "status.ready | default(0)", "status.phase == 'x'", "omit", "spec.size if spec.debug",
 ]  # fmt: skip
 

@@ -24,16 +24,17 @@ ARGUMENTS = {
     "union": "[]", "symmetric_difference": "[]", "zip": "[]", "zip_longest": "[]", "ternary": "1, 2", "map": "'string'",
     "select": "'string'", "reject": "'string'", "selectattr": "'a'", "rejectattr": "'a'", "groupby": "'a'",
     "regex_match": "'a'", "regex_findall": "'a'", "regex_search": "'a'", "regex_replace": "'a', 'b'",
-    "replace": "'a', 'b'", "dns_label": "'a'", "center": "9",
+    "keep_keys": "'a'", "pick": "'a'", "remove_keys": "'a'", "product": "[1]", "subelements": "'a', skip_missing=true",
+    "host": "0", "ip_in": "'10.0.0.0/8'", "replace": "'a', 'b'", "dns_label": "'a'", "center": "9",
 }  # fmt: skip
 SAMPLES: dict[str, list[Any]] = {
     "null": [None],
     "boolean": [True, False],
     "integer": [1, 0],
     "number": [1.5],
-    "string": ["a", "1Gi", "YQ==", "2", "yes"],
+    "string": ["a", "1Gi", "YQ==", "2", "yes", "10.0.0.1"],
     "mapping": [{"a": "b"}, {"a": {"b": 1}, "b": 2}, {"a": 1, "b": 2}],
-    "list": [["a"], [{"a": 1}], [{"key": "a", "value": 1}], [1, 2], [["a"], ["b"]]],
+    "list": [["a"], [{"a": 1}], [{"key": "a", "value": 1}], [1, 2], [["a"], ["b"]], [{"a": [1]}]],
 }
 
 

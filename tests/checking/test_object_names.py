@@ -153,6 +153,19 @@ def test_items_of_a_loop_need_different_names():
     assert names("name: '{{ metadata.name }}-{{ each | dns_label }}'", child=child) == []
 
 
+def test_items_of_each_loop_need_different_names():
+    child = "forEach: {each: spec.names, part: each.parts, other: spec.names}"
+    would = "the ConfigMap of each item of `forEach` would have the same name: use"
+    assert names("name: '{{ metadata.name }}-{{ part | dns_label }}'", child=child) == [
+        f"{would} `other` or `index` in it"
+    ]
+    assert names("name: '{{ metadata.name }}-{{ (each ~ other) | dns_label }}'", child=child) == [
+        f"{would} `part` or `index` in it"
+    ]
+    assert names("name: '{{ metadata.name }}-{{ (part ~ other) | dns_label }}'", child=child) == []
+    assert names("name: '{{ metadata.name }}-{{ index }}'", child=child) == []
+
+
 def test_items_may_differ_in_their_namespace():
     child = "forEach: spec.names\n    as: each"
     found = names(

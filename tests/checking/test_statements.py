@@ -102,6 +102,18 @@ def test_for_each_gives_the_type_of_item() -> None:
     assert "spec.ports[].nam is not in the schema (did you mean spec.ports[].name?)" in found
 
 
+def test_loops_in_loops_give_the_types_of_their_items() -> None:
+    loops = "forEach: {port: 'spec.ports | default([])', label: spec.labels, number: range(port.port)}"
+    assert of("a: {{ port.port + number + index }}{{ label.key }}{{ label.value | upper }}", loops) == []
+    (found,) = of("a: {{ port.nam | default('a') }}", loops)
+    assert "spec.ports[].nam is not in the schema (did you mean spec.ports[].name?)" in found
+    assert of("a: b", "forEach: {port: 'spec.ports | default([])', number: port.port}") == [
+        "error type-mismatch: port.port is an integer: forEach needs a list or a mapping"
+    ]
+    (found,) = of("a: b", "forEach: {port: 'spec.ports | default([])', number: port.hosts}")[:1]
+    assert "spec.ports[].hosts is not in the schema" in found
+
+
 def test_for_each_needs_a_list_or_a_mapping() -> None:
     assert of("a: b", "forEach: spec.size") == [
         "error type-mismatch: spec.size is an integer: forEach needs a list or a mapping"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.authoring.ruletests import format as rule_tests
 from ruleop.core.rules.language import watches_yaml as language
-from ruleop.core.rules.language.tables import ExactlyOne, Key, Needs, Table, keys
+from ruleop.core.rules.language.tables import ExactlyOne, Key, Needs, NotBesideMapping, Table, keys
 from tests.docs.examples import define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
 
@@ -64,6 +64,7 @@ WORDS: dict[str, str] = {
     "Duration": "duration",
     "BareExpression": "expression",
     "GivenObjectsType": "expression",
+    "Loops": "expression, or name: expression",
     "Template": "template",
     "TemplateFile": "file below templates/",
     "FieldPath": "path",
@@ -101,6 +102,8 @@ def _constraint(constraint: Any) -> str:
         return f"Exactly one of {', '.join(others)} and {last}."
     if isinstance(constraint, Needs):
         return f"`{constraint.key}` only with `{constraint.other}`."
+    if isinstance(constraint, NotBesideMapping):
+        return f"No `{constraint.key}` with names."
     return ""
 
 

@@ -51,11 +51,10 @@ WATCHES = """\
       deletion: orphan
     copies:
       dependsOn: [config]
-      forEach: spec.env
-      as: variable
+      forEach: {variable: spec.env, zone: "['a', 'b']"}
       when: spec.size == 'large'
       deletion: "{{ 'orphan' if spec.size == 'large' else 'delete' }}"
-      object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ metadata.name }}-{{ variable.name }}"}}
+      object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ metadata.name }}-{{ variable.name }}-{{ zone }}"}}
   finalize:
     farewell:
       object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "bye-{{ metadata.name }}"}}
@@ -125,9 +124,9 @@ def test_objects_have_their_names_and_when_they_are_made() -> None:
     assert row(text, "`copies`") == [
         "`copies`",
         "ConfigMap",
-        "`{{ metadata.name }}-{{ variable.name }}`",
+        "`{{ metadata.name }}-{{ variable.name }}-{{ zone }}`",
         "`spec.size == 'large'`",
-        "one for each `variable` in `spec.env`; after `config` is ready",
+        "one for each `variable` in `spec.env` and each `zone` in `['a', 'b']`; after `config` is ready",
     ]
     assert row(text, "`farewell`")[4] == "made when the resource is deleted"
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ruleop.core.kinds import Kind
 from ruleop.core.planning import Failed, Failure, Served, State, choose_rule
 from ruleop.core.planning.child.child_plan import Existing
+from tests.exploration import examples
 from tests.planning.harness import Harness, app, config, key, project
 
 PLAIN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\n"
@@ -370,6 +374,84 @@ def test_the_number_of_objects_of_a_cr_is_limited():
     harness = Harness.of("children: {x: {template: x.yaml, forEach: range(5001)}}", x=NAMED)
     (problem,) = harness.plan().problems
     assert "more items than the 5,000" in problem.message
+
+
+NESTED = """
+    children:
+      x:
+        template: x.yaml
+        forEach: {team: spec.teams, env: 'team.envs | default([])', number: range(env.value.n)}
+"""
+TEAMS = [{"name": "red", "envs": {"prod": {"n": 2}, "dev": {"n": 1}}}, {"name": "blue", "envs": {}}, {"name": "idle"}]
+
+
+def nested(teams: Any, name: str = "{{ team.name }}-{{ env.key }}-{{ number }}") -> Harness:
+    return Harness.of(NESTED, {"teams": teams}, x=plain(name, "{i: '{{ index }}', count: '{{ env.value.n }}'}"))
+
+
+def test_loops_in_loops_combine_their_items_in_order():
+    harness = nested(TEAMS)
+    harness.settle()
+    data = {name.name: obj["data"] for name, obj in harness.objects.items()}
+    assert data == {
+        "red-dev-0": {"i": "0", "count": "1"},
+        "red-prod-0": {"i": "1", "count": "2"},
+        "red-prod-1": {"i": "2", "count": "2"},
+    }
+    harness.edit({"teams": [{"name": "blue", "envs": {"prod": {"n": 1}}}, *TEAMS[1:]]})
+    harness.settle()
+    assert harness.names() == ["ConfigMap/blue-prod-0"]
+
+
+def test_an_item_of_loops_in_loops_is_named_by_its_positions_and_keys():
+    harness = nested([TEAMS[0]], name="{{ team.name if number == 0 else team.nmae }}-{{ env.key }}")
+    (problem,) = harness.plan().problems
+    assert problem.message.startswith("item team[0], env[prod], number[1] of forEach: {{ team.name if")
+    assert states(harness) == {"x": State.FAILED}
+
+
+def test_an_inner_loop_that_cannot_be_evaluated_stops_its_child_and_deletes_nothing():
+    harness = nested(TEAMS)
+    harness.settle()
+    before = harness.names()
+    harness.edit({"teams": [{"name": "green", "envs": {"prod": {}}}]})
+    (problem,) = harness.plan().problems
+    assert "spec.teams[0].envs.prod.n is not set" in problem.message
+    harness.settle()
+    assert harness.names() == before
+
+
+@pytest.mark.parametrize(
+    ("loops", "limit"),
+    [
+        ("{a: range(71), b: range(71)}", "more items than the 5,000"),
+        ("{a: range(5001), b: '[]'}", "more items than the 5,000"),
+        ("{a: range(2), b: range(5001)}", "more items than the 5,000"),
+        ("{a: range(5000), b: range(5000), c: '[]'}", "the templates do too much work"),
+    ],
+)
+def test_the_limits_count_all_combinations_of_loops(loops: str, limit: str):
+    harness = Harness.of(f"children: {{x: {{template: x.yaml, forEach: {loops}}}}}", x=plain("{{ a }}-{{ b }}"))
+    (problem,) = harness.plan().problems
+    assert limit in problem.message
+
+
+@given(st.lists(st.lists(st.integers(0, 3), max_size=3), max_size=3))
+@settings(deadline=None, max_examples=examples(40))
+def test_loops_in_loops_have_the_items_of_one_loop_over_their_rows(rows: list[list[int]]):
+    one, two = (
+        Harness.of(
+            f"children: {{x: {{template: x.yaml, forEach: {loops}}}}}",
+            {"rows": rows},
+            x=plain("n-{{ index }}", f"{{v: '{{{{ {value} }}}}'}}"),
+        )
+        for loops, value in (("{row: spec.rows, cell: row}", "cell"), ("spec.rows | flatten", "item"))
+    )
+    one.settle()
+    two.settle()
+    assert {name: obj["data"]["v"] for name, obj in one.objects.items()} == {
+        name: obj["data"]["v"] for name, obj in two.objects.items()
+    }
 
 
 def test_the_limit_counts_all_children_of_the_cr(monkeypatch: pytest.MonkeyPatch):

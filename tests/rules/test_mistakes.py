@@ -447,6 +447,24 @@ children:
         ],
     ),
     Row(
+        "loops in loops",
+        watch("""
+children:
+  a: {template: a.yaml, forEach: {team: spec.teams, b: team.envs, this: spec.x, Env: spec.y, index: spec.z}}
+  b: {template: a.yaml, forEach: {team: spec.teams, env: [1]}, as: team}
+  c: {template: a.yaml, forEach: {}}
+"""),
+        [
+            'watches.yaml:5:55: an item cannot be named "b": watches.yaml:6:5 has a child of that name',
+            'watches.yaml:5:69: an item cannot be named "this", which is reserved by ruleop: choose another name',
+            'watches.yaml:5:83: an item cannot be named "Env": a lowercase letter, then letters, digits and _',
+            'watches.yaml:5:96: an item cannot be named "index", which is reserved by ruleop: choose another name',
+            'watches.yaml:6:60: an item "env" must be an expression, not a list',
+            'watches.yaml:6:66: a child has "as", and the names in "forEach": remove "as"',
+            'watches.yaml:7:36: "forEach" is an empty mapping: name a loop in it, such as `team: spec.teams`',
+        ],
+    ),
+    Row(
         "as that is taken",
         watch("""
 children:

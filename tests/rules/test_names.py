@@ -65,7 +65,7 @@ children:
         watch("""
 children:
   a: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ Release.Name }}"}, data: {x: "{{ Values.x }}", w: "{{ ansible_operator_meta.name }}"}}}
-  b: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {x: "{{ lookup('file', 'x') }}", w: "{{ include('x') }}", z: "{{ hasKey(spec, 'x') }}"}}}
+  b: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {x: "{{ lookup(spec.x, 'x') }}", w: "{{ include('x') }}", z: "{{ hasKey(spec, 'x') }}"}}}
   c: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {x: "{{ default('a', spec.x) }}", w: "{{ toYaml(spec) }}", z: "{{ quote .Values }}"}}}
   d: {template: a.yaml, when: "spec.x == null", waitFor: "empty(spec.x) or len(spec.y)", deletion: "{{ hostvars.a }}"}
   e: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: e}, data: {x: "{{ sepc.x }}", w: "{{ trimSuffix('a', spec.x) }}"}}}
@@ -226,6 +226,19 @@ children:
         [
             "watches.yaml:5:14: `validate` cannot read the child `a`, only the CR, vars, let and observed objects",
             "watches.yaml:5:41: `validate` cannot read `ready.`, only the CR, vars, let and observed objects",
+        ],
+    ),
+    Row(
+        "items of other loops",
+        watch("""
+children:
+  a: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: '{{ team }} {{ env }} {{ index }} {{ item }}'}}, when: env, forEach: {team: env, env: team + index + env}}
+"""),
+        [
+            'watches.yaml:5:119: `item` is not available in the child "a"; here the item is named `env`',
+            "watches.yaml:5:158: `forEach` cannot read `env` here: a list sees only the items of the loops before it",
+            "watches.yaml:5:175: `index` is not available in `forEach`; here the item is named `team`",
+            "watches.yaml:5:183: `forEach` cannot read `env` here: a list sees only the items of the loops before it",
         ],
     ),
     Row(

@@ -95,9 +95,10 @@ def test_every_key_of_a_child_reaches_the_child() -> None:
     )
     assert found.when.evaluate({"spec": {"on": 1}}) == 1
     assert found.wait_for.evaluate({"spec": {"go": 2}}) == 2
-    assert found.for_each.evaluate({"spec": {"list": [3]}}) == [3]
+    (loop,) = found.for_each
+    assert (loop.name, loop.over.evaluate({"spec": {"list": [3]}})) == ("thing", [3])
     assert found.ready_when.evaluate({"this": {"ok": 4}}) == 4
-    assert (found.item_name, found.many, found.depends_on) == ("thing", True, ("b",))
+    assert (found.many, found.depends_on) == (True, ("b",))
     assert (found.adopt, found.propagation, found.optional) == ("orphans", "foreground", True)
     assert found.deletion.evaluate({"thing": {"deletion": "orphan"}}) == "orphan"
     assert found.namespace.evaluate({"metadata": {"namespace": "n"}}) == "n"

@@ -61,6 +61,7 @@ EXAMPLES = {
               apply: {strategy: create-only, ignore: [spec.x, {path: spec.y, when: spec.z}], onImmutable: recreate}, adopt: orphans,
               deletion: "{{ spec.deletion }}", propagation: foreground, namespace: "{{ metadata.namespace }}", optional: true}
           b: {object: {apiVersion: v1, kind: Service, metadata: {name: b}}, deletion: orphan}
+          c: {template: a.yaml, forEach: {team: spec.teams, env: team.envs}}
         """
     ),
     "all keys of a watch": watch(
@@ -132,6 +133,7 @@ STRUCTURAL = {
     "a namespace that is none",
     "id with a capital",
     "as without forEach",
+    "loops in loops",
     "template outside",
     "expression of a list",
     "selector number",

@@ -240,6 +240,7 @@ children:
   noted: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: j}, data: {v: "{{ creds.metadata.annotations | to_json }}"}}}
   items: {forEach: creds.data, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ item.key }}"}, data: {v: "{{ item.value }}"}}}
   live_one: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: k}, data: {v: "{{ live.own.data.a | default('') }}"}}}
+  nested: {forEach: {one: "[creds]", two: one.data}, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ index }}"}, data: {v: "{{ two.value }}"}}}
 """
 
 
@@ -247,7 +248,7 @@ def test_a_child_that_reads_more_than_the_name_of_a_secret_contains_secret_data(
     text = HOLDERS.replace("  ready: {", "  names: {").replace("  items: {", "  each: {")
     (rule,) = build_project({"watches.yaml": watch(text)}, root="/p", environ={}).rules
     holders = {child.id for child in rule.every_child() if child.secrecy.holds}
-    assert holders == {"own", "data", "of_data", "by_let", "summed", "noted", "each", "live_one"}
+    assert holders == {"own", "data", "of_data", "by_let", "summed", "noted", "each", "live_one", "nested"}
 
 
 # -- names and namespaces ----------------------------------------------------------------------------------------------

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import ipaddress
+import itertools
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +18,7 @@ from tests.exploration import examples
 from tests.templating.rendering import evaluate, paths_read, render
 
 NAMES = {
+    "team": [{"name": "a", "keys": {"ssh": ["k1", "k2"]}, "x": 1}, {"name": "b", "keys": {"ssh": []}}], "net": "10.0.0.5/24",
     "l": [3, 1, 3, 2], "m": {"b": {"x": 1, "l": [1, 2]}, "a": 1}, "pods": [{"n": "a", "p": 1}, {"n": "b", "p": 2}], "deep": [1, [2, [3, [None, []]]], None],
     "path": "/etc/app/conf.d/x.yaml", "text": "release v1.20 and v1.21\nRelease V2",
 }  # fmt: skip
@@ -43,6 +49,29 @@ VALUES = {
     "text | regex_search('v(?P<major>[0-9]+)', '\\\\g<major>')": ["1"], "text | regex_search('x(.)', '\\\\1')": None, "'ab' | regex_search('a(c)?', '\\\\1')": [None], "text | regex_search('^RELEASE', ignorecase=true)": "release",
     "text | regex_search('^Release', multiline=true)": "Release", "text | regex_findall('^release', multiline=true, ignorecase=true)": ["release", "Release"], "text | regex_replace('^release .*$', '-', ignorecase=true, multiline=true)": "-\n-",
     "text | regex_match('^RELEASE', ignorecase=true)": True,
+    "'a.b' | regex_escape": "a\\.b", "'x' is match('x')": True, "'yx' is match('x')": False, "'yx' is search('x')": True, "['ab', 'Ba'] | select('match', 'b', ignorecase=true)": ["Ba"], "'a\nb' is match('b', multiline=true)": False,
+    # some keys
+    "m | keep_keys(['a', 'x'])": {"a": 1}, "m | keep_keys(target=['a'])": {"a": 1}, "m | pick('a', 'b') == m": True, "team | keep_keys('x')": [{"x": 1}, {}], "m | remove_keys(['b'])": {"a": 1}, "team | remove_keys('keys', 'x')": [{"name": "a"}, {"name": "b"}],
+    "team | map('pick', ['name'])": [{"name": "a"}, {"name": "b"}], "{} | pick('a')": {}, "m | pick([])": {},
+    # rows
+    "[1, 2] | product(['a', 'b'])": [[1, "a"], [1, "b"], [2, "a"], [2, "b"]], "[1, 2] | product([])": [], "[0, 1] | product(repeat=2)": [[0, 0], [0, 1], [1, 0], [1, 1]], "l | product == l | zip": True,
+    "team | subelements('keys.ssh') | map('last')": ["k1", "k2"], "team | subelements(['keys', 'ssh']) | length": 2, "{'u': {'g': ['w']}} | subelements('g')": [[{"g": ["w"]}, "w"]], "[{'a': [1]}, {}] | subelements('a', skip_missing=true) | length": 1,
+    # sets
+    "[1] is subset(l)": True, "l is subset([1])": False, "l is superset([1, 3])": True, "l is contains(1)": True, "m is contains('b')": True, "[['a'], ['b']] | select('contains', 'a')": [["a"]],
+    # hashes and encodings
+    "'a' | sha1": "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8", "'a' | hash": "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8", "'a' | hash('sha256') == 'a' | sha256": True, "m | hash('sha256') == m | sha256": True, "'a' | hash(hashtype='sha512') | length": 128,
+    "'a' | b64encode(encoding='utf-16-le')": "YQA=", "'YQA=' | b64decode('utf-16-le')": "a", "'/wA=' | b64decode('latin-1') | b64encode('latin-1')": "/wA=", "'//4=' | b64decode('latin-1') | length": 2,
+    # YAML
+    "m | to_nice_yaml ~ ''": "a: 1\nb:\n    l:\n    - 1\n    - 2\n    x: 1", "m | to_nice_yaml(indent=2, width=9999, sort_keys=false) == m | to_yaml": True, "m | to_nice_yaml | from_yaml == m": True,
+    # addresses
+    "net | ip_network": "10.0.0.0/24", "net | ip_network('network')": "10.0.0.0", "net | ip_network('prefix')": 24, "net | ip_network('netmask')": "255.255.255.0", "net | ip_network('broadcast')": "10.0.0.255", "net | ip_network('size')": 256, "'FD00::1' | ip_network('version')": 6,
+    "'10.0.0.5/255.255.0.0' | ip_network": "10.0.0.0/16", "'fd00:0:0::1/64' | ip_network": "fd00::/64", "net | host(1)": "10.0.0.1", "net | host(-1)": "10.0.0.255", "'fd00::/64' | host(10)": "fd00::a", "'10.0.0.7' | ip_in(net)": True, "'10.0.1.7' | ip_in('fd00::/8', net)": False,
+    "'10.0.0.0/25' | ip_in(['fd00::/8', net])": True, "'10.0.0.0/23' | ip_in(net)": False, "['10.0.0.1', '11.0.0.1'] | reject('ip_in', '10.0.0.0/8')": ["11.0.0.1"], "'10.0.0.1' is ip_address": True, "net is ip_address": False, "5 is ip_address": False,
+    "'fd00::1' is ipv6_address": True, "'fd00::1' is ipv4_address": False, "['a', '1.2.3.4'] | select('ipv4_address')": ["1.2.3.4"],
+    # versions
+    "'1.10' is version('1.9', '>')": True, "'v1.10' is version('1.9', 'gt')": True, "'1.2' is version('1.2.0', '<')": True, "'1.2' is version('1.2')": True, "1.5 is version('1.5', '==')": True, "'1.a' is version('1.2', '!=')": True,
+    "'1.0.0-rc.2' is version('1.0.0-rc.10', '<', version_type='semver')": True, "'1.0.0' is version('1.0.0-rc.1', '>', version_type='semver')": True, "'1.0.0+a' is version('1.0.0+b', 'eq', version_type='semver')": True,
+    "['1.9', '1.10', '1.8'] | select('version', '1.9', '>=')": ["1.9", "1.10"], "[{'v': '2'}, {'v': '10'}] | selectattr('v', 'version', '9', '>') | map(attribute='v')": ["10"],
     # combine
     "m | combine({'b': {'y': 2}})": {"b": {"x": 1, "l": [1, 2], "y": 2}, "a": 1}, "m | combine({'b': {'y': 2}}, recursive=true)": {"b": {"x": 1, "l": [1, 2], "y": 2}, "a": 1}, "m | combine({'b': {'y': 2}}, recursive=false)": {"b": {"y": 2}, "a": 1},
     "m | combine({'b': {'l': [2, 3]}})": {"b": {"x": 1, "l": [2, 3]}, "a": 1}, "m | combine({'b': {'l': [2, 3]}}, list_merge='replace')": {"b": {"x": 1, "l": [2, 3]}, "a": 1}, "m | combine({'b': {'l': [2, 3]}}, list_merge='keep')": {"b": {"x": 1, "l": [1, 2]}, "a": 1},
@@ -84,6 +113,29 @@ SAYINGS = {
     "l | dirname": "dirname takes text, not a list",
     "text | regex_search('a', 'b')": r"regex_search: after the pattern it takes groups, such as '\\1' or '\\g<name>'",
     "text | regex_search('v', '\\\\7')": "regex_search: the pattern has no such group",
+    "5 | keep_keys('a')": "keep_keys takes a mapping or a list of mappings, not a number",
+    "l | remove_keys('a')": "remove_keys takes a mapping or a list of mappings, not a number",
+    "m | pick": "pick: target is missing",
+    "l | product('ab')": "product takes lists, not text",
+    "l | product(repeat=65)": "product takes a repeat from 1 to 64",
+    "[0, 1] | product(repeat=20)": "a list of 1,048,576 items; at most 100,000 are allowed",
+    "team | subelements('x')": "subelements needs a list in each item, not a number",
+    "'ab' | subelements('x')": "subelements takes a list or a mapping, not text",
+    "pods | subelements('x')": "pods[0].x is not set (pods[0] has n, p); use `default(...)` if it may be missing",
+    "'a' | hash('crc')": "hash takes md5, sha1, sha224, sha256, sha384 or sha512",
+    "'a' | b64encode('idna')": "unknown encoding: use utf-8, latin-1, utf-16-le or utf-16-be",
+    "'\u20ac' | b64encode('latin-1')": "b64encode: latin-1 has only the characters up to U+00FF, one for each byte",
+    "'/w==' | b64decode": "b64decode: not base64 of UTF-8 text; encoding='latin-1' reads any bytes, as one character each",
+    "m | to_nice_yaml(indent=1)": "to_nice_yaml takes an indent from 2 to 9",
+    "'x' | ip_network": "ip_network: not an IP address or network, such as 10.0.0.1, 10.0.0.0/16 or fd00::/48",
+    "'fe80::1%eth0' | host(1)": "host: not an IP address or network, such as 10.0.0.1, 10.0.0.0/16 or fd00::/48",
+    "net | ip_network('usable')": "ip_network has no such part; use one of network, prefix, netmask, broadcast, size, version",
+    "net | host(256)": "host: the network has fewer addresses",
+    "'1.a' is version('1.2', '<')": "version: one version has a number where the other has text, so they have no order",
+    "'1.2' is version('1.2', '=>')": "version takes one of the operators ==, !=, <, <=, > and >=",
+    "'1.2' is version('1.2', version_type='pep440')": "version: version_type is 'loose' or 'semver'",
+    "'1.2' is version('1.2', version_type='semver')": "version: not a version by SemVer, such as 1.2.3 or 1.2.3-rc.1",
+    "'' is version('1.2')": "version takes versions of 1 to 256 characters",
     "m | combine({}, list_merge='merge')": "combine: list_merge must be replace, keep, append, prepend, append_rp or prepend_rp",
     "m | combine({}, deep=true)": "combine: unknown argument deep",
     "m | combine([5])": "combine takes mappings",
@@ -107,6 +159,12 @@ LATER = (
     "zip([])",
     "basename",
     "regex_search('a')",
+    "keep_keys('a')",
+    "product([])",
+    "subelements('a')",
+    "sha1",
+    "ip_network",
+    "ip_in('10.0.0.0/8')",
 )
 
 
@@ -180,3 +238,86 @@ def test_a_loop_over_set_filters_is_known_to_read_the_items():
         ("spec", "b"),
         ("spec", "a", None, "x"),
     }
+
+
+MAPPINGS = st.dictionaries(st.sampled_from("abcd"), DATA.filter(lambda value: value is not None), max_size=4)
+
+
+@given(MAPPINGS, st.lists(st.sampled_from("abcd"), max_size=3))
+@settings(deadline=None, max_examples=examples(100))
+def test_kept_and_removed_keys_make_up_the_whole_mapping(mapping, keys):
+    def of(expression):
+        return evaluate(expression, m=mapping, k=keys)
+
+    assert of("m | keep_keys(k) | combine(m | remove_keys(k))") == mapping
+    assert of("m | keep_keys(k) | keep_keys(k) == m | keep_keys(k)")
+    assert of("m | keep_keys(k) | remove_keys(k)") == {}
+    assert of("[m] | keep_keys(k) == [m | keep_keys(k)]")
+
+
+@given(LISTS, LISTS, LISTS)
+@settings(deadline=None, max_examples=examples(100))
+def test_the_rows_of_a_product_are_those_of_the_standard_library(a, b, c):
+    found = evaluate("a | product(b, c)", a=a, b=b, c=c)
+    assert [tuple(row) for row in found] == list(itertools.product(a, b, c))
+
+
+@given(st.text(max_size=12))
+@settings(deadline=None, max_examples=examples(150))
+def test_an_escaped_text_matches_only_itself(text):
+    assert evaluate("t | regex_search(t | regex_escape) == t", t=text) or "\0" in text
+    assert evaluate("(t ~ 'x') is match((t | regex_escape) ~ '$')", t=text) is False
+
+
+@given(st.binary(max_size=40))
+@settings(deadline=None, max_examples=examples(100))
+def test_any_bytes_survive_as_latin_1(data):
+    encoded = base64.b64encode(data).decode()
+    assert evaluate("e | b64decode('latin-1') | b64encode('latin-1')", e=encoded) == encoded
+
+
+@given(st.ip_addresses(), st.integers(0, 32), st.ip_addresses(v=4) | st.ip_addresses(v=6))
+@settings(deadline=None, max_examples=examples(200))
+def test_networks_contain_the_addresses_that_the_standard_library_puts_there(address, prefix, other):
+    network = ipaddress.ip_network(f"{address}/{prefix}", strict=False)
+    text = f"{address}/{prefix}"
+    assert evaluate("t | ip_network", t=text) == str(network)
+    assert evaluate("o | ip_in(t)", t=text, o=str(other)) is (other in network)
+    assert evaluate("(t | host(0)) | ip_in(t) and (t | host(-1)) is ip_in(t)", t=text)
+
+
+class _LooseVersion:
+    """The order of versions in Ansible."""
+
+    def __init__(self, text):
+        parts = [part for part in re.split(r"(\d+|[a-z]+|\.)", text) if part and part != "."]
+        self.parts = [int(part) if part.isdigit() else part for part in parts]
+
+
+VERSIONS = st.from_regex(r"[0-9]{1,2}(\.[0-9]{1,2}){0,3}(-?(rc|a|b)\.?[0-9])?", fullmatch=True)
+
+
+@given(VERSIONS, VERSIONS)
+@settings(deadline=None, max_examples=examples(300))
+def test_loose_versions_have_the_order_of_ansible(a, b):
+    one, two = _LooseVersion(a).parts, _LooseVersion(b).parts
+    try:
+        expected = one < two
+    except TypeError:
+        with pytest.raises(RenderError, match="they have no order"):
+            evaluate("a is version(b, '<')", a=a, b=b)
+        return
+    assert evaluate("a is version(b, '<')", a=a, b=b) is expected
+    assert evaluate("a is version(b, '>=')", a=a, b=b) is not expected
+    assert evaluate("('v' ~ a) is version(b, 'lt')", a=a, b=b) is expected
+
+
+SEMVER = "1.0.0-alpha 1.0.0-alpha.1 1.0.0-alpha.beta 1.0.0-beta 1.0.0-beta.2 1.0.0-beta.11 1.0.0-rc.1 1.0.0 2.0.0 2.1.0 2.1.1"
+
+
+def test_versions_of_semver_have_the_order_of_its_specification():
+    versions = SEMVER.split()
+    for number, one in enumerate(versions):
+        for place, two in enumerate(versions):
+            found = evaluate("a is version(b, '<', version_type='semver')", a=one, b=two)
+            assert found is (number < place)

@@ -7,7 +7,15 @@ import re
 import pytest
 
 from ruleop.core.templating import Library, RuleErrors
-from ruleop.core.templating.compile.other_tools import FILTERS, FUNCTIONS, NAMES, NOT_OFFERED, TESTS, instead_of
+from ruleop.core.templating.compile.other_tools import (
+    FILTERS,
+    FUNCTIONS,
+    LOOKUPS,
+    NAMES,
+    NOT_OFFERED,
+    TESTS,
+    instead_of,
+)
 from ruleop.core.templating.filters.registry import FILTER_NAMES
 from tests.templating.rendering import HERE, documents
 
@@ -101,10 +109,15 @@ UNKNOWN = {
     "{{ v | toYaml }}": "unknown filter toYaml; use to_yaml",
     "{{ v | trimSuffix('a') }}": "unknown filter trimSuffix; use `x.removesuffix('a')`",
     "{{ v | community.general.json_query('a') }}": "unknown filter community.general.json_query; use `map`, `selectattr` and `dict2items`",
-    "{{ v | ansible.builtin.to_nice_yaml }}": "unknown filter ansible.builtin.to_nice_yaml; use to_yaml",
+    "{{ v | ansible.builtin.to_nice_yaml }}": "unknown filter ansible.builtin.to_nice_yaml; use to_nice_yaml",
+    "{{ v | ansible.utils.ipaddr }}": "unknown filter ansible.utils.ipaddr; use `x | ip_network`, `x | host(1)` or `x is ip_address`",
+    "{{ v | omit('a') }}": "unknown filter omit; use remove_keys",
+    "{{ lookup('env', 'X') }}": "unknown function lookup('env'): read the environment in `vars`: `name: ${NAME}`",
+    "{{ query('kubernetes.core.k8s', 'x') }}": "unknown function query('kubernetes.core.k8s'): read objects of the cluster with `observe` in the watch",
+    "{{ lookup('ansible.builtin.file', 'x') | b64encode }}": "unknown function lookup('ansible.builtin.file'): write `file('x')`, of a file of templates/",
     "{{ v | ansible.builtin.combine({}) }}": "unknown filter ansible.builtin.combine; use combine",
-    "{{ 1 if v is match('a') }}": "unknown test match; use `x | regex_match('^a')`",
-    "{{ 1 if v is subset([]) }}": "unknown test subset; use `not (x | difference(y))`",
+    "{{ 1 if v is regex('a') }}": "unknown test regex; use `x is search('a')`",
+    "{{ 1 if v is ansible.builtin.version_compare('1') }}": "unknown test ansible.builtin.version_compare; use version",
 }
 
 
@@ -115,8 +128,12 @@ def test_an_unknown_filter_or_test_of_another_tool_has_a_hint(source):
     assert str(caught.value) == f"templates/main.j2:1: {UNKNOWN[source]}"
 
 
+def test_a_macro_may_have_the_name_of_a_lookup():
+    assert documents("{% macro lookup(x) %}{{ x }}{% endmacro %}\na: {{ lookup('env') }}\n") == [{"a": "env"}]
+
+
 def test_hints_are_valid_templates():
-    library = Library({"file.j2": "", "x": ""})
+    library = Library({"file.j2": "", "x": "", "x.j2": ""})
     assert {name for name in KNOWN if name.isidentifier()} == FILTER_NAMES
     assert not set(FILTERS) & set(KNOWN)
     assert not set(NOT_OFFERED) & set(KNOWN)
@@ -127,9 +144,10 @@ def test_hints_are_valid_templates():
         *TESTS.values(),
         *FUNCTIONS.values(),
         *NAMES.values(),
+        *LOOKUPS.values(),
         *(instead_of(name) for name in FILTER_NAMES),
     ):
-        assert told in KNOWN or "`" in told or told.startswith("write ")
+        assert told in KNOWN or told in library.environment.tests or "`" in told or told.startswith("write ")
         for snippet in re.findall(r"`([^`]+)`", told):
             if "{" in snippet:
                 assert snippet.startswith(("{%", "{{", "name: ${", "x | combine")), snippet

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NAME: Final = ("metadata", "name")
 NAMESPACE: Final = ("metadata", "namespace")
-_CLEAN: Final = NUMBERS | {"dns_label", "sha256", "regex_replace"}
+_CLEAN: Final = NUMBERS | {"dns_label", "sha256", "sha1", "hash", "regex_replace"}
 _FREE_GROUP: Final = "rbac.authorization.k8s.io"
 _IDENTITIES: Final = frozenset({"metadata.name", "metadata.uid"})
 _DERIVE: Final = "derive the name from the CR"
@@ -193,8 +193,8 @@ def _check_collisions(part: Part, sources: Sources, findings: Findings) -> None:
             scope = "" if sources.crd is not None and not sources.crd.namespaced else " of one namespace"
             whose = f"two {sources.watch.rule.kind.kind}s{scope}"
             what = "metadata.name"
-        elif part.view.item and not _is_of_item(slots, part, sources) and not any(map(_is_item, given)):
-            whose, what = "each item of `forEach`", f"`{part.view.item}` or `index`"
+        elif item := _missing_item(slots, given, part, sources):
+            whose, what = "each item of `forEach`", f"`{item}` or `index`"
         else:
             continue
         message = f"the {body.kind.kind} of {whose} would have the same name: use {what} in it"
@@ -243,13 +243,28 @@ def _is_own(slots: list[Printed], part: Part, sources: Sources) -> bool:
     return bool(places) and not places.isdisjoint(sources.places(part, _differs_between_resources))
 
 
-def _is_of_item(slots: list[Printed], part: Part, sources: Sources) -> bool:
+def _missing_item(slots: list[Printed], given: list[Path], part: Part, sources: Sources) -> str:
+    """The item of a loop of `forEach` on which the name depends neither directly nor by the items of inner loops; "" if
+    there is none."""
     places = {slot.place for slot in slots}
-    return bool(places) and not places.isdisjoint(sources.places(part, _is_item, by_item=True))
+    for loop in part.view.items:
+        is_item = partial(_is_item, frozenset({"index", *_loops_over(loop, part, sources)}))
+        if not any(map(is_item, given)) and places.isdisjoint(sources.places(part, is_item, by_item=True)):
+            return loop
+    return ""
 
 
-def _is_item(path: Path) -> bool:
-    return path[0] == "item"
+def _loops_over(item: str, part: Part, sources: Sources) -> list[str]:
+    """The item, and those of loops over something of it."""
+    found = [item]
+    for each in sources.watch.parts:
+        if each.loop and each.child is part.child and each.compiled.names & {*found}:
+            found.append(each.loop)
+    return found
+
+
+def _is_item(items: frozenset[str], path: Path) -> bool:
+    return path[0] == "item" and path[1] in items
 
 
 def _differs_between_resources(path: Path) -> bool:
@@ -264,6 +279,6 @@ def _given_namespace(part: Part, sources: Sources) -> list[Path]:
     for each in sources.watch.parts:
         if each.key == "namespace" and each.child is child:
             for reference in each.compiled.references:
-                is_item = reference.path[0] in {part.view.item, "index"}
-                found.append(("item",) if is_item else reference.path)
+                is_item = reference.path[0] in {*part.view.items, "index"}
+                found.append(("item", *reference.path) if is_item else reference.path)
     return found

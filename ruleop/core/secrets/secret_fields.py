@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 SECRET_FUNCTIONS: Final = frozenset({"random_password", "genCA", "genSignedCert", "genSelfSignedCert", "htpasswd"})
 """Functions whose results are secret wherever they are used."""
-CHECKSUMS: Final = frozenset({"sha256", "length", "count"})
+CHECKSUMS: Final = frozenset({"sha256", "sha1", "hash", "length", "count"})
 """Filters whose results are public whatever they are computed from."""
 _PUBLIC: Final = frozenset({"apiVersion", "kind", "metadata", "type", "immutable"})
 _NAMES: Final = frozenset({"name", "namespace", "uid"})  # of the metadata

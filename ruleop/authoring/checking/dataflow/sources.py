@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.bodies import bodies
-from ruleop.core.templating import NONDETERMINISTIC, Expression, TextTemplate, YamlNode, slots_from
+from ruleop.core.templating import NONDETERMINISTIC, TextTemplate, YamlNode, slots_from
 
 if TYPE_CHECKING:
     from jinja2 import nodes
@@ -140,19 +140,16 @@ class Sources:
 
     def _names(self, part: Part, *, by_item: bool) -> dict[str, list[Path]]:
         names = self._plain_names() | {each.let: [(_LET, each.let)] for each in self.watch.parts if each.let}
-        if part.view.item:
-            names["index"] = [(_ITEM,)]
-            if by_item:
-                names[part.view.item] = [(_ITEM,)]
+        if part.view.index:
+            names["index"] = [(_ITEM, "index")]
+        if by_item:
+            names |= {item: [(_ITEM, item)] for item in part.view.items}
         return names
 
     def _loop(self, part: Part) -> list[nodes.Template]:
-        """A loop that gives the item of `forEach` its value."""
-        each = next((each for each in self.watch.parts if each.key == "forEach" and each.child is part.child), None)
-        if each is None or part.key == "forEach" or not isinstance(each.compiled, Expression):
-            return []
-        text = f"{{% for {part.view.item} in ({each.compiled.source}) %}}{{% endfor %}}"
-        return [self.loaded.library.written_string(text, each.site)]
+        """Loops that give the items of `forEach` their values."""
+        loops = [each for each in self.watch.parts if each.loop in part.view.items and each.child is part.child]
+        return [self.loaded.library.written_string(each.loop_text, each.site) for each in loops]
 
     def _of(self, part: Part) -> list[nodes.Template]:
         found = self._trees.get(id(part))

@@ -91,7 +91,7 @@ def _check_input(inference: Inference, node: nodes.Filter, value: Type, takes: f
 
 def infer_test(inference: Inference, node: nodes.Test, env: Environment) -> Type:
     value = inference.infer(node.node, env)
-    for each in node.args:
+    for each in (*node.args, *(named.value for named in node.kwargs)):
         inference.used(each, env)
     if node.name in {"defined", "undefined"}:
         return _defined(inference, node, value)

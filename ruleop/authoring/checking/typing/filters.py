@@ -265,6 +265,41 @@ def _bool(given: Applied) -> Type:
     return join((BOOLEAN, NULL)) if "null" in given.value.kinds else BOOLEAN
 
 
+def _some_members(given: Applied) -> Type:
+    """The mapping, or each mapping of a list, with some of its members. A literal name that it cannot have is
+    reported."""
+    value = given.value
+    if value.kinds == {"mapping"}:
+        item, result = value, MAPPING
+    else:
+        item, result = items_of(value.only("list")), list_of(MAPPING, least=value.least)
+    if given.node.name != "remove_keys":
+        for each in (part for arg in given.node.args for part in getattr(arg, "items", [arg])):
+            if isinstance(each, nodes.Const) and isinstance(each.value, str):
+                given.attribute(item, each.value)
+    return result if value.kinds in ({"mapping"}, {"list"}) else join((MAPPING, list_of(MAPPING)))
+
+
+def _subelements(given: Applied) -> Type:
+    if given.value.kinds not in ({"mapping"}, {"list"}):
+        return list_of(LIST)
+    item = members_of(given.value) if given.value.kinds == {"mapping"} else items_of(given.value)
+    name = given.constant(0, "subelements")
+    inner = items_of(given.attribute(item, name).type.defined()) if isinstance(name, str) else UNKNOWN
+    return list_of(row_of(item, inner))
+
+
+def _product(given: Applied) -> Type:
+    return list_of(LIST) if given.kwargs else _zipped(given)
+
+
+def _of_network(given: Applied) -> Type:
+    part = given.constant(0, "part")
+    if given.arg(0, "part") is None or part in {"network", "netmask", "broadcast"}:
+        return STRING
+    return INTEGER if part else join((STRING, INTEGER))
+
+
 def _zipped(given: Applied) -> Type:
     return list_of(row_of(items_of(given.value), *map(items_of, given.args)))
 
@@ -279,9 +314,10 @@ _ROWS: Final = Row(_SIZED, lambda given: list_of(_same_items(given)))
 FILTERS: Final[Mapping[str, Row]] = {
     **dict.fromkeys(("default", "d"), Row(ANY, _default)), "required": Row(ANY, _required),
     **dict.fromkeys(("string", "center", "replace", "regex_replace", "b64encode", "b64decode", "dns_label"), _TEXT),
-    **dict.fromkeys(("format", "basename", "dirname"), _OF_STRING),
-    **dict.fromkeys(("quote", "shell_quote", "wordwrap", "urlencode", "sha256", "capitalize"), _TO_STRING),
-    "filesizeformat": _TO_STRING,
+    "regex_escape": _TEXT, **dict.fromkeys(("format", "basename", "dirname", "host"), _OF_STRING),
+    "ip_network": Row(frozenset({"string"}), _of_network), "ip_in": Row(frozenset({"string"}), _always(BOOLEAN)),
+    **dict.fromkeys(("quote", "shell_quote", "wordwrap", "urlencode", "sha256", "sha1", "capitalize"), _TO_STRING),
+    **dict.fromkeys(("hash", "filesizeformat"), _TO_STRING),
     **dict.fromkeys(("lower", "title", "upper"), _TO_STRING), "truncate": Row(ANY, _truncated),
     "indent": Row(TEXT, _kept_text), "trim": Row(TEXT, _kept_text), "join": Row(_SIZED, _joined),
     "split": Row(TEXT, lambda given: list_of(STRING, least=1 if given.args else 0)),
@@ -299,12 +335,14 @@ FILTERS: Final[Mapping[str, Row]] = {
     **dict.fromkeys(("union", "symmetric_difference"), Row(_LISTS, _united)),
     "flatten": Row(_LISTS, _always(LIST)),
     "zip": Row(_LISTS, _zipped), "zip_longest": Row(_LISTS, _always(list_of(LIST))),
+    "product": Row(_LISTS, _product), "subelements": Row(_MAPPINGS | _LISTS, _subelements),
+    **dict.fromkeys(("keep_keys", "pick", "remove_keys"), Row(_MAPPINGS | _LISTS, _some_members)),
     "ternary": Row(ANY, _ternary), "combine": Row(_MAPPINGS | _LISTS, _merged), "condition": Row(_MAPPINGS, _condition),
     "bool": Row(frozenset({"boolean", "integer", "number", "string", "null"}), _bool),
     "round": Row(SCALARS, _always(NUMBER)), "abs": Row(_NUMBERS, _always(NUMBER)), "float": Row(ANY, _always(NUMBER)),
     "int": Row(ANY, _always(INTEGER)), "wordcount": Row(ANY, _always(INTEGER)),
     "quantity": Row(frozenset({"string", "integer", "number"}), _quantity),
-    **dict.fromkeys(("to_yaml", "to_json", "tojson"), Row(ANY, _dumped)),
+    **dict.fromkeys(("to_yaml", "to_nice_yaml", "to_json", "tojson"), Row(ANY, _dumped)),
     **dict.fromkeys(("from_yaml", "from_json"), Row(ANY, _always(UNKNOWN))),
 }  # fmt: skip
 """A row for each registered filter."""
@@ -316,7 +354,8 @@ TESTS: Final[Mapping[str, Kinds | None]] = {
     "divisibleby": None, "filter": None, "test": None, "false": None, "true": None, "lower": None, "upper": None,
     "sameas": None, "==": None, "eq": None, "equalto": None, "!=": None, "ne": None, ">": None, "gt": None,
     "greaterthan": None, "<": None, "lt": None, "lessthan": None, ">=": None, "ge": None, "<=": None, "le": None,
-    "in": None,
+    "in": None, "version": None, "match": None, "search": None, "contains": None, "subset": None, "superset": None,
+    "ip_in": None, "ip_address": None, "ipv4_address": None, "ipv6_address": None,
 }  # fmt: skip
 """A row for each registered test: the kinds for which it is true, where it is true for all values of these kinds and
 for no other; else None."""

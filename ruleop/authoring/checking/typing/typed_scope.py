@@ -10,7 +10,6 @@ from ruleop.authoring.checking.typing.filters import items_of, members_of
 from ruleop.authoring.checking.typing.inference import Let
 from ruleop.authoring.checking.typing.types import (
     BOOLEAN,
-    INTEGER,
     STRING,
     UNKNOWN,
     Type,
@@ -157,12 +156,11 @@ def _always_named(item: Type) -> Type:
     return replace(item, fields={"apiVersion": STRING, "kind": STRING})
 
 
-def item_names(child: ChildDraft, iterated: Type) -> Mapping[str, Type]:
-    """The names inside `forEach`."""
-
+def item_type(iterated: Type) -> Type:
+    """The type of an item of `forEach`."""
     found: list[Type] = []
     if "list" in iterated.kinds:
         found.append(items_of(iterated.only({"list"})))
     if "mapping" in iterated.kinds:
         found.append(mapping_of({"key": STRING, "value": members_of(iterated)}))
-    return {child.item_name: join(found), "index": INTEGER}
+    return join(found)

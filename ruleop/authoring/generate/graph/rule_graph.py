@@ -101,8 +101,7 @@ def _child_node(child: Child) -> Node:
     lines = [child.id, kinds_of(child.kinds)]
     if child.final:
         lines.append("on deletion")
-    if child.for_each is not None:
-        lines.append(f"for each {child.item_name} in {child.for_each.source}")
+    lines += [f"for each {loop.name} in {loop.over.source}" for loop in child.for_each]
     if child.when is not None:
         lines.append(f"when {child.when.source}")
     return Node(child.id, "child", tuple(lines), child.when is not None, child.many)

@@ -191,8 +191,9 @@ class _Page:
             notes.append(f"of the rule {code(watch.rule.name)}")
         if child.final:
             notes.append("made when the resource is deleted")
-        if child.for_each is not None:
-            notes.append(f"one for each {code(child.item_name)} in {code(child.for_each.source)}")
+        if child.for_each:
+            loops = (f"each {code(loop.name)} in {code(loop.over.source)}" for loop in child.for_each)
+            notes.append(f"one for {' and '.join(loops)}")
         if child.depends_on:
             notes.append(f"after {', '.join(map(code, child.depends_on))} is ready")
         if child.optional:

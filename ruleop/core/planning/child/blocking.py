@@ -65,12 +65,12 @@ def _names_of_wait(child: Child, children: Children) -> Mapping[str, Any] | None
     """The names with which `waitFor` is not true."""
     assert child.wait_for is not None
     names = children.scope.names
-    if child.for_each is None:
+    if not child.for_each:
         return names
     try:
-        for _, item_names in items_of(child, children.scope):
-            if not _is_true(child.wait_for, item_names):
-                return item_names
+        for item in items_of(child, children.scope):
+            if not _is_true(child.wait_for, item.names):
+                return item.names
     except RuleopError:
         return None
     return None

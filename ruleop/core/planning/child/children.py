@@ -53,9 +53,9 @@ from ruleop.core.planning.rendering.child_field_sites import field_site
 from ruleop.core.planning.rendering.desired import (
     MAX_OBJECTS,
     Desired,
+    Item,
     is_enabled,
     items_of,
-    loop_of,
     render,
     source_of,
     wait_for,
@@ -150,7 +150,7 @@ class Children:
                 self._shown[child.id] = shown_of(self.rule, self.owner, child, existing, desired.key)
 
     def _is_ready(self, child: Child) -> bool:
-        if child.ready_when is None or child.for_each is not None:  # the value of `item` is unknown
+        if child.ready_when is None or child.for_each:  # the value of `item` is unknown
             return existing_is_ready(self._of(child))
         try:
             found = [_ready_when(child, self.scope.names, each.live).ready for each in self._of(child)]
@@ -202,7 +202,7 @@ class Children:
         if child.optional and any(self.observed.kinds.info(kind).state is Served.UNSERVED for kind in child.kinds):
             child_plan.message = "the cluster does not serve its kind"
             return None
-        if child.for_each is None:
+        if not child.for_each:
             if not is_enabled(child, names):
                 return None
             if child.once is not None:
@@ -212,13 +212,13 @@ class Children:
             desired = render(child, self.scope, names, 0) if known is None else known
             return desired if desired or child.many else None
         found: list[Desired] = []
-        first: tuple[int, ChildFails] | None = None
+        first: tuple[Item, ChildFails] | None = None
         failed = 0
-        for index, item_names in items_of(child, self.scope):
+        for item in items_of(child, self.scope):
             try:
-                if is_enabled(child, item_names):
-                    wait_for(child, item_names)
-                    found.extend(render(child, self.scope, item_names, index))
+                if is_enabled(child, item.names):
+                    wait_for(child, item.names)
+                    found.extend(render(child, self.scope, item.names, item.index))
             except ChildWaits as wait:
                 child_plan.incomplete = True
                 self._add_wait(child_plan, wait)
@@ -226,14 +226,15 @@ class Children:
                 if error.limit:
                     raise
                 if child.given:  # unlike items of a template, each has a mistake of its own
-                    self._add_failure(child_plan, _items_error(child, index, error, 1), only_this_child=True)
+                    self._add_failure(child_plan, _items_error(item.title(child), error, 1), only_this_child=True)
                 else:
-                    first, failed = first or (index, error), failed + 1
+                    first, failed = first or (item, error), failed + 1
                 child_plan.incomplete = True
             METER.charge(ITEM_UNITS)
             yield
         if first is not None:
-            self._add_failure(child_plan, _items_error(child, *first, failed), only_this_child=True)
+            failure = _items_error(first[0].title(child), first[1], failed)
+            self._add_failure(child_plan, failure, only_this_child=True)
         return found
 
     def _desired_of_run(self, child_plan: ChildPlan) -> list[Desired] | None:
@@ -325,7 +326,7 @@ class Children:
                 error.site = self._site_of(child_plan, object_plan, error.fields)
             object_plan.stop(
                 State.FAILED,
-                self._add_failure(child_plan, error, only_this_child=child_plan.child.for_each is not None),
+                self._add_failure(child_plan, error, only_this_child=bool(child_plan.child.for_each)),
             )
 
     def _fail_duplicate(
@@ -336,7 +337,7 @@ class Children:
         affected."""
         key, child = object_plan.desired.key, child_plan.child
         by = "by this child" if holder is child_plan else f"by the children {holder.child.id} and {child.id}"
-        by_items = child.for_each is not None or holder.child.for_each is not None
+        by_items = bool(child.for_each or holder.child.for_each)
         message = self._add_failure(
             child_plan,
             ChildFails(
@@ -612,13 +613,12 @@ class Children:
         )
 
 
-def _items_error(child: Child, index: int, first: ChildFails, failed: int) -> ChildFails:
+def _items_error(title: str, first: ChildFails, failed: int) -> ChildFails:
     """One failure for all failed items of a `forEach`: there may be thousands with the same cause. A missing permission
-    is reported without an item. `index`: of the first one."""
+    is reported without an item. `title`: of the first one."""
     if first.reason != "RenderFailed":
         return first
-    more = f" (and {failed - 1} more)" if failed > 1 else ""
-    which = f"item {index} of {loop_of(child)}{more}"
+    which = f"{title} (and {failed - 1} more)" if failed > 1 else title
     return ChildFails(
         f"{which}: {first.message}", first.site, reason=first.reason, redacted=f"{which}: {first.redacted}"
     )

@@ -94,7 +94,7 @@ def is_orphan(children: Children, each: Existing) -> bool:
     """Whether the object is released instead of deleted. If its child is no longer in the rules, the annotation on the
     object decides."""
     child = children.rule.children.get(each.child) or children.rule.finalize.get(each.child)
-    if child is not None and child.for_each is None and not each.claim.kept:
+    if child is not None and not child.for_each and not each.claim.kept:
         policy = deletion_policy(child, children.scope.names)
         if policy is not None:
             return policy == "orphan"

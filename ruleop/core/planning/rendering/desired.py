@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ruleop.core.errors import RenderError, Site
 from ruleop.core.kinds import JSON, Kind, Object, ObjectKey
@@ -34,14 +34,16 @@ from ruleop.core.rules import REFUSED_METADATA
 from ruleop.core.secrets.hidden_fields import hidden_fields
 from ruleop.core.secrets.secret_values import SECRET
 from ruleop.core.templating import NONDETERMINISTIC, OMIT, TextTemplate
-from ruleop.core.templating.values.cost import DOCUMENT_UNITS, METER, NODE_BYTES, Exhausted, size_of
+from ruleop.core.templating.values.cost import DOCUMENT_UNITS, ITEM_UNITS, METER, NODE_BYTES, Exhausted, size_of
 from ruleop.core.templating.values.data import retained_bytes
 
 if TYPE_CHECKING:
     from ruleop.core.planning.model.observed import Kinds
     from ruleop.core.planning.rendering.scope import Scope
-    from ruleop.core.rules import Child
+    from ruleop.core.rules import Child, Loop
     from ruleop.core.secrets.hidden_fields import Hidden
+
+T = TypeVar("T")
 
 MAX_OBJECTS = 5000
 _PRIVILEGED = "`allow: [extra-privileges]` in the child would permit that"
@@ -88,40 +90,74 @@ def strategy_of(child: Child, kind: Kind) -> str:
     return "create-only" if (kind.group, kind.kind) == ("batch", "Job") else "merge"
 
 
-def items_of(child: Child, scope: Scope) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The scope of each item of `forEach`. Raises ChildWaits and ChildFails."""
-    assert child.for_each is not None
-    site = child.for_each.site
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item of `forEach`: its place among all, its scope, and its position or key in each loop."""
+
+    index: int
+    names: Mapping[str, Any]
+    address: tuple[int | str, ...]
+
+    def title(self, child: Child) -> str:
+        if len(self.address) == 1:
+            return f"item {self.index} of {_loops_of(child)}"
+        loops = zip(child.for_each, self.address, strict=True)
+        return f"item {', '.join(f'{loop.name}[{shortened(str(at))}]' for loop, at in loops)} of forEach"
+
+
+def items_of(child: Child, scope: Scope) -> Iterator[Item]:
+    """The items of `forEach`: all combinations, if it has several loops. Raises ChildWaits and ChildFails."""
+    site = child.for_each[0].over.site
     try:
-        value = child.for_each.value(scope.names)
-        entries = list(islice(_entries(value, site, given=child.given), MAX_OBJECTS + 1))
-        METER.retain(retained_bytes(entries))
+        found = _up_to_limit(child, _combinations(child, child.for_each, scope.names))
     except RenderError as error:
         raise child_error(error) from None
     except Exhausted as limit:
         raise ChildFails(limit.reason, site, limit=True) from None
-    if len(entries) > MAX_OBJECTS:
-        text = f"{loop_of(child)} has more items than the {MAX_OBJECTS:,} objects that one CR may have"
-        raise ChildFails(text, site)
-    for index, entry in enumerate(entries):
-        yield index, scope.with_item(child.item_name, entry, index)
+    for index, (address, names) in enumerate(found):
+        yield Item(index, scope.with_items(names, index), address)
 
 
-def loop_of(child: Child) -> str:
+def _loops_of(child: Child) -> str:
     """The key that gives the child its items."""
     return "objects" if child.given else "forEach"
 
 
-def _entries(value: Any, site: Site, *, given: bool) -> Iterator[Any]:
+def _combinations(
+    child: Child, loops: tuple[Loop, ...], names: Mapping[str, Any]
+) -> Iterator[tuple[tuple[int | str, ...], dict[str, Any]]]:
+    """The positions and the items of the loops for each combination. An inner loop sees the items of the outer ones."""
+    loop, *inner = loops
+    entries = _up_to_limit(child, _entries(child, loop.over.value(names), loop.over.site))
+    METER.retain(retained_bytes([entry for _, entry in entries]))
+    for at, entry in entries:
+        own = {loop.name: entry}
+        if not inner:
+            yield (at,), own
+            continue
+        METER.spend(ITEM_UNITS)
+        for address, items in _combinations(child, tuple(inner), {**names, **own}):
+            yield (at, *address), {**own, **items}
+
+
+def _up_to_limit(child: Child, items: Iterator[T]) -> list[T]:
+    found = list(islice(items, MAX_OBJECTS + 1))
+    if len(found) > MAX_OBJECTS:
+        text = f"{_loops_of(child)} has more items than the {MAX_OBJECTS:,} objects that one CR may have"
+        raise ChildFails(text, child.for_each[0].over.site)
+    return found
+
+
+def _entries(child: Child, value: Any, site: Site) -> Iterator[tuple[int | str, Any]]:
     if value is None or value is OMIT:
         return iter(())
-    if given and isinstance(value, (str, Mapping)):
+    if child.given and isinstance(value, Mapping):
         raise ChildFails("objects needs a list", site)
     if isinstance(value, Mapping):
-        return ({"key": key, "value": value[key]} for key in sorted(value))
+        return ((key, {"key": key, "value": value[key]}) for key in sorted(value))
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ChildFails("objects needs a list" if given else "forEach needs a list or a mapping", site)
-    return iter(value)
+        raise ChildFails("objects needs a list" if child.given else "forEach needs a list or a mapping", site)
+    return enumerate(value)
 
 
 def is_enabled(child: Child, names: Mapping[str, Any]) -> bool:

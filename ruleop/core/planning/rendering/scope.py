@@ -60,8 +60,8 @@ class Scope:
         for names in (self.names, self.live, self.ready):
             names.clear()
 
-    def with_item(self, name: str, item: Any, index: int) -> dict[str, Any]:
-        return {**self.names, name: item, "index": index}
+    def with_items(self, items: Mapping[str, Any], index: int) -> dict[str, Any]:
+        return {**self.names, **items, "index": index}
 
     def random(self, names: Mapping[str, Any], purpose: str, now: str, *, is_real: bool = False) -> dict[str, Any]:
         """The names with random functions, for a create-only child. `is_real`: costly functions return real values

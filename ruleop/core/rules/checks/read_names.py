@@ -54,14 +54,14 @@ def check_defined_names(draft: Draft, findings: Findings) -> None:
         elif not _is_reserved(what, name, site, findings):
             defined[name] = (what, site)
     for child in draft.everyone:
-        item = child.table.item_name
-        if item is None or item.text == "item" or _is_reserved("an item", item.text, item.site, findings):
-            continue
-        if item.text in defined:
-            other, first = defined[item.text]
-            findings.mistake(
-                "taken-name", f'an item cannot be named "{item.text}": {first} has {other} of that name', item.site
-            )
+        for loop in child.loops:
+            if loop.name == "item" or _is_reserved("an item", loop.name, loop.site, findings):
+                continue
+            if loop.name in defined:
+                other, first = defined[loop.name]
+                findings.mistake(
+                    "taken-name", f'an item cannot be named "{loop.name}": {first} has {other} of that name', loop.site
+                )
     _check_conditions(draft, findings)
 
 
@@ -134,9 +134,11 @@ def _why_not_visible(draft: Draft, part: Part, name: str) -> str:
         return f"{title} cannot read `status`, because it would change what it reads: read the children instead"
     if name == "this":
         return f"`this` is available only in `readyWhen`, not in {title}"
+    if part.child is not None and part.loop and name in {each.name for each in part.child.table.for_each or ()}:
+        return f"{title} cannot read `{name}` here: a list sees only the items of the loops before it"
     if name in ("item", "index"):
-        if part.view.item:
-            return f"`{name}` is not available in {title}; here the item is named `{part.view.item}`"
+        if part.view.items:
+            return f"`{name}` is not available in {title}; here the item is named `{part.view.items[-1]}`"
         return f"`{name}` is available only in a child with `forEach`, not in {title}"
     if name in (entry.name for entry in draft.let):
         return f"{title} cannot read `{name}`: a let sees only the names before it"

@@ -15,7 +15,7 @@ The views follow "What a template sees" in docs/rules.md. In doubt they are narr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ruleop.core.rules.language.value_types import Templated
@@ -43,7 +43,8 @@ class View:
         frozenset()
     )  # children whose readiness is known, and which are ordered before a child that reads it
     live: frozenset[str] = frozenset()
-    item: str = ""  # the name of the item, inside forEach
+    items: tuple[str, ...] = ()  # the names of the items of forEach, outermost first
+    index: bool = False  # of the items
     this: bool = False
     reads_status: bool = True
 
@@ -54,8 +55,9 @@ class View:
             names |= {"ready"}
         if self.live:
             names |= {"live"}
-        if self.item:
-            names |= {self.item, "index"}
+        names |= {*self.items}
+        if self.index:
+            names |= {"index"}
         if self.this:
             names |= {"this"}
         return names if self.reads_status else names - {"status"}
@@ -72,11 +74,18 @@ class Part:
     node: YamlNode
     child: ChildDraft | None = None  # the child it belongs to
     let: str = ""  # the name of the let
+    loop: str = ""  # the name of the item of the loop
     body: bool = False  # the body of the child
 
     @property
     def site(self) -> Site:
         return self.node.site
+
+    @property
+    def loop_text(self) -> str:
+        """A template with the loop: it gives the item its values."""
+        assert isinstance(self.compiled, Expression)
+        return f"{{% for {self.loop} in ({self.compiled.source}) %}}{{% endfor %}}"
 
     @property
     def public(self) -> bool:
@@ -143,17 +152,21 @@ def selector_values(selector: FullSelectorTable) -> Iterator[Templated[StringTem
 def _child_parts(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]:
     peers = frozenset(draft.final if child.final else draft.children)
     seen = frozenset(draft.children) | frozenset(draft.final) if child.final else peers
-    item = child.item_name if child.has_items else ""
+    looped = child.has_items
+    items = tuple(each.name for each in child.loops)
     kind = "finalize child" if child.final else "child"
 
-    def view(key: str, *, children: bool, item: str = item, this: bool = False) -> View:
+    def view(key: str, *, children: bool, this: bool = False) -> View:
         title = f'the {kind} "{child.id}"' if key in ("template", "object") else f"`{key}`"
         if children:
-            return View(title, outer.lets, outer.observed, seen, peers, seen, item, this)
-        return View(title, outer.lets, outer.observed, item=item, this=this)
+            return View(title, outer.lets, outer.observed, seen, peers, seen, items, looped, this)
+        return View(title, outer.lets, outer.observed, items=items, index=looped, this=this)
 
     table = child.table
-    yield from _parts_of("forEach", view("forEach", children=True, item=""), child.for_each, child)
+    for number, each in enumerate(child.loops):
+        if each.value is not None:
+            earlier = replace(view("forEach", children=True), items=items[:number], index=False)
+            yield Part("forEach", earlier, each.value.compiled, each.value.node, child, loop=each.name)
     yield from _parts_of("when", view("when", children=False), table.when, child)
     yield from _parts_of("once", view("once", children=False), table.once, child)
     yield from _parts_of("waitFor", view("waitFor", children=True), table.wait_for, child)

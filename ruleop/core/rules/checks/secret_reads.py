@@ -90,10 +90,10 @@ def secrecy_of(
     found = {}
     for child in draft.everyone:
         its_parts = [part for part in parts if part.child is child]
-        loop = next((part for part in its_parts if part.key == "forEach"), None)
+        loops = [part for part in its_parts if part.loop]
         slots = _NO_SLOTS.union(
             *(
-                _slots_of(part, loop, library, secrets, own, generated=generated)
+                _slots_of(part, loops, library, secrets, own, generated=generated)
                 for part in its_parts
                 if part.key in _BODY_KEYS
             )
@@ -149,16 +149,13 @@ def _texts(node: YamlNode) -> Iterator[str]:
 
 
 def _slots_of(
-    part: Part, loop: Part | None, library: Library, secrets: _Secrets, own: Mapping[str, bool], *, generated: bool
+    part: Part, loops: list[Part], library: Library, secrets: _Secrets, own: Mapping[str, bool], *, generated: bool
 ) -> frozenset[SlotPlace]:
-    item = part.child.item_name if part.child is not None and loop is not None else ""
     ids = {"live", *secrets.many, *secrets.lets}
-    if not part.compiled.names & {*ids, item} and not any(name in SECRET_FUNCTIONS for name, _ in part.compiled.calls):
+    names = part.compiled.names & {*ids, *(loop.loop for loop in loops)}
+    if not names and not any(name in SECRET_FUNCTIONS for name, _ in part.compiled.calls):
         return _NO_SLOTS
-    items: list[nodes.Template] = []
-    if loop is not None and isinstance(loop.compiled, Expression):
-        text = f"{{% for {item} in ({loop.compiled.source}) %}}{{% endfor %}}"
-        items = library.written_strings(text, loop.site)
+    items = [tree for loop in loops for tree in library.written_strings(loop.loop_text, loop.site)]
     return _NO_SLOTS.union(
         *(
             slots_from(

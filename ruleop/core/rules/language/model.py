@@ -60,6 +60,14 @@ class Apply:
 
 
 @dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop of `forEach`: the name of its item, and the list or mapping. It may read the items of outer loops."""
+
+    name: str
+    over: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Child:
     id: str
     site: Site
@@ -69,8 +77,7 @@ class Child:
     final: bool = False  # one of `finalize`
     when: Expression | None = None
     wait_for: Expression | None = None
-    for_each: Expression | None = None
-    item_name: str = "item"
+    for_each: tuple[Loop, ...] = ()  # outermost first
     once: StringTemplate | None = None  # the request id: an object is made once for each
     history: int = 3  # finished objects of `once` that stay
     depends_on: tuple[str, ...] = ()

@@ -7,13 +7,13 @@ only earlier names. `apply` is joined key by key, and its lists `ignore` and `ow
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ruleop.core.kinds import JSON, Kind
 from ruleop.core.rules.language.env_vars import REFERENCE
 from ruleop.core.rules.language.tables import TableOf
-from ruleop.core.rules.language.value_types import wrong_type
+from ruleop.core.rules.language.value_types import NamedEntry, Word, wrong_type
 from ruleop.core.rules.language.watches_yaml import (
     WATCHES,
     ApplyTable,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ruleop.core.errors import Site
     from ruleop.core.rules.language.env_vars import Constants
     from ruleop.core.rules.language.model import Strategy
-    from ruleop.core.rules.language.value_types import NamedEntry, PlacedPath, Reading, Templated
+    from ruleop.core.rules.language.value_types import PlacedPath, Reading, Templated
     from ruleop.core.templating import Expression, TextTemplate, Tree, YamlNode
 
 JOBS = ("batch", "Job")
@@ -77,11 +77,6 @@ class ChildDraft:
         return self.table.template or self.table.object or (given.body if given is not None else None)
 
     @property
-    def for_each(self) -> Templated[Expression] | None:
-        given = self.table.objects
-        return given.each if given is not None else self.table.for_each
-
-    @property
     def has_items(self) -> bool:
         return bool({"forEach", "objects"} & self.table.key_sites.keys())
 
@@ -96,8 +91,14 @@ class ChildDraft:
         return self.has_items or (self.table.template is not None and self.table.template.compiled.many)
 
     @property
-    def item_name(self) -> str:
-        return self.table.item_name.text if self.table.item_name else "item"
+    def loops(self) -> tuple[NamedEntry[Templated[Expression]], ...]:
+        """The loops of `forEach` with the names of their items, outermost first; and that of `objects`."""
+        if (given := self.table.objects) is not None:
+            return (NamedEntry("item", self.site, given.each),)
+        alone = self.table.item_name or Word("item", self.site)
+        return tuple(
+            each if each.name else replace(each, name=alone.text, site=alone.site) for each in self.table.for_each or ()
+        )
 
     @property
     def strategy(self) -> Strategy | None:

@@ -86,6 +86,23 @@ class Needs(Constraint):
 
 
 @dataclass(frozen=True, slots=True)
+class NotBesideMapping(Constraint):
+    """The key has no meaning where the value of the other key is a mapping."""
+
+    key: str
+    other: str
+
+    def violation(self, members: dict[str, YamlNode]) -> tuple[str, str] | None:
+        if self.key in members and self.other in members and isinstance(members[self.other].value, dict):
+            return f'has "{self.key}", and the names in "{self.other}": remove "{self.key}"', self.key
+        return None
+
+    def schema(self) -> dict[str, JSON]:
+        mapping: JSON = {"properties": {self.other: {"type": "object"}}, "required": [self.other]}
+        return {"if": mapping, "then": {"not": {"required": [self.key]}}}
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A parsed mapping with known keys. `key_sites` has all keys of the mapping, valid or not, with their sites."""
 

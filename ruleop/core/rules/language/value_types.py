@@ -420,3 +420,26 @@ class MapOf(Type[tuple[NamedEntry[T], ...]]):
 
     def of(self, default: JSON) -> tuple[NamedEntry[T], ...]:
         return tuple(NamedEntry(name, Site(""), self.member.of(member)) for name, member in default.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Loops(Type[tuple[NamedEntry[Templated[Expression]], ...]]):
+    """The loops of `forEach`, outermost first: one expression, whose item is named elsewhere, or names and
+    expressions."""
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> tuple[NamedEntry[Templated[Expression]], ...] | None:
+        if not isinstance(node.value, dict):
+            found = BareExpression().read(node, what, reading)
+            return (NamedEntry("", node.site, found),) if found is not None else None
+        if not node.value:
+            message = f"{what} is an empty mapping: name a loop in it, such as `team: spec.teams`"
+            reading.findings.mistake("wrong-value", message, node.site)
+            return None
+        return self._named().read(node, what, reading)
+
+    @staticmethod
+    def _named() -> MapOf[Templated[Expression]]:
+        return MapOf(BareExpression(), "an item", NAME)
+
+    def schema(self) -> dict[str, JSON]:
+        return {"anyOf": [BareExpression().schema(), self._named().schema() | {"minProperties": 1}]}

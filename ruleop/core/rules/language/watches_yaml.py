@@ -12,7 +12,7 @@ from ruleop.core.names import LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN
 from ruleop.core.rules.language.allow import AllowedChecks
 from ruleop.core.rules.language.model import Strategy
 from ruleop.core.rules.language.schema_keys import SCHEMA_TABLES, SchemaTable
-from ruleop.core.rules.language.tables import Constraint, ExactlyOne, Needs, Table, TableOf, key
+from ruleop.core.rules.language.tables import Constraint, ExactlyOne, Needs, NotBesideMapping, Table, TableOf, key
 from ruleop.core.rules.language.value_types import (
     NAME,
     BareExpression,
@@ -23,6 +23,7 @@ from ruleop.core.rules.language.value_types import (
     Flag,
     ListOf,
     ListPath,
+    Loops,
     MapOf,
     NamedEntry,
     PlacedPath,
@@ -247,6 +248,7 @@ class ChildTable(Table):
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (
         ExactlyOne(("template", "object", "objects")),
         Needs("as", "forEach"),
+        NotBesideMapping("as", "forEach"),
         Needs("objects", "kinds"),
         Needs("kinds", "objects"),
         Needs("allow", "objects"),
@@ -277,7 +279,11 @@ class ChildTable(Table):
     wait_for: Templated[Expression] | None = key(
         "waitFor", BareExpression(), "While this is false or not available yet, the child is not changed."
     )
-    for_each: Templated[Expression] | None = key("forEach", BareExpression(), "A list or mapping: one object per item.")
+    for_each: tuple[NamedEntry[Templated[Expression]], ...] | None = key(
+        "forEach",
+        Loops(),
+        "A list or mapping: one object per item. Or names and their lists: loops in loops, which see earlier names.",
+    )
     item_name: Word | None = key(
         "as", Text(NAME, "a name that starts with a lowercase letter"), "The name of an item, instead of item."
     )

@@ -14,6 +14,7 @@ from ruleop.core.rules.language.model import (
     Child,
     Condition,
     Ignore,
+    Loop,
     Observe,
     PolicyRule,
     Requirement,
@@ -109,8 +110,7 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozens
         final=child.final,
         when=_compiled(table.when),
         wait_for=_compiled(table.wait_for),
-        for_each=_compiled(child.for_each),
-        item_name=child.item_name,
+        for_each=tuple(Loop(each.name, _required(each.value).compiled) for each in child.loops),
         once=_compiled(table.once),
         history=table.history,
         depends_on=_texts(table.depends_on),
@@ -133,7 +133,7 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozens
         privileged="extra-privileges" in table.allow,
         mentions=read.mentions,
         secrecy=secrecy,
-        reads_cr_only=child.for_each is None and _reads_cr_only(child, body),
+        reads_cr_only=not child.loops and _reads_cr_only(child, body),
     )
 
 

@@ -11,7 +11,14 @@ from jinja2 import nodes
 from ruleop.core.errors import RuleError, Site
 from ruleop.core.kinds import Kind
 from ruleop.core.schema.nearest import did_you_mean
-from ruleop.core.templating.compile.other_tools import NOT_OFFERED, TESTS, go_keyword_hint, other_filter, syntax_hint
+from ruleop.core.templating.compile.other_tools import (
+    LOOKUPS,
+    NOT_OFFERED,
+    TESTS,
+    go_keyword_hint,
+    other_filter,
+    syntax_hint,
+)
 from ruleop.core.templating.tree.layout import RESERVED
 from ruleop.core.templating.values.faults import mistake
 
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
 
     from ruleop.core.templating.tree.yaml_node import YamlNode
 
+_TAG_AT_END = re.compile(r"(\{%(?:(?!%\}).)*%\})[ \t\r]*\Z")
 _TAG = re.compile(r"Encountered unknown tag '(\w+)'")
 
 
@@ -83,6 +91,16 @@ def unknown_functions(
         yield from _unknown_name("test", test.name, test.lineno, tests)
 
 
+def other_lookups(tree: nodes.Template) -> Iterator[tuple[int, str]]:
+    """The line and message of each of Ansible's lookups, unless the file has a macro of that name."""
+    own = {macro.name for macro in tree.find_all(nodes.Macro)}
+    for call in tree.find_all(nodes.Call):
+        name = call.node.name if isinstance(call.node, nodes.Name) else ""
+        first = call.args[0].value if call.args and isinstance(call.args[0], nodes.Const) else ""
+        if name in {"lookup", "query", "q"} - own and (hint := LOOKUPS.get(str(first).rpartition(".")[2])):
+            yield call.lineno, f"unknown function {name}('{first}'): {hint}"
+
+
 def _unknown_name(what: str, name: str, line: int, known: Iterable[str]) -> Iterator[tuple[int, str]]:
     if name in known:
         return
@@ -103,6 +121,22 @@ def syntax_message(error: jinja2.TemplateSyntaxError, text: str = "") -> str:
     if match := _TAG.match(message):
         return f"unknown tag {{% {match[1]} %}}" + (": " + message.split(". ", 1)[1] if ". " in message else "")
     return f"template syntax: {message}"
+
+
+def tag_at_end(text: str, line: int) -> str:
+    """The tag at the end of a line of a template; "" if the line ends with something else."""
+    lines = text.split("\n")
+    found = _TAG_AT_END.search(lines[line - 1]) if line <= len(lines) else None
+    return found[1] if found else ""
+
+
+def joined_lines(tag: str, site: Site, line: int) -> RuleError:
+    """The mistake that lines were joined because the line break belongs to the block of the tag."""
+    message = (
+        f"not YAML: the line break after {tag} belongs to its block, so line {line} continues this line where the "
+        f"block yields nothing: put {tag} on a line of its own"
+    )
+    return RuleError(message, site)
 
 
 def kind_of(node: YamlNode) -> tuple[Kind | None, RuleError | None]:

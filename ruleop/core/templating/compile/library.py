@@ -23,7 +23,9 @@ from ruleop.core.templating.compile.hints import (
     go_keywords,
     has_templates,
     kind_of,
+    other_lookups,
     syntax_message,
+    tag_at_end,
     unknown_functions,
     unsupported_tags,
 )
@@ -84,6 +86,7 @@ class Library:
         self.prefix = prefix
         self.renderer = Renderer()
         self.environment = self.renderer.environment = Environment(self._load, self.renderer.read_captured)
+        self.renderer.tag_at_end = self._tag_at_end
         self.probe = probe
         if probe is not None:
             self.environment.filters |= probe.filters
@@ -274,6 +277,7 @@ class Library:
             tree = self.environment._parse(text, path, path)  # noqa: SLF001 - `parse` would rewrite the errors
             problems = [
                 *unknown_functions(tree, self.environment.filters, self.environment.tests),
+                *other_lookups(tree),
                 *check_dynamic_names(tree),
                 *unsupported_tags(tree),
                 *go_keywords(tree),
@@ -340,6 +344,9 @@ class Library:
             source.reads.names or any(at.name in _PER_RENDER for at in source.tree.find_all(nodes.Name))
             for source in sources
         )
+
+    def _tag_at_end(self, site: Site) -> str:
+        return tag_at_end(self.texts.get(site.path.removeprefix(self.prefix), ""), site.line)
 
     def _check_named(self, named: Iterable[Named], site: Site) -> None:
         mistakes = [

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 FILTERS = {  # the equivalent: a filter, or an expression
     "toYaml": "to_yaml", "toJson": "to_json", "fromYaml": "from_yaml", "fromJson": "from_json",
-    "toPrettyJson": "to_json", "to_nice_yaml": "to_yaml", "to_nice_json": "to_json", "toRawJson": "to_json",
+    "toPrettyJson": "to_json", "to_nice_json": "to_json", "toRawJson": "to_json",
     "mustToJson": "to_json", "fromYamlArray": "from_yaml", "b64enc": "b64encode", "b64dec": "b64decode",
-    "sha256sum": "sha256", "sha1sum": "sha256", "hash": "sha256", "checksum": "sha256", "squote": "quote",
+    "sha256sum": "sha256", "sha1sum": "sha1", "checksum": "sha1", "md5": "`x | hash('md5')`",
+    "sha512sum": "`x | hash('sha512')`", "squote": "quote",
     "toString": "string", "regexMatch": "regex_match", "regexReplaceAll": "regex_replace", "regexFind": "regex_search",
     "regexFindAll": "regex_findall", "mergeOverwrite": "combine", "merge": "combine", "mustMerge": "combine",
     "kebabcase": "dns_label", "trunc": "truncate", "abbrev": "truncate", "mandatory": "required", "nindent": "indent",
@@ -30,12 +31,21 @@ FILTERS = {  # the equivalent: a filter, or an expression
     "mul": "`x * 2`", "div": "`x // 2`", "mod": "`x % 2`", "repeat": "`x * 2`", "hasPrefix": "`x.startswith('a')`",
     "hasSuffix": "`x.endswith('a')`", "contains": "`'a' in x`", "has": "`'a' in x`", "empty": "`not x`",
     "len": "`x | length`", "extract": "`y[x]`", "password_hash": "`htpasswd('name', x)` in a create-only child",
-    "json_query": "`map`, `selectattr` and `dict2items`",
+    "json_query": "`map`, `selectattr` and `dict2items`", "omit": "remove_keys", "unset": "remove_keys",
+    "regexQuoteMeta": "regex_escape", "ipaddr": "`x | ip_network`, `x | host(1)` or `x is ip_address`",
+    "ipv4": "`x is ipv4_address`", "ipv6": "`x is ipv6_address`", "ipsubnet": "ip_network", "nthhost": "host",
+    "network_in_network": "ip_in", "network_in_usable": "ip_in", "ipwrap": "`'[' ~ x ~ ']'`",
+    "semver": "`x is version('1.2', '>=')`",
+    "semverCompare": "`x is version('1.2', '>=')`", "version_compare": "`x is version('1.2', '>=')`",
+    "path_join": "`x ~ '/' ~ y`", "splitext": "`x | regex_replace('[.][^.]*$', '')`", "win_basename": "basename",
+    "win_dirname": "dirname", "pow": "`x ** 2`", "root": "`x ** 0.5`", "type_debug": "`x is mapping`",
+    "dict": "`dict(x)`",
 }  # fmt: skip
 TESTS = {
-    "match": "`x | regex_match('^a')`", "search": "`x | regex_match('a')`", "regex": "`x | regex_match('a')`",
-    "contains": "`'a' in x`", "truthy": "`x`", "falsy": "`not x`", "subset": "`not (x | difference(y))`",
-    "superset": "`not (y | difference(x))`", "null": "`x is none`", "empty": "`not x`", "list": "`x is sequence`",
+    "regex": "`x is search('a')`", "any": "`x | select | list`", "all": "`not (x | reject | list)`", "truthy": "`x`",
+    "falsy": "`not x`", "version_compare": "version", "semver": "version",
+    "ip": "ip_address", "ipv4": "ipv4_address", "ipv6": "ipv6_address", "in_network": "ip_in", "null": "`x is none`",
+    "empty": "`not x`", "list": "`x is sequence`",
     "dict": "`x is mapping`",
 }  # fmt: skip
 NOT_OFFERED = {
@@ -66,6 +76,17 @@ FUNCTIONS = {  # hints
     "env": "read the environment in `vars`: `name: ${NAME}`", "randAlphaNum": _PASSWORD, "randAlpha": _PASSWORD,
     "randAscii": _PASSWORD, "randNumeric": _PASSWORD, "uuidv4": _PASSWORD, "derivePassword": _PASSWORD,
     "password": _PASSWORD,
+}  # fmt: skip
+LOOKUPS = {  # hints, by the first argument of Ansible's lookup and query
+    "env": FUNCTIONS["env"], "k8s": "read objects of the cluster with `observe` in the watch",
+    "file": "write `file('x')`, of a file of templates/", "template": "write `render('x.j2')`",
+    "password": _PASSWORD, "random_string": _PASSWORD, "vars": "write `vars['x']`", "varnames": "write `vars.keys()`",
+    "dict": "write `x | dict2items`", "sequence": "write `range(1, 6)`", "subelements": "write `x | subelements('y')`",
+    "together": "write `x | zip(y)`", "nested": "write `x | product(y)`", "cartesian": "write `x | product(y)`",
+    "flattened": "write `x | flatten`", "first_found": "write `{% include ['a.j2', 'b.j2'] %}`",
+    "hashi_vault": "read a Secret of the cluster with `observe` in the watch",
+    **dict.fromkeys(("pipe", "lines", "url", "dig", "csvfile", "ini"), "a template cannot read anything outside of "
+    "its project and the cluster; what a rule needs is in `spec`, `vars` or `observe`"),
 }  # fmt: skip
 _NO_HOSTS = "ruleop has no inventory of hosts; what a rule needs is in `spec` or `vars`"
 NAMES = {  # hints

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.core.errors import RenderError, Site
 from ruleop.core.templating.compile.environment import CompiledTemplate, Environment, as_fault, line_of
+from ruleop.core.templating.compile.hints import joined_lines
 from ruleop.core.templating.tree.filling import fill
 from ruleop.core.templating.tree.layout import lay_out
 from ruleop.core.templating.tree.skeleton import Skeletons, Unreadable
@@ -35,6 +36,7 @@ class Renderer:
         self.depth = 0
         self.hide: Callable[[tuple[Part, ...]], tuple[Part, ...]] | None = None  # changes what a template yields
         self.trace: Callable[[str, Layout, list[JSON]], None] | None = None  # is shown each text and its objects
+        self.tag_at_end: Callable[[Site], str] = lambda _: ""  # the tag that ends a line of a template
         self.before = 0  # of the meter, at the start of the outermost evaluation
 
     def __enter__(self) -> None:
@@ -86,7 +88,10 @@ class Renderer:
             try:
                 skeleton = self.skeletons.of(layout, name)
             except Unreadable as error:
-                raise RenderError(error.mistakes[0].message, error.mistakes[0].site) from None
+                first = error.mistakes[0]
+                if error.joined is not None and (tag := self.tag_at_end(error.joined[0])):
+                    first = joined_lines(tag, *error.joined)
+                raise RenderError(first.message, first.site) from None
             documents = fill(skeleton, layout, lenient=lenient)
             if self.trace is not None:
                 self.trace(name, layout, documents)

@@ -7,7 +7,8 @@ import binascii
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import orjson
 
@@ -103,13 +104,20 @@ def to_yaml(value: Any) -> Dump:
     return Dump(plain(value), _yaml_within_bounds)
 
 
-def _yaml_within_bounds(data: Any) -> str:
+def _yaml_within_bounds(data: Any, *, indent: int = 2, sort: bool = False) -> str:
     values, weight = measure(data)
     METER.keep(8 * weight + 200 * values)
     METER.spend(6 * values + (weight >> 2))  # PyYAML is slow
-    text = yaml_text(data)
+    text = yaml_text(data, indent=indent, sort=sort)
     METER.text(len(text))
     return text
+
+
+def to_nice_yaml(value: Any, indent: int = 4, sort_keys: bool = True, width: int = 0) -> Dump:  # noqa: ARG001 - Ansible's; lines are never wrapped
+    columns = int(indent)
+    if not 2 <= columns <= 9:
+        raise Fault("to_nice_yaml takes an indent from 2 to 9")
+    return Dump(plain(value), partial(_yaml_within_bounds, indent=columns, sort=bool(sort_keys)))
 
 
 def to_json(value: Any, indent: int | None = None) -> Dump:
@@ -132,33 +140,59 @@ def from_json(read_captured: Callable[[Any, str], Any], value: Any) -> Any:
         raise Fault("from_json: not JSON") from None
 
 
-def _bytes(value: Any) -> bytes:
-    return scalar_text(value).encode("utf-8", "surrogatepass")
+_ENCODINGS: Final = ("utf-8", "latin-1", "utf-16-le", "utf-16-be")
 
 
-def b64encode(value: Any) -> str:
-    return base64.b64encode(_bytes(value)).decode()
+def _encoding(name: Any) -> str:
+    found = scalar_text(name).lower()
+    if found not in _ENCODINGS:
+        raise Fault(f"unknown encoding: use {', '.join(_ENCODINGS[:-1])} or {_ENCODINGS[-1]}")
+    return found
 
 
-def b64decode(value: Any) -> str:
+def b64encode(value: Any, encoding: str = "utf-8") -> str:
+    name = _encoding(encoding)
     try:
-        return base64.b64decode(_bytes(value), validate=True).decode()
+        data = scalar_text(value).encode(name, "strict" if name == "latin-1" else "surrogatepass")
+    except UnicodeError:
+        raise Fault("b64encode: latin-1 has only the characters up to U+00FF, one for each byte") from None
+    return base64.b64encode(data).decode()
+
+
+def b64decode(value: Any, encoding: str = "utf-8") -> str:
+    name = _encoding(encoding)
+    try:
+        return base64.b64decode(scalar_text(value).encode(), validate=True).decode(name)
     except (binascii.Error, ValueError):
-        raise Fault("b64decode: not base64 of UTF-8 text") from None
+        hint = "; encoding='latin-1' reads any bytes, as one character each" if name == "utf-8" else ""
+        raise Fault(f"b64decode: not base64 of {name.upper()} text{hint}") from None
 
 
 _UNSTABLE_METADATA = SERVER_METADATA | {"ownerReferences"}
+_DIGESTS: Final = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
 
 
 def sha256(value: Any, length: int = 64) -> str:
-    data = plain(value)
     if not 1 <= int(length) <= 64:
         raise Fault("sha256 takes a length from 1 to 64")
+    return digest(value, "sha256")[: int(length)]
+
+
+def sha1(value: Any) -> str:
+    return digest(value)
+
+
+def digest(value: Any, hashtype: str = "sha1") -> str:
+    """The hash of a text, or of the canonical JSON of any other value."""
+    if hashtype not in _DIGESTS:
+        raise Fault(f"hash takes {', '.join(_DIGESTS[:-1])} or {_DIGESTS[-1]}")
+    data = plain(value)
     if isinstance(data, str):
-        return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[: int(length)]
-    canonical = json_bytes(_stable(data), sort=True)
-    METER.read(len(canonical))
-    return hashlib.sha256(canonical).hexdigest()[: int(length)]
+        content = data.encode("utf-8", "surrogatepass")
+    else:
+        content = json_bytes(_stable(data), sort=True)
+        METER.read(len(content))
+    return hashlib.new(hashtype, content, usedforsecurity=False).hexdigest()
 
 
 def _stable(data: Any) -> Any:

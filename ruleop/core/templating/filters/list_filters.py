@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from ruleop.core.templating.values.cost import LIST_BYTES, METER, NODE_BYTES, PAIR_BYTES
-from ruleop.core.templating.values.data import plain, scalar_text
+from ruleop.core.templating.values.data import is_list, noun, plain, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.lookup import Group, MappingEntry, field_of, reach
 from ruleop.core.templating.values.operators import LONG_TEXT, comparable, given, operate
@@ -172,6 +172,49 @@ def items2dict(value: Any, key_name: str = "key", value_name: str = "value") -> 
     if isinstance(value, (str, Mapping)):
         raise Fault("items2dict takes a list")
     return {scalar_text(given(field_of(item, key_name))): given(field_of(item, value_name)) for item in value}
+
+
+def _chosen(name: str, value: Any, keys: tuple[Any, ...], *, keep: bool) -> Any:
+    """The mapping, or each mapping of the list, with only the members whose keys are among those given, or without
+    them."""
+    names = {scalar_text(each) for key in keys for each in (key if is_list(key) else [key])}
+    METER.items(len(names))
+
+    def part(item: Any) -> dict[str, Any]:
+        if not isinstance(item, Mapping):
+            raise Fault(f"{name} takes a mapping or a list of mappings, not {noun(item)}")
+        METER.entries(len(item))
+        return {key: member for key, member in item.items() if (key in names) is keep}
+
+    return [part(given(item)) for item in value] if is_list(value) else part(value)
+
+
+def keep_keys(value: Any, target: Any, *more: Any) -> Any:
+    return _chosen("keep_keys", value, (target, *more), keep=True)
+
+
+def remove_keys(value: Any, target: Any, *more: Any) -> Any:
+    return _chosen("remove_keys", value, (target, *more), keep=False)
+
+
+def subelements(value: Any, subelements: Any, skip_missing: bool = False) -> list[list[Any]]:
+    """A row of each item, or value of a mapping, and each item of its list at the path `subelements`."""
+    items = list(value.values()) if isinstance(value, Mapping) else value
+    if not is_list(items):
+        raise Fault(f"subelements takes a list or a mapping, not {noun(value)}")
+    rows: list[list[Any]] = []
+    for item in items:
+        found = item
+        for part in subelements if is_list(subelements) else [subelements]:
+            found = reach(found, part)
+        if skip_missing and isinstance(found, UndefinedValue):
+            continue
+        if not is_list(inner := given(found)):
+            raise Fault(f"subelements needs a list in each item, not {noun(inner)}")
+        METER.items(len(inner))
+        METER.entries(len(inner), LIST_BYTES)
+        rows.extend([item, each] for each in inner)
+    return rows
 
 
 def batch(value: Iterable[Any], linecount: int, fill_with: Any = None) -> list[list[Any]]:

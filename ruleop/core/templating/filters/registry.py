@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 import jinja2.filters
 import jinja2.tests
 
-from ruleop.core.templating.filters import data_filters, list_filters, set_filters, text_filters
+from ruleop.core.templating.filters import data_filters, ip_addresses, list_filters, set_filters, text_filters
 from ruleop.core.templating.filters.exact_numbers import Exact
+from ruleop.core.templating.filters.version_order import version
 from ruleop.core.templating.values.cost import METER, Exhausted
 from ruleop.core.templating.values.data import View, scalar_text
 from ruleop.core.templating.values.faults import Fault
@@ -38,8 +39,9 @@ Filter = Callable[..., Any]
 _TAKES_UNDEFINED = frozenset({"default", "d", "required"})
 _MAY_RETURN_ARGUMENT = frozenset({*_TAKES_UNDEFINED, "ternary"})
 _TAKES_TEXT = frozenset(
-    {"indent", "trim", "default", "d", "from_yaml", "from_json", "to_yaml", "to_json", "tojson", "required"}
-)
+    {"indent", "trim", "default", "d", "from_yaml", "from_json", "to_yaml", "to_nice_yaml", "to_json", "tojson",
+     "required"}
+)  # fmt: skip
 _WALKS_ITEMS = frozenset(
     {"list", "sort", "unique", "min", "max", "sum", "map", "select", "reject", "selectattr", "rejectattr", "batch",
      "slice", "groupby", "items2dict"}
@@ -210,7 +212,8 @@ _FILTERS: dict[str, Filter] = {
     "join": text_filters.join, "replace": replaced, "wordwrap": text_filters.wordwrap,
     "urlencode": text_filters.urlencode, "regex_match": text_filters.regex_match,
     "regex_replace": text_filters.regex_replace, "regex_findall": text_filters.regex_findall,
-    "regex_search": text_filters.regex_search, "basename": text_filters.basename, "dirname": text_filters.dirname,
+    "regex_search": text_filters.regex_search, "regex_escape": text_filters.regex_escape,
+    "basename": text_filters.basename, "dirname": text_filters.dirname,
     "list": list, "first": list_filters.first, "last": list_filters.last, "items": list_filters.items,
     "dictsort": list_filters.dictsort, "reverse": list_filters.reverse, "sort": list_filters.sort,
     "unique": list_filters.unique, "min": list_filters.least, "max": list_filters.greatest, "sum": list_filters.total,
@@ -218,11 +221,16 @@ _FILTERS: dict[str, Filter] = {
     "dict2items": list_filters.dict2items, "items2dict": list_filters.items2dict, "difference": set_filters.difference,
     "intersect": set_filters.intersect, "union": set_filters.union,
     "symmetric_difference": set_filters.symmetric_difference, "flatten": set_filters.flatten, "zip": set_filters.zipped,
-    "zip_longest": set_filters.zipped_to_longest, "ternary": ternary, "bool": data_filters.boolean, "round": round_,
-    "combine": data_filters.combine, "to_yaml": data_filters.to_yaml, "to_json": data_filters.to_json,
+    "zip_longest": set_filters.zipped_to_longest, "product": set_filters.product,
+    "subelements": list_filters.subelements, "keep_keys": list_filters.keep_keys, "pick": list_filters.keep_keys,
+    "remove_keys": list_filters.remove_keys, "ternary": ternary, "bool": data_filters.boolean, "round": round_,
+    "combine": data_filters.combine, "to_yaml": data_filters.to_yaml,
+    "to_nice_yaml": data_filters.to_nice_yaml, "to_json": data_filters.to_json,
     "tojson": data_filters.to_json, "b64encode": data_filters.b64encode, "b64decode": data_filters.b64decode,
-    "sha256": data_filters.sha256, "dns_label": data_filters.dns_label, "quantity": data_filters.quantity,
-    "condition": data_filters.condition,
+    "sha256": data_filters.sha256, "sha1": data_filters.sha1, "hash": data_filters.digest,
+    "dns_label": data_filters.dns_label, "quantity": data_filters.quantity,
+    "condition": data_filters.condition, "ip_network": ip_addresses.ip_network, "host": ip_addresses.host,
+    "ip_in": ip_addresses.ip_in,
 }  # fmt: skip
 _BY_NAME: dict[str, Filter] = {
     "map": map_,
@@ -304,9 +312,24 @@ def _tested_number(function: Callable[..., Any]) -> Callable[..., bool]:
     return call
 
 
+_TESTS_LIKE_FILTERS: dict[str, Filter] = {
+    "version": version,
+    "match": text_filters.matches_at_start,
+    "search": text_filters.regex_match,
+    "contains": lambda value, item: contains(item, value),
+    "subset": lambda value, other: not set_filters.difference(value, other),
+    "superset": lambda value, other: not set_filters.difference(other, value),
+    "ip_in": ip_addresses.ip_in,
+    "ip_address": ip_addresses.is_address,
+    "ipv4_address": lambda value: ip_addresses.is_address(value, 4),
+    "ipv6_address": lambda value: ip_addresses.is_address(value, 6),
+}
+"""Tests whose work depends on the size of their values, by Ansible's names."""
+
 _SHARED_TESTS: dict[str, Callable[..., bool]] = {
     **{name: _tested(_JINJA_TESTS[name]) for name in _TESTS},
     **{name: _tested_number(_JINJA_TESTS[name]) for name in ("odd", "even", "divisibleby")},
+    **{name: _guarded(name, test) for name, test in _TESTS_LIKE_FILTERS.items()},
     "lower": _tested_case(str.islower),
     "upper": _tested_case(str.isupper),
     "sameas": lambda value, other: given(value) is given(other),

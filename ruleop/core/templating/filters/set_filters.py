@@ -6,20 +6,24 @@ Two items are equal if they are the same JSON: 1, 1.0, "1" and true all differ.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.templating.filters.list_filters import identity
-from ruleop.core.templating.values.cost import METER
-from ruleop.core.templating.values.data import ListView, noun
+from ruleop.core.templating.values.cost import LIST_BYTES, METER
+from ruleop.core.templating.values.data import is_list, noun
 from ruleop.core.templating.values.faults import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+MAX_REPEAT: Final = 64
+
+
 def _check_lists(name: str, *values: Any) -> None:
     for value in values:
-        if not isinstance(value, (list, tuple, range, ListView)):
+        if not is_list(value):
             raise Fault(f"{name} takes lists, not {noun(value)}")
         METER.items(len(value))
 
@@ -74,7 +78,7 @@ def flatten(value: Any, levels: int | None = None, skip_nulls: bool = True) -> l
             stack.pop()
             continue
         METER.spend(1)
-        if isinstance(item, (list, tuple, range, ListView)) and left != 0:
+        if is_list(item) and left != 0:
             stack.append((iter(item), None if left is None else int(left) - 1))
         elif item is not None or not skip_nulls:
             result.append(item)
@@ -92,3 +96,16 @@ def zipped_to_longest(value: Any, *others: Any, fillvalue: Any = None) -> list[l
     longest = max(map(len, (value, *others)))
     METER.spend(longest * (1 + len(others)))
     return [list(row) for row in itertools.zip_longest(value, *others, fillvalue=fillvalue)]
+
+
+def product(value: Any, *others: Any, repeat: int = 1) -> list[list[Any]]:
+    """Each combination of an item of each list, the last list varying fastest."""
+    _check_lists("product", value, *others)
+    if not 1 <= int(repeat) <= MAX_REPEAT:
+        raise Fault(f"product takes a repeat from 1 to {MAX_REPEAT}")
+    lists = [value, *others] * int(repeat)
+    rows = math.prod(map(len, lists))
+    METER.items(rows)
+    METER.entries(rows, LIST_BYTES)
+    METER.entries(rows * len(lists), 8)
+    return [list(row) for row in itertools.product(*lists)]

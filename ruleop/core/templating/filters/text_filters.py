@@ -212,6 +212,16 @@ def regex_replace(
     return "".join([*pieces, text[at:]])
 
 
+def regex_escape(value: Any) -> str:
+    """A pattern that matches this text only."""
+    return re.escape(scalar_text(value))
+
+
+def matches_at_start(value: Any, pattern: str, *, ignorecase: bool = False, multiline: bool = False) -> bool:
+    """Whether the text begins with a match, as in Ansible's test `match`."""
+    return regex_match(value, f"\\A(?:{scalar_text(pattern)})", ignorecase=ignorecase, multiline=multiline)
+
+
 def regex_findall(value: Any, pattern: str, *, ignorecase: bool = False, multiline: bool = False) -> list[Any]:
     """All matches: the text of each, the text of its only group, or a list of its groups."""
     found: list[Any] = []

@@ -59,6 +59,19 @@ class Layout:
         """The site in a template from which each line of the text comes."""
         return _line_sites(self.pieces, self.origins)
 
+    def joined_lines(self, line: int) -> tuple[Site, int] | None:
+        """The two lines of one template that are one line (counted from 1) of the text; None if there are not two."""
+        number, first = 1, None
+        for piece, origin in zip(self.pieces, self.origins, strict=True):
+            for step, part in enumerate(piece.split("\n")):
+                number += step > 0
+                if number == line and isinstance(origin, Lit) and part.strip():
+                    site = Site(origin.site.path, origin.site.line + step)
+                    first = first or site
+                    if first.path == site.path and first.line < site.line:
+                        return first, site.line
+        return None
+
     def alone_on_line(self, line: int) -> Slot | None:
         """The slot that is alone on a line (counted from 1) of the text."""
         lines = self.text.split("\n")

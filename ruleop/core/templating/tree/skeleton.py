@@ -91,9 +91,10 @@ class Skeleton:
 class Unreadable(Exception):  # noqa: N818 - describes the text
     """The text of a layout is not valid YAML."""
 
-    def __init__(self, mistakes: list[RuleError]) -> None:
+    def __init__(self, mistakes: list[RuleError], joined: tuple[Site, int] | None = None) -> None:
         super().__init__(str(mistakes[0]))
         self.mistakes = mistakes
+        self.joined = joined  # two lines of a template that are one line of the text, where the first mistake is
 
 
 class Skeletons:
@@ -141,7 +142,7 @@ def parse(layout: Layout, name: str) -> Skeleton:
     METER.parse(layout.text)
     nodes, mistakes = read_yaml(layout.text, name, locate=_no_site, most=MAX_DOCUMENTS)
     if mistakes:
-        raise Unreadable(_template_mistakes(layout, name))
+        raise _unreadable(layout, name)
     if len(nodes) > MAX_DOCUMENTS:
         raise Exhausted(f"more than {MAX_DOCUMENTS:,} documents; {MAX_DOCUMENTS:,} are allowed")
     return _Composer().compose(nodes)
@@ -158,7 +159,7 @@ class _PlacedSite(Site):
     text_line: int = 0
 
 
-def _template_mistakes(layout: Layout, name: str) -> list[RuleError]:
+def _unreadable(layout: Layout, name: str) -> Unreadable:
     """The mistakes with their sites in the template. The text is read again, so that valid texts do not pay for
     sites."""
     sites = layout.sites()
@@ -178,10 +179,11 @@ def _template_mistakes(layout: Layout, name: str) -> list[RuleError]:
                 f"it is {_describe(alone.value)} here; "
                 "a mapping can be spread among keys and a list among items, and captured text must fit its position"
             )
-            return [RuleError(message, alone.place.site)]
-    return [
+            return Unreadable([RuleError(message, alone.place.site)])
+    mistakes = [
         RuleError(_ANY_MARK.sub("{{ ... }}", each.message), Site(each.site.path, each.site.line)) for each in placed
     ]
+    return Unreadable(mistakes, layout.joined_lines(first.text_line))
 
 
 def _describe(value: Any) -> str:

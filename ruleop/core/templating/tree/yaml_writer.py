@@ -89,9 +89,9 @@ def yaml_document(data: JSON) -> str:
     return printable_yaml(_write(data, whole=True))
 
 
-def yaml_text(data: JSON) -> str:
+def yaml_text(data: JSON, *, indent: int = 2, sort: bool = False) -> str:
     """YAML to be inserted into other text, without a final line break."""
-    return _write(data, whole=False).removesuffix("\n")
+    return _write(data, whole=False, indent=indent, sort=sort).removesuffix("\n")
 
 
 def number_text(number: float) -> str:
@@ -99,10 +99,16 @@ def number_text(number: float) -> str:
     return str(_NUMBERS.represent_float(number).value)
 
 
-def _write(data: JSON, *, whole: bool) -> str:
+def _write(data: JSON, *, whole: bool, indent: int = 2, sort: bool = False) -> str:
     stream = io.StringIO()
     dumper = (_PrintableDumper if whole else _Dumper)(
-        stream, default_flow_style=False, sort_keys=False, allow_unicode=True, width=-1, explicit_end=True
+        stream,
+        default_flow_style=False,
+        sort_keys=sort,
+        allow_unicode=True,
+        width=-1,
+        indent=indent,
+        explicit_end=True,
     )
     try:
         dumper.open()

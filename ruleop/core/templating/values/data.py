@@ -436,6 +436,10 @@ def float_text(value: float) -> str:
     return repr(json_number(value))
 
 
+def is_list(value: object) -> bool:
+    return isinstance(value, (list, tuple, range, ListView))
+
+
 def noun(value: object) -> str:
     """The type of a value for a message, which must not contain the value itself."""
     if value is None:

@@ -15,13 +15,14 @@ from ruleop.authoring.checking.typing.strings import expression_node, only_slot
 from ruleop.authoring.checking.typing.type_findings import Report, Source
 from ruleop.authoring.checking.typing.typed_scope import (
     child_names,
-    item_names,
+    item_type,
     objects_of,
     observed_names,
     resource_names,
 )
 from ruleop.authoring.checking.typing.types import (
     CONTAINERS,
+    INTEGER,
     STRING,
     UNKNOWN,
     Type,
@@ -253,7 +254,8 @@ class WatchTypes:
         for part in self._of("forEach", child):
             iterated = self.run(part, env)
             self._check_items(part, iterated)
-            env = env.with_names(item_names(child, iterated))
+            env = env.with_names({part.loop: item_type(iterated)})
+        env = env.with_names({"index": INTEGER} if child.loops else {})
         for part in self._of("when", child):
             self.run(part, env)
             env = self._assumed(part, env)
