@@ -486,6 +486,7 @@ class _Planner:
             history.next_check(self.observed.objects, clock),
             Requeue(check_after, "it is checked") if check_after is not None else None,
             Requeue(self.period, RESYNC) if self.period else None,
+            self.scope.times.requeue(),
         ]
         return min((each for each in found if each is not None), key=lambda each: each.seconds, default=None)
 
