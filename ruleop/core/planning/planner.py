@@ -403,6 +403,7 @@ class _Planner:
                 "children": self.children.reports(),
                 "rendered": self.children.rendered(),
                 "requeue_after": self._requeue_after(self._check_after(actions, check_after)),
+                "time_check": self.scope.times.requeue(),
                 "complete": complete and not self.observed.held_until,
             }
         if self.is_shown:

@@ -33,7 +33,7 @@ def next_time(schedule: str, after: float, zone: str = "UTC") -> float | None:
     try:
         fields, place = _fields(schedule), _zone(zone)
         wall = int((dt.datetime.fromtimestamp(after, place).replace(tzinfo=None) - _EPOCH).total_seconds())
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, OSError):  # the last for a time that the machine's own calendar lacks
         return None
     while (next_wall := _next_wall(fields, wall)) is not None:
         wall = next_wall

@@ -66,7 +66,7 @@ class TimeFunctions:
         """When the plan has to be made again: a second late, so that no clock that differs a little is early."""
         if self.next_change is None:
             return None
-        return Requeue(self.next_change - self.now + 1, "the answer of age, after or within changes")
+        return Requeue(self.next_change - self.now + 1, "a result of age, after or within changes")
 
     def age(self, time: Any) -> Age:
         return Age(_time("age", time), self)
@@ -117,7 +117,7 @@ class Age:
         moment, now = self._since + seconds, self._times.now
         # `>` and `<=` change after the moment, which may be now: both are true or false there for one second more.
         self._times.changes_at(moment + 1 if moment == now and operation in (operator.gt, operator.le) else moment)
-        return operation(now - self._since, seconds)
+        return operation(now, moment)
 
     def __lt__(self, other: Any) -> bool:
         return self._compare(operator.lt, other)
