@@ -446,7 +446,8 @@ def with_masked_texts(plan: Plan) -> Plan:
 
 def _in_words(seconds: float) -> str:
     """A duration by its two largest units."""
-    rest, parts = round(seconds), []
+    rest = round(seconds)
+    parts: list[str] = []
     for unit, word in (86400, "d"), (3600, "h"), (60, "min"), (1, "s"):
         amount, rest = divmod(rest, unit)
         if amount or parts:
