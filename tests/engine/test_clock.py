@@ -22,7 +22,7 @@ class Machine:
         self.time, self.ahead = NOON, ahead
 
     def respond(self, to, there, back):
-        """A response that took so many seconds to arrive and to come back."""
+        """A response, with the seconds of its way there and back."""
         stamp = self.time + there + self.ahead
         self.time += there + back
         to.server_time(formatdate(stamp, usegmt=True), there + back)

@@ -96,7 +96,7 @@ def test_a_let_a_condition_the_status_and_a_validation_know_when_they_change() -
         assert due(of(body)) == f"2026-01-01T0{changes}:00:01Z"
 
 
-def test_what_is_not_evaluated_promises_nothing() -> None:
+def test_an_expression_that_is_not_evaluated_promises_nothing() -> None:
     harness = of("status: {old: \"{{ spec.on and after(metadata.creationTimestamp, '1h') }}\"}", {"on": False})
     assert due(harness) == "never"
 
