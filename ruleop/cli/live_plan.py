@@ -19,6 +19,7 @@ from ruleop.cli.passes import (
     NOT_SELECTED,
     Passes,
     Planned,
+    current_time,
     load_for_planning,
     prepare_document,
     watched_documents,
@@ -110,7 +111,7 @@ class _LivePlan:
             data = {**data, "metadata": {**metadata, "namespace": cluster.namespace}}
         live = await cluster.get(kind, ObjectKey.of(data)) if isinstance(metadata, dict) else None
         known = identified(data, [live] if live is not None else [], cluster.kinds)
-        return prepare_document(passes, self.project, document, known, before=live)
+        return prepare_document(passes, self.project, document, known, before=live, created=current_time())
 
     async def _planned(self, cluster: LiveCluster, passes: Passes, resources: Sequence[Object]) -> Passes:
         planner, ask = self._planner(cluster)

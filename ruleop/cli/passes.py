@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -105,6 +106,10 @@ def load_for_planning(folder: str, env_files: Sequence[str]) -> tuple[Folder, Pr
     return where, project
 
 
+def current_time() -> str:
+    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def make_passes(
     folder: str,
     env_files: Sequence[str],
@@ -112,18 +117,17 @@ def make_passes(
     existing: Sequence[str],
     *,
     seed: bytes,
-    now: str,
 ) -> Passes:
     """Plans each custom resource. Each sees the others and the existing objects; a mistake in one stops no other."""
     where, project = load_for_planning(folder, env_files)
-    kinds = OfflineKinds(project)
-    live = as_live([document.data for document in read_documents(existing, folder=folder, quoting=False)], kinds)
+    kinds, now = OfflineKinds(project), current_time()
+    live = as_live([document.data for document in read_documents(existing, folder=folder, quoting=False)], kinds, now)
     passes = Passes(where, kinds)
     taken: list[dict[str, Any]] = []
     for document in watched_documents(project, read_documents(files, folder=folder)):
         before = named_like(document.data, live, kinds)
         known = identified(document.data, live, kinds)
-        prepared = prepare_document(passes, project, document, known, before=before)
+        prepared = prepare_document(passes, project, document, known, before=before, created=now)
         taken += [prepared] if prepared is not None else []
     observed = Observed(FixedObjects([*live, *taken]), kinds, now=now, seed=seed, expects_refusals=True)
     for resource in taken:
@@ -139,11 +143,18 @@ def make_passes(
 
 
 def prepare_document(
-    passes: Passes, project: Project, document: Document, resource: Object, *, before: Object | None
+    passes: Passes,
+    project: Project,
+    document: Document,
+    resource: Object,
+    *,
+    before: Object | None,
+    created: str,
 ) -> dict[str, Any] | None:
-    """The custom resource of a document as the API server would store it in place of the one `before`. Prints what is
-    wrong with it; if the API server would reject it, it is among the refused ones and None is returned."""
-    prepared, findings = prepare(project, resource, before)
+    """The custom resource of a document as the API server would store it in place of the one `before`, or `created` at
+    this time. Prints what is wrong with it; if the API server would reject it, it is among the refused ones and None is
+    returned."""
+    prepared, findings = prepare(project, resource, before, now=created)
     _print_findings(document, findings, [*dropped(project, document.data), *undecided(project, prepared)])
     if findings:
         passes.refused.append((ObjectKey.of(prepared), findings))

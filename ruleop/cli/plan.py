@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ruleop.authoring.offline.stand_in import EPOCH
 from ruleop.authoring.report.change_summary import ChangeSummary
 from ruleop.authoring.report.plan_text import Line, as_json, show
 from ruleop.cli.inputs.cluster_options import cluster_options
@@ -69,7 +68,7 @@ def _planned(folder: str, env_files: tuple[str, ...], flags: Mapping[str, Any]) 
         raise UsageError("name either custom resources with -f, or a recorded pass with --replay")
     if replay:
         return replay_pass(folder, env_files, replay)
-    return make_passes(folder, env_files, files, existing, seed=b"", now=EPOCH)
+    return make_passes(folder, env_files, files, existing, seed=b"")
 
 
 def _print_summary(summary: ChangeSummary, folder: str, output: str) -> int:

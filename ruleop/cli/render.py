@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 from typing import TYPE_CHECKING
 
@@ -38,8 +37,7 @@ def command(
     could not be rendered (see stderr). 2: wrong usage, or the project has mistakes.
     """
     # Random, because the output may be applied: everybody would know a password that is the same each time.
-    now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    passes = make_passes(folder, env_files, files, existing, seed=os.urandom(32), now=now)
+    passes = make_passes(folder, env_files, files, existing, seed=os.urandom(32))
     if output == "json":
         resources = [rendered_as_json(planned.plan) for planned in passes.planned]
         print_text(json_document({"resources": resources, **passes.unplanned()}))

@@ -45,6 +45,18 @@ def test_the_reconcile_period_is_that_of_the_cr_or_of_the_rule(run, rule, own, a
     run(scenario())
 
 
+def test_a_child_that_fails_does_not_delay_what_the_time_changes(run):
+    async def scenario():
+        body = "children: {a: {template: a.yaml}, b: {template: b.yaml, when: not after('2026-01-01T00:00:09Z')}}"
+        harness = ReconcilerHarness(body, {}, a=A, b=A.replace("name: a", "name: b"))
+        for _ in range(2):
+            harness.server.answer_with("create", "a", Answer.BROKEN)
+            verdict = await harness.reconcile()
+            assert (verdict.failed, verdict.requeue_after) == (True, 10.0)
+
+    run(scenario())
+
+
 def test_a_cr_at_rest_is_a_success_although_its_resync_lies_ahead(run):
     async def scenario():
         harness = annotated(ONE)

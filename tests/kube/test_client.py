@@ -88,6 +88,23 @@ def test_a_patch_is_sent_with_manager_and_strict_validation_and_is_counted() -> 
     with_client(handler, test, observe=lambda *each: seen.append(each))
 
 
+def test_the_date_of_a_response_is_reported_with_the_seconds_that_the_request_took() -> None:
+    date = "Fri, 27 Nov 2026 15:54:53 GMT"
+
+    async def handler(exchange: Exchange) -> None:
+        await exchange.answer(**{"Date": date} if exchange.method == "GET" else {})
+
+    async def test(client: Client, _server: Any) -> None:
+        await client.send(requests.get(WIDGETS, KEY))
+        await client.send(requests.merge_patch(WIDGETS, KEY, {}))
+
+    seen: list[tuple[str, float]] = []
+    with_client(handler, test, dated=lambda *each: seen.append(each))
+    ((reported, seconds),) = seen
+    assert reported == date
+    assert 0 < seconds < 20
+
+
 def test_concurrent_requests_stay_below_the_limit() -> None:
     at_once = most = 0
 

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import yaml
 
-from ruleop.core.validation.batch.cron import next_time
+from ruleop.core.schema.cron import next_time
 from ruleop.localcluster.store.object_store import Resource
 from tests.localcluster.play import (
     CLAIMS,

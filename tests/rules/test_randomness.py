@@ -69,6 +69,48 @@ children:
         ],
     ),
     Row(
+        "the time",
+        watch("""
+let: {u: "{{ age(metadata.creationTimestamp) }}", v: "{{ after(spec.t, '1h') }}", w: "{{ 1 if v }}"}
+observe: {o: {version: v1, kind: Pod, name: "{{ w }}"}}
+reach: cluster
+children:
+  a:
+    forEach: range(2 if after(spec.t) else 1)
+    when: age(metadata.creationTimestamp) == 5 or 3 < age(metadata.creationTimestamp) < 5
+    namespace: "{{ 'a' if age(spec.t) > 5 }}"
+    apply: {ignore: [{path: data.x, when: v}]}
+    object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: '{{ age(spec.t) | int }}', z: '{{ v }}'}}
+  b: {template: b.yaml, waitFor: "within('0 2 * *', '2 h', 'Mars') or within('@every 1h', length='1h', zones='UTC')"}
+status: {a: "{{ after('2026-01-01') }}{{ after() }}{{ duration('2') > age(spec.t) }}{{ after(*spec.list) }}"}
+"""),
+        [
+            "templates/b.yaml:4:14: `age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in `age(t) > duration('2h')`",
+            "watches.yaml:4:16: `age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in `age(t) > duration('2h')`",
+            "watches.yaml:5:51: `observe` cannot depend on the time, as `w` does: use it in `when`, or where it decides a value of a field",
+            "watches.yaml:9:27: `forEach` cannot depend on the time, as `after` does: use it in `when`, or where it decides a value of a field",
+            "watches.yaml:10:13: `age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in `age(t) > duration('2h')`",
+            "watches.yaml:11:29: `namespace` cannot depend on the time, as `age` does: use it in `when`, or where it decides a value of a field",
+            "watches.yaml:12:45: `apply.ignore` cannot depend on the time, as `v` does: use it in `when`, or where it decides a value of a field",
+            "watches.yaml:13:84: `age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in `age(t) > duration('2h')`",
+            "watches.yaml:14:37: `within` takes schedule and length, optionally zone",
+            'watches.yaml:14:37: `within`: "0 2 * *" is not a cron schedule with fixed times: expected exactly 5 fields, found 4: [0 2 * *]',
+            'watches.yaml:14:37: `within`: "2 h" is not a duration: write it like "10h", "1h30m" or "0s"',
+            'watches.yaml:14:37: `within`: "Mars" is not a time zone: write it like "Europe/Berlin"',
+            "watches.yaml:15:19: `after` takes time, optionally delay",
+            'watches.yaml:15:19: `after`: "2026-01-01" is not a time: write it like "2026-01-31T12:00:00Z"',
+            'watches.yaml:15:57: `duration`: the duration "2" needs a unit: "2s", "2m" or "2h"',
+        ],
+        files={
+            "templates/b.yaml": """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: b}
+data: {x: {{ age(spec.t) }}}
+"""
+        },
+    ),
+    Row(
         "random in lists and branches",
         watch("""
 children:

@@ -230,7 +230,7 @@ children:
   named: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {v: "{{ own.metadata.name }} {{ name }} {{ creds.metadata.namespace }}"}}}
   of_named: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {v: "{{ named.data.v }}"}}}
   counted: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {v: "{{ all | length }} {{ creds is defined }}"}}}
-  after: {waitFor: creds.data.password == 'x', object: {apiVersion: v1, kind: ConfigMap, metadata: {name: d}}}
+  later: {waitFor: creds.data.password == 'x', object: {apiVersion: v1, kind: ConfigMap, metadata: {name: d}}}
   ready: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: m}, data: {v: "{{ all | map(attribute='metadata.name') | join(',') }}"}}}
   data: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: e}, data: {v: "{{ own.data.a }}"}}}
   of_data: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: f}, data: {v: "{{ data.data.v }}"}}}

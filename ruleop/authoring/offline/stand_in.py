@@ -102,10 +102,10 @@ def _defined(kind: Kind, crd: CustomResourceDefinition) -> KindInfo:
 
 
 def prepare(
-    project: Project, resource: Object, before: Object | None = None
+    project: Project, resource: Object, before: Object | None = None, *, now: str = EPOCH
 ) -> tuple[dict[str, Any], list[SchemaFinding]]:
     """The custom resource as the API server would store it, and why it would reject it (`dropped` has lost fields).
-    `before` is the custom resource that it updates.
+    `before` is the custom resource that it updates. `now`: when it was created, if it does not say that.
 
     If there are findings, the returned resource is only good for reports.
     """
@@ -117,7 +117,7 @@ def prepare(
     if version is not None:
         kept = default(prune(resource, version.schema), version.schema)
         findings = rejections(kept, version.schema, before)
-    stored = _as_stored(kept, namespaced=_is_namespaced(project, kind))
+    stored = _as_stored(kept, namespaced=_is_namespaced(project, kind), now=now)
     stored["metadata"].setdefault("generation", 1)
     return stored, findings
 
@@ -212,13 +212,13 @@ def identified(resource: Object, live: Iterable[Object], kinds: Kinds) -> Object
     return resource
 
 
-def as_live(objects: Iterable[Object], kinds: Kinds) -> list[dict[str, Any]]:
+def as_live(objects: Iterable[Object], kinds: Kinds, now: str = EPOCH) -> list[dict[str, Any]]:
     """Objects as a cluster stores them: missing uids, versions, times and namespaces are filled in, and `stringData` of
     Secrets is encoded.
 
     A generation is not filled in. With one, a status without observedGeneration, as in most files, would count as old.
     """
-    return [_as_stored(stored_secret(obj), namespaced=kinds.info(Kind.of(obj)).namespaced) for obj in objects]
+    return [_as_stored(stored_secret(obj), namespaced=kinds.info(Kind.of(obj)).namespaced, now=now) for obj in objects]
 
 
 def stored_secret(obj: Object) -> Object:
@@ -273,7 +273,7 @@ def _malformed(resource: Object) -> Iterator[SchemaFinding]:
             yield SchemaFinding((part,), "must be an object")
 
 
-def _as_stored(obj: Object, *, namespaced: bool) -> dict[str, Any]:
+def _as_stored(obj: Object, *, namespaced: bool, now: str = EPOCH) -> dict[str, Any]:
     metadata = {name: value for name, value in (obj.get("metadata") or {}).items() if value not in _EMPTY}
     if not namespaced:
         metadata.pop("namespace", None)
@@ -282,7 +282,7 @@ def _as_stored(obj: Object, *, namespaced: bool) -> dict[str, Any]:
     whole = {**obj, "metadata": metadata}
     metadata.setdefault("uid", uid_of(whole))
     metadata.setdefault("resourceVersion", "1")
-    metadata.setdefault("creationTimestamp", EPOCH)
+    metadata.setdefault("creationTimestamp", now)
     return whole
 
 

@@ -111,7 +111,7 @@ def show(
         list(text.actions()),
         list(text.status()),
         list(text.events()),
-        [text.summary()],
+        [*text.time_check(), text.summary()],
     ]
     shown_parts = [part for part in parts if part]
     return [line for number, part in enumerate(shown_parts) for line in ([(), *part] if number else part)]
@@ -120,7 +120,7 @@ def show(
 def show_actions(plan: Plan, resource: Object, kinds: Kinds, *, place: Place = str) -> list[Line]:
     """The writes of the plan, and a summary."""
     text = _PlanText(with_masked_texts(plan), resource, kinds, place)
-    return [*text.actions(), text.summary()]
+    return [*text.actions(), *text.time_check(), text.summary()]
 
 
 class _PlanText:
@@ -291,6 +291,11 @@ class _PlanText:
                 Span(message),
             )
 
+    def time_check(self) -> Iterator[Line]:
+        check = self.plan.time_check
+        if check is not None:
+            yield (Span(f"Reconciled again in {_in_words(check.seconds)}: {check.reason}.", Tone.FAINT),)
+
     def summary(self) -> Line:
         writes = [each for each in self.plan.actions if not isinstance(each, FinalizerAction)]
         counts = Counter(map(sign_of, writes))
@@ -437,6 +442,17 @@ def with_masked_texts(plan: Plan) -> Plan:
         conditions=conditions,
         events=tuple(replace(event, message=text(event.message)) for event in plan.events),
     )
+
+
+def _in_words(seconds: float) -> str:
+    """A duration by its two largest units."""
+    rest = round(seconds)
+    parts: list[str] = []
+    for unit, word in (86400, "d"), (3600, "h"), (60, "min"), (1, "s"):
+        amount, rest = divmod(rest, unit)
+        if amount or parts:
+            parts.append(f"{amount} {word}")
+    return " ".join(parts[:2])
 
 
 def _requeue_json(requeue: Requeue | None) -> dict[str, Any] | None:

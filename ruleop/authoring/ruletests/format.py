@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 from ruleop.core.rules.language.tables import Constraint, Table, TableOf, key, keys, table_schema
 from ruleop.core.rules.language.value_types import (
     Choice,
+    Duration,
     Flag,
     ListOf,
     MapOf,
@@ -37,6 +38,7 @@ SNAPSHOT = Text(r"[^\n]+\.yaml", "a file that ends in .yaml")
 VARIABLE = Text(r"(?s:.*)", "text")
 KIND = Text(r"(?:[a-z0-9.-]+/)?[a-z0-9]+ [A-Za-z][A-Za-z0-9]*", 'a kind like "cert-manager.io/v1 Certificate"')
 CHILD = Text(r"[^\s/]+(?:/[^\s/]+){0,2}", "the id of a child, or an object like Deployment/web")
+TIME = Text(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", "a time like 2026-01-31T12:00:00Z")
 STATUS = Text(r"True|False|Unknown", '"True", "False" or "Unknown"')
 ACTION = Text(r"(?:[a-z]+ )+\S+", 'an action like "create deployment" or "delete Service/web"')
 
@@ -267,6 +269,7 @@ class StepTable(Table):
     existing: tuple[YamlNode | ExistingTable, ...] = key(
         "existing", EXISTING, "Changes of what exists: files, objects, and changes of children.", default=[]
     )
+    after: float | None = key("after", Duration(), "How much time has passed since the step before, such as 2h.")
     deleted: bool = key("deleted", Flag(), "true: the CR is deleted.", default=False)
     rejects: tuple[Word, ...] = key("rejects", REJECTS, "Children whose writes the API server rejects.", default=[])
     expect: ExpectTable | None = key("expect", TableOf(ExpectTable), "The state after the step.")
@@ -302,6 +305,9 @@ class CaseTable(Table):
         EXISTING,
         "What exists before: files, objects, and from: render for the children of the rule.",
         default=[],
+    )
+    at: Word | None = key(
+        "at", TIME, "The time, for `age`, `after` and `within`. Objects without creationTimestamp are created then."
     )
     deleted: bool = key("deleted", Flag(), "true: the CR is being deleted.", default=False)
     rejects: tuple[Word, ...] = key("rejects", REJECTS, "Children whose writes the API server rejects.", default=[])

@@ -58,6 +58,7 @@ class Plan:
     events: tuple[Event, ...] = ()
     watches: tuple[Target, ...] = ()  # observed objects whose changes reconcile the resource
     requeue_after: Requeue | None = None
+    time_check: Requeue | None = None  # when an answer that depends on the time changes
     complete: bool = False  # all desired objects are known and listed in `children`
     steady: bool = False  # by its status, all children were written before: a difference is drift
     in_step: tuple[tuple[ObjectKey, Object], ...] = field(default=(), repr=False)  # objects in sync, as rendered

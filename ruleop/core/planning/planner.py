@@ -400,10 +400,12 @@ class _Planner:
             found["work"] = self.children.reusable()
         else:
             self._add_status(found, conditions, actions)
+            time_check = self.scope.times.requeue() if self.scope.times is not None else None
             found |= {
                 "children": self.children.reports(),
                 "rendered": self.children.rendered(),
-                "requeue_after": self._requeue_after(self._check_after(actions, check_after)),
+                "requeue_after": self._requeue_after(self._check_after(actions, check_after), time_check),
+                "time_check": time_check,
                 "complete": complete and not self.observed.held_until,
             }
         if self.is_shown:
@@ -481,7 +483,7 @@ class _Planner:
             return None
         return 0.0 if writes is not None and any(action.key not in writes.done for action in actions) else check_after
 
-    def _requeue_after(self, check_after: float | None) -> Requeue | None:
+    def _requeue_after(self, check_after: float | None, time_check: Requeue | None) -> Requeue | None:
         clock = self.observed.clock
         # A conflict that this plan is the first to find is checked, too.
         history = self.history.with_field_conflicts(self.children.report.conflicts, clock)
@@ -489,6 +491,7 @@ class _Planner:
             history.next_check(self.observed.objects, clock),
             Requeue(check_after, "it is checked") if check_after is not None else None,
             Requeue(self.period, RESYNC) if self.period else None,
+            time_check,
         ]
         return min((each for each in found if each is not None), key=lambda each: each.seconds, default=None)
 

@@ -30,6 +30,7 @@ _WORDS = (
 )
 _GLOBALS = (
     "omit range dict namespace cycler joiner file render lipsum has_kind random_password now "
+    "age after within duration "
     "genCA genSignedCert genSelfSignedCert htpasswd"
 )
 JINJA_NAMES = frozenset([*_WORDS.split(), *_GLOBALS.split()])
@@ -38,7 +39,10 @@ JINJA_NAMES = frozenset([*_WORDS.split(), *_GLOBALS.split()])
 NONDETERMINISTIC = frozenset({"random_password", "now", "genCA", "genSignedCert", "genSelfSignedCert", "htpasswd"})
 """Functions whose result differs on every call: allowed only in children that are created once and never updated."""
 
-FUNCTIONS = frozenset({"has_kind", *NONDETERMINISTIC})
+TIME_FUNCTIONS = frozenset({"age", "after", "within"})
+"""Functions whose result changes with time alone: a plan that has called one is made again when it does."""
+
+FUNCTIONS = frozenset({"has_kind", "duration", *TIME_FUNCTIONS, *NONDETERMINISTIC})
 """Functions that a scope provides, because their results depend on the cluster, a seed or the clock."""
 
 __all__ = [
@@ -47,6 +51,7 @@ __all__ = [
     "NONDETERMINISTIC",
     "OMIT",
     "SAME_ITEMS",
+    "TIME_FUNCTIONS",
     "Announced",
     "Broken",
     "Disabled",

@@ -11,7 +11,9 @@ import functools
 import ipaddress
 import logging
 import os
+import time
 from collections import deque
+from email.utils import formatdate
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, unquote
@@ -232,8 +234,17 @@ def _status_line(status: int) -> bytes:
     return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
 
 
+def _date() -> str:
+    return _date_of(int(time.time()))
+
+
+@functools.lru_cache(maxsize=1)
+def _date_of(second: int) -> str:
+    return formatdate(second, usegmt=True)
+
+
 def _head(response: Response, *, close: bool = False) -> bytes:
-    lines = [f"{name}: {value}" for name, value in {**_NOT_KEPT, **response.headers}.items()]
+    lines = [f"{name}: {value}" for name, value in {**_NOT_KEPT, "Date": _date(), **response.headers}.items()]
     if response.status != HTTPStatus.NOT_MODIFIED:
         lines += [f"Content-Type: {response.content_type}", f"Content-Length: {len(response.body)}"]
     if close:
@@ -242,6 +253,12 @@ def _head(response: Response, *, close: bool = False) -> bytes:
 
 
 def _stream_head(stream: Stream) -> bytes:
-    headers = {**_NOT_KEPT, "Content-Type": stream.content_type, "Transfer-Encoding": "chunked", **stream.headers}
+    headers = {
+        **_NOT_KEPT,
+        "Date": _date(),
+        "Content-Type": stream.content_type,
+        "Transfer-Encoding": "chunked",
+        **stream.headers,
+    }
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return _status_line(HTTPStatus.OK) + lines.encode("latin-1", "replace") + b"\r\n"

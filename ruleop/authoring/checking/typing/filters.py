@@ -363,7 +363,8 @@ for no other; else None."""
 _CERTIFICATE: Final = mapping_of({"Cert": STRING, "Key": STRING})
 FUNCTIONS: Final[Mapping[str, Type]] = {
     "range": list_of(INTEGER), "dict": MAPPING, "namespace": OTHER, "cycler": OTHER, "joiner": OTHER, "lipsum": STRING,
-    "file": STRING, "render": STRING, "has_kind": BOOLEAN, "random_password": STRING, "now": STRING,
+    "file": STRING, "render": STRING, "has_kind": BOOLEAN, "age": NUMBER, "after": BOOLEAN, "within": BOOLEAN,
+    "duration": NUMBER, "random_password": STRING, "now": STRING,
     "genCA": _CERTIFICATE, "genSignedCert": _CERTIFICATE, "genSelfSignedCert": _CERTIFICATE, "htpasswd": STRING,
     "super": STRING, "caller": STRING,
 }  # fmt: skip

@@ -45,6 +45,7 @@ from ruleop.localcluster.objects.managed import without_managers
 from ruleop.localcluster.objects.patches import merge_patch
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.localcluster.store.object_store import Name, Resource, Store
+from ruleop.localcluster.timestamps import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -100,8 +101,10 @@ class CaseWriter(Writer):
     """The writer of a case, whose namespaces exist unless the test says otherwise. Most cases of a project write the
     same objects, and what the server made of one is known then."""
 
-    def __init__(self, store: Store, kinds: CaseKinds, new_uid: Callable[[Object], str]) -> None:
-        super().__init__(store, clock=lambda: 0.0, new_uid=new_uid)
+    def __init__(
+        self, store: Store, kinds: CaseKinds, new_uid: Callable[[Object], str], clock: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        super().__init__(store, clock=clock, new_uid=new_uid)
         self.known = kinds.known
 
     def check_namespace(self, served: Served, namespace: str, name: str) -> None:
@@ -123,7 +126,7 @@ class CaseWriter(Writer):
     def create(self, served: Served, namespace: str, obj: Object, options: WriteOptions = CONTROLLERS) -> Stored:
         if self._depends_on_others(served, namespace, obj):
             return super().create(served, namespace, obj, options)
-        key = served.kind, namespace, orjson.dumps([obj, self.new_uid(obj)])
+        key = served.kind, namespace, orjson.dumps([obj, self.new_uid(obj), self.clock()])
         if (found := self.known.get(key)) is not None:
             self.check_namespace(served, namespace, obj["metadata"]["name"])
             return self.store.put(served.resource, found)
@@ -132,7 +135,7 @@ class CaseWriter(Writer):
     def update(
         self, served: Served, old: Stored, obj: Object, subresource: str = "", options: WriteOptions = CONTROLLERS
     ) -> Stored:
-        key = served.kind, subresource, old.data + orjson.dumps(obj)
+        key = served.kind, subresource, old.data + orjson.dumps([obj, self.clock()])
         if (found := self.known.get(key)) is not None:
             return self.store.put(served.resource, found)
         stored = super().update(served, old, obj, subresource, options)
@@ -175,10 +178,15 @@ class CaseCluster:
         self.objects: dict[ObjectKey, Object] = {}  # as the operator sees them
         self.writes: list[Action] = []  # of the current step
         self.rejected: frozenset[str] = frozenset()  # ids of children, and names of objects, whose writes fail
+        self.time = 0.0  # seconds since 1970
         self.store = Store()
-        self.writer = CaseWriter(self.store, kinds, uid_of)
+        self.writer = CaseWriter(self.store, kinds, uid_of, lambda: self.time)
         self.machinery = Machinery(self.store, kinds.registry, self.writer, _CONTROLLERS)
         self.store.listen_to_all(self._stored)
+
+    @property
+    def now(self) -> str:
+        return timestamp(self.time)
 
     @property
     def fixed(self) -> FixedObjects:
@@ -201,7 +209,7 @@ class CaseCluster:
 
     def add(self, obj: Object) -> ObjectKey:
         """Creates an object, or changes the existing one to it."""
-        [live] = as_live([obj], self.kinds)
+        [live] = as_live([obj], self.kinds, self.now)
         key = ObjectKey.of(live)
         before = self.objects.get(key)
         if before is not None:

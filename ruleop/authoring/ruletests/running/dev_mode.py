@@ -141,6 +141,9 @@ class DevMode(View):
         else:
             self.refused, self.key = (), ObjectKey.of(stored.obj)
 
+    def advance(self, seconds: float) -> None:  # noqa: ARG002 - the operator's clock cannot be set
+        raise RuleopError("the time cannot be set in mode dev, in which the operator runs: use mode plan")
+
     def add(self, obj: Object) -> None:
         status = obj.get("status")
         stored = self.session.cluster.apply({name: value for name, value in obj.items() if name != "status"})

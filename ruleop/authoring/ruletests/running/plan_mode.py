@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.offline.stand_in import EPOCH, identified, prepare
+from ruleop.authoring.offline.stand_in import identified, prepare
 from ruleop.authoring.ruletests.running.case_cluster import CaseCluster, CaseKinds
 from ruleop.authoring.ruletests.running.provenance import Provenance
 from ruleop.authoring.ruletests.running.state import Action, After, Error, described, named, owned
@@ -57,12 +57,15 @@ class PlanMode:
         self._store(resource, before=self.resource)
 
     def _store(self, resource: Object, before: Object | None = None) -> None:
-        stored, findings = prepare(self.project, resource, before)
+        stored, findings = prepare(self.project, resource, before, now=self.cluster.now)
         self.invalid = tuple(Error(str(finding)) for finding in findings)
         if not findings:
             self.key = ObjectKey.of(stored)
             self._owner = Owner.of(stored)
             self.cluster.put(stored)
+
+    def advance(self, seconds: float) -> None:
+        self.cluster.time += seconds
 
     @property
     def resource(self) -> Object | None:
@@ -151,7 +154,7 @@ class PlanMode:
         return wrote
 
     def _plan(self, rule: Rule, resource: Object, *, masks: bool = False) -> Plan:
-        observed = Observed(self.cluster.fixed, self.kinds, now=EPOCH)
+        observed = Observed(self.cluster.fixed, self.kinds, now=self.cluster.now)
         return plan(rule, resource, observed, self._history, foresee=False, masks=masks)
 
     def _masks(self) -> Masks:

@@ -14,9 +14,11 @@ from ruleop.authoring.ruletests.running.overlay import overlaid
 from ruleop.core.errors import RuleopError, Site
 from ruleop.core.kinds import Kind, Object
 from ruleop.core.rules import ProjectErrors
+from ruleop.core.schema.formats import FORMATS
 from ruleop.core.schema.nearest import did_you_mean
 from ruleop.core.schema.shape_fields import unknown_to_shape
 from ruleop.core.templating import YamlNode
+from ruleop.localcluster.timestamps import seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -97,7 +99,17 @@ class _Steps:
             self.world.delete()
         self.world.reconcile()
 
+    def _advance(self, key: str, seconds: float, step: CaseTable | StepTable) -> None:
+        try:
+            self.world.advance(seconds)
+        except RuleopError as error:
+            raise CaseError(f"{key}: {error}", step.key_sites[key]) from None
+
     def _begin(self, case: CaseTable) -> None:
+        if case.at is not None:
+            if not FORMATS["datetime"](case.at.text):
+                raise CaseError(f"at: there is no time {case.at.text}", case.at.site)
+            self._advance("at", seconds_of(case.at.text), case)
         resource = self._resource(case)
         changes = [each for each in case.existing if isinstance(each, ExistingTable)]
         for obj, site in self._objects(case.existing):
@@ -110,6 +122,8 @@ class _Steps:
             self._change(change)
 
     def _resume(self, step: StepTable) -> None:
+        if step.after is not None:
+            self._advance("after", step.after, step)
         if step.resource is not None:
             before = self.world.resource
             site = step.key_sites["resource"]

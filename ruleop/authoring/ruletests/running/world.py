@@ -37,6 +37,10 @@ class World(Protocol):
         """Deletes the CR."""
         ...
 
+    def advance(self, seconds: float) -> None:
+        """Lets time pass. Raises RuleopError where it cannot be set."""
+        ...
+
     def add(self, obj: Object) -> None:
         """Creates another object, or changes the existing one to it."""
         ...

@@ -15,7 +15,17 @@ from ruleop.core.planning.model.observed import Observed, Served
 from ruleop.core.planning.model.rule_permissions import missing_list_permission, missing_permission
 from ruleop.core.planning.model.targets import Target, target_of
 from ruleop.core.planning.rendering.randomness import RandomFunctions
-from ruleop.core.templating import Lazy, NotPermitted, NotThereYet, Origin, TemplateFunction, partial_view, view
+from ruleop.core.planning.rendering.time_functions import TimeFunctions
+from ruleop.core.templating import (
+    TIME_FUNCTIONS,
+    Lazy,
+    NotPermitted,
+    NotThereYet,
+    Origin,
+    TemplateFunction,
+    partial_view,
+    view,
+)
 from ruleop.core.templating.values.cost import FUEL, METER, SELECTED_NODE_BYTES, SELECTED_UNITS, Allowance, size_of
 from ruleop.core.templating.values.data import retained_bytes
 from ruleop.core.templating.values.faults import fault_of
@@ -37,6 +47,7 @@ class Scope:
         self.namespace: str = (resource.get("metadata") or {}).get("namespace") or ""
         status = view("status", resource.get("status") or {}, Origin.LATER)
         self.allowance = Allowance(FUEL // 2)
+        self.times: TimeFunctions | None = None  # once one of them was called
         self.live: dict[str, Any] = {}
         self.ready: dict[str, Any] = {}
         self.names: dict[str, Any] = {
@@ -48,6 +59,7 @@ class Scope:
             "live": view("live", self.live, Origin.LIVE),
             "ready": view("ready", self.ready),
             "has_kind": TemplateFunction("has_kind", self._has_kind),
+            **{name: Lazy(name, partial(self._time_function, name)) for name in (*TIME_FUNCTIONS, "duration")},
         }
         for name, tree in rule.let.items():
             self.names[name] = Lazy(name, self._let(tree))
@@ -81,6 +93,11 @@ class Scope:
 
     def _has_kind(self, api_version: Any, kind: Any) -> bool:
         return self.observed.kinds.info(Kind.parse(str(api_version), str(kind))).served
+
+    def _time_function(self, name: str) -> TemplateFunction:
+        if self.times is None:
+            self.times = TimeFunctions(self.observed.now)
+        return self.times.functions()[name]
 
     # -- observed resources --------------------------------------------------------------------------------------------
 

@@ -1,20 +1,31 @@
-"""Checks the use of random functions. Everything except a create-only child must render the same each time, or ruleop
-would write on every pass."""
+"""Checks the use of functions whose results change: random ones, and those of the time.
+
+Everything except a create-only child must render the same each time, or ruleop would write on every pass. An answer of
+the time lasts until a moment that is known, and may be used where a truth value decides; an age would change each
+second.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from jinja2 import nodes
 
 from ruleop.core.errors import Site
-from ruleop.core.templating import NONDETERMINISTIC, TextTemplate, YamlNode
+from ruleop.core.rules.checks.scopes import written
+from ruleop.core.rules.language.durations import parse_duration
+from ruleop.core.schema.cron import is_zone, times_problem
+from ruleop.core.schema.formats import FORMATS
+from ruleop.core.templating import NONDETERMINISTIC, TIME_FUNCTIONS, TextTemplate, YamlNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.core.rules.checks.scopes import Part
     from ruleop.core.rules.findings import Findings
+    from ruleop.core.templating import Library
 
 _PRINTED = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -25,6 +36,15 @@ _INLINE = {
     )
     for field in ("name", "namespace")
 }
+
+_PARAMETERS: Final = {  # with the number of those that are required
+    "age": (1, ("time",)),
+    "after": (1, ("time", "delay")),
+    "within": (2, ("schedule", "length", "zone")),
+    "duration": (1, ("text",)),
+}
+_TIMELESS: Final = frozenset({"observe", "forEach", "namespace", "deletion", "apply.ignore"})
+"""Keys that decide which objects there are, or whose. They must not change with time alone."""
 
 _EXTRAS = {**dict.fromkeys(("genCA", "genSignedCert", "genSelfSignedCert"), "cryptography"), "htpasswd": "bcrypt"}
 
@@ -86,3 +106,84 @@ def metadata_lines(source: str, field: str) -> Iterator[tuple[int, str]]:
 def _random_functions(text: str) -> Iterator[str]:
     words = {word for printed in _PRINTED.findall(text) for word in _WORD.findall(printed)}
     yield from sorted(words & NONDETERMINISTIC)
+
+
+# -- the time ----------------------------------------------------------------------------------------------------------
+
+
+def check_time(parts: Iterable[Part], library: Library, findings: Findings) -> None:
+    timed: set[str] = set()  # lets whose values change with time alone
+    for part in parts:
+        calls = [(name, site) for name, site in part.compiled.calls if name in _PARAMETERS]
+        changing = [(name, site) for name, site in calls if name in TIME_FUNCTIONS]
+        changing += [(each.name, each.site) for each in part.compiled.references if each.name in timed]
+        if part.let and changing:
+            timed.add(part.let)
+        if part.key in _TIMELESS:
+            for name, site in changing:
+                message = (
+                    f"{part.view.title} cannot depend on the time, as `{name}` does: use it in `when`, or where it "
+                    "decides a value of a field"
+                )
+                findings.mistake("out-of-place", message, site, word=name, start=part.site)
+        if calls:
+            for tree, start in written(part, library):
+                _check_calls(tree, part, start, findings)
+
+
+def _check_calls(tree: nodes.Template, part: Part, start: Site, findings: Findings) -> None:
+    compared = {id(each) for node in tree.find_all(nodes.Compare) for each in _ordered(node)}
+    for call in tree.find_all(nodes.Call):
+        if not isinstance(call.node, nodes.Name) or call.node.name not in _PARAMETERS:
+            continue
+        name, site = call.node.name, Site(start.path, (call.lineno or 1) + start.line - 1)
+        for problem in _call_problems(name, call):
+            findings.mistake("wrong-value", problem, site, word=name, start=part.site)
+        if name == "age" and id(call) not in compared:
+            message = (
+                "`age` changes each second, so it can only be compared with `<`, `<=`, `>` or `>=`, as in "
+                "`age(t) > duration('2h')`"
+            )
+            findings.mistake("random", message, site, word=name, start=part.site)
+
+
+def _ordered(node: nodes.Compare) -> Iterator[nodes.Node]:
+    """The operands of a comparison by size."""
+    if all(operand.op in {"lt", "lteq", "gt", "gteq"} for operand in node.ops):
+        yield node.expr
+        yield from (operand.expr for operand in node.ops)
+
+
+def _call_problems(name: str, call: nodes.Call) -> Iterator[str]:
+    required, parameters = _PARAMETERS[name]
+    given = dict(zip(parameters, call.args, strict=False)) | {each.key: each.value for each in call.kwargs}
+    is_known = call.dyn_args is None and call.dyn_kwargs is None
+    if len(call.args) > len(parameters) or not given.keys() <= {*parameters} or (is_known and len(given) < required):
+        yield f"`{name}` takes {_listed(required, parameters)}"
+        return
+    for parameter, value in given.items():
+        if isinstance(value, nodes.Const) and isinstance(value.value, str):
+            problem = _literal_problem(parameter, value.value)
+            if problem:
+                yield f"`{name}`: {problem}"
+
+
+def _listed(required: int, parameters: tuple[str, ...]) -> str:
+    more = "".join(f", optionally {each}" for each in parameters[required:])
+    return f"{' and '.join(parameters[:required])}{more}"
+
+
+def _literal_problem(parameter: str, text: str) -> str:
+    match parameter:
+        case "schedule":
+            problem = times_problem(text)
+            return f'"{text}" is not a cron schedule with fixed times: {problem}' if problem else ""
+        case "zone":
+            return "" if is_zone(text) else f'"{text}" is not a time zone: write it like "Europe/Berlin"'
+        case "time":
+            return "" if FORMATS["datetime"](text) else f'"{text}" is not a time: write it like "2026-01-31T12:00:00Z"'
+    try:
+        parse_duration(text)
+    except ValueError as error:
+        return str(error)
+    return ""

@@ -18,6 +18,7 @@ from jinja2 import nodes
 from ruleop.core.errors import Site
 from ruleop.core.kinds import GroupKind
 from ruleop.core.rules.checks.random_functions import metadata_lines
+from ruleop.core.rules.checks.scopes import written
 from ruleop.core.secrets.secrecy import Secrecy, words_of
 from ruleop.core.secrets.secret_fields import (
     CHECKSUMS,
@@ -27,7 +28,7 @@ from ruleop.core.secrets.secret_fields import (
     is_secret_field,
 )
 from ruleop.core.secrets.secret_values import SECRET
-from ruleop.core.templating import SAME_ITEMS, Expression, Reference, TextTemplate, slots_from
+from ruleop.core.templating import SAME_ITEMS, Reference, TextTemplate, slots_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -259,24 +260,11 @@ def _exposes(
         return False
     inner = path[1:]
     if not inner:
-        uses = [use for tree in _written(part, library) for use in _uses_of_whole(tree, name, reference.site)]
+        uses = [use for tree in written(part, library) for use in _uses_of_whole(tree, name, reference.site)]
         return not uses or not all(map(_is_harmless, uses))
     if secrets.many[name]:
         inner = inner[1:]
     return not inner or not allowed(inner)
-
-
-def _written(part: Part, library: Library) -> Iterator[tuple[nodes.Template, Site]]:
-    """The trees of a part with their start."""
-    if isinstance(part.compiled, TextTemplate):
-        for name in part.compiled.files:
-            yield library.written_tree(name), Site(f"templates/{name}", 1)
-    elif isinstance(part.compiled, Expression):
-        yield library.written_string("{{ " + part.compiled.source + " }}", part.site), part.site
-    else:
-        for text, site in part.node.texts():
-            if "{{" in text or "{%" in text:
-                yield library.written_string(text, site), site
 
 
 def _uses_of_whole(written: tuple[nodes.Template, Site], name: str, where: Site) -> Iterator[list[nodes.Node]]:

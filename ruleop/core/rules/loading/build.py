@@ -22,7 +22,7 @@ from ruleop.core.rules.language.model import (
     Selector,
     Validation,
 )
-from ruleop.core.templating import JINJA_NAMES, Expression, StringTemplate, TextTemplate, Tree
+from ruleop.core.templating import JINJA_NAMES, TIME_FUNCTIONS, Expression, StringTemplate, TextTemplate, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ruleop.core.templating import Library
 
 T = TypeVar("T")
-_CR_NAMES = JINJA_NAMES | {"cr", "metadata", "spec", "status", "vars"}
+_CR_NAMES = (JINJA_NAMES - TIME_FUNCTIONS) | {"cr", "metadata", "spec", "status", "vars"}
 C = TypeVar("C", Expression, StringTemplate, TextTemplate, Tree)
 
 

@@ -20,7 +20,7 @@ from ruleop.core.rules.checks.job_ttl import warn_of_job_ttl
 from ruleop.core.rules.checks.likely_mistakes import warn_of_plain_text
 from ruleop.core.rules.checks.order import check_cycles, check_deletion_order, reads
 from ruleop.core.rules.checks.owned_lists import check_owned
-from ruleop.core.rules.checks.random_functions import check_random
+from ruleop.core.rules.checks.random_functions import check_random, check_time
 from ruleop.core.rules.checks.read_names import check_defined_names, check_dependencies, check_lets, check_read_names
 from ruleop.core.rules.checks.scopes import Part, parts
 from ruleop.core.rules.checks.secret_reads import check_secrets
@@ -240,6 +240,7 @@ class _Loading:
         check_deletion_order(draft, read, findings)
         check_bodies(draft, crds, self.reading.library, findings)
         check_random(draft_parts, self.reading.templates, findings)
+        check_time(draft_parts, self.reading.library, findings)
         check_secrets(draft, draft_parts, self.reading.library, findings)
         check_definition(draft, crds, used, findings)
         check_kinds(draft, crds, findings)

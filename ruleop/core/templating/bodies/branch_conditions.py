@@ -24,7 +24,7 @@ _SAME_TRUTH: Final = frozenset(
     {"length", "count", "list", "sort", "dictsort", "unique", "reverse", "items", PASSES, ROWS}
 )
 """Filters whose result is empty when their value is."""
-_PURE: Final = frozenset({"has_kind", "range", "dict"})
+_PURE: Final = frozenset({"has_kind", "age", "after", "within", "duration", "range", "dict"})
 _STATEFUL: Final = frozenset({"next", "reset", "cycle", "changed"})
 
 

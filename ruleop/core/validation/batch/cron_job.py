@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
-from zoneinfo import available_timezones
 
 from ruleop.core.names import LONGEST_CRON_JOB
-from ruleop.core.validation.batch.cron import schedule_problem
+from ruleop.core.schema.cron import is_zone, schedule_problem
 from ruleop.core.validation.batch.job import validate_job_spec
 from ruleop.core.validation.field_errors import invalid_value, required, unsupported
 from ruleop.core.validation.fields.numbers import validate_nonnegative
@@ -49,5 +48,5 @@ def validate_cron_job(new: Object, old: Object | None) -> Iterator[FieldError]:
 def _validate_zone(zone: str) -> Iterator[FieldError]:
     if not zone:
         yield invalid_value("spec.timeZone", zone, "timeZone must be nil or non-empty string")
-    elif zone not in available_timezones():
+    elif not is_zone(zone):
         yield invalid_value("spec.timeZone", zone, f"unknown time zone {zone}")

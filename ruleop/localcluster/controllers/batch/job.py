@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.validation.batch.cron import next_time
+from ruleop.core.schema.cron import next_time
 from ruleop.localcluster.controllers.apps.replica_set import create_pod, pod_of
 from ruleop.localcluster.controllers.core.pod_index import is_over, is_ready
 from ruleop.localcluster.controllers.machinery import BATCH, OwningController, is_being_deleted, reference_to
@@ -94,14 +94,15 @@ class CronJobs(OwningController):
             return
         spec, status = found.obj["spec"], dict(found.obj.get("status") or {})
         jobs = self.machinery.owned(JOBS, found.obj)
+        zone = spec.get("timeZone") or "UTC"
         last = status.get("lastScheduleTime") or found.obj["metadata"]["creationTimestamp"]
         at_once = NOW in (found.obj["metadata"].get("annotations") or {}) and not jobs
-        due = next_time(spec["schedule"], seconds_of(last))
+        due = next_time(spec["schedule"], seconds_of(last), zone)
         if not spec.get("suspend") and (at_once or (due is not None and due <= time.time())):
             when = time.time() if at_once else due or 0.0
             self._start(found, when)
             status["lastScheduleTime"] = timestamp(when)
-            due = next_time(spec["schedule"], time.time())
+            due = next_time(spec["schedule"], time.time(), zone)
         jobs = self.machinery.owned(JOBS, found.obj)
         active = [each for each in jobs if not _is_finished(each.obj)]
         status["active"] = [

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from ruleop.operator.kube.watch.store import Selection
 
 
+MAX_CLOCK_OFFSET = 5.0  # seconds between this clock and the API server's that are not logged
 DEFAULT_MAX_CONCURRENT = 16  # reconciles of a kind
 FIRST_RETRY, MAX_RETRY_INTERVAL = 0.5, 10.0  # seconds
 _PERMANENT = {
@@ -103,6 +104,7 @@ class Manager:
         self._tasks: list[asyncio.Task[None]] = []
         self._starting = "waiting for the API server"  # why it is not ready; empty once it has started
         self._in_order = True
+        self._clock_differs = False
 
     # -- start and stop ------------------------------------------------------------------------------------------------
 
@@ -209,7 +211,8 @@ class Manager:
     def compose(self, session: Session, credentials: Credentials) -> None:
         """Creates the parts."""
         self.host = session.server.rpartition("://")[2]
-        self.client = Client(session, qps=self.options.qps, observe=self._request_done)
+        self.clock = Clock(self._clock_moved)
+        self.client = Client(session, qps=self.options.qps, observe=self._request_done, dated=self.clock.server_time)
         self.discovery = Discovery(self.client)
         self.api = ServerApi(self.client, self.lookup)
         self.cache = Cache(self.api, self.lookup, namespaces=self.options.namespaces)
@@ -356,7 +359,7 @@ class Manager:
             events=Events(self.recorder, dry_run=self.options.dry_run),
             metrics=self.metrics,
             debounce=self.debounce,
-            clock=Clock(),
+            clock=self.clock,
             finalizer=f"{RESERVED_PREFIX}{self.options.name}",
             dry_run=self.options.dry_run,
             pass_files=PassFiles(self.options.record) if self.options.record is not None else None,
@@ -377,6 +380,13 @@ class Manager:
 
     def _request_done(self, verb: str, status: int, seconds: float) -> None:
         self.metrics.request_done(self.host, verb, status, seconds)
+
+    def _clock_moved(self, offset: float) -> None:
+        self.metrics.clock_offset.set(offset)
+        differs = abs(offset) > MAX_CLOCK_OFFSET
+        if differs and not self._clock_differs:
+            self.log.warning("this machine's clock differs from the API server's", seconds=round(offset, 1))
+        self._clock_differs = differs
 
     def checks(self) -> Iterator[Check]:
         if self._starting:

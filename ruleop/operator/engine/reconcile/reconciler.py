@@ -173,7 +173,7 @@ class Reconciler:
             if outcome is None and status.details_only and (wait := self.status.details_in(current.request)):
                 current.status_in = wait
             elif (result := await self.status.write(current, planned, status, resource)) is not None:
-                return self._with_next_check(current, result) if result.failed else result
+                return self._with_next_check(current, planned, result) if result.failed else result
         return await self._report(current, resource, planned, outcome)
 
     async def _report(self, current: CurrentPass, resource: Object, planned: Plan, outcome: Outcome | None) -> Result:
@@ -190,7 +190,7 @@ class Reconciler:
             current.history.after_in_steps(planned, None, self.cache, self.clock.monotonic())
         )
         if outcome is not None and not outcome.clean:
-            return self._with_next_check(current, Result(failed=True, retry_after=outcome.retry_after))
+            return self._with_next_check(current, planned, Result(failed=True, retry_after=outcome.retry_after))
         requeue = planned.requeue_after
         if current.status_in is not None and (requeue is None or current.status_in < requeue.seconds):
             return Result(requeue_after=current.status_in, reason="details of the status are written")
@@ -198,10 +198,11 @@ class Reconciler:
             return Result()
         return Result(requeue_after=max(IMMEDIATELY, requeue.seconds), reason=requeue.reason)
 
-    def _with_next_check(self, current: CurrentPass, failed: Result) -> Result:
+    def _with_next_check(self, current: CurrentPass, planned: Plan, failed: Result) -> Result:
         """One child that fails does not delay what was promised for the others, as its backoff may be long."""
-        check = current.history.next_check(self.cache, self.clock.monotonic())
-        return failed if check is None else replace(failed, requeue_after=max(IMMEDIATELY, check.seconds))
+        checks = current.history.next_check(self.cache, self.clock.monotonic()), planned.time_check
+        seconds = [check.seconds for check in checks if check is not None]
+        return replace(failed, requeue_after=max(IMMEDIATELY, min(seconds))) if seconds else failed
 
     # -- one CR --------------------------------------------------------------------------------------------------------
 

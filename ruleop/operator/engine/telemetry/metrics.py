@@ -136,6 +136,9 @@ class Metrics:
         self.reloads = counter(
             "ruleop_reloads", "Changes of the rules on disk, by outcome: done or rejected.", "outcome"
         )
+        self.clock_offset = self._gauge(
+            "ruleop_clock_offset_seconds", "By how much the API server's clock is ahead of this machine's."
+        )
         self.reload_failed = self._gauge(
             "ruleop_reload_failed", "1 while the rules on disk are rejected and the previous ones are in force."
         )

@@ -103,7 +103,8 @@ class Stream:
 
 class Client:
     """One per API server. `observe` is called for each request: verb, status (0 without a response) and seconds.
-    `warned` is called for each warning in a response."""
+    `warned` is called for each warning in a response, and `dated` with its header `Date` and the seconds since the
+    request was sent."""
 
     def __init__(
         self,
@@ -113,6 +114,7 @@ class Client:
         qps: float | None = None,
         observe: Callable[[str, int, float], None] | None = None,
         warned: Callable[[str], None] | None = None,
+        dated: Callable[[str, float], None] | None = None,
     ) -> None:
         self._session = session
         self._slots = asyncio.Semaphore(concurrency)
@@ -120,6 +122,7 @@ class Client:
         self._next_start = 0.0
         self._observe = observe
         self._warned = warned
+        self._dated = dated
 
     @property
     def server(self) -> str:
@@ -140,6 +143,7 @@ class Client:
                 connection = await self._session.exchange(request, request.timeout)
                 response = connection.response
                 status, body = response.status, response.take()
+                self._report_date(response, started)
                 connection.release()
             finally:
                 if self._observe is not None:
@@ -160,6 +164,7 @@ class Client:
         try:
             connection = await self._session.exchange(request, OPEN_TIMEOUT, whole=False)
             status = connection.response.status
+            self._report_date(connection.response, started)
         finally:
             if self._observe is not None:
                 self._observe(request.verb, status, time.perf_counter() - started)
@@ -169,6 +174,10 @@ class Client:
             yield Stream(connection, request)
         finally:
             connection.release()
+
+    def _report_date(self, response: ResponseParser, started: float) -> None:
+        if self._dated is not None and (date := response.header(b"date")) is not None:
+            self._dated(date, time.perf_counter() - started)
 
     async def _read_body(self, connection: Connection, request: Request) -> bytes:
         try:

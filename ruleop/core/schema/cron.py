@@ -1,9 +1,14 @@
-"""Cron schedules, in UTC."""
+"""Cron schedules, as CronJobs have them."""
 
 from __future__ import annotations
 
+import datetime as dt
 import time
-from typing import Final
+from functools import cache
+from typing import Final, TypeAlias
+from zoneinfo import ZoneInfo, available_timezones
+
+_Fields: TypeAlias = tuple[set[int], set[int], set[int], set[int], set[int]]
 
 _MACROS: Final = {
     "@yearly": "0 0 1 1 *",
@@ -17,18 +22,34 @@ _MACROS: Final = {
 _MONTHS: Final = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _DAYS: Final = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
 _MINUTE: Final = 60
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - of a clock on the wall
+_LAST: Final = 253_370_764_800  # the year 9999
 _HORIZON: Final = 5 * 366 * 24 * 60  # minutes; a 29th of February comes within them
 
 
-def next_time(schedule: str, after: float) -> float | None:
-    """The first time after this one, in seconds; None if the schedule is not valid or has none."""
+def next_time(schedule: str, after: float, zone: str = "UTC") -> float | None:
+    """The first time after this one, in seconds; None if the schedule or the zone is invalid, or has none. An hour that
+    the clocks skip has no times; in an hour that they repeat, each time counts once, the first time."""
     try:
-        minutes, hours, days, months, weekdays = _fields(schedule)
-    except ValueError:
+        fields, place = _fields(schedule), _zone(zone)
+        wall = int((dt.datetime.fromtimestamp(after, place).replace(tzinfo=None) - _EPOCH).total_seconds())
+    except (ValueError, OverflowError, OSError):  # the last for a time that the machine's own calendar lacks
         return None
+    while (next_wall := _next_wall(fields, wall)) is not None:
+        wall = next_wall
+        local = _EPOCH + dt.timedelta(seconds=wall)
+        found = local.replace(tzinfo=place).timestamp()
+        if found > after and dt.datetime.fromtimestamp(found, place).replace(tzinfo=None) == local:
+            return found
+    return None
+
+
+def _next_wall(fields: _Fields, after: int) -> int | None:
+    """As `next_time`, in seconds of a clock on the wall."""
+    minutes, hours, days, months, weekdays = fields
     any_day, any_weekday = len(days) == 31, len(weekdays) == 7
-    at = (int(after) // _MINUTE + 1) * _MINUTE
-    end = at + _HORIZON * _MINUTE
+    at = (after // _MINUTE + 1) * _MINUTE
+    end = min(at + _HORIZON * _MINUTE, _LAST)
     while at < end:
         found = time.gmtime(at)
         weekday = (found.tm_wday + 1) % 7
@@ -41,8 +62,26 @@ def next_time(schedule: str, after: float) -> float | None:
         elif found.tm_min not in minutes:
             at += _MINUTE
         else:
-            return float(at)
+            return at
     return None
+
+
+def is_zone(name: str) -> bool:
+    """Whether a time zone is in the database of time zones."""
+    return name == "UTC" or name in _zones()
+
+
+@cache
+def _zones() -> frozenset[str]:
+    return frozenset(available_timezones())
+
+
+def _zone(name: str) -> dt.tzinfo:
+    if name == "UTC":
+        return dt.UTC
+    if not is_zone(name):
+        raise ValueError(f"unknown time zone {name}")
+    return ZoneInfo(name)
 
 
 def schedule_problem(schedule: str) -> str:
@@ -60,7 +99,12 @@ def schedule_problem(schedule: str) -> str:
     return ""
 
 
-def _fields(schedule: str) -> tuple[set[int], set[int], set[int], set[int], set[int]]:
+def times_problem(schedule: str) -> str:
+    """The reason for which a schedule does not say at which times it starts; empty if it does."""
+    return "@every has no fixed times" if schedule.startswith("@every ") else schedule_problem(schedule)
+
+
+def _fields(schedule: str) -> _Fields:
     parts = _MACROS.get(schedule.strip(), schedule).split()
     if len(parts) != 5:
         raise ValueError(f"expected exactly 5 fields, found {len(parts)}: [{' '.join(parts)}]")

@@ -1,0 +1,177 @@
+"""Functions whose results depend on the time: `age`, `after` and `within`; and `duration`, which they take.
+
+The time is an input of the plan. Each result is a truth value that holds until a moment that is known, and the earliest
+such moment is when the plan has to be made again. So nothing polls, and no field changes by itself each second: an
+`age` can only be compared.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import operator
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.core.planning.model.actions import Requeue
+from ruleop.core.rules.language.durations import parse_duration
+from ruleop.core.schema.cron import is_zone, next_time, times_problem
+from ruleop.core.schema.formats import FORMATS
+from ruleop.core.templating import Fault, TemplateFunction
+from ruleop.core.templating.filters.exact_numbers import Exact
+from ruleop.core.templating.values.cost import METER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TIME_UNITS: Final = 12  # a time that is parsed: 0.3
+SCHEDULE_UNITS: Final = 4000  # the next time of a schedule, which may be years away: 0.5
+LONGEST_SCHEDULE: Final = 256  # characters
+_LONGEST: Final = 64  # characters of a time, or of a duration
+LONGEST_WINDOW: Final = 366 * 24 * 3600.0
+_MOST_JOINED: Final = 16  # windows that follow one another without a gap
+_LAST: Final = 253_402_300_800.0  # the year 10000: what changes later never changes
+_COMPARE_IT: Final = "`age` changes each second: compare it, as in `age(t) > duration('2h')`"
+
+
+def parse_time(text: str) -> float:
+    """The seconds since 1970 of a time in RFC 3339. Raises ValueError."""
+    if not FORMATS["datetime"](text):
+        raise ValueError(text)
+    return dt.datetime.fromisoformat(text.upper()).timestamp()
+
+
+class TimeFunctions:
+    """The functions of one pass. `next_change`: when the first of their results changes, in seconds since 1970; None:
+    not before something else does."""
+
+    __slots__ = ("next_change", "now")
+
+    def __init__(self, now: str) -> None:
+        self.now = parse_time(now)
+        self.next_change: float | None = None
+
+    def functions(self) -> dict[str, TemplateFunction]:
+        found: dict[str, Callable[..., Any]] = {
+            "age": self.age,
+            "after": self.after,
+            "within": self.within,
+            "duration": duration,
+        }
+        return {name: TemplateFunction(name, function) for name, function in found.items()}
+
+    def changes_at(self, moment: float) -> None:
+        if self.now < moment < _LAST:
+            self.next_change = moment if self.next_change is None else min(self.next_change, moment)
+
+    def requeue(self) -> Requeue | None:
+        """When the plan has to be made again: a second late, so that no clock that differs a little is early."""
+        if self.next_change is None:
+            return None
+        return Requeue(self.next_change - self.now + 1, "a result of age, after or within changes")
+
+    def age(self, time: Any) -> Age:
+        return Age(_time("age", time), self)
+
+    def after(self, time: Any, delay: Any = 0) -> bool:
+        """Whether the delay has passed since the time."""
+        moment = _time("after", time) + _seconds("after", delay)
+        self.changes_at(moment)
+        return self.now >= moment
+
+    def within(self, schedule: Any, length: Any, zone: Any = "UTC") -> bool:
+        """Whether a window is open that a cron schedule opens for a length of time. Windows that follow one another
+        without a gap are one."""
+        if not isinstance(schedule, str) or len(schedule) > LONGEST_SCHEDULE or times_problem(schedule):
+            raise Fault("within needs a cron schedule such as '0 2 * * *' first")
+        if not isinstance(zone, str) or not is_zone(zone):
+            raise Fault("within needs a time zone such as 'Europe/Berlin' last")
+        seconds = _seconds("within", length)
+        if not 0 < seconds <= LONGEST_WINDOW:
+            raise Fault("within needs a length of more than 0 s and at most 366 days")
+        opens = _next(schedule, self.now - seconds, zone)
+        if opens is None or opens > self.now:
+            if opens is not None:
+                self.changes_at(opens)
+            return False
+        closes = opens + seconds
+        for _ in range(_MOST_JOINED):
+            opens = _next(schedule, opens, zone)
+            if opens is None or opens > closes:
+                break
+            closes = opens + seconds
+        self.changes_at(closes)
+        return True
+
+
+class Age:
+    """The seconds since a time, for comparisons only."""
+
+    __slots__ = ("_since", "_times")
+
+    def __init__(self, since: float, times: TimeFunctions) -> None:
+        self._since, self._times = since, times
+
+    def _compare(self, operation: Callable[[Any, Any], bool], other: Any) -> bool:
+        if isinstance(other, bool) or not isinstance(other, (int, float, Exact)):
+            raise Fault("age(...) can be compared with a number of seconds only, such as duration('2h')")
+        seconds = _float("age", other)
+        moment, now = self._since + seconds, self._times.now
+        # `>` and `<=` change after the moment, which may be now: both are true or false there for one second more.
+        self._times.changes_at(moment + 1 if moment == now and operation in (operator.gt, operator.le) else moment)
+        return operation(now, moment)
+
+    def __lt__(self, other: Any) -> bool:
+        return self._compare(operator.lt, other)
+
+    def __le__(self, other: Any) -> bool:
+        return self._compare(operator.le, other)
+
+    def __gt__(self, other: Any) -> bool:
+        return self._compare(operator.gt, other)
+
+    def __ge__(self, other: Any) -> bool:
+        return self._compare(operator.ge, other)
+
+    def _refuse(self, *_: object) -> Any:
+        raise Fault(_COMPARE_IT)
+
+    __eq__ = __ne__ = __bool__ = __str__ = __hash__ = __int__ = __float__ = as_text = _refuse
+
+
+def duration(text: Any) -> float:
+    if not isinstance(text, str):
+        raise Fault("duration needs text such as '2h' or '1h30m'")
+    seconds = _seconds("duration", text)
+    return int(seconds) if seconds.is_integer() else seconds
+
+
+def _next(schedule: str, after: float, zone: str) -> float | None:
+    METER.spend(SCHEDULE_UNITS)
+    return next_time(schedule, after, zone)
+
+
+def _time(function: str, value: Any) -> float:
+    METER.spend(TIME_UNITS)
+    try:
+        return parse_time(value[:_LONGEST])
+    except (TypeError, ValueError, OverflowError):
+        raise Fault(f"{function} needs a time such as '2026-01-31T12:00:00Z'") from None
+
+
+def _seconds(function: str, value: Any) -> float:
+    """The seconds of a duration: text, or a number of seconds."""
+    METER.spend(TIME_UNITS)
+    if isinstance(value, str) and len(value) <= _LONGEST:
+        try:
+            return parse_duration(value)
+        except ValueError as error:
+            raise Fault(str(error), redacted=f"{function} needs a duration such as '1h30m'") from None
+    if isinstance(value, bool) or not isinstance(value, (int, float, Exact)):
+        raise Fault(f"{function} needs a duration such as '1h30m', or a number of seconds")
+    return _float(function, value)
+
+
+def _float(function: str, number: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        raise Fault(f"{function} needs a smaller number of seconds") from None

@@ -1,0 +1,74 @@
+"""The time of a case: `at`, and `after` in its steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.ruletests.running import WATCHES, shown, write_project
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PREVIEW = """\
+  children:
+    preview:
+      when: not after(metadata.creationTimestamp, '2h')
+      object: {apiVersion: v1, kind: ConfigMap, metadata: {name: preview}}
+    report:
+      object:
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: report}
+        data:
+          preview: "{{ 'old' if age(live.preview.metadata.creationTimestamp | default(metadata.creationTimestamp)) > 60 else 'new' }}"
+          other: "{{ live.report.metadata.creationTimestamp | default('') }}"
+"""
+CASE = """\
+- name: an hour a step
+  at: 2026-01-01T00:00:00Z
+  resource: site.yaml
+  expect:
+    children: {preview: {metadata: {creationTimestamp: "2026-01-01T00:00:00Z"}}, report: {data: {preview: new}}}
+  then:
+    - after: 1h
+      expect: {children: {report: {data: {preview: old}}}, actions: [patch report]}
+    - after: 59m59s
+      expect: {actions: []}
+    - after: 1s
+      expect: {absent: [preview], actions: [delete preview]}
+    - existing: [{delete: [report]}]
+      expect: {children: {report: {metadata: {creationTimestamp: "2026-01-01T02:00:00Z"}}}}
+- name: without a time it is 1970
+  resource: site.yaml
+  expect: {children: {report: {metadata: {creationTimestamp: "1970-01-01T00:00:00Z"}, data: {preview: new}}}}
+- name: what exists is as old as it says
+  at: 2026-01-01T00:00:00Z
+  resource: site.yaml
+  set: {metadata: {creationTimestamp: "2025-12-31T21:00:00Z"}}
+  expect: {absent: [preview]}
+"""
+
+
+def make(root: Path) -> None:
+    write_project(root)
+    head = WATCHES[: WATCHES.index("  children:")]
+    (root / "watches.yaml").write_text(head + PREVIEW, "utf-8")
+    for template in (root / "templates").iterdir():
+        template.unlink()
+
+
+def test_time_passes_between_steps_and_nowhere_else(tmp_path: Path) -> None:
+    make(tmp_path)
+    assert shown(tmp_path, CASE) == ""
+
+
+def test_a_time_that_does_not_exist_is_reported(tmp_path: Path) -> None:
+    make(tmp_path)
+    wrong = "- {name: a, at: 2026-02-30T00:00:00Z, resource: site.yaml, expect: {children: {}}}"
+    assert "not run: at: there is no time 2026-02-30T00:00:00Z" in shown(tmp_path, wrong)
+
+
+def test_the_time_cannot_be_set_where_the_operator_runs(tmp_path: Path) -> None:
+    make(tmp_path)
+    wrong = "- {name: a, mode: dev, at: 2026-02-03T00:00:00Z, resource: site.yaml, expect: {children: {}}}"
+    assert "at: the time cannot be set in mode dev, in which the operator runs: use mode plan" in shown(tmp_path, wrong)

@@ -1,0 +1,56 @@
+"""The times of cron schedules, where clocks are changed. Other schedules are with the CronJobs of the local cluster."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from ruleop.core.schema.cron import next_time, times_problem
+
+
+def following(schedule: str, after: str, zone: str, number: int = 1) -> list[str]:
+    moment: float | None = dt.datetime.fromisoformat(after).timestamp()
+    found = []
+    for _ in range(number):
+        assert moment is not None
+        moment = next_time(schedule, moment, zone)
+        found.append("" if moment is None else dt.datetime.fromtimestamp(moment, dt.UTC).strftime("%d %H:%M"))
+    return found
+
+
+def test_a_schedule_is_in_the_time_of_its_zone() -> None:
+    assert following("0 2 * * *", "2026-01-01T00:00:00Z", "Europe/Berlin") == ["01 01:00"]
+    assert following("0 2 * * *", "2026-07-01T00:30:00Z", "Europe/Berlin") == ["02 00:00"]
+    assert following("0 2 * * *", "2026-01-01T00:00:00Z", "Asia/Kathmandu") == ["01 20:15"]
+
+
+def test_a_time_that_the_clocks_skip_does_not_occur() -> None:
+    assert following("30 2 * * *", "2026-03-28T12:00:00Z", "Europe/Berlin") == ["30 00:30"]
+
+
+def test_a_time_that_the_clocks_repeat_occurs_once() -> None:
+    assert following("30 2 * * *", "2026-10-24T12:00:00Z", "Europe/Berlin", 2) == ["25 00:30", "26 01:30"]
+    assert following("*/20 2,3 * * *", "2026-10-25T01:10:00Z", "Europe/Berlin") == ["25 02:00"]
+
+
+def test_a_day_that_a_country_skips_has_no_times() -> None:
+    """Samoa had no 30th of December 2011."""
+    assert following("0 12 * * *", "2011-12-29T12:00:00Z", "Pacific/Apia", 2) == ["29 22:00", "30 22:00"]
+
+
+@pytest.mark.parametrize("zone", ["", "Berlin", "../etc/passwd", "Europe", "europe/berlin\0"])
+def test_a_schedule_in_an_unknown_zone_has_no_times(zone: str) -> None:
+    assert next_time("0 2 * * *", 0.0, zone) is None
+
+
+@pytest.mark.parametrize("after", [-1e12, 1e11, 1e18, float("inf")])
+def test_a_schedule_has_no_times_beyond_those_of_calendars(after: float) -> None:
+    found = next_time("0 2 * * *", after)
+    assert found is None or found > after
+
+
+def test_a_schedule_without_fixed_times_is_not_one_of_windows() -> None:
+    assert times_problem("@every 1h") == "@every has no fixed times"
+    assert times_problem("0 2 * *") == "expected exactly 5 fields, found 4: [0 2 * *]"
+    assert times_problem("@daily") == ""
