@@ -163,6 +163,17 @@ def test_finished_objects_beyond_the_history_are_removed(history: int):
     assert len(runs(found)) == 5
 
 
+def test_the_pass_after_a_recorded_end_is_due_at_once_if_it_removes_an_object():
+    found = harness(more=", history: 0")
+    (job,) = jobs(found)
+    found.put(made_ready(found.objects[job]))
+    planned = found.step()
+    assert planned.requeue_after is not None
+    assert planned.requeue_after.seconds == 0.0
+    found.step()
+    assert jobs(found) == []
+
+
 def test_the_object_is_not_changed_after_its_creation():
     found = Harness.of(RULE.replace("spec.v }}', object", "spec.id }}', object") % "", {"v": "1", "id": "a"})
     found.settle()

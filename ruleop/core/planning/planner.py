@@ -481,6 +481,8 @@ class _Planner:
         writes = self.history.writes
         if self.paused:
             return None
+        if self.children.prunes_next:
+            return 0.0
         return 0.0 if writes is not None and any(action.key not in writes.done for action in actions) else check_after
 
     def _requeue_after(self, check_after: float | None, time_check: Requeue | None) -> Requeue | None:

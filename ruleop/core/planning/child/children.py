@@ -108,6 +108,7 @@ class Children:
         self.plans: dict[str, ChildPlan] = {}
         self.render_failed = False  # a child could not be rendered: nothing is written
         self.report = PassReport()
+        self.prunes_next = False  # an object can be deleted as soon as the status has what it shows
         self._by_id: dict[str, list[Existing]] = {}
         self._shown: dict[str, list[Existing]] = {}
         self._by_key: dict[ObjectKey, tuple[ChildPlan, ObjectPlan]] = {}
@@ -280,7 +281,9 @@ class Children:
                 current = None
                 with contextlib.suppress(ChildWaits, ChildFails):
                     current = run_of(child, self.scope.names, self.scope.resource)
-                found[child.id] = self.runs(child).record(current, self.observed.now)
+                runs = self.runs(child)
+                found[child.id] = runs.record(current, self.observed.now)
+                self.prunes_next |= replace(runs, recorded=found[child.id]).kept() != runs.kept()
         return found
 
     def _plan_object(self, child_plan: ChildPlan, desired: Desired) -> None:

@@ -118,11 +118,10 @@ class Runs:
             if not self._has_ended(each) and self._result(each) == RUNNING:
                 yield each
 
-    def kept(self) -> Iterator[ObjectKey]:
+    def kept(self) -> frozenset[ObjectKey]:
         """The objects that stay: those without a recorded end, and the last ones with one."""
-        ended = [each for each in self.objects if self._has_ended(each)]
-        yield from (each.key for each in self.objects if each not in ended)
-        yield from (each.key for each in ended[: self.child.history])
+        ended = [each.key for each in self.objects if self._has_ended(each)]
+        return frozenset(each.key for each in self.objects) - {*ended[self.child.history :]}
 
     def record(self, current: Run | None, now: str) -> list[JSON]:
         """The runs for the status. An end is final, whatever becomes of the object."""

@@ -32,8 +32,12 @@ def _has_no_errors(problems: Iterable[Problem]) -> bool:
 
 def prune(children: Children) -> list[Action]:
     desired = {object_plan.desired.key for child_plan in children.plans.values() for object_plan in child_plan.objects}
-    runs = [children.runs(child) for child in children.rule.children.values() if child.once is not None]
-    desired.update(key for each in runs for key in each.kept())
+    desired.update(
+        key
+        for child in children.rule.children.values()
+        if child.once is not None
+        for key in children.runs(child).kept()
+    )
     undesired = [each for each in children.existing if each.key not in desired]
     if not undesired or not _has_no_errors(children.report.problems):
         return []
