@@ -39,8 +39,5 @@ class Triggers:
 
 
 def describe(causes: tuple[Cause, ...]) -> str:
-    return ", ".join(cause if isinstance(cause, str) else f"{_name_of(cause)} changed" for cause in causes)
-
-
-def _name_of(key: ObjectKey) -> str:
-    return f"{key.kind} {key.namespace}/{key.name}" if key.namespace else f"{key.kind} {key.name}"
+    named = (each if isinstance(each, str) else f"{str(each).replace('/', ' ', 1)} changed" for each in causes)
+    return ", ".join(named)

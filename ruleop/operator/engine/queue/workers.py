@@ -53,14 +53,6 @@ class Workers:
         self.metrics.adds.inc()
         self._wake()
 
-    def has_ready(self) -> bool:
-        """Whether some CR waits for a worker."""
-        return self.queue.has_ready()
-
-    def wake(self, request: Request) -> None:
-        """Queues a CR whose delayed status has to be written."""
-        self.add(request, "status", Urgency.RETRY)
-
     def open(self, is_open: bool) -> None:
         """It may work only while the caches are synced and this process leads."""
         if is_open and not self._open:

@@ -7,6 +7,7 @@ is the same at each retry is logged once; the metrics count CRs by these reports
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -70,13 +71,15 @@ class PassLog:
         self, request: Request, history: History, plan: Plan, outcome: Outcome, *, allowance: Allowance
     ) -> Steps[None]:
         """Logs each action that was carried out, and counts reverted drift. It yields after each. Beyond the allowance,
-        outer fields are logged."""
+        outer fields are logged. The fields are compared only for a line that is logged, or if they may have drifted."""
+        is_logged = self.log.is_enabled_for(logging.INFO)
         for action, result in outcome.results(plan.actions):
             self.metrics.wrote(verb_of(action).do, result)
         for action in outcome.done:
             if outcome.was_gone(action):
                 continue
-            changed = changes(action, self.kinds, allowance=allowance)
+            is_compared = is_logged or history.synced.had(action)
+            changed = changes(action, self.kinds, allowance=allowance) if is_compared else []
             verb = history.synced.verb(action, plan.uid, changed)
             if verb in {Verb.REVERT, Verb.RECREATE}:
                 self.metrics.drift.inc()
@@ -143,7 +146,8 @@ class PassLog:
     # -- the status ----------------------------------------------------------------------------------------------------
 
     def status_written(self, request: Request, plan: Plan, resource: Object) -> None:
-        self.log.debug("status written", resource=str(request), fields=list(status_fields(plan, resource)))
+        if self.log.is_enabled_for(logging.DEBUG):
+            self.log.debug("status written", resource=str(request), fields=list(status_fields(plan, resource)))
         if (reported := self.reported.get(request)) is not None:
             reported.status_failure = ""
 
