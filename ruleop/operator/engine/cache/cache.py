@@ -75,7 +75,7 @@ class Cache:
     def resource(self, key: ObjectKey, version: str = "") -> Object | None:
         """A CR in this version of its kind; by default in the version in which all CRs of the kind are watched."""
         for informer in self.primaries(key.group_kind):
-            if version in {"", informer.need.kind.version}:
+            if not version or version == informer.need.kind.version:
                 store = informer.store_of(key)
                 return store.get(key) if store is not None else None
         return None

@@ -6,7 +6,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ruleop.core.planning.model.marks import PART_OF
 from ruleop.operator.engine.manager.controller_set import CRD
 from ruleop.operator.engine.queue.request import Request
 from ruleop.operator.engine.queue.triggers import START
@@ -70,7 +69,7 @@ class EventHandler:
         owners = {entry.part_of for entry in (change.old, change.new) if entry is not None and entry.part_of}
         for part_of in sorted(owners):
             for controller in self.controllers:
-                request = controller.reconciler.index.owner_of({PART_OF: part_of})
+                request = controller.reconciler.index.owner(part_of)
                 if request is not None:
                     controller.workers.add(request, cause, urgency)
 

@@ -66,7 +66,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ruleop.core.rules import Project, ProjectErrors
-    from ruleop.core.schema.builtin.table import ResourceInfo
     from ruleop.operator.engine.manager.flags import Options
     from ruleop.operator.kube.http.access import Credentials
     from ruleop.operator.kube.watch.store import Selection
@@ -209,11 +208,13 @@ class Manager:
     def compose(self, session: Session, credentials: Credentials) -> None:
         """Creates the parts."""
         self.host = session.server.rpartition("://")[2]
-        self.client = Client(session, qps=self.options.qps, observe=self._request_done)
+        self.client = Client(session, qps=self.options.qps, observe=partial(self.metrics.request_done, self.host))
         self.discovery = Discovery(self.client)
-        self.api = ServerApi(self.client, self.lookup)
-        self.cache = Cache(self.api, self.lookup, namespaces=self.options.namespaces)
-        self.informers = Informers(self.client, self.lookup, self.options.namespaces, selection=self._selection)
+        self.api = ServerApi(self.client, self.discovery.resource)
+        self.cache = Cache(self.api, self.discovery.resource, namespaces=self.options.namespaces)
+        self.informers = Informers(
+            self.client, self.discovery.resource, self.options.namespaces, selection=self._selection
+        )
         self.namespace = self.options.operator_namespace or credentials.namespace
         self.inventory = Inventory(StoredData(self.api, inventory_key(self.namespace, self.options.name)))
         key = owner_key_key(self.namespace, self.options.name)
@@ -367,16 +368,7 @@ class Manager:
         workers = Workers(str(kind.versionless), limit=limit, metrics=self.metrics, on_exit=self._exit_on_failure)
         return Controller(kind, (), Reconciler(kind, (), self.environment, workers), workers)
 
-    # -- lookups -------------------------------------------------------------------------------------------------------
-
-    def lookup(self, kind: Kind) -> ResourceInfo | None:
-        found = self.discovery.get(kind)
-        return found.info if found is not None else None
-
     # -- metrics and readiness -----------------------------------------------------------------------------------------
-
-    def _request_done(self, verb: str, status: int, seconds: float) -> None:
-        self.metrics.request_done(self.host, verb, status, seconds)
 
     def checks(self) -> Iterator[Check]:
         if self._starting:

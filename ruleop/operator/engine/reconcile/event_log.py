@@ -24,14 +24,12 @@ class Events:
 
     def record(self, resource: Object, events: Iterable[Event]) -> None:
         for event in events:
-            self._record(resource, event)
-
-    def _record(self, resource: Object, event: Event) -> None:
-        key = ObjectKey.of(resource)
-        log = self.log.bind(controller=str(key.group_kind), resource=str(Request.of(resource)))
-        if self.dry_run:
-            log.info("dry run", would=f"record the event {event.reason}", message=event.message)
-            return
-        log.info("event recorded", type=event.type, reason=event.reason, message=event.message)
-        uid, version = resource["metadata"].get("uid", ""), Kind.of(resource).version
-        self.recorder.record(Happening(key, version, uid, event.reason, event.message, warning=event.type == "Warning"))
+            key = ObjectKey.of(resource)
+            log = self.log.bind(controller=str(key.group_kind), resource=str(Request.of(resource)))
+            if self.dry_run:
+                log.info("dry run", would=f"record the event {event.reason}", message=event.message)
+                continue
+            log.info("event recorded", type=event.type, reason=event.reason, message=event.message)
+            uid, version = resource["metadata"].get("uid", ""), Kind.of(resource).version
+            warning = event.type == "Warning"
+            self.recorder.record(Happening(key, version, uid, event.reason, event.message, warning=warning))

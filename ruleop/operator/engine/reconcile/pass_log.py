@@ -76,7 +76,7 @@ class PassLog:
         for action, result in outcome.results(plan.actions):
             self.metrics.wrote(verb_of(action).do, result)
         for action in outcome.done:
-            if outcome.was_gone(action):
+            if any(each is action for each in outcome.gone):  # another client had already deleted the object
                 continue
             is_compared = is_logged or history.synced.had(action)
             changed = changes(action, self.kinds, allowance=allowance) if is_compared else []
