@@ -40,9 +40,9 @@ from ruleop.operator.engine.manager.inventory_gc import InventoryCollector
 from ruleop.operator.engine.manager.reload import Reloader
 from ruleop.operator.engine.manager.remarking import Remarking
 from ruleop.operator.engine.queue.workers import Workers
-from ruleop.operator.engine.reconcile.event_log import Events
 from ruleop.operator.engine.reconcile.executor import Executor
 from ruleop.operator.engine.reconcile.owner_key import OwnerKey, owner_key_key
+from ruleop.operator.engine.reconcile.pass_log import Events
 from ruleop.operator.engine.reconcile.reconciler import Reconciler
 from ruleop.operator.engine.reconcile.recorder import PassFiles
 from ruleop.operator.engine.reconcile.shared_objects import Environment

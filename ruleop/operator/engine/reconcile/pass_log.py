@@ -1,5 +1,5 @@
 """The log of a pass: one line for each write and one for the result; in a dry run, one for each write that would be
-made.
+made. And its Events.
 
 Fields are logged by their paths, never with their values. The last report of each CR is kept, so that a rejection that
 is the same at each retry is logged once; the metrics count CRs by these reports, too.
@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import structlog
 
+from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.messages import shortened
 from ruleop.core.planning import Event, FinalizerAction
 from ruleop.core.planning.changes.writes import Verb, changes, field_paths, reason_for, verb_of
+from ruleop.operator.engine.queue.request import Request
+from ruleop.operator.kube.client.event_recorder import EventRecorder, Happening
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +27,6 @@ if TYPE_CHECKING:
     from ruleop.core.planning import Action, History, Kinds, Outcome, Plan, Problem, Wait
     from ruleop.core.steps import Steps
     from ruleop.core.templating.values.cost import Allowance
-    from ruleop.operator.engine.queue.request import Request
     from ruleop.operator.engine.telemetry.metrics import ControllerMetrics
 
 Intent: TypeAlias = tuple[str, tuple[str, ...]]
@@ -211,3 +213,24 @@ def waits(found: Iterable[Wait]) -> Iterator[str]:
     yield from described[:MAX_WAITS]
     if (more := len(described) - MAX_WAITS) > 0:
         yield f"and {more} more"
+
+
+class Events:
+    """Records Events on custom resources, and logs them."""
+
+    def __init__(self, recorder: EventRecorder, *, dry_run: bool = False) -> None:
+        self.recorder = recorder
+        self.dry_run = dry_run
+        self.log = structlog.get_logger()
+
+    def record(self, resource: Object, events: Iterable[Event]) -> None:
+        for event in events:
+            key = ObjectKey.of(resource)
+            log = self.log.bind(controller=str(key.group_kind), resource=str(Request.of(resource)))
+            if self.dry_run:
+                log.info("dry run", would=f"record the event {event.reason}", message=event.message)
+                continue
+            log.info("event recorded", type=event.type, reason=event.reason, message=event.message)
+            uid, version = resource["metadata"].get("uid", ""), Kind.of(resource).version
+            warning = event.type == "Warning"
+            self.recorder.record(Happening(key, version, uid, event.reason, event.message, warning=warning))

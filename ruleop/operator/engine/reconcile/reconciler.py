@@ -20,9 +20,8 @@ from ruleop.operator.engine.cache.awaited_versions import ControllerExpectations
 from ruleop.operator.engine.cache.index import Index
 from ruleop.operator.engine.queue.result import IMMEDIATELY, Result
 from ruleop.operator.engine.queue.work_queue import Urgency
-from ruleop.operator.engine.reconcile.current_pass import CurrentPass
 from ruleop.operator.engine.reconcile.pass_log import PassLog
-from ruleop.operator.engine.reconcile.pass_planning import PassPlanning, Unsynced
+from ruleop.operator.engine.reconcile.pass_planning import CurrentPass, PassPlanning, Unsynced
 from ruleop.operator.engine.reconcile.status.status_debounce import CHANGED, WRITTEN
 from ruleop.operator.engine.reconcile.status.status_writer import StatusWriter
 from ruleop.operator.engine.reconcile.unmatched import Unmatched

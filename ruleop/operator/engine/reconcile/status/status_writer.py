@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ruleop.core.planning.model.actions import StatusWrite
     from ruleop.operator.engine.cache.awaited_versions import ControllerExpectations
     from ruleop.operator.engine.queue.request import Request
-    from ruleop.operator.engine.reconcile.current_pass import CurrentPass
     from ruleop.operator.engine.reconcile.pass_log import PassLog
+    from ruleop.operator.engine.reconcile.pass_planning import CurrentPass
     from ruleop.operator.engine.reconcile.shared_objects import Environment
 
 DETAILS_EVERY: Final = 5.0
