@@ -23,7 +23,7 @@ from ruleop.core.planning.guard import GUARD, Overtime
 from ruleop.core.planning.planner import CHECK_LATE
 from ruleop.core.schema.openapi import ShapeBuilder
 from ruleop.core.templating.values.cost import METER
-from ruleop.operator.engine.queue.result import Result
+from ruleop.operator.engine.queue.request import Result
 from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.limits.shapes import CONFIG, FROM_FILE, created, template
 from tests.planning.harness import Harness, as_bytes

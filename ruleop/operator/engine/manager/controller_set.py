@@ -21,7 +21,7 @@ from ruleop.core.planning.model.rule_permissions import LEFT, verbs
 from ruleop.operator.engine.cache.informers import WatchSpec
 from ruleop.operator.engine.cache.watch_specs import child_needs, observe_need
 from ruleop.operator.engine.manager.unserved_kinds import UnservedKinds
-from ruleop.operator.engine.queue.triggers import START
+from ruleop.operator.engine.queue.request import START
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

@@ -7,8 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ruleop.operator.engine.manager.controller_set import CRD
-from ruleop.operator.engine.queue.request import Request
-from ruleop.operator.engine.queue.triggers import START
+from ruleop.operator.engine.queue.request import START, Request
 from ruleop.operator.engine.queue.work_queue import Urgency
 from ruleop.operator.kube.watch.store import Change, Origin
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from ruleop.operator.engine.cache.own_writes import OwnWrites
     from ruleop.operator.engine.manager.controllers import Controllers
     from ruleop.operator.engine.manager.discovery_sync import DiscoverySync
-    from ruleop.operator.engine.queue.triggers import Cause
+    from ruleop.operator.engine.queue.request import Cause
 
 
 class EventHandler:

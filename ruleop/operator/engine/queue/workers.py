@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ruleop.operator.engine.queue.result import Result
-from ruleop.operator.engine.queue.triggers import Triggers, describe
+from ruleop.operator.engine.queue.request import Result, Triggers, describe
 from ruleop.operator.engine.queue.work_queue import Urgency, WorkQueue
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from ruleop.operator.engine.queue.request import Request
-    from ruleop.operator.engine.queue.triggers import Cause
+    from ruleop.operator.engine.queue.request import Cause, Request
     from ruleop.operator.engine.telemetry.metrics import Metrics
 
 

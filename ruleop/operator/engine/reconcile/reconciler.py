@@ -18,7 +18,7 @@ from ruleop.core.planning.events import write_events
 from ruleop.core.planning.model.marks import is_paused
 from ruleop.operator.engine.cache.awaited_versions import ControllerExpectations
 from ruleop.operator.engine.cache.index import Index
-from ruleop.operator.engine.queue.result import IMMEDIATELY, Result
+from ruleop.operator.engine.queue.request import IMMEDIATELY, Result
 from ruleop.operator.engine.queue.work_queue import Urgency
 from ruleop.operator.engine.reconcile.pass_log import PassLog
 from ruleop.operator.engine.reconcile.pass_planning import CurrentPass, PassPlanning, Unsynced

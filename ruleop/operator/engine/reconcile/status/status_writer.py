@@ -8,7 +8,7 @@ from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.permissions import grant, place
 from ruleop.core.planning import Failure
-from ruleop.operator.engine.queue.result import IMMEDIATELY, Result
+from ruleop.operator.engine.queue.request import IMMEDIATELY, Result
 from ruleop.operator.engine.reconcile.write_failures import classify
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
