@@ -60,7 +60,7 @@ class Plan:
     requeue_after: Requeue | None = None
     complete: bool = False  # all desired objects are known and listed in `children`
     steady: bool = False  # by its status, all children were written before: a difference is drift
-    in_step: tuple[tuple[ObjectKey, Object], ...] = field(default=(), repr=False)  # objects in sync, as rendered
+    in_sync: tuple[tuple[ObjectKey, Object], ...] = field(default=(), repr=False)  # objects in sync, as rendered
     field_conflicts: tuple[FieldConflict, ...] = ()
     reads: tuple[Read, ...] = ()
     public_words: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)  # of the rule

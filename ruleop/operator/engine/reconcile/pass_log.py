@@ -18,7 +18,7 @@ from ruleop.core.messages import shortened
 from ruleop.core.planning import Event, FinalizerAction
 from ruleop.core.planning.changes.writes import Verb, changes, field_paths, reason_for, verb_of
 from ruleop.operator.engine.queue.request import Request
-from ruleop.operator.kube.client.event_recorder import EventRecorder, Happening
+from ruleop.operator.kube.client.event_recorder import EventRecorder, ObjectEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -233,4 +233,4 @@ class Events:
             log.info("event recorded", type=event.type, reason=event.reason, message=event.message)
             uid, version = resource["metadata"].get("uid", ""), Kind.of(resource).version
             warning = event.type == "Warning"
-            self.recorder.record(Happening(key, version, uid, event.reason, event.message, warning=warning))
+            self.recorder.record(ObjectEvent(key, version, uid, event.reason, event.message, warning=warning))

@@ -86,19 +86,19 @@ class PassPlanning:
             proofs=self.environment.owner_key.proofs,
             own=self.environment.own,
         )
-        files, foresee, resource = self.environment.pass_files, self.environment.dry_run, current.resource
+        files, predict_status, resource = self.environment.pass_files, self.environment.dry_run, current.resource
         recorder = Recorder(observed) if files is not None else None
         planning = Planning(
             rule,
             resource,
             observed if recorder is None else recorder.observed,
             current.history,
-            foresee=foresee,
+            predict_status=predict_status,
             masks=recorder is not None,
         )
         planned = await self._finish(current, planning)
         if files is not None and recorder is not None:
-            document = recorder.document(rule, resource, current.history, planned, foresee=foresee)
+            document = recorder.document(rule, resource, current.history, planned, predict_status=predict_status)
             files.write(ObjectKey.of(resource), document)
         return planned
 
