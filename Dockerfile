@@ -6,7 +6,7 @@ WORKDIR /src
 COPY requirements/run.txt requirements/build.txt requirements/
 RUN python -m venv /opt/ruleop \
  && /opt/ruleop/bin/pip install --no-cache-dir --no-compile --require-hashes --no-deps --only-binary :all: -r requirements/run.txt
-# Of the package kubernetes, ruleop imports kubernetes.config, and only to read a kubeconfig (ruleop/operator/kube/auth/kubeconfig.py). Importing
+# Of the package kubernetes, ruleop imports kubernetes.config, and only for a login by gcp (ruleop/operator/kube/auth/kubeconfig.py). Importing
 # it needs no generated model and no generated API: 120 MB.
 RUN cd /opt/ruleop/lib/python3*/site-packages/kubernetes \
  && find . \( -path '*/client/models/*' -o -path '*/client/api/*' \) -not -name __init__.py -delete

@@ -249,7 +249,7 @@ class Passes:
 
     def _plan(self, history: History) -> Plan:
         observed = Observed(self.cluster, self.kinds, clock=self.clock)
-        planning = Planning(self.rule, self.resource, observed, history, foresee=False, masks=self.case.shown)
+        planning = Planning(self.rule, self.resource, observed, history, predict_status=False, masks=self.case.shown)
         self.accounts.append(planning.account)
         return planning.finish()
 

@@ -15,7 +15,7 @@ from ruleop.authoring.report.explain_text import explain_lines
 from ruleop.cli.inputs.cluster_options import cluster_options
 from ruleop.cli.inputs.live_cluster import run_on_cluster, split_target
 from ruleop.cli.inputs.loading import load_with_sources
-from ruleop.cli.inputs.named_cluster import access_of
+from ruleop.cli.inputs.named_cluster import read_access
 from ruleop.cli.inputs.project import WATCHES, Folder, project_options
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import json_document, print_diagnostics, print_lines, print_text
@@ -52,7 +52,7 @@ def command(folder: str, env_files: tuple[str, ...], names: tuple[str, ...], out
     if not name:
         raise UsageError(f"expected KIND/NAME, not {kind}")
     project, notes = _project(folder, env_files)
-    explanation = run_on_cluster(_explain(access_of(folder, flags), project, notes, kind, name))
+    explanation = run_on_cluster(_explain(read_access(folder, flags), project, notes, kind, name))
     if output == "json":
         print_text(json_document(as_json(explanation)))
     elif output == "dot":

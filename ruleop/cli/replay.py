@@ -36,7 +36,7 @@ def replay_pass(folder: str, env_files: Sequence[str], file: str) -> Passes:
         passes.unruled.append(key)
         return passes
     with _reading(file):
-        planned = plan(rule, replay.resource, replay.observed, replay.history, foresee=replay.foresee)
+        planned = plan(rule, replay.resource, replay.observed, replay.history, predict_status=replay.predict_status)
     passes.planned.append(Planned(dict(replay.resource), planned))
     return passes
 

@@ -19,7 +19,7 @@ from ruleop.authoring.ruletests.projects import Projects
 from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
 from ruleop.authoring.ruletests.test_report import Run, as_json, failure_lines, junit, summary
-from ruleop.authoring.ruletests.watching import Touches, changed_files, modified
+from ruleop.authoring.ruletests.watching import CaseFiles, changed_files, modified
 from ruleop.cli.inputs.loading import load_with_sources, project_variables
 from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs import finding_formats as found
@@ -251,12 +251,12 @@ def _write(file: str, text: str) -> None:
 def _watch(options: Options) -> None:
     """Runs all cases, and after each edit those that it touches."""
     root = Path(options.folder)
-    touches = Touches(root)
+    case_files = CaseFiles(root)
     changed: set[Path] = set()
     while True:
         before = modified(root)
         try:
-            _run_touched(options, touches, changed)
+            _run_touched(options, case_files, changed)
         except UsageError as error:
             print_diagnostics([(Span(f"{error}", Tone.BAD),)])
         print_diagnostics([(Span("waiting for a change; Ctrl-C ends", Tone.FAINT),)])
@@ -264,7 +264,7 @@ def _watch(options: Options) -> None:
             time.sleep(WATCH_PERIOD)
 
 
-def _run_touched(options: Options, touches: Touches, changed: set[Path]) -> None:
+def _run_touched(options: Options, case_files: CaseFiles, changed: set[Path]) -> None:
     _check_project(options)
     probe = Probe()
     projects = Projects(Path(options.folder), project_variables(Folder(options.folder), options.env_files), probe)
@@ -272,11 +272,11 @@ def _run_touched(options: Options, touches: Touches, changed: set[Path]) -> None
     progress = _Progress(quiet=False)
 
     def done(result: Result) -> None:
-        touches.record(result.case, probe.touched)
+        case_files.record(result.case, probe.touched)
         probe.touched.clear()
         progress.add(result)
 
-    runs = _Runs(runner, options.part, options.first, lambda case: touches.is_touched(case, changed))
+    runs = _Runs(runner, options.part, options.first, lambda case: case_files.is_touched(case, changed))
     run = runs.run(_parsed(_paths(options)), done)
     progress.end()
     _print(run, options)

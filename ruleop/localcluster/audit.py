@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
-from ruleop.localcluster.api.route import Route, route_of
+from ruleop.localcluster.api.route import Route, parse_route
 from ruleop.localcluster.api.verbs import verb_of
 from ruleop.localcluster.http.message import Response, Stream
 
@@ -44,7 +44,7 @@ class Audit:
     entries: list[Audited] = field(default_factory=list)
 
     def record(self, request: Request, response: AnyResponse) -> None:
-        route = route_of(request.path)
+        route = parse_route(request.path)
         where = route or _NOWHERE
         name = where.name or (_created(response) if request.method == "POST" else "")
         uri = quote(request.path) + (f"?{urlencode(request.query)}" if request.query else "")

@@ -17,7 +17,7 @@ from ruleop.operator.kube.auth.credentials import find_credentials
 from ruleop.operator.kube.client import requests
 from ruleop.operator.kube.client.client import Client
 from ruleop.operator.kube.client.discovery import Discovery
-from ruleop.operator.kube.client.event_recorder import EventRecorder, Happening
+from ruleop.operator.kube.client.event_recorder import EventRecorder, ObjectEvent
 from ruleop.operator.kube.client.requests import Source
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.client.session import Session
@@ -475,7 +475,7 @@ def test_events_are_recorded_and_counted(control_plane: ControlPlane, namespace:
         recorder.start()
         for _ in range(3):
             recorder.record(
-                Happening(map_key(namespace, "x"), "v1", made["metadata"]["uid"], "Synced", "App synced successfully")
+                ObjectEvent(map_key(namespace, "x"), "v1", made["metadata"]["uid"], "Synced", "App synced successfully")
             )
         await recorder.stop(grace=20)
         assert recorder.dropped == 0

@@ -121,7 +121,7 @@ class ReconcilerHarness:
             finalizer=FINALIZER,
         )
         rules = rules or self.project.rules
-        queue = SimpleNamespace(has_ready=lambda: self.busy, wake=lambda _request: None)
+        queue = SimpleNamespace(queue=SimpleNamespace(has_ready=lambda: self.busy), add=lambda *_: None)
         self.reconciler = Reconciler(rules[0].kind, rules, environment, queue)
         return self.reconciler
 

@@ -20,7 +20,7 @@ from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.schema.builtin.table import ResourceInfo, builtin_resource
 from ruleop.localcluster.api.api import Api
 from ruleop.localcluster.api.requests.write_options import WriteOptions
-from ruleop.localcluster.api.route import route_of
+from ruleop.localcluster.api.route import parse_route
 from ruleop.localcluster.api.writes.object_writer import Writer
 from ruleop.localcluster.http.message import Response
 from ruleop.localcluster.kinds.apiextensions.served_custom_resources import follow
@@ -96,7 +96,7 @@ def chosen(answer: Answer, request: Request) -> Response:
 def asked(request: Request) -> tuple[str, str]:
     """The verb and the name of the object. Requests of the same verb in the API have different ones here: "status",
     "apply", "migrate" (of managedFields) and "metadata" (a read of no more)."""
-    route = route_of(request.path)
+    route = parse_route(request.path)
     assert route is not None
     if not route.name:
         return request.verb, orjson.loads(request.body or b"")["metadata"]["name"]
@@ -246,7 +246,7 @@ class Server:
     def _answered(self, this: tuple[str, str], request: Request) -> Response:
         waiting = self.answers.get(this)
         answer = waiting.pop(0) if waiting else None
-        if answer is Answer.NOT_FOUND and (route := route_of(request.path)) is not None and route.name:
+        if answer is Answer.NOT_FOUND and (route := parse_route(request.path)) is not None and route.name:
             self._remove(Resource(route.group, route.plural), Name(route.namespace, route.name))
             answer = None
         if answer is not None and answer not in APPLIED_ALL_THE_SAME:

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.core.kinds import GroupKind, ObjectKey
-from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.planning.model.targets import Target
 from ruleop.operator.engine.cache.index import Index
 from ruleop.operator.engine.queue.request import Request
@@ -22,11 +21,11 @@ def obj(name="p", namespace="shop", kind="Pod", **labels):
 def test_a_child_is_mapped_to_its_cr_by_its_label():
     index = Index()
     index.update(WEB, "abc")
-    assert index.owner_of({PART_OF: "abc"}) == WEB
-    assert index.owner_of({PART_OF: "other"}) is None
-    assert index.owner_of({}) is None
+    assert index.owner("abc") == WEB
+    assert index.owner("other") is None
+    assert index.owner("") is None
     index.remove(WEB)
-    assert index.owner_of({PART_OF: "abc"}) is None
+    assert index.owner("abc") is None
 
 
 def test_an_observed_name_is_one_object():
@@ -60,8 +59,8 @@ def test_targets_change_with_the_cr():
     index.update(WEB, "def", [Target(POD, "shop", "q")])
     assert index.observers_of(obj("p")) == set()
     assert index.observers_of(obj("q")) == {WEB}
-    assert index.owner_of({PART_OF: "abc"}) is None
-    assert index.owner_of({PART_OF: "def"}) == WEB
+    assert index.owner("abc") is None
+    assert index.owner("def") == WEB
 
 
 def test_a_label_that_belongs_to_another_cr_by_now_is_not_removed():
@@ -69,7 +68,7 @@ def test_a_label_that_belongs_to_another_cr_by_now_is_not_removed():
     index.update(WEB, "abc")
     index.update(DB, "abc")
     index.remove(WEB)
-    assert index.owner_of({PART_OF: "abc"}) == DB
+    assert index.owner("abc") == DB
 
 
 def test_a_removed_cr_leaves_nothing_in_the_index():
@@ -149,4 +148,4 @@ def test_every_cr_that_an_object_concerns_is_found(steps, objects):
             request for request, targets in model.items() if any(concerns(one, each, wide=True) for one in targets)
         }
     for request in {request for request, _ in steps}:
-        assert index.owner_of({PART_OF: f"{request}"}) == (request if request in model else None)
+        assert index.owner(f"{request}") == (request if request in model else None)

@@ -29,7 +29,7 @@ def test_ruleops_own_write_is_not_reported_and_other_changes_are_after_the_respo
     with own_writes.writing(WEB) as write:
         assert own_writes.hold(WEB, 5, lambda: reported.append(5))
         assert own_writes.hold(WEB, 6, lambda: reported.append(6))
-        write.answered(5)
+        write.versions.add(5)
         assert reported == []
     assert reported == [6]
 
@@ -43,7 +43,7 @@ def test_without_a_response_all_changes_are_reported(own_writes, reported):
 def test_a_deletion_is_never_an_own_write(own_writes, reported):
     with own_writes.writing(WEB) as write:
         own_writes.hold(WEB, 0, lambda: reported.append("gone"))
-        write.answered(0)  # an answer without a version
+        write.versions.add(0)  # an answer without a version
     assert reported == ["gone"]
 
 
@@ -63,7 +63,7 @@ def test_with_any_overlap_each_change_is_reported_once_or_is_an_own_write(steps)
     kept: list[tuple[ObjectKey, int, int]] = []
 
     def end(key, stack, answer, write):
-        write.answered(answer)
+        write.versions.add(answer)
         answers[key].add(answer)
         stack.close()
         if not going[key]:

@@ -194,18 +194,18 @@ class Reached:
 
 def test_an_expectation_ends_when_the_watch_has_passed_the_written_version():
     awaited = Expectations()
-    awaited.wrote({"a": "7", "b": "9"})
+    awaited.versions.update({"a": "7", "b": "9"})
     assert awaited.wait(Reached(7, known=9), 0.0) is None
-    assert awaited, "until its watch has seen it, the store may be listed again"
+    assert awaited.versions, "until its watch has seen it, the store may be listed again"
     assert awaited.wait(Reached(8), 0.0) is not None
     assert awaited.wait(Reached(9), 0.0) is None
-    assert not awaited
+    assert not awaited.versions
 
 
 def test_an_expectation_that_is_never_met_expires():
     """A backup was restored, without the written object."""
     awaited, now, checks = Expectations(), 0.0, 0
-    awaited.wrote({"a": "7"})
+    awaited.versions.update({"a": "7"})
     while (wait := awaited.wait(Reached(1), now)) is not None:
         now, checks = now + wait, checks + 1
     assert PATIENCE <= now < PATIENCE * 1.2
@@ -533,7 +533,7 @@ def test_responses_set_the_versions_that_a_new_store_must_reach(run):
         for _ in range(3):
             await harness.reconcile(catch_up=False)
         expected = harness.reconciler.expectations._by_request[WEB]
-        versions = {key.name: version for key, version in expected._versions.items()}
+        versions = {key.name: version for key, version in expected.versions.items()}
         assert versions == {
             name: harness.live(name, kind)["metadata"]["resourceVersion"]
             for name, kind in (("a", "ConfigMap"), ("web", "App"))

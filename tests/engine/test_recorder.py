@@ -38,7 +38,8 @@ def test_each_plan_of_a_pass_is_recorded_for_its_owner_only(run, tmp_path):
         first, last = (read_document(orjson.loads(file.read_bytes())) for file in (files[0], files[-1]))
         (rule,) = harness.project.rules
         create, quiet = (
-            plan(rule, each.resource, each.observed, each.history, foresee=each.foresee) for each in (first, last)
+            plan(rule, each.resource, each.observed, each.history, predict_status=each.predict_status)
+            for each in (first, last)
         )
         assert [action.key.name for action in create.actions] == ["a"]
         assert quiet.quiet

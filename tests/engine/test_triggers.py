@@ -9,9 +9,7 @@ import pytest
 import structlog
 
 from ruleop.core.kinds import ObjectKey
-from ruleop.operator.engine.queue.request import Request
-from ruleop.operator.engine.queue.result import Result
-from ruleop.operator.engine.queue.triggers import MAX_TRIGGERS, RESYNC, START, Triggers, describe
+from ruleop.operator.engine.queue.request import MAX_TRIGGERS, RESYNC, START, Request, Result, Triggers, describe
 from ruleop.operator.engine.queue.workers import Workers
 from ruleop.operator.engine.telemetry.logging import set_up
 from ruleop.operator.engine.telemetry.metrics import Metrics

@@ -9,7 +9,7 @@ import pytest
 
 from ruleop.core.kinds import GroupKind, Kind, ObjectKey
 from ruleop.core.planning import Owner
-from ruleop.core.planning.child.child_plan import existing_of
+from ruleop.core.planning.child.child_plan import find_existing
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.rules import build_project
 from ruleop.core.schema.builtin.table import ResourceInfo
@@ -49,7 +49,7 @@ def informer(kind: Kind, *, labels: str = "", fields: str = "", metadata_only: b
     store.begin_list()
     store.end_list(1)
     return SimpleNamespace(
-        need=need, state=State.SYNCED, store=store, store_of=lambda _key: store, stores=lambda: iter((store,))
+        need=need, state=State.SYNCED, store=store, store_for=lambda _key: store, stores=lambda: iter((store,))
     )
 
 
@@ -105,7 +105,7 @@ def test_an_existing_child_is_read_in_the_version_of_its_rule(world, rule):
     for kind in (V1, V2):
         (store,) = (each.store for each in world.children_of[THING] if each.need.kind == kind)
         store.apply(thing(kind, of=kind.version))
-    (existing,) = finished(existing_of(rule, OWNER, SimpleNamespace(objects=world, own=())))
+    (existing,) = finished(find_existing(rule, OWNER, SimpleNamespace(objects=world, own=())))
     assert existing.live["spec"] == {"of": "v1"}
 
 

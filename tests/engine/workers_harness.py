@@ -10,9 +10,7 @@ from ruleop.core.kinds import Kind
 from ruleop.core.schema.builtin.table import ResourceInfo
 from ruleop.operator.engine.cache.informers import Informer, WatchSpec
 from ruleop.operator.engine.manager.collector import StateCollector
-from ruleop.operator.engine.queue.request import Request
-from ruleop.operator.engine.queue.result import IMMEDIATELY, Result
-from ruleop.operator.engine.queue.triggers import RESYNC
+from ruleop.operator.engine.queue.request import IMMEDIATELY, RESYNC, Request, Result
 from ruleop.operator.engine.queue.work_queue import Backoff
 from ruleop.operator.engine.queue.workers import Workers
 from ruleop.operator.engine.reconcile.pass_log import Reported

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import orjson
 
 from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.localcluster.api.route import route_of
+from ruleop.localcluster.api.route import parse_route
 from ruleop.localcluster.api.verbs import verb_of
 from ruleop.localcluster.http.message import Request as HttpRequest
 from ruleop.localcluster.http.message import Response, Stream
@@ -116,7 +116,7 @@ class ApiServer:
         return found
 
     def _asked(self, request: HttpRequest) -> Asked | None:
-        route = route_of(request.path)
+        route = parse_route(request.path)
         served = self.cluster.server.registry.get(route.group, route.version, route.plural) if route else None
         if route is None or served is None:
             return None

@@ -8,8 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ruleop.operator.engine.queue.request import Request
-from ruleop.operator.engine.queue.result import Result
+from ruleop.operator.engine.queue.request import Request, Result
 from ruleop.operator.engine.queue.work_queue import Urgency
 from ruleop.operator.engine.queue.workers import Workers
 from ruleop.operator.engine.telemetry.metrics import Metrics

@@ -10,7 +10,7 @@ import orjson
 from structlog.testing import capture_logs
 
 from ruleop.core.kinds import ObjectKey
-from ruleop.operator.kube.client.event_recorder import HOLD, EventCorrelator, EventRecorder, Happening
+from ruleop.operator.kube.client.event_recorder import HOLD, EventCorrelator, EventRecorder, ObjectEvent
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ WALL = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 APP = ObjectKey("example.com", "App", "prod", "shop")
 
 
-def happening(reason: str = "Synced", note: str = "App synced successfully", **fields: Any) -> Happening:
-    return Happening(fields.pop("regarding", APP), "v1", "u1", reason, note, **fields)
+def happening(reason: str = "Synced", note: str = "App synced successfully", **fields: Any) -> ObjectEvent:
+    return ObjectEvent(fields.pop("regarding", APP), "v1", "u1", reason, note, **fields)
 
 
 def book() -> EventCorrelator:

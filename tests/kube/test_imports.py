@@ -1,4 +1,4 @@
-"""The package `kubernetes` is imported where a kubeconfig is read, and nowhere else: a pod does without it."""
+"""The package `kubernetes` is imported for a login by the provider `gcp`, and for nothing else."""
 
 from __future__ import annotations
 
@@ -38,14 +38,17 @@ assert not loaded & {"kubernetes", "aiohttp", "requests", "pydantic"}, loaded
     run_script(script, tmp_path)
 
 
-def test_a_kubeconfig_imports_no_generated_model_and_no_aiohttp(tmp_path: Path) -> None:
-    cluster = "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]"
-    context = "contexts: [{name: one, context: {cluster: c}}]"
-    (tmp_path / "config").write_text(f"{cluster}\n{context}\ncurrent-context: one\n")
+def test_only_a_login_by_gcp_imports_kubernetes(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(
+        "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+        "contexts: [{name: one, context: {cluster: c}}, {name: two, context: {cluster: c, user: u}}]\n"
+        "users: [{name: u, user: {auth-provider: {name: gcp, config: {access-token: x}}}}]\n"
+    )
     script = """
-asyncio.run(find_credentials(str(folder / "config")).load())
+asyncio.run(find_credentials(str(folder / "config"), "one").load())
+assert not [name for name in sys.modules if name.partition(".")[0] in ("kubernetes", "aiohttp")]
+assert asyncio.run(find_credentials(str(folder / "config"), "two").load()).authorization == "Bearer x"
 assert "kubernetes.config" in sys.modules
 assert not [name for name in sys.modules if name.startswith("kubernetes.client.models.")]
-assert "aiohttp" not in sys.modules
 """
     run_script(script, tmp_path)

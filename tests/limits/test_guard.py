@@ -23,7 +23,7 @@ from ruleop.core.planning.guard import GUARD, Overtime
 from ruleop.core.planning.planner import CHECK_LATE
 from ruleop.core.schema.openapi import ShapeBuilder
 from ruleop.core.templating.values.cost import METER
-from ruleop.operator.engine.queue.result import Result
+from ruleop.operator.engine.queue.request import Result
 from tests.engine.reconciler_harness import ReconcilerHarness
 from tests.limits.shapes import CONFIG, FROM_FILE, created, template
 from tests.planning.harness import Harness, as_bytes
@@ -105,7 +105,7 @@ def test_a_plan_without_an_end_outside_of_templates_names_the_function():
 
     planned = Planning(harness.rule, harness.resource, replace(harness.observed(), objects=Endless())).finish()
     assert [each.message.partition(";")[0] for each in planned.problems] == [
-        f"{TOO_LONG} (in ruleop.core.planning.child.child_plan.existing_of)"
+        f"{TOO_LONG} (in ruleop.core.planning.child.child_plan.find_existing)"
     ]
 
 
@@ -121,7 +121,7 @@ def test_a_filter_is_named_by_its_name():
 def test_a_report_that_takes_too_long_itself_is_an_error(monkeypatch):
     harness = Harness.of(FROM_FILE, **template("  a: b\n"))
     monkeypatch.setattr("ruleop.core.planning.planner.overall_conditions", endless)
-    monkeypatch.setattr("ruleop.core.planning.planner.existing_of", endless)
+    monkeypatch.setattr("ruleop.core.planning.planner.find_existing", endless)
     with pytest.raises(RuleopError, match=TOO_LONG):
         harness.plan()
 
@@ -130,7 +130,7 @@ def test_the_operator_writes_the_condition_and_the_next_pass_is_an_ordinary_one(
     async def scenario() -> None:
         harness = ReconcilerHarness(FROM_FILE, {"a": "b"}, **template("  a: '{{ spec.a }}'\n"))
         with monkeypatch.context() as patched:
-            patched.setattr("ruleop.core.planning.planner.existing_of", endless)
+            patched.setattr("ruleop.core.planning.planner.find_existing", endless)
             assert await harness.reconcile() == Result(requeue_after=CHECK_LATE, reason="it is checked")
         assert harness.condition()["reason"] == "RenderFailed"
         assert TOO_LONG in harness.condition()["message"]

@@ -9,7 +9,7 @@ import pytest
 
 from ruleop.core.planning import Planning
 from ruleop.core.templating.values import cost
-from ruleop.operator.engine.queue.result import IMMEDIATELY, Result
+from ruleop.operator.engine.queue.request import IMMEDIATELY, Result
 from ruleop.operator.engine.reconcile import pass_planning
 from ruleop.operator.engine.reconcile.reconciler import MAX_REPLANS
 from tests.engine.reconciler_harness import ReconcilerHarness

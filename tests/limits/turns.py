@@ -168,7 +168,7 @@ class Large:
             clock=Clock(),  # type: ignore[arg-type]
             finalizer="ruleop.dev/ruleop",
         )
-        queue = SimpleNamespace(has_ready=lambda: False, wake=lambda _request: None)
+        queue = SimpleNamespace(queue=SimpleNamespace(has_ready=lambda: False), add=lambda *_: None)
         rule = self.project.rules[0]
         self.reconciler = Reconciler(rule.kind, self.project.rules, environment, queue)
 

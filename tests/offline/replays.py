@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def document_of(rule: Rule, resource: Object, observed: Observed, history: History) -> dict[str, Any]:
     recorder = Recorder(observed)
     planned = plan(rule, resource, recorder.observed, history)
-    recorded = recorder.document(rule, resource, history, planned, foresee=True)
+    recorded = recorder.document(rule, resource, history, planned, predict_status=True)
     document: dict[str, Any] = orjson.loads(orjson.dumps(recorded))
     return document
 

@@ -135,8 +135,8 @@ def test_learned_answers_are_recorded_except_those_about_secrets():
     [
         ({}, "not a recorded pass of this version"),
         ({"format": 1}, "not a recorded pass of this version"),
-        ({"format": 2}, "not a recorded pass: KeyError at 'observed'"),
-        ({"format": 2, "observed": []}, "not a recorded pass: TypeError"),
+        ({"format": 3}, "not a recorded pass: KeyError at 'observed'"),
+        ({"format": 3, "observed": []}, "not a recorded pass: TypeError"),
     ],
 )
 def test_an_invalid_recording_is_refused(document, message):

@@ -156,10 +156,10 @@ class Harness:
     def rule(self) -> Rule:
         return self.project.rules[0]
 
-    def plan(self, history: History | None = None, *, foresee: bool = True, **more: Any) -> Plan:
+    def plan(self, history: History | None = None, *, predict_status: bool = True, **more: Any) -> Plan:
         assert self.resource is not None
         history = self.history if history is None else history
-        return plan(self.rule, self.resource, self.observed(**more), history, foresee=foresee)
+        return plan(self.rule, self.resource, self.observed(**more), history, predict_status=predict_status)
 
     def plan_status(self, failed: Mapping[ObjectKey, Failed] | None = None, *, done: Iterable[ObjectKey] = ()) -> Plan:
         """The status plan after the writes of a pass."""

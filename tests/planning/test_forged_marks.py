@@ -39,7 +39,7 @@ class Secured(Harness):
         return claim_on(self.objects[key_], key_, Owner.of(self.resource, self.proofs))
 
 
-def record_of(id_: str = "a") -> str:
+def read_record(id_: str = "a") -> str:
     """A record as ruleop writes it."""
     made = Harness.of(f"children: {{{id_}: {{template: a.yaml}}}}", a=PLAIN)
     made.settle()
@@ -51,7 +51,7 @@ def forged(
 ) -> dict[str, Any]:
     """A ConfigMap that claims to be the child `a` of the CR."""
     owner = Owner.of(app(), proofs)
-    annotations = {APPLIED: record_of()}
+    annotations = {APPLIED: read_record()}
     metadata: dict[str, Any] = {"namespace": namespace, "labels": {PART_OF: owner.part_of}}
     if annotated:
         annotations[OWNER] = owner.annotation(ObjectKey("", "ConfigMap", namespace, called), orphan=False)
@@ -124,7 +124,7 @@ def test_live_contains_the_older_object_while_the_name_is_unknown():
     assert harness.resource is not None
     harness.resource["spec"]["go"] = False
     younger = forged("a", creationTimestamp="")
-    younger["metadata"]["annotations"] = {APPLIED: record_of("z")}
+    younger["metadata"]["annotations"] = {APPLIED: read_record("z")}
     younger["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
     harness.add(younger)
     harness.settle()

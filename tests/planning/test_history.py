@@ -194,8 +194,8 @@ def test_a_noticed_conflict_is_kept_until_it_is_over():
 
 def test_drift_is_distinguished_from_an_edit_by_the_last_rendered_object():
     history = after(History.NONE, Create(A, "a", obj("1"), "digest"))
-    in_step = ((A, obj("1")),)
-    history = concluded(history, A, in_step=in_step)
+    in_sync = ((A, obj("1")),)
+    history = concluded(history, A, in_sync=in_sync)
     uid = PLAN.uid
     change = replace(patch(A), desired_digest="another")
     assert history.synced.verb(change, uid, KINDS) is Verb.PATCH

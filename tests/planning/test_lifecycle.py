@@ -134,14 +134,14 @@ data: {color: red}
 def test_a_first_round_plans_writes_without_a_predicted_status():
     """The engine plans again after its writes, so a status before them would be unused."""
     harness = two()
-    predicted, bare = harness.plan(), harness.plan(foresee=False)
+    predicted, bare = harness.plan(), harness.plan(predict_status=False)
     assert bare.actions == predicted.actions
     assert (bare.status, bare.conditions) == (None, None)
     harness.settle()
-    assert harness.plan(foresee=False) == harness.plan(), "there is nothing to do, so there is no second plan"
+    assert harness.plan(predict_status=False) == harness.plan(), "there is nothing to do, so there is no second plan"
 
 
 def test_a_paused_cr_gets_its_status_at_once():
     harness = two()
     harness.patch_resource({"annotations": {"ruleop.dev/paused": "true"}})
-    assert harness.plan(foresee=False) == harness.plan()
+    assert harness.plan(predict_status=False) == harness.plan()

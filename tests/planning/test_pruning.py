@@ -7,7 +7,7 @@ import pytest
 from ruleop.core.merge import Record, encode
 from ruleop.core.merge.fields import FieldSet
 from ruleop.core.planning import Delete, Failed, Failure, Patch
-from ruleop.core.planning.child.apply import record_of
+from ruleop.core.planning.child.apply import read_record
 from ruleop.core.planning.model.marks import APPLIED, OWNER, PART_OF
 from tests.planning.harness import FINALIZER, Harness, app, config, key
 
@@ -216,7 +216,7 @@ def test_a_waiting_child_with_a_new_id_keeps_its_object():
     found.settle()
     live = found.objects[key("data", "PersistentVolumeClaim")]
     assert live["metadata"]["uid"] == uid
-    assert record_of(live).id == "storage"
+    assert read_record(live).id == "storage"
 
 
 def test_an_object_that_is_being_deleted_is_not_deleted_again():

@@ -104,7 +104,7 @@ def test_an_expression_that_is_not_evaluated_promises_nothing() -> None:
 def test_the_plan_after_the_writes_knows_it_too() -> None:
     """It reuses what the plan before them has rendered, as far as that depends on the CR only."""
     harness = of(CHILD.replace("VALUE", "\"{{ 'old' if after(metadata.creationTimestamp, '1h') else 'new' }}\""))
-    planned = harness.plan(foresee=False)
+    planned = harness.plan(predict_status=False)
     assert planned.actions
     assert planned.requeue_after is None
     harness.history = harness.history.after(planned, harness.execute(planned.actions), harness, 0.0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ruleop.authoring.ruletests.cases import parse_file
-from ruleop.authoring.ruletests.watching import Touches, changed_files, modified
+from ruleop.authoring.ruletests.watching import CaseFiles, changed_files, modified
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,15 +40,15 @@ def cases(root: Path) -> tuple[Case, ...]:
     ],
 )
 def test_an_edit_touches_cases(tmp_path: Path, changed: str, touched: list[str]) -> None:
-    touches = Touches(tmp_path)
+    case_files = CaseFiles(tmp_path)
     web, job = cases(tmp_path)
-    touches.record(web, ["templates/web.yaml.j2", "templates/macros.j2"])
-    touches.record(job, ["templates/job.yaml.j2", "templates/macros.j2"])
-    assert [each.name for each in (web, job) if touches.is_touched(each, [tmp_path / changed])] == touched
+    case_files.record(web, ["templates/web.yaml.j2", "templates/macros.j2"])
+    case_files.record(job, ["templates/job.yaml.j2", "templates/macros.j2"])
+    assert [each.name for each in (web, job) if case_files.is_touched(each, [tmp_path / changed])] == touched
 
 
 def test_a_case_that_was_never_run_is_touched(tmp_path: Path) -> None:
-    assert all(Touches(tmp_path).is_touched(each, []) for each in cases(tmp_path))
+    assert all(CaseFiles(tmp_path).is_touched(each, []) for each in cases(tmp_path))
 
 
 def test_changed_files_are_found(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from jinja2 import nodes
 
-from ruleop.authoring.checking.typing.environments import chain_of
+from ruleop.authoring.checking.typing.environments import attribute_path
 from ruleop.core.templating import TextTemplate
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class KnownNames:
                 return self._joined(node.nodes, part)
             if isinstance(node, nodes.Add):
                 return self._joined((node.left, node.right), part)
-            path = chain_of(node)
+            path = attribute_path(node)
             return _ANY if path is None else self._of_path(path, part)
         finally:
             self._depth -= 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.report.object_problems import object_problems
 from ruleop.core.planning.child.readiness import readiness
-from ruleop.localcluster.controllers.core.scheduling import claims_of
+from ruleop.localcluster.controllers.core.scheduling import claim_names
 from ruleop.localcluster.kinds.resources import CLAIMS, EVENTS
 from ruleop.localcluster.store.object_store import Name
 
@@ -29,7 +29,7 @@ def problems(cluster: LocalCluster, obj: Object) -> dict[str, str]:
     found: dict[str, str] = {}
     owned = list(cluster.machinery.owners.of(obj["metadata"]["uid"]))
     if obj["kind"] == "Pod":
-        owned += [(CLAIMS, Name(obj["metadata"]["namespace"], name)) for name in claims_of(obj)]
+        owned += [(CLAIMS, Name(obj["metadata"]["namespace"], name)) for name in claim_names(obj)]
     for resource, name in owned:
         if (dependent := cluster.store.get(resource, name)) is not None:
             for message, title in problems(cluster, dependent.obj).items():

@@ -12,9 +12,9 @@ from ruleop.authoring.report.tree import child_node
 from ruleop.core.kinds import GroupKind, Object, ObjectKey
 from ruleop.core.planning import Owner, State
 from ruleop.core.planning.changes.writes import changes
-from ruleop.core.planning.child.apply import record_of
+from ruleop.core.planning.child.apply import read_record
 from ruleop.core.planning.model.actions import Delete, FinalizerAction
-from ruleop.core.planning.model.conditions import condition_of
+from ruleop.core.planning.model.conditions import find_condition
 from ruleop.core.planning.model.marks import claim_on, is_paused
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _of_live(obj: Object, state: str, message: str, child: str, planned: Sequenc
 
 def _child_of(obj: Object) -> str:
     """The id of the child that an object is, by its record."""
-    record = record_of(obj)
+    record = read_record(obj)
     return record.id if record is not None else ""
 
 
@@ -143,9 +143,9 @@ def _action_on(key: ObjectKey, plan: Plan) -> Action | None:
 
 def _failed_children(resource: Object) -> set[str]:
     """The children that the operator reported an error of."""
-    if condition_of(resource, "Stalled").get("status") != "True":
+    if find_condition(resource, "Stalled").get("status") != "True":
         return set()
-    parts = str(condition_of(resource, "Ready").get("message") or "").split("; ")
+    parts = str(find_condition(resource, "Ready").get("message") or "").split("; ")
     return {part.partition(": ")[0] for part in parts}
 
 

@@ -9,7 +9,7 @@ import orjson
 
 from ruleop.authoring.report.explanation import FieldManager, ManagedField
 from ruleop.core.merge.fields import Fields, KeyedFields, MapFields
-from ruleop.core.planning.child.apply import record_of
+from ruleop.core.planning.child.apply import read_record
 from ruleop.core.planning.model.marks import MANAGED_BY, RESERVED, RULEOP
 from ruleop.core.schema.crd.schema_findings import format_path
 
@@ -34,7 +34,7 @@ def managed_fields(obj: Object, planned: Collection[str] = ()) -> list[ManagedFi
     object, nor ruleop's own metadata. `planned`: the fields that the next reconcile changes. It shows which of the
     missing fields another client has removed; others may be missing because the API server does not store them."""
     entries = [each for each in _entries(obj) if isinstance(each.get("fieldsV1"), Mapping)]
-    record = record_of(obj)
+    record = read_record(obj)
     if record is not None:
         paths = list(_recorded(record.fields.root, ()))
     else:

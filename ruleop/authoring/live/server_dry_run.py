@@ -17,7 +17,7 @@ from ruleop.core.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.core.permissions import place
 from ruleop.core.planning import Create, Delete, FinalizerAction, Plan, Problem, State
 from ruleop.core.planning.changes.differences import NOTHING, differences
-from ruleop.core.planning.changes.rejected_writes import reason_of
+from ruleop.core.planning.changes.rejected_writes import condition_reason
 from ruleop.core.planning.changes.writes import desired_object
 from ruleop.operator.engine.api.server_api import ServerApi
 from ruleop.operator.engine.cache.own_writes import OwnWrites
@@ -201,7 +201,7 @@ def _is_in(action: Action, actions: Sequence[Action | None]) -> bool:
 def _is_refusal(failed: Failed) -> bool:
     """Whether the operator would get this answer too. Missing permissions are the user's own, and a server that is
     unavailable has decided nothing."""
-    return reason_of(failed.failure) is not None and not failed.verb and NO_DRY_RUN not in failed.message
+    return condition_reason(failed.failure) is not None and not failed.verb and NO_DRY_RUN not in failed.message
 
 
 def _after(before: Plan, after: Plan, refused: Container[ObjectKey]) -> Plan:

@@ -19,7 +19,7 @@ CaseId = tuple[Path, str]
 
 
 @dataclass(slots=True)
-class Touches:
+class CaseFiles:
     """The files that each case depends on: those that it names, and the templates that it has rendered."""
 
     root: Path

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from ruleop.authoring.generate.crd.generated_crds import MARK
-from ruleop.authoring.generate.installation.monitoring import metrics_job, monitoring_files, rules_text_of
+from ruleop.authoring.generate.installation.monitoring import alerting_rules, metrics_job, monitoring_files
 from ruleop.cli.generating.generated import Made, force_option, generated_options, print_or_write, reporting
 from ruleop.cli.inputs.choices import choice_options, chosen
 from ruleop.cli.inputs.project import Folder, project_options
@@ -44,6 +44,6 @@ def command(folder: str, *, job: str, output: str, out: str, check: bool, force:
     if not _PLAIN.fullmatch(job):
         raise UsageError(f'--job must be letters, digits and any of "_.:/-", not "{job}"')
     files = monitoring_files(choices, job)
-    printed = {"dashboard": files["dashboard.json"], "alerts": files["alerts.yaml"], "rules": rules_text_of(job)}
+    printed = {"dashboard": files["dashboard.json"], "alerts": files["alerts.yaml"], "rules": alerting_rules(job)}
     made = Made("" if force else MARK, first="alerts.yaml")  # JSON has no comments
     return print_or_write(files, printed[output], out=out, check=check, made=made)

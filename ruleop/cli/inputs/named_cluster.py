@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def access_of(folder: str, flags: Mapping[str, Any]) -> Access:
+def read_access(folder: str, flags: Mapping[str, Any]) -> Access:
     """The values of `cluster_options`, taken out of all flags of a command on the project in a folder."""
     given = {name: flags[name] for name in ("kubeconfig", "context", "namespace", "operator_namespace")}
     return Access(**given, name=flags["name"] or _name(folder))

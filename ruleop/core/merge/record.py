@@ -65,11 +65,12 @@ def decode(text: str | None) -> Record | None:
     """The record, or None if it is missing or unreadable."""
     if not text:
         return None
-    if not _may_be_cached(text):
-        return _decode(text)
-    if text not in _decoded_records:
-        _cache(text, _decode(text))
-    return _decoded_records[text]
+    if text in _decoded_records:
+        return _decoded_records[text]
+    record = _decode(text)
+    if _may_be_cached(text):
+        _cache(text, record)
+    return record
 
 
 def _may_be_cached(text: str) -> bool:

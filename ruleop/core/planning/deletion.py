@@ -24,7 +24,7 @@ from ruleop.core.planning.child.apply import keep, release
 from ruleop.core.planning.child.deletion_order import awaited_by, in_order, order_is_skipped, still_there
 from ruleop.core.planning.child.pruning import deadline, is_orphan
 from ruleop.core.planning.model.actions import Action, Delete, Event, RemoveFinalizer, State
-from ruleop.core.planning.model.conditions import FINALIZED, Conditions, condition_of
+from ruleop.core.planning.model.conditions import FINALIZED, Conditions, find_condition
 from ruleop.core.planning.model.marks import SKIP_FINALIZE, annotations_of
 from ruleop.core.planning.model.observed import Served
 from ruleop.core.planning.model.rule_permissions import missing_list_permission
@@ -65,7 +65,7 @@ def plan_deletion(rule: Rule, resource: Object, observed: Observed, children: Ch
             return DeletionPlan(_finalizing(children), children.actions())
         return DeletionPlan(_deleting(FINALIZED), check_after=0.0)
     plan = _cleanup(rule, resource, observed, children, reason=FINALIZED if done else "Deleting")
-    if rule.finalize and why_not and condition_of(resource, "Ready").get("reason", last_reason) != "Deleting":
+    if rule.finalize and why_not and find_condition(resource, "Ready").get("reason", last_reason) != "Deleting":
         plan.events.append(Event("Warning", "FinalizeSkipped", why_not))
     return plan
 
@@ -76,7 +76,7 @@ def _deleting(reason: str, message: str = "") -> Conditions:
 
 def _is_finalized(resource: Object, last_reason: str) -> bool:
     """Whether Ready has the reason Finalized, now or before a pause."""
-    return FINALIZED in {condition_of(resource, "Ready").get("reason"), last_reason}
+    return FINALIZED in {find_condition(resource, "Ready").get("reason"), last_reason}
 
 
 def _skip_reason(resource: Object, observed: Observed) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.core.planning.changes.writes import Verb, reason_for, verb_of
 from ruleop.core.planning.model.actions import Action, Delete, Event, Patch, Replace, ServerSideApply
-from ruleop.core.planning.model.conditions import FINALIZED, condition_of
+from ruleop.core.planning.model.conditions import FINALIZED, find_condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ _REASONS = {
 
 def transition_events(resource: Object, ready: Condition, problems: Sequence[Problem], last_reason: str) -> list[Event]:
     """The event for a change of Ready since the last pass, by the status, or by the history if there is no status."""
-    before = condition_of(resource, "Ready")
+    before = find_condition(resource, "Ready")
     last = before.get("reason") or last_reason
     reason, message = ready.reason, ready.message
     if reason in HEALTHY:

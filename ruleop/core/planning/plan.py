@@ -61,7 +61,7 @@ class Plan:
     time_check: Requeue | None = None  # when an answer that depends on the time changes
     complete: bool = False  # all desired objects are known and listed in `children`
     steady: bool = False  # by its status, all children were written before: a difference is drift
-    in_step: tuple[tuple[ObjectKey, Object], ...] = field(default=(), repr=False)  # objects in sync, as rendered
+    in_sync: tuple[tuple[ObjectKey, Object], ...] = field(default=(), repr=False)  # objects in sync, as rendered
     field_conflicts: tuple[FieldConflict, ...] = ()
     reads: tuple[Read, ...] = ()
     public_words: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False, compare=False)  # of the rule

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ruleop.core.errors import RenderError, RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.planning.changes.rejected_writes import reason_of
-from ruleop.core.planning.child.blocking import blocking_of
-from ruleop.core.planning.child.child_plan import existing_of
+from ruleop.core.planning.changes.rejected_writes import condition_reason
+from ruleop.core.planning.child.blocking import find_blocking
+from ruleop.core.planning.child.child_plan import find_existing
 from ruleop.core.planning.child.children import NO_KEYS, Children
 from ruleop.core.planning.child.once import RECORD, with_record
-from ruleop.core.planning.child.plan_masks import masks_of
+from ruleop.core.planning.child.plan_masks import find_masks
 from ruleop.core.planning.child.pruning import held_back, prune
 from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion
 from ruleop.core.planning.events import HEALTHY, transition_events
@@ -37,7 +37,7 @@ from ruleop.core.planning.model.actions import (
     Requeue,
     StatusWrite,
 )
-from ruleop.core.planning.model.conditions import Conditions, condition_of
+from ruleop.core.planning.model.conditions import Conditions, find_condition
 from ruleop.core.planning.model.marks import Owner, is_paused, misspelt_switches
 from ruleop.core.planning.model.period import reconcile_period
 from ruleop.core.planning.model.rule_permissions import missing_permission
@@ -94,13 +94,13 @@ def plan(
     observed: Observed,
     history: History = History.NONE,
     *,
-    foresee: bool = True,
+    predict_status: bool = True,
     masks: bool = True,
 ) -> Plan:
-    """The plan of one pass. `foresee`: plan the status too while there are actions, as it would be if nothing else
-    changed. `masks`: find what has to be masked when the plan is shown, and what blocks its children; the operator only
-    carries it out."""
-    return Planning(rule, resource, observed, history, foresee=foresee, masks=masks).finish()
+    """The plan of one pass. `predict_status`: plan the status too while there are actions, as it would be if nothing
+    else changed. `masks`: find what has to be masked when the plan is shown, and what blocks its children; the operator
+    only carries it out."""
+    return Planning(rule, resource, observed, history, predict_status=predict_status, masks=masks).finish()
 
 
 class Planning:
@@ -114,12 +114,12 @@ class Planning:
         observed: Observed,
         history: History = History.NONE,
         *,
-        foresee: bool = True,
+        predict_status: bool = True,
         masks: bool = True,
     ) -> None:
         self.account = Account()
         self.seconds = 0.0  # of CPU time, until it was paused
-        self._planner = _Planner(rule, resource, observed, history, foresee=foresee, masks=masks)
+        self._planner = _Planner(rule, resource, observed, history, predict_status=predict_status, masks=masks)
         self._steps = self._planner.steps()
 
     def run(self, is_time_up: Callable[[], bool]) -> Plan | None:
@@ -165,11 +165,11 @@ class _Planner:
     children: Children  # known after the first step
 
     def __init__(
-        self, rule: Rule, resource: Object, observed: Observed, history: History, *, foresee: bool, masks: bool
+        self, rule: Rule, resource: Object, observed: Observed, history: History, *, predict_status: bool, masks: bool
     ) -> None:
         if history.conflicting:
             observed = replace(observed, objects=_WithConflicting(observed.objects, history))
-        self.rule, self.resource, self.observed, self.foresee = rule, resource, observed, foresee
+        self.rule, self.resource, self.observed, self.predict_status = rule, resource, observed, predict_status
         self.key = ObjectKey.of(resource)
         self.period, self.period_note = reconcile_period(rule, resource)
         self.history = self._without_expired_refusals(history) if history.refusals else history
@@ -196,7 +196,7 @@ class _Planner:
     def steps(self) -> Steps[Plan]:
         """The plan. It yields after each object that it has read, rendered or compared."""
         try:
-            existing = yield from existing_of(self.rule, self.owner, self.observed)
+            existing = yield from find_existing(self.rule, self.owner, self.observed)
         except Exhausted as limit:
             self.children = self._children([])
             return self._invalid_plan(Problem("children", "RenderFailed", limit.reason))
@@ -248,7 +248,7 @@ class _Planner:
             existing,
             work,
             paused=self.paused,
-            foresee=self.foresee,
+            predict_status=self.predict_status,
             desired_keys=desired_keys,
         )
 
@@ -324,7 +324,7 @@ class _Planner:
             child, message, reason = (
                 action.child or "pruning",
                 f"{action.key} could not be deleted: {why}",
-                reason_of(failed.failure),
+                condition_reason(failed.failure),
             )
             if reason is None:
                 self.children.report.add_wait(child, f"{action.key} to be deleted: {words}", why="deletion")
@@ -392,11 +392,11 @@ class _Planner:
             "events": tuple(events or ()),
             "watches": tuple(self._watches()) if self.rule.observe else (),
             "steady": self._is_steady(),
-            "in_step": self.children.in_step(),
+            "in_sync": self.children.in_sync(),
             "field_conflicts": tuple(report.conflicts),
             "reads": tuple(report.reads),
         }
-        if self.acts and not self.foresee:
+        if self.acts and not self.predict_status:
             found["work"] = self.children.reusable()
         else:
             self._add_status(found, conditions, actions)
@@ -409,9 +409,9 @@ class _Planner:
                 "complete": complete and not self.observed.held_until,
             }
         if self.is_shown:
-            found["blocking"] = tuple(blocking_of(self.children))
+            found["blocking"] = tuple(find_blocking(self.children))
         if self.scope.masks:
-            found["masks"] = masks_of(self.rule, self.resource, self.scope, self.children)
+            found["masks"] = find_masks(self.rule, self.resource, self.scope, self.children)
         return Plan(
             resource=self.key,
             uid=self.owner.uid,
@@ -470,7 +470,7 @@ class _Planner:
                 continue
 
     def _is_steady(self) -> bool:
-        ready, generation = condition_of(self.resource, "Ready"), self.resource["metadata"].get("generation")
+        ready, generation = find_condition(self.resource, "Ready"), self.resource["metadata"].get("generation")
         return (ready.get("reason") or self.history.reason) in ALL_WRITTEN and ready.get(
             "observedGeneration", generation
         ) == generation
@@ -508,7 +508,7 @@ class _Planner:
             else failed.message
         )
         message = f"the finalizer {self.observed.finalizer} cannot be written: {why}"
-        reason = reason_of(failed.failure)
+        reason = condition_reason(failed.failure)
         if reason is None:
             self.children.report.add_wait("finalizer", f"the finalizer to be written: {failed.message}", why="write")
         else:

@@ -248,8 +248,8 @@ def status_write(
     if pause:
         kept = _KEPT_DURING_PAUSE & set(map(type_of, before if isinstance(before, list) else ()))
         written = [each for each in written if each["type"] not in kept]
-    else:
-        before = _without_retired(observed.retired, before)
+    elif observed.retired and isinstance(before, list):  # of conditions that the rules no longer have
+        before = [each for each in before if type_of(each) not in observed.retired]
     new: dict[str, Any] = {**fields, "conditions": _merged(before, written, observed_generation, observed.now)}
     if observed_generation is not None and not pause:
         new["observedGeneration"] = observed_generation
@@ -307,13 +307,6 @@ def _as_stored(
         own = iter(ours["conditions"])
         ours["conditions"] = [next(own) if type_of(each) in types else each for each in new["conditions"]]
     return {**ours, **theirs, **{name: value for name, value in ours.items() if name in new}}
-
-
-def _without_retired(retired: Collection[str], live: Any) -> Any:
-    """The conditions without those that the rules no longer have."""
-    if not retired or not isinstance(live, list):
-        return live
-    return [each for each in live if type_of(each) not in retired]
 
 
 def _merged(live: Any, conditions: list[dict[str, Any]], generation: int | None, now: str) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.core.labels import Matches, any_labels, labels_of
 from ruleop.core.planning import FixedObjects, History, KindInfo, Observed, Served
-from ruleop.core.planning.child.apply import record_of
+from ruleop.core.planning.child.apply import read_record
 from ruleop.core.planning.memory.synced import Synced
 from ruleop.core.recording.typed_json import decode, encode
 from ruleop.core.schema.builtin.table import builtin_shape
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ruleop.core.planning.model.proofs import Proofs
     from ruleop.core.rules import Observe, Rule
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 _PLAIN: Final = ("now", "clock", "finalizer", "held_until", "namespace_terminating")
 _HIDDEN_SEED: Final = b"replayed"
 
@@ -44,7 +44,7 @@ class Replay:
     resource: Object
     observed: Observed
     history: History
-    foresee: bool
+    predict_status: bool
 
 
 class Recorder:
@@ -56,7 +56,9 @@ class Recorder:
         self.proofs = _RecordedProofs(observed.proofs) if observed.proofs is not None else None
         self.observed = replace(observed, objects=self.objects, kinds=self.kinds, proofs=self.proofs)
 
-    def document(self, rule: Rule, resource: Object, history: History, plan: Plan, *, foresee: bool) -> dict[str, Any]:
+    def document(
+        self, rule: Rule, resource: Object, history: History, plan: Plan, *, predict_status: bool
+    ) -> dict[str, Any]:
         conflicting = (each.obj for each in history.conflicting.values())
         objects = [*self.objects.answers.objects(), *conflicting, resource]
         found = {
@@ -74,7 +76,7 @@ class Recorder:
                 "proofs": self.proofs.answers() if self.proofs is not None else None,
             },
             "history": encode(self._without_secrets(rule, history)),
-            "foresee": foresee,
+            "predict_status": predict_status,
             "summary": {"actions": [f"{type(each).__name__} {each.key}" for each in plan.actions], "quiet": plan.quiet},
         }
         redacted: dict[str, Any] = Placeholders(objects, plan.masks.values).of(found)
@@ -101,7 +103,7 @@ class Recorder:
         readers = [child for child in rule.every_child() if child.secrecy.reads]
         kinds = {SECRET, *(kind.versionless for child in readers for kind in child.kinds)}
         ids = {child.id for child in readers}
-        children = {ObjectKey.of(obj): record_of(obj) for obj in self.objects.answers.objects()}
+        children = {ObjectKey.of(obj): read_record(obj) for obj in self.objects.answers.objects()}
         keys = {*history.learned, *history.refusals, *(history.writes.failed if history.writes is not None else ())}
         return frozenset(
             key
@@ -129,7 +131,9 @@ def read_document(document: Mapping[str, Any]) -> Replay:
             **{name: seen[name] for name in _PLAIN},
         )
         rule, history = document["rule"], decode(document["history"])
-        return Replay(rule["digest"], rule["title"], document["resource"], observed, history, bool(document["foresee"]))
+        return Replay(
+            rule["digest"], rule["title"], document["resource"], observed, history, bool(document["predict_status"])
+        )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RuleopError(f"not a recorded pass: {type(error).__name__} at {error}") from None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.core.kinds import Kind
 from ruleop.core.schema.builtin.builtin_types import typed_shape
 from ruleop.core.schema.builtin.completion import as_stored, complete
-from ruleop.core.validation.validators import validator_of
+from ruleop.core.validation.validators import find_validator
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object
@@ -22,7 +22,7 @@ def creation_errors(obj: Object) -> list[FieldError]:
     shape = typed_shape(kind)
     if shape is None or kind.kind == "Event":  # an Event has the namespace of another object
         return []
-    validator = validator_of(kind.group, kind.kind)
+    validator = find_validator(kind.group, kind.kind)
     metadata = {"namespace": "default", "uid": _UID, **obj["metadata"]}
     new = as_stored(validator.default(complete({**obj, "metadata": metadata}, shape)), shape)
     return list(validator.validate(validator.prepare(new), None))

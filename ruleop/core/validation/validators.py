@@ -140,5 +140,5 @@ VALIDATORS: Final[Mapping[tuple[str, str], Validator]] = {
 }
 
 
-def validator_of(group: str, kind: str) -> Validator:
+def find_validator(group: str, kind: str) -> Validator:
     return VALIDATORS.get((group, kind), ACCEPTING)

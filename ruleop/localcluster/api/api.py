@@ -11,7 +11,7 @@ import orjson
 from ruleop.core.schema.builtin.builtin_types import served_resources
 from ruleop.localcluster.api.general import NO_PAGE, General
 from ruleop.localcluster.api.requests.accept import PLAIN, YAML, Form, check_form
-from ruleop.localcluster.api.requests.pages import NOW, expired_page, read_token, token_of
+from ruleop.localcluster.api.requests.pages import NOW, continue_token, expired_page, read_token
 from ruleop.localcluster.api.requests.patching import configuration, patched, refused
 from ruleop.localcluster.api.requests.path_names import check_name, check_namespace
 from ruleop.localcluster.api.requests.request_bodies import (
@@ -19,14 +19,14 @@ from ruleop.localcluster.api.requests.request_bodies import (
     JSON_PATCH,
     MERGE,
     STRATEGIC,
-    media_of,
+    media_type,
     read_delete_options,
     read_patch,
 )
 from ruleop.localcluster.api.requests.request_objects import check_kind, decodable, parsed, read_unstored
 from ruleop.localcluster.api.requests.response_forms import in_form, list_bytes
-from ruleop.localcluster.api.requests.selection import selection_of
-from ruleop.localcluster.api.requests.timeouts import timeout_of
+from ruleop.localcluster.api.requests.selection import parse_selection
+from ruleop.localcluster.api.requests.timeouts import parse_timeout
 from ruleop.localcluster.api.requests.write_options import DeleteOptions, ListOptions, WriteOptions, version_of
 from ruleop.localcluster.api.responses import (
     TRUE,
@@ -38,7 +38,7 @@ from ruleop.localcluster.api.responses import (
     refusal,
     with_warnings,
 )
-from ruleop.localcluster.api.route import Route, route_of
+from ruleop.localcluster.api.route import Route, parse_route
 from ruleop.localcluster.api.subresources.access_reviews import review
 from ruleop.localcluster.api.subresources.account_tokens import TOKEN_REQUEST, token_request
 from ruleop.localcluster.api.subresources.evictions import eviction_options
@@ -117,8 +117,8 @@ class Api:
 
     def _response(self, request: Request) -> Response | Stream:
         if "timeout" in request.query and not _is_watch(request):
-            timeout_of(request.query)
-        route = route_of(request.path)
+            parse_timeout(request.query)
+        route = parse_route(request.path)
         if route is None:
             return self.general.response(request)
         served = self.registry.get(route.group, route.version, route.plural)
@@ -188,7 +188,7 @@ class Api:
     def _list(self, request: Request, route: Route, served: Served) -> Response:
         query, form = request.query, form_asked(request, served)
         check_form(form, served, is_list=True)
-        selection, options = selection_of(query, served), ListOptions.of(query, watches=False)
+        selection, options = parse_selection(query, served), ListOptions.of(query, watches=False)
         number, found = self._versioned(served, route, options)
         version, limit = str(number), options.limit
         if selection is not None:
@@ -196,7 +196,7 @@ class Api:
         metadata: dict[str, Any] = {"resourceVersion": version}
         if limit > 0 and len(found) > limit:
             rest, found = len(found) - limit, found[:limit]
-            metadata["continue"] = token_of(number, found[-1].name, route.namespace)
+            metadata["continue"] = continue_token(number, found[-1].name, route.namespace)
             if selection is None:
                 metadata["remainingItemCount"] = rest
         return in_form(form, Response(200, list_bytes(served, found, metadata, form)))
@@ -212,7 +212,7 @@ class Api:
             timeout=float(given.timeout or DEFAULT_TIMEOUT),
             form=form_asked(request, served, watches=True),
         )
-        watch = Watch(self.store, served, route.namespace, selection_of(query, served), options)
+        watch = Watch(self.store, served, route.namespace, parse_selection(query, served), options)
         return Stream(watch.start)
 
     def _create(self, request: Request, route: Route, served: Served) -> Response:
@@ -222,7 +222,7 @@ class Api:
 
     def _delete_collection(self, request: Request, route: Route, served: Served) -> Response:
         options = self._delete_options(request, served)
-        selection = selection_of(request.query, served)
+        selection = parse_selection(request.query, served)
         found = [
             each
             for each in map(served.seen, self.store.all(served.resource, route.namespace))
@@ -270,7 +270,7 @@ class Api:
         return object_response(request, served, found, 201 if made else 200)
 
     def _patch(self, request: Request, route: Route, served: Served) -> Response:
-        media = media_of(request)
+        media = media_type(request)
         _check_patch_type(served, media)
         options = _write_options(request, "PatchOptions", is_apply=media == APPLY)
         if media == APPLY:
@@ -365,14 +365,14 @@ class Api:
         current = scale_of(served, old.obj)
         if request.method == "GET":
             return json_response(current)
-        if request.method == "PATCH" and media_of(request) == APPLY:
+        if request.method == "PATCH" and media_type(request) == APPLY:
             return self._apply_scale(request, route, served)
         if request.method == "PUT":
             desired = read_scale(request, served, self.registry)
             check_name(desired, route.name)
         elif request.method == "PATCH":
-            patch = read_patch(request, media_of(request))
-            desired = decoded_scale(served, patched(served, current, media_of(request), patch), self.registry)
+            patch = read_patch(request, media_type(request))
+            desired = decoded_scale(served, patched(served, current, media_type(request), patch), self.registry)
         else:
             raise _no_method(request, route, served)
         options = _write_options(request, "UpdateOptions" if request.method == "PUT" else "PatchOptions")

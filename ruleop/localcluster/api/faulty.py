@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from ruleop.localcluster.api.requests.timeouts import TIMED_OUT, timeout_of
+from ruleop.localcluster.api.requests.timeouts import TIMED_OUT, parse_timeout
 from ruleop.localcluster.api.responses import refusal
-from ruleop.localcluster.api.route import route_of
+from ruleop.localcluster.api.route import parse_route
 from ruleop.localcluster.api.verbs import verb_of
 from ruleop.localcluster.http.message import Disconnect, Later, Stream
 from ruleop.localcluster.injected_faults import OF_WATCHES, Effect, Fault, Faults
@@ -40,7 +40,7 @@ class FaultyApi:
         self.api, self.faults = api, faults
 
     def handle(self, request: Request) -> AnyResponse:
-        if not self.faults.active or (route := route_of(request.path)) is None:
+        if not self.faults.active or (route := parse_route(request.path)) is None:
             return self.api.handle(request)
         verb = verb_of(request, route)
         fault = self._next(verb, route, OF_REQUESTS)
@@ -60,7 +60,7 @@ class FaultyApi:
     def _delayed(self, request: Request, verb: str, route: Route, seconds: float) -> AnyResponse:
         """A request is not carried out if its client does not wait for long enough."""
         try:
-            limit = timeout_of(request.query) if verb != "watch" else seconds
+            limit = parse_timeout(request.query) if verb != "watch" else seconds
         except Rejected as error:
             return refusal(error)
         if seconds > limit:

@@ -11,7 +11,7 @@ import orjson
 from ruleop.core.schema.builtin.table import builtin_release
 from ruleop.localcluster.api import discovery_documents
 from ruleop.localcluster.api.openapi_endpoint import OpenApiDocuments
-from ruleop.localcluster.api.requests.accept import form_of
+from ruleop.localcluster.api.requests.accept import choose_form
 from ruleop.localcluster.api.requests.response_forms import in_form
 from ruleop.localcluster.http.message import JSON_TYPE, NO_HEADERS, Response
 from ruleop.localcluster.kinds.served_resources import is_builtin_group
@@ -55,7 +55,7 @@ class General:
             return Response(200, orjson.dumps(self.openapi.index()), "text/plain; charset=utf-8")
         document = self._document(path, request.headers.get("host", ""))
         if document is not None:
-            form = form_of(request.headers.get("accept", ""), is_builtin=path == "/version")
+            form = choose_form(request.headers.get("accept", ""), is_builtin=path == "/version")
             return in_form(form, Response(200, orjson.dumps(document)))
         first, group, *_ = (*path.strip("/").split("/"), "")
         if first == "api" or (first == "apis" and is_builtin_group(group)):

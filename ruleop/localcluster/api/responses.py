@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.localcluster.api.requests.accept import Form, check_form, form_of, with_included
+from ruleop.localcluster.api.requests.accept import Form, check_form, choose_form, with_included
 from ruleop.localcluster.api.requests.response_forms import in_form, object_bytes
 from ruleop.localcluster.http.message import JSON_TYPE, Response
 
@@ -55,7 +55,7 @@ def refusal(error: Rejected) -> Response:
 
 
 def form_asked(request: Request, served: Served, *, watches: bool = False) -> Form:
-    form = form_of(request.headers.get("accept", ""), is_builtin=not served.is_custom, watches=watches)
+    form = choose_form(request.headers.get("accept", ""), is_builtin=not served.is_custom, watches=watches)
     return form if form.name != "Table" else with_included(form, request.query.get("includeObject", ""))
 
 

@@ -14,7 +14,7 @@ class Route(NamedTuple):
     subresource: str = ""
 
 
-def route_of(path: str) -> Route | None:
+def parse_route(path: str) -> Route | None:
     """The resource or object of a path such as /apis/apps/v1/namespaces/shop/deployments/web/status; None if it names
     neither."""
     parts = path.strip("/").split("/")

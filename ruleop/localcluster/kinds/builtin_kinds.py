@@ -13,7 +13,7 @@ from ruleop.localcluster.kinds.core.namespace import namespace_created, namespac
 from ruleop.localcluster.kinds.core.node import node_created
 from ruleop.localcluster.kinds.core.persistent_volume import volume_created
 from ruleop.localcluster.kinds.core.persistent_volume_claim import admit_claim, claim_created, claim_updated
-from ruleop.localcluster.kinds.core.pod import admit_pod, grace_of, pod_created, pod_updated
+from ruleop.localcluster.kinds.core.pod import admit_pod, grace_seconds, pod_created, pod_updated
 from ruleop.localcluster.kinds.core.service import kept_on_update
 from ruleop.localcluster.kinds.core.service_allocation import allocate
 from ruleop.localcluster.kinds.served import Strategy
@@ -39,7 +39,7 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
         admit=admit_pod,
         update=pod_updated,
         has_generation=True,
-        grace=grace_of,
+        grace=grace_seconds,
     ),
     ("", "Service"): Strategy(
         update=kept_on_update,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.core.schema.builtin.builtin_types import served_resources, typed_shape
 from ruleop.core.schema.shape import UNKNOWN
-from ruleop.core.validation.validators import validator_of
+from ruleop.core.validation.validators import find_validator
 from ruleop.localcluster.kinds.builtin_kinds import STRATEGIES
 from ruleop.localcluster.kinds.core.event import from_core, to_core
 from ruleop.localcluster.kinds.resources import EVENTS
@@ -148,7 +148,7 @@ def _served_builtin() -> Iterator[Served]:
             returns_deleted=resource.returns_deleted,
             shape=typed_shape(kind) or UNKNOWN,
             strategy=STRATEGIES.get((kind.group, kind.kind), PLAIN),
-            validator=validator_of(kind.group, kind.kind),
+            validator=find_validator(kind.group, kind.kind),
             list_kind=f"{kind.kind}List",
             storage_version=kind.version,
             stored_as=_EVENTS if (kind.group, kind.kind) == ("events.k8s.io", "Event") else None,

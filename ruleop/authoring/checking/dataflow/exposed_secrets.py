@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from jinja2 import nodes
 
 from ruleop.authoring.checking.pod_specs import CONTAINERS, fields_of_pod
-from ruleop.authoring.checking.typing.environments import chain_of
+from ruleop.authoring.checking.typing.environments import attribute_path
 from ruleop.core.rules.checks.secret_reads import secret_ids
 from ruleop.core.secrets.secret_fields import CHECKSUMS, SECRET_FUNCTIONS, is_secret_field
 from ruleop.core.secrets.secret_values import DATA_FIELDS, SECRET
@@ -102,7 +102,7 @@ def _reference(slot: Printed, secrets: Mapping[str, bool]) -> str:
     node = slot.node
     while isinstance(node, nodes.Filter) and node.node is not None:
         node = node.node
-    path = chain_of(node) or ()
+    path = attribute_path(node) or ()
     path = path[1:] if path[:1] == ("live",) else path
     if len(path) == 3 and path[1] in DATA_FIELDS and secrets.get(str(path[0])) is False:
         name = f"{{{{ {path[0]}.metadata.name }}}}"

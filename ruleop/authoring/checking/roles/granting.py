@@ -139,12 +139,12 @@ def _granted(granting: Granting, body: Body, sources: Sources) -> Rules | None:
     if granting.verb == "escalate":
         return _rules(body)
     referred = _text(body, ("roleRef", "name"))
-    written = [each for each in _roles_of(sources, granting.role) if _text(each, ("metadata", "name")) == referred]
+    written = [each for each in _find_roles(sources, granting.role) if _text(each, ("metadata", "name")) == referred]
     found = [_rules(each) for each in written]
     return [rule for rules in found for rule in rules or ()] if found and None not in found else None
 
 
-def _roles_of(sources: Sources, kind: str) -> Iterator[Body]:
+def _find_roles(sources: Sources, kind: str) -> Iterator[Body]:
     for part in sources.body_parts:
         yield from (each for each in sources.bodies(part) if each.kind.group == RBAC and each.kind.kind == kind)
 

@@ -67,7 +67,7 @@ def joined(environments: Iterable[Environment]) -> Environment:
     return Environment(names, facts, truths)
 
 
-def chain_of(node: nodes.Node | None) -> Path | None:
+def attribute_path(node: nodes.Node | None) -> Path | None:
     """The path of an expression that is a chain of fields from a name."""
     steps: list[object] = []
     while isinstance(node, (nodes.Getattr, nodes.Getitem)):

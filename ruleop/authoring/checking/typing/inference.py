@@ -15,7 +15,7 @@ from jinja2 import nodes
 
 from ruleop.authoring.checking.typing import operator_types
 from ruleop.authoring.checking.typing.constant_operands import constant_operands
-from ruleop.authoring.checking.typing.environments import Environment, chain_of, text_of
+from ruleop.authoring.checking.typing.environments import Environment, attribute_path, text_of
 from ruleop.authoring.checking.typing.missing_values import NO_SPEC, last_name, missing_message
 from ruleop.authoring.checking.typing.types import STRING, UNKNOWN, Type, Undefined, truth_of
 from ruleop.core.errors import Site
@@ -108,7 +108,7 @@ class Inference:
     # -- expressions ---------------------------------------------------------------------------------------------------
 
     def infer(self, node: nodes.Node, env: Environment) -> Type:
-        path = chain_of(node) if isinstance(node, (nodes.Getattr, nodes.Getitem)) else None
+        path = attribute_path(node) if isinstance(node, (nodes.Getattr, nodes.Getitem)) else None
         if path is not None and path in env.facts:
             return env.facts[path]
         visit = self.visits.get(type(node))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from jinja2 import nodes
 
-from ruleop.authoring.checking.typing.environments import Environment, canonical, chain_of, joined
+from ruleop.authoring.checking.typing.environments import Environment, attribute_path, canonical, joined
 from ruleop.authoring.checking.typing.filters import TESTS
 from ruleop.authoring.checking.typing.types import CONTAINERS, Type, of_constant, truth_of
 
@@ -86,7 +86,7 @@ def _depth(node: nodes.Node) -> int:
 
 def _with(inference: Inference, node: nodes.Node, env: Environment, change: Change) -> Environment:
     """The environment in which the value of a chain is known better, and the mappings around it exist."""
-    path = chain_of(node)
+    path = attribute_path(node)
     if path is None:
         return env
     env = _implied(inference, str(path[0]), env, change)
@@ -113,7 +113,7 @@ def _parents(inference: Inference, node: nodes.Node, env: Environment) -> Enviro
     if not isinstance(node, (nodes.Getattr, nodes.Getitem)):
         return env
     env = _parents(inference, node.node, env)
-    path = chain_of(node.node)
+    path = attribute_path(node.node)
     if path is None:
         return env
     outer = inference.quiet(node.node, env)
@@ -126,7 +126,7 @@ def _defined(inference: Inference, node: nodes.Node, env: Environment) -> Enviro
 
 
 def _undefined(inference: Inference, node: nodes.Node, env: Environment) -> Environment:
-    path = chain_of(node)
+    path = attribute_path(node)
     if path is None or len(path) < 2:
         return env
     value = inference.quiet(node, env)

@@ -42,5 +42,5 @@ def metrics_job(choices: Choices) -> str:
     return f"{choices.name}-metrics"
 
 
-def rules_text_of(job: str) -> str:
+def alerting_rules(job: str) -> str:
     return _HEADER + rules_text(rules_file(job))

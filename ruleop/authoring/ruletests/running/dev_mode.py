@@ -25,7 +25,7 @@ from ruleop.core.errors import RuleopError
 from ruleop.core.files import read_inside
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import FixedObjects, Observed, Plan, choose_rule, plan
-from ruleop.core.planning.model.conditions import condition_of
+from ruleop.core.planning.model.conditions import find_condition
 from ruleop.core.planning.model.marks import Owner
 from ruleop.core.templating import read_resources
 from ruleop.localcluster.injected_faults import Effect, Fault
@@ -234,8 +234,9 @@ class DevMode(View):
         found = self._plan(rule, resource)
         conditions = (resource.get("status") or {}).get("conditions") or ()
         errors = [Error(problem.message, problem.child, problem.site) for problem in found.problems]
-        if not errors and condition_of(resource, "Stalled").get("status") == "True":  # the API server rejected a write
-            errors = [Error(str(condition_of(resource, "Ready").get("message")))]
+        stalled = find_condition(resource, "Stalled").get("status") == "True"  # the API server rejected a write
+        if not errors and stalled:
+            errors = [Error(str(find_condition(resource, "Ready").get("message")))]
         return After(
             rule=rule,
             owner=self._owner(),

@@ -155,7 +155,7 @@ class PlanMode:
 
     def _plan(self, rule: Rule, resource: Object, *, masks: bool = False) -> Plan:
         observed = Observed(self.cluster.fixed, self.kinds, now=self.cluster.now)
-        return plan(rule, resource, observed, self._history, foresee=False, masks=masks)
+        return plan(rule, resource, observed, self._history, predict_status=False, masks=masks)
 
     def _masks(self) -> Masks:
         if self.rule is None or self.resource is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.planning.child.apply import record_of
+from ruleop.core.planning.child.apply import read_record
 from ruleop.core.planning.model.actions import State
 from ruleop.core.planning.model.marks import PART_OF, Owner, claim_on
 from ruleop.core.secrets.masks import NO_MASKS, Masks
@@ -78,7 +78,7 @@ def owned(objects: Iterable[Object], owner: Owner) -> Iterator[tuple[str, Object
         if ((obj.get("metadata") or {}).get("labels") or {}).get(PART_OF) == owner.part_of and claim_on(
             obj, key, owner
         ).owned:
-            record = record_of(obj)
+            record = read_record(obj)
             yield record.id if record is not None else "", key, obj
 
 

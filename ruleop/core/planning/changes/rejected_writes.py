@@ -33,7 +33,7 @@ _POSITION = re.compile(r"\[[^\]]*+(?:\]|\Z)")  # one that is not closed reaches 
 MAX_CHANGES, MAX_WIDTH = 4, 40  # in one message: changes of a rejected write, and characters of a value
 
 
-def reason_of(failure: Failure) -> str | None:
+def condition_reason(failure: Failure) -> str | None:
     """The reason of Ready for a failure; None if the write is just retried."""
     return _REASONS.get(failure)
 

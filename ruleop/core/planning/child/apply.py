@@ -62,7 +62,7 @@ from ruleop.core.planning.model.marks import (
 )
 from ruleop.core.planning.model.observed import Observed, Served
 from ruleop.core.planning.model.outcome import Failed, Failure
-from ruleop.core.planning.rendering.desired import Desired, kept_reference, strategy_of, with_marks
+from ruleop.core.planning.rendering.desired import Desired, kept_reference, merge_strategy, with_marks
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, Unread, child_error
 from ruleop.core.schema.builtin.table import object_meta
 from ruleop.core.schema.shape import UNKNOWN, Shape
@@ -120,12 +120,12 @@ class Applied:
     action: Action | None = None
     name_conflict: str = ""
     terminating: bool = False
-    in_step: bool = False  # it exists and needs no change
+    in_sync: bool = False  # it exists and needs no change
     conflict_message: str = ""  # describes its field conflict, whether or not the action is withheld
     conflict: FieldConflict | None = None  # the action is withheld because of it
 
 
-def record_of(live: Object) -> Record | None:
+def read_record(live: Object) -> Record | None:
     text = annotations_of(live).get(APPLIED)
     record = decode(text) if isinstance(text, str) else None
     if record is not None:
@@ -155,7 +155,7 @@ def apply(
     if state is Served.UNWATCHED:  # drift would not be reverted, nor the object deleted with its CR
         message = f"the namespace {desired.key.namespace} to be watched: add it to --namespaces"
         raise ChildWaits(message, child.body.site, why="namespace")
-    strategy = strategy_of(child, desired.kind)
+    strategy = merge_strategy(child, desired.kind)
     if live is None:
         return Applied(
             *_create(child, desired, owner, reference=owner.reference() if reference_owner else None, strategy=strategy)
@@ -169,8 +169,8 @@ def apply(
         raise Unread(Read(desired.key, Kind.of(live), "conflicting"))
     if (live.get("metadata") or {}).get("deletionTimestamp"):
         return Applied(live, terminating=True)
-    if work is not None and not adopting and work.has_in_step(desired, child, live):
-        return Applied(live, in_step=True)
+    if work is not None and not adopting and work.is_still_in_sync(desired, child, live):
+        return Applied(live, in_sync=True)
     reference = kept_reference(live, owner, observed.kinds) if reference_owner else None
     if strategy == "create-only":
         return _update_marks(child, desired, owner, live, reference=reference, adopting=adopting)
@@ -347,7 +347,7 @@ def _update(
     reference: dict[str, Any] | None,
     adopting: bool,
 ) -> Applied:
-    record = None if adopting else record_of(live)
+    record = None if adopting else read_record(live)
     marked = _normalised(
         child,
         desired,
@@ -362,8 +362,8 @@ def _update(
         raise _unmergeable(child, desired, error) from None
     recorded = record is not None and record.id == child.id and _matches(record.fields, merged.fields)
     if merged.object is live and recorded:
-        return Applied(live, in_step=True)
-    result, strategy = merged.object, strategy_of(child, desired.kind)
+        return Applied(live, in_sync=True)
+    result, strategy = merged.object, merge_strategy(child, desired.kind)
     if not recorded:
         result = _with_record(result, _record_text(child, desired, merged.fields, strategy))
     failed = history.failure(desired.key)
@@ -430,7 +430,7 @@ def _server_side(
     metadata = {**marked["metadata"], "uid": live["metadata"].get("uid")}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), APPLIED: annotations_of(result)[APPLIED]}
     body = {**marked, "metadata": {key: value for key, value in metadata.items() if value is not None}}
-    recorded = _recorded_fields(record_of(live))
+    recorded = _recorded_fields(read_record(live))
     return ServerSideApply(
         desired.key, child.id, _with_ignored(body, live, ignore, desired), live, desired.digest, recorded=recorded
     )
@@ -466,7 +466,7 @@ def _update_marks(
     child: Child, desired: Desired, owner: Owner, live: Object, *, reference: dict[str, Any] | None, adopting: bool
 ) -> Applied:
     """An existing create-only child: only ruleop's own metadata is updated."""
-    record, note = record_of(live), owner.annotation(desired.key, orphan=desired.orphan, live=live)
+    record, note = read_record(live), owner.annotation(desired.key, orphan=desired.orphan, live=live)
     metadata = live.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, annotations_of(live)
     marked = labels.get(PART_OF) == owner.part_of and record is not None and record.id == child.id
@@ -478,7 +478,7 @@ def _update_marks(
     else:
         owned = not versions and annotations.get(OWNER) == note
     if marked and owned:
-        return Applied(live, in_step=True)
+        return Applied(live, in_sync=True)
     references = [each for each in metadata.get("ownerReferences") or () if each.get("uid") != owner.uid]
     notes = {key: value for key, value in annotations.items() if key != OWNER}
     notes[APPLIED] = encode(Record(child.id, NO_FIELDS))

@@ -34,7 +34,7 @@ MISSING: Final = "not available yet"
 _OF_THE_RESOURCE: Final = frozenset({"cr", "metadata", "spec", "status", "vars", "ready", "index"})
 
 
-def blocking_of(children: Children) -> Iterator[Blocking]:
+def find_blocking(children: Children) -> Iterator[Blocking]:
     """One for each child that is blocked. Of a `forEach`, that of the first blocked item."""
     waits = children.report.waits
     for child_plan in children.plans.values():

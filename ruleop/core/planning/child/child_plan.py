@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.core.planning.child.apply import Applied, record_of
+from ruleop.core.planning.child.apply import Applied, read_record
 from ruleop.core.planning.child.readiness import readiness
 from ruleop.core.planning.model.actions import (
     Action,
@@ -20,7 +20,7 @@ from ruleop.core.planning.model.actions import (
     Wait,
 )
 from ruleop.core.planning.model.marks import Claim, Owner, claim_on
-from ruleop.core.planning.rendering.desired import Desired, source_of, strategy_of
+from ruleop.core.planning.rendering.desired import Desired, merge_strategy, source_of
 from ruleop.core.planning.rendering.scope import without_server_noise
 from ruleop.core.templating import Announced, Later, MapView, ObjectsView, Origin
 from ruleop.core.templating.values.cost import EXISTING_UNITS, METER, USUAL_SIZE, bytes_of
@@ -48,7 +48,7 @@ class Existing:
         return bool(self.live["metadata"].get("deletionTimestamp"))
 
 
-def existing_of(rule: Rule, owner: Owner, observed: Observed) -> Steps[list[Existing]]:
+def find_existing(rule: Rule, owner: Owner, observed: Observed) -> Steps[list[Existing]]:
     """All objects that the CR owns, sorted by key; each in the version that its child's template uses. Those of the
     operator itself are nobody's children. It yields after each object that it has read. Raises Exhausted: others may
     change the records on the objects, and the longest take a quarter of a second."""
@@ -60,7 +60,7 @@ def existing_of(rule: Rule, owner: Owner, observed: Observed) -> Steps[list[Exis
         claim = claim_on(live, key, owner)
         # With `reach: namespace`, only a proof shows that an object elsewhere is left from rules with a longer reach.
         if claim.owned and (far or key.namespace == owner.namespace or claim.proven) and key not in own:
-            record = record_of(live)
+            record = read_record(live)
             child = record.id if record is not None else ""
             if key not in found or Kind.of(live) in written.get(child, ()):
                 found[key] = Existing(key, live, claim, child)
@@ -166,7 +166,7 @@ class PassReport:
 # -- the value of a child in templates ---------------------------------------------------------------------------------
 
 
-def shown_of(
+def select_shown(
     rule: Rule, owner: Owner, child: Child, existing: Iterable[Existing], key: ObjectKey | None
 ) -> list[Existing]:
     """The existing objects that a template can read as this child. Anybody who can write to their namespace can forge
@@ -233,7 +233,7 @@ def _resulting_object(child: Child, object_plan: ObjectPlan, observed: Observed,
     if applied is None or applied.action is not None:
         live = observed.objects.get(desired.key, version=desired.kind.version)
     owned = live is not None and (applied is not None or claim_on(live, desired.key, owner).owned)
-    if strategy_of(child, desired.kind) == "create-only" or (applied is None and owned):
+    if merge_strategy(child, desired.kind) == "create-only" or (applied is None and owned):
         return without_server_noise(live) if live is not None and owned else None
     result = applied.result if applied is not None else desired.rendered
     assert result is not None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.core.errors import RenderError
 from ruleop.core.kinds import GroupKind
 from ruleop.core.planning.changes.list_conflicts import conflict_in_words
-from ruleop.core.planning.changes.rejected_writes import changes_in_words, reason_of
+from ruleop.core.planning.changes.rejected_writes import changes_in_words, condition_reason
 from ruleop.core.planning.child.apply import (
     Applied,
     HeldBack,
@@ -31,7 +31,7 @@ from ruleop.core.planning.child.child_plan import (
     existing_is_ready,
     existing_view,
     planned_view,
-    shown_of,
+    select_shown,
 )
 from ruleop.core.planning.child.once import FAILED, RETRY, SUCCEEDED, Runs, can_record, no_record, result_of, run_of
 from ruleop.core.planning.child.readiness import READY, Readiness, readiness
@@ -93,17 +93,17 @@ class Children:
         work: Work | None,
         *,
         paused: bool = False,
-        foresee: bool = True,
+        predict_status: bool = True,
         desired_keys: Mapping[str, ObjectKey] = NO_KEYS,
     ) -> None:
-        """`foresee`: a plan with actions is shown as well. `desired_keys`: the keys of children with one object, as far
-        as another plan of this pass has shown them."""
+        """`predict_status`: a plan with actions is shown as well. `desired_keys`: the keys of children with one object,
+        as far as another plan of this pass has shown them."""
         self.scope, self.history, self.owner = scope, history, owner
         rule = self.rule = scope.rule
         self.observed = scope.observed
         self.work = work  # of an earlier plan of the same custom resource
         self.paused = paused
-        self.foresee = foresee
+        self.predict_status = predict_status
         self.existing = existing
         self.plans: dict[str, ChildPlan] = {}
         self.render_failed = False  # a child could not be rendered: nothing is written
@@ -116,7 +116,7 @@ class Children:
             self._by_id.setdefault(each.child, []).append(each)
         for child in rule.every_child():
             if found := self._by_id.get(child.id):
-                self._shown[child.id] = shown_of(rule, owner, child, found, desired_keys.get(child.id))
+                self._shown[child.id] = select_shown(rule, owner, child, found, desired_keys.get(child.id))
             if child.many or child.id in self._shown:
                 scope.live[child.id] = existing_view(child, self._of(child), Origin.LIVE)
 
@@ -148,7 +148,7 @@ class Children:
             return
         with contextlib.suppress(ChildWaits, ChildFails):
             for desired in render(child, self.scope, self.scope.names, 0):
-                self._shown[child.id] = shown_of(self.rule, self.owner, child, existing, desired.key)
+                self._shown[child.id] = select_shown(self.rule, self.owner, child, existing, desired.key)
 
     def _is_ready(self, child: Child) -> bool:
         if child.ready_when is None or child.for_each:  # the value of `item` is unknown
@@ -440,7 +440,7 @@ class Children:
             return State.PROGRESSING, "will be recreated"
         if isinstance(action, Create):
             return State.PROGRESSING, "about to be created"
-        shown = self.foresee or self.history.writes is not None
+        shown = self.predict_status or self.history.writes is not None
         conflict = self._expected_rejection(child, object_plan, applied) if shown else ""
         expected = f", and the API server is expected to reject that: {conflict}" if conflict else ""
         return State.PROGRESSING, f"about to be changed{expected}"
@@ -467,7 +467,7 @@ class Children:
             message = missing_permission(self.rule, object_plan.desired.info, key.namespace, failed.verb)
         else:
             message = child.secrecy.rejection(failed.message, failed.redacted, failed.causes)
-        reason = reason_of(failed.failure)
+        reason = condition_reason(failed.failure)
         if reason is None:
             self.report.add_wait(
                 child.id,
@@ -582,13 +582,13 @@ class Children:
     def reports(self) -> tuple[ChildReport, ...]:
         return tuple(child_plan.report() for child_plan in self.plans.values())
 
-    def in_step(self) -> tuple[tuple[ObjectKey, Object], ...]:
+    def in_sync(self) -> tuple[tuple[ObjectKey, Object], ...]:
         """The objects that are in sync, without those whose change failed or is delayed."""
         found = [
             (each.desired.key, each.desired.rendered)
             for child_plan in self.plans.values()
             for each in child_plan.objects
-            if each.applied is not None and each.applied.in_step
+            if each.applied is not None and each.applied.in_sync
         ]
         return tuple(found)
 
@@ -599,14 +599,14 @@ class Children:
             for child_plan in self.plans.values()
             if child_plan.child.reads_cr_only and child_plan.objects and not child_plan.incomplete
         ]
-        in_step = [
+        in_sync = [
             each.applied.result
             for child_plan in known
             for each in child_plan.objects
-            if each.applied is not None and each.applied.in_step and each.applied.result is not None
+            if each.applied is not None and each.applied.in_sync and each.applied.result is not None
         ]
         rendered = {child_plan.child.id: [each.desired for each in child_plan.objects] for child_plan in known}
-        return Work.of(self.rule, self.scope.resource, rendered, in_step)
+        return Work.of(self.rule, self.scope.resource, rendered, in_sync)
 
     def rendered(self) -> tuple[tuple[str, str, Object], ...]:
         return tuple(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules import Observe, Rule
 
 
-def masks_of(rule: Rule, resource: Object, scope: Scope, children: Children) -> Masks:
+def find_masks(rule: Rule, resource: Object, scope: Scope, children: Children) -> Masks:
     plans = [(child_plan.child, each.desired) for child_plan in children.plans.values() for each in child_plan.objects]
     secrets = [each.live for each in children.existing if is_secret(each.live)]
     secrets += [obj for observe in rule.observe.values() for obj in _observed(observe, scope)]

@@ -69,7 +69,7 @@ def _conditions(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {str(each.get("type")): each for each in conditions if isinstance(each, dict)}
 
 
-def _words_of(condition: Mapping[str, Any]) -> str:
+def _condition_words(condition: Mapping[str, Any]) -> str:
     """The message of a condition on one line, or else its reason."""
     text = " ".join(str(condition.get("message") or condition.get("reason") or "").split())
     return shortened(text.replace(";", ",").removesuffix("."), MAX_DETAIL)
@@ -95,11 +95,11 @@ def _deployment(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Ma
     conditions = _conditions(status)
     progressing = conditions.get("Progressing", {})
     rejected = conditions.get("ReplicaFailure", {})
-    detail = _words_of(rejected) if rejected.get("status") == "True" else ""
+    detail = _condition_words(rejected) if rejected.get("status") == "True" else ""
     if progressing.get("reason") == "ProgressDeadlineExceeded":
         return Readiness(False, "rollout exceeded its progress deadline", True, detail)
     if progressing.get("status") == "False":
-        detail = detail or _words_of(progressing)
+        detail = detail or _condition_words(progressing)
     desired = _number(spec.get("replicas"), 1)
     updated, available, total = (
         _number(status.get(name)) for name in ("updatedReplicas", "availableReplicas", "replicas")
@@ -158,7 +158,7 @@ def _replica_set(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: M
     if available >= desired:
         return READY
     rejected = _conditions(status).get("ReplicaFailure", {})
-    detail = _words_of(rejected) if rejected.get("status") == "True" else ""
+    detail = _condition_words(rejected) if rejected.get("status") == "True" else ""
     return Readiness(False, f"{available} of {desired} pods available", detail=detail)
 
 
@@ -167,7 +167,7 @@ def _job(_metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[
     if conditions.get("Complete", {}).get("status") == "True":
         return READY
     if conditions.get("Failed", {}).get("status") == "True":
-        return Readiness(False, "failed", True, _words_of(conditions["Failed"]))
+        return Readiness(False, "failed", True, _condition_words(conditions["Failed"]))
     if spec.get("suspend") is True:
         return Readiness(False, "suspended")
     return Readiness(False, "running")
@@ -209,7 +209,7 @@ def _namespace(_metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: M
 def _definition(_metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
     conditions = _conditions(status)
     if conditions.get("NamesAccepted", {}).get("status") == "False":
-        return Readiness(False, "names conflict with another CRD", True, _words_of(conditions["NamesAccepted"]))
+        return Readiness(False, "names conflict with another CRD", True, _condition_words(conditions["NamesAccepted"]))
     return READY if conditions.get("Established", {}).get("status") == "True" else Readiness(False, "not established")
 
 
@@ -217,7 +217,7 @@ def _api_service(_metadata: Mapping[str, Any], _spec: Mapping[str, Any], status:
     available = _conditions(status).get("Available", {})
     if available.get("status") == "True":
         return READY
-    return Readiness(False, "not available", detail=_words_of(available))
+    return Readiness(False, "not available", detail=_condition_words(available))
 
 
 def _disruption_budget(metadata: Mapping[str, Any], _spec: Mapping[str, Any], status: Mapping[str, Any]) -> Readiness:
@@ -241,7 +241,7 @@ def _by_conditions(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> Re
             if found.get("status") == "True":
                 return READY
             value = "False" if found.get("status") == "False" else "Unknown"
-            return Readiness(False, f"condition {type_} is {value}", detail=_words_of(found))
+            return Readiness(False, f"condition {type_} is {value}", detail=_condition_words(found))
     return READY
 
 

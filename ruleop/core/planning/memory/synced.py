@@ -43,17 +43,17 @@ class Synced:
     def with_plan(self, plan: Plan) -> Steps[Synced]:
         """The value after this plan, with the objects that it found in sync. It yields after each."""
         basis, uid = hash((plan.rule_digest, plan.generation)), hash(plan.uid)
-        if (basis, uid, len(plan.in_step)) == (self.basis, self.uid, self.count):
+        if (basis, uid, len(plan.in_sync)) == (self.basis, self.uid, self.count):
             return self
         digests = dict(self.digests)
         if uid != self.uid:  # another CR of this name, with other children
             digests.clear()
         elif basis != self.basis:
             digests = dict.fromkeys(digests, _UNKNOWN)
-        for key, rendered in plan.in_step:
+        for key, rendered in plan.in_sync:
             digests[hash(key)] = hash(digest_of(rendered))
             yield
-        return Synced(digests, uid, basis, len(plan.in_step))
+        return Synced(digests, uid, basis, len(plan.in_sync))
 
     def verb(self, action: Action, uid: str, changed: Iterable[Difference]) -> Verb:
         """The action's verb, given earlier passes. `uid`: of the CR. `changed`: the fields that the action changes."""

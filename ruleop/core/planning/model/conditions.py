@@ -100,7 +100,7 @@ class Conditions:
 
 
 def _as_written(resource: Object, type_: str) -> Condition | None:
-    live = condition_of(resource, type_)
+    live = find_condition(resource, type_)
     return Condition(*(str(live.get(name) or "") for name in ("type", "status", "reason", "message"))) if live else None
 
 
@@ -110,7 +110,7 @@ def type_of(condition: object) -> str:
     return found if isinstance(found, str) else ""
 
 
-def condition_of(resource: Object, type_: str) -> Mapping[str, object]:
+def find_condition(resource: Object, type_: str) -> Mapping[str, object]:
     """A condition in the status of a resource; empty if there is none."""
     status = resource.get("status")
     conditions = status.get("conditions") if isinstance(status, dict) else None

@@ -120,7 +120,7 @@ class Owner:
             and reference.get("uid") == self.uid
             and reference.get("name") == self.name
             and reference.get("kind") == self.kind.kind
-            and _group_of(reference) == self.kind.group
+            and _api_group(reference) == self.kind.group
             and self.namespace in {"", child.namespace}
         )
 
@@ -134,7 +134,7 @@ def _named(child: ObjectKey) -> str:
     return f"{child.kind}.{child.group}/{child.namespace}/{child.name}"
 
 
-def _group_of(reference: Mapping[str, Any]) -> str:
+def _api_group(reference: Mapping[str, Any]) -> str:
     group, slash, _ = str(reference.get("apiVersion", "")).rpartition("/")
     return group if slash else ""
 
@@ -183,7 +183,7 @@ def names_an_owner(metadata: Object, key: ObjectKey, proofs: Proofs | None) -> b
     label = (metadata.get("labels") or {}).get(PART_OF)
     for reference in metadata.get("ownerReferences") or ():
         if reference.get("controller"):
-            group, kind, name = _group_of(reference), reference.get("kind"), reference.get("name")
+            group, kind, name = _api_group(reference), reference.get("kind"), reference.get("name")
             return label in (_label_of(group, kind, key.namespace, name), _label_of(group, kind, "", name))
     note = _note(metadata)
     return (

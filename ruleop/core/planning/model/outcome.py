@@ -67,10 +67,6 @@ class Outcome:
         """The number of actions in `done` that ruleop itself executed."""
         return len(self.done) - len(self.gone)
 
-    def was_gone(self, action: Action) -> bool:
-        """Whether another client had already deleted the object."""
-        return any(each is action for each in self.gone)
-
     def results(self, actions: Iterable[Action]) -> Iterator[tuple[Action, str]]:
         """Each action with its result as a metric label."""
         done = {id(action) for action in self.done}

@@ -39,7 +39,7 @@ class Target:
         return all(found.get(key) == value for key, value in self.labels) and meets(found, self.requirements)
 
 
-def target_of(observe: Observe, names: Mapping[str, Any], *, namespaced: bool, home: str) -> Target:
+def resolve_target(observe: Observe, names: Mapping[str, Any], *, namespaced: bool, home: str) -> Target:
     """The target of an `observe`. Raises RenderError. `home`: the custom resource's namespace, which is used if the
     rule's namespace is missing or empty."""
     namespace = ""

@@ -81,7 +81,7 @@ def source_of(child: Child) -> str:
     return child.body.site.path if isinstance(child.body, TextTemplate) else str(child.body.site)
 
 
-def strategy_of(child: Child, kind: Kind) -> str:
+def merge_strategy(child: Child, kind: Kind) -> str:
     """The child's merge strategy. The default for a Job is create-only, because a running Job is immutable."""
     if child.once is not None:
         return "create-only"
@@ -268,7 +268,7 @@ def _desired(
         raise ChildFails(f"metadata.name of the {kind.kind} is missing or not a string", site)
     if not is_object_name(kind.versionless, name):
         raise title.error(f": a name has {name_in_words(kind.versionless)}; make one with dns_label", site)
-    place, changed = _namespace_of(child, scope, metadata.get("namespace"), namespace, info, title)
+    place, changed = _choose_namespace(child, scope, metadata.get("namespace"), namespace, info, title)
     if changed:
         kept = {key: value for key, value in metadata.items() if key != "namespace"}
         document = {**document, "metadata": {**kept, "namespace": place} if place else kept}
@@ -358,7 +358,7 @@ def _refuse_fields(document: dict[str, Any], metadata: dict[str, Any], title: _T
                 raise title.error(found_value, site, redacted=f": a label {text}")
 
 
-def _namespace_of(
+def _choose_namespace(
     child: Child, scope: Scope, rendered: Any, default: str, info: KindInfo, title: _Title
 ) -> tuple[str, bool]:
     """The object's namespace ('' for a cluster-scoped kind), and whether it differs from the rendered one."""

@@ -13,7 +13,7 @@ from ruleop.core.errors import RenderError
 from ruleop.core.kinds import Kind, Object
 from ruleop.core.planning.model.observed import Observed, Served
 from ruleop.core.planning.model.rule_permissions import missing_list_permission, missing_permission
-from ruleop.core.planning.model.targets import Target, target_of
+from ruleop.core.planning.model.targets import Target, resolve_target
 from ruleop.core.planning.rendering.randomness import RandomFunctions
 from ruleop.core.planning.rendering.time_functions import TimeFunctions
 from ruleop.core.templating import (
@@ -149,7 +149,7 @@ class Scope:
     def target(self, observe: Observe) -> Target:
         """The object or objects that an `observe` refers to. Raises RenderError."""
         namespaced = self.observed.kinds.info(observe.kind).namespaced
-        return target_of(observe, self.names, namespaced=namespaced, home=self.namespace)
+        return resolve_target(observe, self.names, namespaced=namespaced, home=self.namespace)
 
 
 def _matches(target: Target, labels: Mapping[str, str]) -> bool:

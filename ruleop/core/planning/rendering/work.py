@@ -43,18 +43,18 @@ class Work:
     rule: str  # its digest
     resource: tuple[str, str]  # uid and resourceVersion
     rendered: Mapping[str, tuple[Rendered, ...]] = field(default_factory=lambda: _NOTHING)  # by child
-    in_step: Mapping[ObjectKey, str] = field(default_factory=lambda: _NOTHING)  # resourceVersions of objects in sync
+    in_sync: Mapping[ObjectKey, str] = field(default_factory=lambda: _NOTHING)  # resourceVersions of objects in sync
 
     @classmethod
     def of(
-        cls, rule: Rule, resource: Object, rendered: Mapping[str, Iterable[Desired]], in_step: Iterable[Object]
+        cls, rule: Rule, resource: Object, rendered: Mapping[str, Iterable[Desired]], in_sync: Iterable[Object]
     ) -> Work:
-        """`rendered`: the desired objects of each child that reads only the resource. `in_step`: live objects."""
+        """`rendered`: the desired objects of each child that reads only the resource. `in_sync`: live objects."""
         return cls(
             rule.digest,
             _identity(resource),
             {id_: tuple(map(Rendered.of, desired)) for id_, desired in rendered.items()},
-            {ObjectKey.of(live): _version(live) for live in in_step},
+            {ObjectKey.of(live): _version(live) for live in in_sync},
         )
 
     def is_for(self, rule: Rule, resource: Object) -> bool:
@@ -70,16 +70,16 @@ class Work:
         ]
         return None if any(each.info.state is Served.UNSERVED for each in found) else found
 
-    def has_in_step(self, desired: Desired, child: Child, live: Object) -> bool:
+    def is_still_in_sync(self, desired: Desired, child: Child, live: Object) -> bool:
         """Whether the live object was in sync and is unchanged."""
-        return child.id in self.rendered and self.in_step.get(desired.key) == _version(live)
+        return child.id in self.rendered and self.in_sync.get(desired.key) == _version(live)
 
     def after(self, answers: Mapping[ObjectKey, tuple[Object, Object]]) -> Work:
         """The work with the answers to writes: an object whose answer has the record that was sent is in sync."""
         found = {
             key: _version(answer) for key, (desired, answer) in answers.items() if _record(desired) == _record(answer)
         }
-        return replace(self, in_step={**self.in_step, **found})
+        return replace(self, in_sync={**self.in_sync, **found})
 
 
 def _identity(resource: Object) -> tuple[str, str]:

@@ -80,7 +80,7 @@ class Search:
             if found.assignment in tried:
                 return
             tried.append(found.assignment)
-            yield from self._bodies_of(found)
+            yield from self._find_bodies(found)
             for atom, outcome in found.assignment.items():
                 counts.setdefault(atom, [0, 0])[outcome] += 1
             if all(map(all, counts.values())) if every_outcome else self._covered.issuperset(self._reached):
@@ -120,7 +120,7 @@ class Search:
             if branch is not None and branch not in found.taken:
                 continue
             if not found.reading.mistakes:
-                yield from self._bodies_of(found)
+                yield from self._find_bodies(found)
                 return
             if found.reading.prefix in seen:
                 continue
@@ -171,7 +171,7 @@ class Search:
     def _readings(self) -> Readings:
         return self.library.readings.setdefault(self.name, {})
 
-    def _bodies_of(self, found: _Try) -> Iterator[Body]:
+    def _find_bodies(self, found: _Try) -> Iterator[Body]:
         if found.reading.mistakes:
             return
         self._covered |= found.taken

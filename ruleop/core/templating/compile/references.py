@@ -222,7 +222,7 @@ class _Walker:
         if node.name.strip() != node.name:  # a filter of the generated code, around the list of a loop
             return self.expression(node.node, known) if node.node is not None else None
         self.calls.append((node.name, self.site(node)))
-        attribute = attribute_of(node) if node.name in _ATTRIBUTE_FILTERS else None
+        attribute = attribute_name(node) if node.name in _ATTRIBUTE_FILTERS else None
         before = len(self.references)
         chain = None
         if node.node is not None:
@@ -292,7 +292,7 @@ def _keeps_items(node: nodes.Node | None) -> bool:
     """Whether the list of a loop is a chain, possibly with filters that read at most one named attribute of its
     items."""
     while isinstance(node, nodes.Filter):
-        by_attribute = node.name in {"sort", "unique", "selectattr", "rejectattr"} and attribute_of(node) is not None
+        by_attribute = node.name in {"sort", "unique", "selectattr", "rejectattr"} and attribute_name(node) is not None
         if not by_attribute and node.name not in {"list", "reverse"} and node.name.strip() == node.name:
             return False
         node = node.node
@@ -313,7 +313,7 @@ def _reads_items_elsewhere(loop: nodes.For) -> bool:
     )
 
 
-def attribute_of(node: nodes.Filter) -> str | None:
+def attribute_name(node: nodes.Filter) -> str | None:
     for keyword in node.kwargs:
         if keyword.key == "attribute" and isinstance(keyword.value, nodes.Const):
             return str(keyword.value.value)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jinja2 import nodes
 
 from ruleop.core.templating.compile.compiler import printing_nodes
-from ruleop.core.templating.compile.references import COUNTERS, SAME_ITEMS, attribute_of, target_names
+from ruleop.core.templating.compile.references import COUNTERS, SAME_ITEMS, attribute_name, target_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -254,7 +254,7 @@ class _Flow:
             return given | (more if node.name in {"default", "d"} else self._computed(more))
         if node.name in _ONE_ITEM and not arguments:
             return self._items(given)
-        attribute = attribute_of(node)
+        attribute = attribute_name(node)
         if node.name == "map" and attribute is not None and len(arguments) == 1:
             steps = (None if part.isdigit() else part for part in attribute.split("."))
             return self._below(given, None, *steps)

@@ -49,10 +49,12 @@ def operate(symbol: str, left: Any, right: Any) -> Any:
         result = _OPERATIONS[symbol](left, right)
     except TypeError:
         raise Fault(f"{noun(left)} {symbol} {noun(right)} is not possible") from None
+    except ZeroDivisionError:
+        raise Fault("division by zero") from None
     except (ArithmeticError, ValueError):
-        raise Fault(f"{symbol} failed (division by zero, or a number too large)") from None
+        raise Fault(f"the result of {symbol} is too large") from None
     if isinstance(result, complex):
-        raise Fault(f"{symbol} failed (root of a negative number)")
+        raise Fault(f"{symbol} is not possible: the root of a negative number")
     check_size(result)
     return result
 

@@ -30,7 +30,7 @@ _EXPIRED: Final = (
 )
 
 
-def token_of(version: int, after: Name, namespace: str) -> str:
+def continue_token(version: int, after: Name, namespace: str) -> str:
     """The token of the page after an object. `namespace` is that of the list, "" for one of all namespaces."""
     return _encoded(version, f"/{_key(after, namespace)}\0")
 

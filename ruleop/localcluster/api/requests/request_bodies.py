@@ -32,7 +32,7 @@ _YAML: Final = frozenset({"application/yaml", APPLY})
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def media_of(request: Request, default: str = "") -> str:
+def media_type(request: Request, default: str = "") -> str:
     return request.headers.get("content-type", default).partition(";")[0].strip()
 
 
@@ -43,7 +43,7 @@ def read_body(request: Request, kind: str = "") -> Any:
 
 def _read(request: Request, refuse: Callable[[str], Rejected], *, is_object: bool) -> Any:
     """The body of a request. Raises what `refuse` makes of the problem."""
-    media = media_of(request, "application/json")
+    media = media_type(request, "application/json")
     if media == MEDIA_TYPE:
         try:
             return read_protobuf(request.body)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Selection: TypeAlias = "Callable[[Object], bool]"
 
 
-def selection_of(query: Mapping[str, str], served: Served) -> Selection | None:
+def parse_selection(query: Mapping[str, str], served: Served) -> Selection | None:
     """None selects all. Raises Rejected."""
     labels = label_selector(query.get("labelSelector", ""))
     fields = field_selector(

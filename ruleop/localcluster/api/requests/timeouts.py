@@ -45,7 +45,7 @@ TIMED_OUT: Final = Response(
 """The real server's response, which has no kind."""
 
 
-def timeout_of(query: Mapping[str, str]) -> float:
+def parse_timeout(query: Mapping[str, str]) -> float:
     """The seconds within which a request, other than a watch, is answered. Raises Rejected."""
     given = query.get("timeout")
     if not given:

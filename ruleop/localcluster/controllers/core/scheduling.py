@@ -26,7 +26,7 @@ _NO_MATCH: Final = (
 def unschedulable(machinery: Machinery, pod: Object) -> str:
     """The message of the pod's condition; empty if it can run. The pod is reconciled again when that may change."""
     namespace = pod["metadata"]["namespace"]
-    for claim in claims_of(pod):
+    for claim in claim_names(pod):
         if problem := _claim_problem(machinery, Name(namespace, claim)):
             machinery.wait_for(CLAIMS, Name(namespace, claim))
             return f"{NO_NODE}: {problem}. not found"  # this is how the real one ends
@@ -35,7 +35,7 @@ def unschedulable(machinery: Machinery, pod: Object) -> str:
     return ""
 
 
-def claims_of(pod: Object) -> list[str]:
+def claim_names(pod: Object) -> list[str]:
     volumes = pod["spec"].get("volumes") or []
     return [each["persistentVolumeClaim"]["claimName"] for each in volumes if "persistentVolumeClaim" in each]
 

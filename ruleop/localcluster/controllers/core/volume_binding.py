@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.controllers.core.scheduling import claims_of
+from ruleop.localcluster.controllers.core.scheduling import claim_names
 from ruleop.localcluster.controllers.machinery import is_being_deleted
 from ruleop.localcluster.kinds.core.persistent_volume import CLAIM_PROTECTION, DEFAULT_CLASS, VOLUME_PROTECTION
 from ruleop.localcluster.kinds.resources import CLAIMS, CLASSES, PODS, VOLUMES
@@ -34,7 +34,7 @@ class ClaimProtection:
         elif resource == CLASSES and not event.deleted:
             yield from (each.name for each in self.machinery.store.all(CLAIMS))
         elif resource == PODS and event.deleted:
-            yield from (Name(event.new.name.namespace, claim) for claim in claims_of(event.new.obj))
+            yield from (Name(event.new.name.namespace, claim) for claim in claim_names(event.new.obj))
 
     def sync(self, name: Name) -> None:
         found = self.machinery.store.get(CLAIMS, name)
@@ -42,7 +42,7 @@ class ClaimProtection:
             return
         pods = self.machinery.store.all(PODS, name.namespace)
         # A pod that has no node yet does not use it, and the scheduler refuses it as long as the claim is there.
-        if not any(name.name in claims_of(each.obj) and each.obj["spec"].get("nodeName") for each in pods):
+        if not any(name.name in claim_names(each.obj) and each.obj["spec"].get("nodeName") for each in pods):
             _unprotect(self.machinery, CLAIMS, found, CLAIM_PROTECTION)
 
 

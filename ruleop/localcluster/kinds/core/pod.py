@@ -137,6 +137,6 @@ def _with_tolerations(spec: dict[str, Any]) -> dict[str, Any]:
     return {**spec, "tolerations": [*(spec.get("tolerations") or []), *more]} if more else spec
 
 
-def grace_of(pod: Object) -> int:
+def grace_seconds(pod: Object) -> int:
     seconds = (pod.get("spec") or {}).get("terminationGracePeriodSeconds")
     return seconds if isinstance(seconds, int) else 30

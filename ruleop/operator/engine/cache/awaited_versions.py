@@ -34,25 +34,19 @@ PATIENCE = 60.0  # seconds that a CR waits for its stores
 class Expectations:
     """The versions that the stores have to reach before one CR is planned again."""
 
-    __slots__ = ("_checks", "_since", "_versions")
+    __slots__ = ("_checks", "_since", "versions")
 
     def __init__(self) -> None:
-        self._versions: dict[ObjectKey, str] = {}
+        self.versions: dict[ObjectKey, str] = {}
         self._since: float | None = None
         self._checks = 0
-
-    def __bool__(self) -> bool:
-        return bool(self._versions)
-
-    def wrote(self, versions: Mapping[ObjectKey, str]) -> None:
-        self._versions.update(versions)
 
     def wait(self, stores: Cache, now: float) -> float | None:
         """Seconds until the next check; None if the stores are recent enough, or the wait has lasted too long."""
         behind = False
-        for key, version in list(self._versions.items()):
+        for key, version in list(self.versions.items()):
             if stores.has_seen(key, version):
-                del self._versions[key]
+                del self.versions[key]
             elif not stores.is_at_least(key, version):
                 behind = True
         if not behind:
@@ -61,7 +55,7 @@ class Expectations:
         if self._since is None:
             self._since = now
         if now - self._since >= PATIENCE:
-            self._versions.clear()
+            self.versions.clear()
             self._since, self._checks = None, 0
             return None
         self._checks += 1
@@ -76,14 +70,14 @@ class ControllerExpectations:
 
     def wrote(self, request: Request, versions: Mapping[ObjectKey, str]) -> None:
         if versions:
-            self._by_request.setdefault(request, Expectations()).wrote(versions)
+            self._by_request.setdefault(request, Expectations()).versions.update(versions)
 
     def wait(self, request: Request, stores: Cache, now: float) -> float | None:
         """Seconds until the next check, while the stores are older than ruleop's last writes; otherwise None."""
         if (expected := self._by_request.get(request)) is None:
             return None
         wait = expected.wait(stores, now)
-        if not expected:
+        if not expected.versions:
             del self._by_request[request]
         return wait
 

@@ -75,8 +75,8 @@ class Cache:
     def resource(self, key: ObjectKey, version: str = "") -> Object | None:
         """A CR in this version of its kind; by default in the version in which all CRs of the kind are watched."""
         for informer in self.primaries(key.group_kind):
-            if version in {"", informer.need.kind.version}:
-                store = informer.store_of(key)
+            if not version or version == informer.need.kind.version:
+                store = informer.store_for(key)
                 return store.get(key) if store is not None else None
         return None
 
@@ -89,7 +89,7 @@ class Cache:
 
     def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
         offered = [
-            informer.store_of(key)
+            informer.store_for(key)
             for informer in self._informers_of(key.group_kind)
             if _serves(informer, version, partial=partial)
         ]
@@ -131,7 +131,7 @@ class Cache:
                 yield store.parse(entry)
 
     def parse(self, informer: Informer, key: ObjectKey, entry: Entry) -> Object | None:
-        store = informer.store_of(key)
+        store = informer.store_for(key)
         return store.parse(entry) if store is not None else None
 
     async def read_metadata(self, kind: Kind, key: ObjectKey) -> Object | None:
@@ -160,7 +160,7 @@ class Cache:
         holders = [*self.primaries(group_kind), *(self.children_of.get(group_kind, ()) if labelled else ())]
         held = False
         for informer in (*holders, *self.observed.get(group_kind, ())):
-            store = informer.store_of(key) if informer.need.kind == kind else None
+            store = informer.store_for(key) if informer.need.kind == kind else None
             if (
                 store is not None
                 and store.selects(key, obj["metadata"])
@@ -179,7 +179,7 @@ class Cache:
             *((*self.primaries(kind), *self.observed.get(kind, ())) if gone else ()),
         ]
         for informer in informers:
-            store = informer.store_of(key)
+            store = informer.store_for(key)
             if store is not None:
                 store.remove(key, uid, version)
 
@@ -196,7 +196,7 @@ class Cache:
     def _stores_of(self, key: ObjectKey) -> Iterable[Store]:
         """The synced stores that hold the object if it exists and is a CR or a child."""
         for informer in (*self.primaries(key.group_kind), *self.children_of.get(key.group_kind, ())):
-            store = informer.store_of(key)
+            store = informer.store_for(key)
             if store is not None and store.state is State.SYNCED:
                 yield store
 

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ruleop.core.kinds import GroupKind, Object, ObjectKey
 from ruleop.core.labels import labels_of
-from ruleop.core.planning.model.marks import PART_OF
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from ruleop.core.planning.model.targets import Target
     from ruleop.operator.engine.queue.request import Request
@@ -51,9 +50,9 @@ class Index:
             if not observers:  # names change with the CRs, so empty entries would accumulate
                 self._observers.pop(key, None)
 
-    def owner_of(self, labels: Mapping[str, str]) -> Request | None:
-        """The CR whose child has these labels; None if no known CR matches."""
-        return self._part_of.get(labels.get(PART_OF, ""))
+    def owner(self, part_of: str) -> Request | None:
+        """The CR whose children have this value of ruleop's label; None if no known CR has."""
+        return self._part_of.get(part_of)
 
     def observers_of(self, obj: Object) -> set[Request]:
         """The CRs that observe an object. For a change, it is called with the old and with the new object."""

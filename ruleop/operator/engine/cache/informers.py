@@ -73,7 +73,7 @@ class Informer:
         for store in self.stores():
             yield from store.entries()
 
-    def store_of(self, key: ObjectKey) -> Store | None:
+    def store_for(self, key: ObjectKey) -> Store | None:
         """The store that is responsible for an object, whether it exists or not."""
         for watcher in self.watchers:
             if watcher.store.source.namespace in {"", key.namespace}:

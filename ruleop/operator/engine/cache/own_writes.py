@@ -23,8 +23,8 @@ class OwnWrites:
 
     @contextmanager
     def writing(self, key: ObjectKey) -> Iterator[Write]:
-        """Holds events about an object during a write. The caller passes the version of the response to
-        `Write.answered`; without one, all events are reported at the end."""
+        """Holds events about an object during a write. The caller adds the version of the response to
+        `Write.versions`; without one, all events are reported at the end."""
         write = self._writes.setdefault(key, Write())
         write.under_way += 1
         try:
@@ -53,9 +53,6 @@ class Write:
         self.under_way = 0
         self.versions: set[int] = set()
         self.held: list[tuple[int, Callable[[], None]]] = []
-
-    def answered(self, version: int) -> None:
-        self.versions.add(version)
 
     def end(self) -> None:
         for version, report in self.held:

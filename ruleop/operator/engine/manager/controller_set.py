@@ -21,7 +21,7 @@ from ruleop.core.planning.model.rule_permissions import LEFT, verbs
 from ruleop.operator.engine.cache.informers import WatchSpec
 from ruleop.operator.engine.cache.watch_specs import child_needs, observe_need
 from ruleop.operator.engine.manager.unserved_kinds import UnservedKinds
-from ruleop.operator.engine.queue.triggers import START
+from ruleop.operator.engine.queue.request import START
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -170,7 +170,7 @@ class ControllerSet:
         self.cache.required = {}
         self.cache.primary, self.cache.other_versions, self.cache.children_of, self.cache.observed = {}, {}, {}, {}
         for controller in self.controllers:
-            controller.needs = frozenset(self._needs_of(controller.kind, controller.rules))
+            controller.needs = frozenset(self._needed_watches(controller.kind, controller.rules))
             needs.update(dict.fromkeys(sorted(controller.needs, key=str)))
         self.informers.watch(needs)
         informers = self.informers.informers
@@ -186,7 +186,7 @@ class ControllerSet:
         self.cache.invalidate()
         self.unserved_kinds.report(informers.values(), self.controllers)
 
-    def _needs_of(self, kind: Kind, rules: tuple[Rule, ...]) -> Iterator[WatchSpec]:
+    def _needed_watches(self, kind: Kind, rules: tuple[Rule, ...]) -> Iterator[WatchSpec]:
         yield WatchSpec(kind)
         if not rules:
             return

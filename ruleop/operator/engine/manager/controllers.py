@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules import Rule
     from ruleop.operator.engine.cache.cache import Cache
     from ruleop.operator.engine.cache.informers import WatchSpec
-    from ruleop.operator.engine.queue.triggers import Cause
+    from ruleop.operator.engine.queue.request import Cause
     from ruleop.operator.engine.queue.workers import Workers
     from ruleop.operator.engine.reconcile.reconciler import Reconciler
 

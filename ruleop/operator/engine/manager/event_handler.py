@@ -6,10 +6,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ruleop.core.planning.model.marks import PART_OF
 from ruleop.operator.engine.manager.controller_set import CRD
-from ruleop.operator.engine.queue.request import Request
-from ruleop.operator.engine.queue.triggers import START
+from ruleop.operator.engine.queue.request import START, Request
 from ruleop.operator.engine.queue.work_queue import Urgency
 from ruleop.operator.kube.watch.store import Change, Origin
 
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
     from ruleop.operator.engine.cache.own_writes import OwnWrites
     from ruleop.operator.engine.manager.controllers import Controllers
     from ruleop.operator.engine.manager.discovery_sync import DiscoverySync
-    from ruleop.operator.engine.queue.triggers import Cause
+    from ruleop.operator.engine.queue.request import Cause
 
 
 class EventHandler:
@@ -70,7 +68,7 @@ class EventHandler:
         owners = {entry.part_of for entry in (change.old, change.new) if entry is not None and entry.part_of}
         for part_of in sorted(owners):
             for controller in self.controllers:
-                request = controller.reconciler.index.owner_of({PART_OF: part_of})
+                request = controller.reconciler.index.owner(part_of)
                 if request is not None:
                     controller.workers.add(request, cause, urgency)
 

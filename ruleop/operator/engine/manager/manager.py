@@ -40,9 +40,9 @@ from ruleop.operator.engine.manager.inventory_gc import InventoryCollector
 from ruleop.operator.engine.manager.reload import Reloader
 from ruleop.operator.engine.manager.remarking import Remarking
 from ruleop.operator.engine.queue.workers import Workers
-from ruleop.operator.engine.reconcile.event_log import Events
 from ruleop.operator.engine.reconcile.executor import Executor
 from ruleop.operator.engine.reconcile.owner_key import OwnerKey, owner_key_key
+from ruleop.operator.engine.reconcile.pass_log import Events
 from ruleop.operator.engine.reconcile.reconciler import Reconciler
 from ruleop.operator.engine.reconcile.recorder import PassFiles
 from ruleop.operator.engine.reconcile.shared_objects import Environment
@@ -66,7 +66,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ruleop.core.rules import Project, ProjectErrors
-    from ruleop.core.schema.builtin.table import ResourceInfo
     from ruleop.operator.engine.manager.flags import Options
     from ruleop.operator.kube.http.access import Credentials
     from ruleop.operator.kube.watch.store import Selection
@@ -212,11 +211,14 @@ class Manager:
         """Creates the parts."""
         self.host = session.server.rpartition("://")[2]
         self.clock = Clock(self._clock_moved)
-        self.client = Client(session, qps=self.options.qps, observe=self._request_done, dated=self.clock.server_time)
+        observe = partial(self.metrics.request_done, self.host)
+        self.client = Client(session, qps=self.options.qps, observe=observe, dated=self.clock.server_time)
         self.discovery = Discovery(self.client)
-        self.api = ServerApi(self.client, self.lookup)
-        self.cache = Cache(self.api, self.lookup, namespaces=self.options.namespaces)
-        self.informers = Informers(self.client, self.lookup, self.options.namespaces, selection=self._selection)
+        self.api = ServerApi(self.client, self.discovery.resource)
+        self.cache = Cache(self.api, self.discovery.resource, namespaces=self.options.namespaces)
+        self.informers = Informers(
+            self.client, self.discovery.resource, self.options.namespaces, selection=self._selection
+        )
         self.namespace = self.options.operator_namespace or credentials.namespace
         self.inventory = Inventory(StoredData(self.api, inventory_key(self.namespace, self.options.name)))
         key = owner_key_key(self.namespace, self.options.name)
@@ -370,16 +372,7 @@ class Manager:
         workers = Workers(str(kind.versionless), limit=limit, metrics=self.metrics, on_exit=self._exit_on_failure)
         return Controller(kind, (), Reconciler(kind, (), self.environment, workers), workers)
 
-    # -- lookups -------------------------------------------------------------------------------------------------------
-
-    def lookup(self, kind: Kind) -> ResourceInfo | None:
-        found = self.discovery.get(kind)
-        return found.info if found is not None else None
-
     # -- metrics and readiness -----------------------------------------------------------------------------------------
-
-    def _request_done(self, verb: str, status: int, seconds: float) -> None:
-        self.metrics.request_done(self.host, verb, status, seconds)
 
     def _clock_moved(self, offset: float) -> None:
         self.metrics.clock_offset.set(offset)

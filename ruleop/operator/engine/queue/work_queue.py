@@ -74,9 +74,6 @@ class _FairQueue(Generic[Key]):
     def __contains__(self, key: Key) -> bool:
         return key in self.groups.get(self.group(key), ())
 
-    def __bool__(self) -> bool:
-        return bool(self.groups)
-
     def add(self, key: Key, since: float) -> None:
         self.groups.setdefault(self.group(key), OrderedDict())[key] = since
 
@@ -162,7 +159,7 @@ class WorkQueue(Generic[Key]):
     def take(self, *, now: float) -> Key | None:
         """The next key, or None. Each key that is taken has to be returned by `done`."""
         self._release_due(now)
-        queues = [queue for queue in self._ready.values() if queue]
+        queues = [queue for queue in self._ready.values() if queue.groups]
         if not queues:
             return None
         self._turns += 1
@@ -221,7 +218,7 @@ class WorkQueue(Generic[Key]):
 
     def has_ready(self) -> bool:
         """Whether a key waits for a worker."""
-        return any(self._ready.values())
+        return any(queue.groups for queue in self._ready.values())
 
     def is_quiet(self) -> bool:
         """Whether no key waits, is with a worker, or has failed and is to be retried."""
@@ -244,6 +241,6 @@ class WorkQueue(Generic[Key]):
 
     def _ready_urgency(self, key: Key) -> Urgency | None:
         for urgency, queue in self._ready.items():
-            if queue and key in queue:
+            if queue.groups and key in queue:
                 return urgency
         return None

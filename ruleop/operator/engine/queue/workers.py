@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ruleop.operator.engine.queue.result import Result
-from ruleop.operator.engine.queue.triggers import Triggers, describe
+from ruleop.operator.engine.queue.request import Result, Triggers, describe
 from ruleop.operator.engine.queue.work_queue import Urgency, WorkQueue
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from ruleop.operator.engine.queue.request import Request
-    from ruleop.operator.engine.queue.triggers import Cause
+    from ruleop.operator.engine.queue.request import Cause, Request
     from ruleop.operator.engine.telemetry.metrics import Metrics
 
 
@@ -52,14 +50,6 @@ class Workers:
         self.queue.add(request, now=time.monotonic(), urgency=urgency)
         self.metrics.adds.inc()
         self._wake()
-
-    def has_ready(self) -> bool:
-        """Whether some CR waits for a worker."""
-        return self.queue.has_ready()
-
-    def wake(self, request: Request) -> None:
-        """Queues a CR whose delayed status has to be written."""
-        self.add(request, "status", Urgency.RETRY)
 
     def open(self, is_open: bool) -> None:
         """It may work only while the caches are synced and this process leads."""

@@ -162,7 +162,8 @@ class _Run:
             raise error
 
     async def one(self, action: Action) -> None:
-        if action.needs & self.not_provided or not self._may_run(action):
+        has_to_be_clean = _is_last(action) or isinstance(action, RemoveFinalizer)
+        if action.needs & self.not_provided or (has_to_be_clean and not self.outcome.clean):
             self.not_provided.add(_provides(action))
             return
         try:
@@ -173,9 +174,6 @@ class _Run:
             self.outcome.done.append(action)
         else:
             self.not_provided.add(_provides(action))
-
-    def _may_run(self, action: Action) -> bool:
-        return self.outcome.clean or not (_is_last(action) or isinstance(action, RemoveFinalizer))
 
     async def _carry_out(self, action: Action) -> bool:
         """Whether the action is done; otherwise the CR is planned again."""
@@ -204,7 +202,7 @@ class _Run:
     async def _write(self, key: ObjectKey, sent: Object | None, request: Awaitable[Object]) -> None:
         with self.own_writes.writing(key) as write:
             response = await request
-            write.answered(parse_version(_version(response)))
+            write.versions.add(parse_version(_version(response)))
         if sent is not None:
             self.outcome.written[key] = (sent, response)
         # Without ruleop's label (released, or removed by a webhook), the old object has to be removed from the store.

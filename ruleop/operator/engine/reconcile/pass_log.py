@@ -1,5 +1,5 @@
 """The log of a pass: one line for each write and one for the result; in a dry run, one for each write that would be
-made.
+made. And its Events.
 
 Fields are logged by their paths, never with their values. The last report of each CR is kept, so that a rejection that
 is the same at each retry is logged once; the metrics count CRs by these reports, too.
@@ -7,14 +7,18 @@ is the same at each retry is logged once; the metrics count CRs by these reports
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import structlog
 
+from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.messages import shortened
 from ruleop.core.planning import Event, FinalizerAction
 from ruleop.core.planning.changes.writes import Verb, changes, field_paths, reason_for, verb_of
+from ruleop.operator.engine.queue.request import Request
+from ruleop.operator.kube.client.event_recorder import EventRecorder, ObjectEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +27,6 @@ if TYPE_CHECKING:
     from ruleop.core.planning import Action, History, Kinds, Outcome, Plan, Problem, Wait
     from ruleop.core.steps import Steps
     from ruleop.core.templating.values.cost import Allowance
-    from ruleop.operator.engine.queue.request import Request
     from ruleop.operator.engine.telemetry.metrics import ControllerMetrics
 
 Intent: TypeAlias = tuple[str, tuple[str, ...]]
@@ -70,13 +73,15 @@ class PassLog:
         self, request: Request, history: History, plan: Plan, outcome: Outcome, *, allowance: Allowance
     ) -> Steps[None]:
         """Logs each action that was carried out, and counts reverted drift. It yields after each. Beyond the allowance,
-        outer fields are logged."""
+        outer fields are logged. The fields are compared only for a line that is logged, or if they may have drifted."""
+        is_logged = self.log.is_enabled_for(logging.INFO)
         for action, result in outcome.results(plan.actions):
             self.metrics.wrote(verb_of(action).do, result)
         for action in outcome.done:
-            if outcome.was_gone(action):
+            if any(each is action for each in outcome.gone):  # another client had already deleted the object
                 continue
-            changed = changes(action, self.kinds, allowance=allowance)
+            is_compared = is_logged or history.synced.had(action)
+            changed = changes(action, self.kinds, allowance=allowance) if is_compared else []
             verb = history.synced.verb(action, plan.uid, changed)
             if verb in {Verb.REVERT, Verb.RECREATE}:
                 self.metrics.drift.inc()
@@ -143,7 +148,8 @@ class PassLog:
     # -- the status ----------------------------------------------------------------------------------------------------
 
     def status_written(self, request: Request, plan: Plan, resource: Object) -> None:
-        self.log.debug("status written", resource=str(request), fields=list(status_fields(plan, resource)))
+        if self.log.is_enabled_for(logging.DEBUG):
+            self.log.debug("status written", resource=str(request), fields=list(status_fields(plan, resource)))
         if (reported := self.reported.get(request)) is not None:
             reported.status_failure = ""
 
@@ -207,3 +213,24 @@ def waits(found: Iterable[Wait]) -> Iterator[str]:
     yield from described[:MAX_WAITS]
     if (more := len(described) - MAX_WAITS) > 0:
         yield f"and {more} more"
+
+
+class Events:
+    """Records Events on custom resources, and logs them."""
+
+    def __init__(self, recorder: EventRecorder, *, dry_run: bool = False) -> None:
+        self.recorder = recorder
+        self.dry_run = dry_run
+        self.log = structlog.get_logger()
+
+    def record(self, resource: Object, events: Iterable[Event]) -> None:
+        for event in events:
+            key = ObjectKey.of(resource)
+            log = self.log.bind(controller=str(key.group_kind), resource=str(Request.of(resource)))
+            if self.dry_run:
+                log.info("dry run", would=f"record the event {event.reason}", message=event.message)
+                continue
+            log.info("event recorded", type=event.type, reason=event.reason, message=event.message)
+            uid, version = resource["metadata"].get("uid", ""), Kind.of(resource).version
+            warning = event.type == "Warning"
+            self.recorder.record(ObjectEvent(key, version, uid, event.reason, event.message, warning=warning))

@@ -6,19 +6,24 @@ With `--record` the pass is written to a file as well.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.planning import Observed, Owner, Plan, Planning
 from ruleop.core.recording.recording import Recorder
+from ruleop.core.templating.values.cost import Allowance, for_descriptions
 from ruleop.operator.engine.cache.parsed_objects import ParsedObjects
 from ruleop.operator.engine.reconcile.live_reads import LiveReads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ruleop.core.kinds import Object
+    from ruleop.core.planning import History
+    from ruleop.core.rules import Rule
     from ruleop.operator.engine.cache.index import Index
-    from ruleop.operator.engine.reconcile.current_pass import CurrentPass
+    from ruleop.operator.engine.queue.request import Request
     from ruleop.operator.engine.reconcile.pass_log import PassLog
     from ruleop.operator.engine.reconcile.shared_objects import Environment
     from ruleop.operator.engine.telemetry.metrics import ControllerMetrics
@@ -26,6 +31,22 @@ if TYPE_CHECKING:
 
 class Unsynced(Exception):  # noqa: N818 - not an error: the pass ends, and the next one starts when all is synced
     """A store is listed again since the pass waited for a response. An object that is missing from it may exist."""
+
+
+@dataclass(slots=True)
+class CurrentPass:
+    """One reconcile of one CR, and what it has learned so far."""
+
+    request: Request
+    rule: Rule
+    resource: Object
+    history: History
+    held_until: str = ""  # RFC 3339: no deletions before this time, because the rules have just changed
+    namespace_terminating: bool = False
+    paused: bool = False  # a plan of this pass took several turns of the loop
+    status_in: float | None = None  # seconds until the status is written, if it is delayed
+    descriptions: Allowance = field(default_factory=for_descriptions)  # of its log
+    accounts: float = 0.0  # that its plans have used together
 
 
 class PassPlanning:
@@ -65,19 +86,19 @@ class PassPlanning:
             proofs=self.environment.owner_key.proofs,
             own=self.environment.own,
         )
-        files, foresee, resource = self.environment.pass_files, self.environment.dry_run, current.resource
+        files, predict_status, resource = self.environment.pass_files, self.environment.dry_run, current.resource
         recorder = Recorder(observed) if files is not None else None
         planning = Planning(
             rule,
             resource,
             observed if recorder is None else recorder.observed,
             current.history,
-            foresee=foresee,
+            predict_status=predict_status,
             masks=recorder is not None,
         )
         planned = await self._finish(current, planning)
         if files is not None and recorder is not None:
-            document = recorder.document(rule, resource, current.history, planned, foresee=foresee)
+            document = recorder.document(rule, resource, current.history, planned, predict_status=predict_status)
             files.write(ObjectKey.of(resource), document)
         return planned
 

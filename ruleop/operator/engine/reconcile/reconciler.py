@@ -8,6 +8,7 @@ being written, after them.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ruleop.core.errors import RuleopError
@@ -17,10 +18,10 @@ from ruleop.core.planning.events import write_events
 from ruleop.core.planning.model.marks import is_paused
 from ruleop.operator.engine.cache.awaited_versions import ControllerExpectations
 from ruleop.operator.engine.cache.index import Index
-from ruleop.operator.engine.queue.result import IMMEDIATELY, Result
-from ruleop.operator.engine.reconcile.current_pass import CurrentPass
+from ruleop.operator.engine.queue.request import IMMEDIATELY, Result
+from ruleop.operator.engine.queue.work_queue import Urgency
 from ruleop.operator.engine.reconcile.pass_log import PassLog
-from ruleop.operator.engine.reconcile.pass_planning import PassPlanning, Unsynced
+from ruleop.operator.engine.reconcile.pass_planning import CurrentPass, PassPlanning, Unsynced
 from ruleop.operator.engine.reconcile.status.status_debounce import CHANGED, WRITTEN
 from ruleop.operator.engine.reconcile.status.status_writer import StatusWriter
 from ruleop.operator.engine.reconcile.unmatched import Unmatched
@@ -71,8 +72,10 @@ class Reconciler:
         if rule is None:
             self._remove(request)
             return await self._unmatched(request, resource)
-        if (resource := self._resource(rule, request)) is None:
-            return Result()  # the watch of its version does not have it yet, or no longer
+        if rule.kind != Kind.of(resource):
+            resource = self.cache.resource(key, rule.kind.version)
+            if resource is None:
+                return Result()  # the watch of its version does not have it yet, or no longer
         if (wait := self.expectations.wait(request, self.cache, self.clock.monotonic())) is not None:
             return Result(requeue_after=wait, reason="the cache is behind")
         history = self.histories.get(request, History.NONE).at_pass_start(self.cache, self.clock.monotonic())
@@ -114,7 +117,7 @@ class Reconciler:
                 return planned, None
             await self.environment.inventory.before_writes(current.rule, planned)
             outcome, others = await self._execute(current, planned)
-            resource = outcome.resource or self._resource(current.rule, current.request)
+            resource = outcome.resource or self.cache.resource(self.key(current.request), current.rule.kind.version)
             if resource is None:
                 return None, outcome
             current.resource = resource
@@ -124,7 +127,7 @@ class Reconciler:
         if outcome.clean and _ends(planned, current.resource):
             self.environment.events.record(current.resource, planned.events)
             return None, outcome
-        waits = outcome.clean and (others or self.workers.has_ready())
+        waits = outcome.clean and (others or self.workers.queue.has_ready())
         if waits and not planned.steady and self._may_wait(current, WRITTEN):
             return None, outcome
         if outcome.clean and current.accounts > LARGE:  # the next pass has nothing to write, and plans the status
@@ -156,35 +159,33 @@ class Reconciler:
         return outcome, others
 
     def _may_wait(self, current: CurrentPass, patience: float) -> bool:
-        request = current.request
-        current.status_in = self.debounce.may_wait((self.kind, request), patience, lambda: self.workers.wake(request))
+        wake = partial(self.workers.add, current.request, "status", Urgency.RETRY)
+        current.status_in = self.debounce.may_wait((self.kind, current.request), patience, wake)
         return current.status_in is not None
 
     # -- the status ----------------------------------------------------------------------------------------------------
 
     async def _write_status(self, current: CurrentPass, planned: Plan, outcome: Outcome | None) -> Result:
-        resource, status = self._resource(current.rule, current.request), planned.status
-        if resource is None:
-            return Result()
+        status = planned.status
         if status is not None and status.patch is not None and not self.environment.dry_run:
             if outcome is None and self.debounce.busy and self._may_wait(current, CHANGED):
                 return Result(requeue_after=current.status_in)
             self.debounce.done((self.kind, current.request))
             if outcome is None and status.details_only and (wait := self.status.details_in(current.request)):
                 current.status_in = wait
-            elif (result := await self.status.write(current, planned, status, resource)) is not None:
+            elif (result := await self.status.write(current, planned, status)) is not None:
                 return self._with_next_check(current, planned, result) if result.failed else result
-        return await self._report(current, resource, planned, outcome)
+        return await self._report(current, planned, outcome)
 
-    async def _report(self, current: CurrentPass, resource: Object, planned: Plan, outcome: Outcome | None) -> Result:
+    async def _report(self, current: CurrentPass, planned: Plan, outcome: Outcome | None) -> Result:
         if self.environment.dry_run:
             allowance = current.descriptions
             await self.turns.finish_steps(
-                self.pass_log.intended(current.request, current.history, planned, resource, allowance=allowance)
+                self.pass_log.intended(current.request, current.history, planned, current.resource, allowance=allowance)
             )
         if outcome is None:
             self.metrics.without_writes.inc()
-        self.environment.events.record(resource, planned.events)
+        self.environment.events.record(current.resource, planned.events)
         self.pass_log.reconciled(current.request, current.history, planned)
         current.history = await self.turns.finish_steps(
             current.history.after_in_steps(planned, None, self.cache, self.clock.monotonic())
@@ -205,9 +206,6 @@ class Reconciler:
         return replace(failed, requeue_after=max(IMMEDIATELY, min(seconds))) if seconds else failed
 
     # -- one CR --------------------------------------------------------------------------------------------------------
-
-    def _resource(self, rule: Rule, request: Request) -> Object | None:
-        return self.cache.resource(self.key(request), rule.kind.version)
 
     def _remove(self, request: Request) -> None:
         self.index.remove(request)

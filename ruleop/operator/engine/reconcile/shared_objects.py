@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from ruleop.core.rules import Rule
     from ruleop.operator.engine.cache.cache import Cache
     from ruleop.operator.engine.clock import Clock
-    from ruleop.operator.engine.reconcile.event_log import Events
     from ruleop.operator.engine.reconcile.executor import Executor
     from ruleop.operator.engine.reconcile.owner_key import OwnerKey
+    from ruleop.operator.engine.reconcile.pass_log import Events
     from ruleop.operator.engine.reconcile.recorder import PassFiles
     from ruleop.operator.engine.reconcile.status.status_debounce import StatusDebounce
     from ruleop.operator.engine.telemetry.metrics import Metrics

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +89,7 @@ class Turns:
 
     async def finish_steps(self, steps: Steps[T]) -> T:
         """The result of work in steps."""
-        return (await self.finish(_Advance(steps)))[0]
+        return (await self.finish(partial(_advance, steps)))[0]
 
     def _limit(self) -> Callable[[], bool]:
         """A function that tells whether the work has to pause."""
@@ -103,17 +104,12 @@ class Turns:
         self._ends = 0.0
 
 
-class _Advance(Generic[T]):
+def _advance(steps: Steps[T], is_time_up: Callable[[], bool]) -> tuple[T] | None:
     """Continues work in steps. Its result is in a tuple, because it may be None."""
-
-    def __init__(self, steps: Steps[T]) -> None:
-        self._steps = steps
-
-    def __call__(self, is_time_up: Callable[[], bool]) -> tuple[T] | None:
-        try:
-            while True:
-                next(self._steps)
-                if is_time_up():
-                    return None
-        except StopIteration as end:
-            return (end.value,)
+    try:
+        while True:
+            next(steps)
+            if is_time_up():
+                return None
+    except StopIteration as end:
+        return (end.value,)

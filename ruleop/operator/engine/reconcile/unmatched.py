@@ -8,7 +8,7 @@ import structlog
 
 from ruleop.core.kinds import Object, ObjectKey
 from ruleop.core.planning import RemoveFinalizer
-from ruleop.operator.engine.queue.result import Result
+from ruleop.operator.engine.queue.request import Result
 
 if TYPE_CHECKING:
     from ruleop.core.planning import Failure

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from ruleop.core.permissions import grant
-from ruleop.operator.kube.client.reviews import is_allowed, user_of
+from ruleop.operator.kube.client.reviews import is_allowed, review_token
 from ruleop.operator.kube.client.server_errors import ApiError
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class _Results:
 
 async def review(client: Client, path: str, token: str) -> HTTPStatus:
     """Raises ApiError."""
-    user = await user_of(client, token)
+    user = await review_token(client, token)
     if user is None:
         return HTTPStatus.UNAUTHORIZED
     return HTTPStatus.OK if await is_allowed(client, user, "get", path) else HTTPStatus.FORBIDDEN

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ruleop.operator.kube.auth.kubeconfig import Kubeconfig, expand_home
 from ruleop.operator.kube.auth.service_account import ServiceAccount
 from ruleop.operator.kube.http.access import CredentialsError
 
@@ -29,9 +30,6 @@ def find_credentials(
     in_pod = environ.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").exists()
     if not paths and not context and in_pod:
         return ServiceAccount(service_account, environ)
-    # Imports the package `kubernetes`: 16 MB of memory and 0.1 s that a pod does not need.
-    from ruleop.operator.kube.auth.kubeconfig import Kubeconfig, expand_home  # noqa: PLC0415
-
     if not paths:
         paths = str(expand_home(environ.get("HOME") or "~") / ".kube" / "config")
         if not Path(paths).exists():

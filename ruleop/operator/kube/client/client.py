@@ -149,7 +149,7 @@ class Client:
                 if self._observe is not None:
                     self._observe(request.verb, status, time.perf_counter() - started)
         if self._warned is not None:
-            for text in warnings_of(response.header(b"warning") or ""):
+            for text in parse_warnings(response.header(b"warning") or ""):
                 self._warned(text)
         if status < 300:
             return body, response.header(b"etag") or ""
@@ -230,7 +230,7 @@ def _of_another_form(request: Request, text: str) -> ApiError:
     return ApiError(Problem.SERVER, verb=request.verb, resource=request.resource, text=text, status=200)
 
 
-def warnings_of(header: str) -> list[str]:
+def parse_warnings(header: str) -> list[str]:
     """The texts of the header `Warning`: `299 - "text"`, separated by commas."""
     return [_ESCAPED.sub(r"\1", text) for text in _WARNING.findall(header)]
 

@@ -138,6 +138,10 @@ class Discovery:
     def get(self, kind: Kind | GroupKind) -> Served | None:
         return self.catalogue.get(kind)
 
+    def resource(self, kind: Kind) -> ResourceInfo | None:
+        found = self.catalogue.get(kind)
+        return found.info if found is not None else None
+
     async def refresh(self) -> Difference:
         """Reads the catalogue again. Raises ApiError, and keeps the old one, if the server does not answer."""
         async with self._one_at_a_time:

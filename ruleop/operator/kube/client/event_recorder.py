@@ -50,7 +50,7 @@ PAUSE_AFTER_FAILURE = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class ObjectEvent:
     """An occurrence that concerns an object. `note` is public: no values of Secrets."""
 
     regarding: ObjectKey
@@ -80,7 +80,7 @@ class EventRequest:
     """A request that creates an event, or raises its count."""
 
     request: Request
-    happening: Happening
+    happening: ObjectEvent
 
 
 class EventCorrelator:
@@ -93,7 +93,7 @@ class EventCorrelator:
         self._series: OrderedDict[tuple[Any, ...], _Series] = OrderedDict()
         self._tokens: OrderedDict[tuple[ObjectKey, str], tuple[float, float]] = OrderedDict()
 
-    def correlate(self, happening: Happening, now: float, wall: datetime) -> EventRequest | None:
+    def correlate(self, happening: ObjectEvent, now: float, wall: datetime) -> EventRequest | None:
         """The request for this event; None if the object has had too many. The next one carries the count."""
         identity = happening.series
         series = self._series.get(identity)
@@ -116,11 +116,11 @@ class EventCorrelator:
             self._series.popitem(last=False)
         return EventRequest(self._new(happening, series, wall), happening)
 
-    def forget(self, happening: Happening) -> None:
+    def forget(self, happening: ObjectEvent) -> None:
         """The event does not exist (any longer), so its count cannot be raised."""
         self._series.pop(happening.series, None)
 
-    def _is_allowed(self, happening: Happening, now: float) -> bool:
+    def _is_allowed(self, happening: ObjectEvent, now: float) -> bool:
         target = (happening.regarding, happening.uid)
         tokens, since = self._tokens.get(target, (float(BURST), now))
         tokens = min(float(BURST), tokens + (now - since) / REFILL)
@@ -135,7 +135,7 @@ class EventCorrelator:
         digest = hashlib.sha256(repr((self._instance, identity, wall.isoformat())).encode()).hexdigest()[:16]
         return f"{identity[0].name[:200]}.{digest}"
 
-    def _new(self, happening: Happening, series: _Series, wall: datetime) -> Request:
+    def _new(self, happening: ObjectEvent, series: _Series, wall: datetime) -> Request:
         key = happening.regarding
         regarding = {
             "apiVersion": Kind(key.group, happening.version, key.kind).api_version,
@@ -189,7 +189,7 @@ class EventRecorder:
         self._correlator = EventCorrelator(reporter, instance)
         self._clock = clock
         self._busy = busy
-        self._waiting: deque[tuple[float, Happening]] = deque()
+        self._waiting: deque[tuple[float, ObjectEvent]] = deque()
         self._arrived = asyncio.Event()
         self._sending = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
@@ -198,7 +198,7 @@ class EventRecorder:
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="events")
 
-    def record(self, happening: Happening) -> None:
+    def record(self, happening: ObjectEvent) -> None:
         """Returns at once, and never raises."""
         if len(self._waiting) >= QUEUE:
             self._waiting.popleft()  # the newest events are worth most
@@ -248,7 +248,7 @@ class EventRecorder:
         async with self._sending:
             return await self._send(self._waiting.popleft()[1]) if self._waiting else None
 
-    async def _send(self, happening: Happening) -> bool:
+    async def _send(self, happening: ObjectEvent) -> bool:
         """False if the next event should wait: the server is away or busy."""
         try:
             event = self._correlator.correlate(happening, self._clock(), datetime.now(UTC))

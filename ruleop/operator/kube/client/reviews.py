@@ -27,7 +27,7 @@ ACCESS_REVIEWS = ResourceInfo(
 )
 
 
-async def user_of(client: Client, token: str) -> Mapping[str, Any] | None:
+async def review_token(client: Client, token: str) -> Mapping[str, Any] | None:
     """The user of the token, or None for a token that is not valid. Raises ApiError."""
     status = await _review(client, TOKEN_REVIEWS, {"token": token})
     user = status.get("user")

@@ -185,7 +185,7 @@ class ApiError(RuleopError):
 
 def response_error(status: int, body: bytes, *, verb: str, resource: str, retry_after: str | None = None) -> ApiError:
     """The error for a response. Its body is a Status, unless a proxy wrote it."""
-    document = _status_of(body)
+    document = _parse_status(body)
     details, reason, message = _mapping(document.get("details")), _text(document, "reason"), _text(document, "message")
     causes = tuple(_causes(details.get("causes")))
     for words in ESCALATION:  # some kilobytes of rules follow
@@ -260,7 +260,7 @@ def _problem(status: int, reason: str, message: str, causes: tuple[Cause, ...]) 
     return _BY_STATUS.get(status) or (Problem.SERVER if status >= 500 else Problem.INVALID)
 
 
-def _status_of(body: bytes) -> Mapping[str, Any]:
+def _parse_status(body: bytes) -> Mapping[str, Any]:
     try:
         document = parse_json(body)
     except ValueError:

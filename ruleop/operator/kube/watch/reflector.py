@@ -72,11 +72,11 @@ class Sink(Protocol):
 
     def begin_list(self) -> None: ...
     def list_object(self, obj: dict[str, Any]) -> None: ...
-    def unlist_object(self, obj: dict[str, Any]) -> None: ...
+    def remove_listed(self, obj: dict[str, Any]) -> None: ...
     def end_list(self, version: int) -> None: ...
     def apply(self, obj: dict[str, Any]) -> None: ...
     def delete(self, obj: dict[str, Any]) -> None: ...
-    def leave_out(self, obj: dict[str, Any], problem: str) -> None: ...
+    def skip_unreadable(self, obj: dict[str, Any], problem: str) -> None: ...
     def bookmark(self, version: int) -> None: ...
     def set_state(self, state: State, problem: str = "") -> None: ...
     def set_problem(self, problem: str) -> None: ...
@@ -116,7 +116,7 @@ class Reflector:
     ) -> None:
         self.source = source
         self.phase = Phase.RESTING
-        self.heard_at: float | None = None  # when the server last answered, for readiness
+        self.last_response_at: float | None = None  # when the server last answered, for readiness
         self.lists = 0  # lists started: one, if there is no gap
         self.lists_done = 0
         self._sink = sink
@@ -169,17 +169,17 @@ class Reflector:
         """When the open stream counts as dead, unless something arrives."""
         if self.phase is Phase.STREAMING:
             return max(self._opened_at, self._streamed_at) + STREAMING_SILENCE  # bookmarks do not count
-        heard = self.heard_at if self.heard_at is not None else self._opened_at
+        heard = self.last_response_at if self.last_response_at is not None else self._opened_at
         end = self._opened_at + self._seconds + CLOSE_MARGIN
         return min(end, heard + SILENCE) if self._bookmarked else end
 
     def overdue(self, now: float) -> bool:
         """Whether the server's next sign of life is overdue: on an open stream by its deadline, else after the time
         between two bookmarks."""
-        if self.heard_at is None:
+        if self.last_response_at is None:
             return False
-        is_open = self.reading and self.heard_at >= self._opened_at
-        return now > (self.deadline if is_open else self.heard_at + SILENCE)
+        is_open = self.reading and self.last_response_at >= self._opened_at
+        return now > (self.deadline if is_open else self.last_response_at + SILENCE)
 
     def wake(self, now: float) -> None:
         """Retry now: the CRD was established, or a permission was granted."""
@@ -195,14 +195,14 @@ class Reflector:
     # Outcomes of a step
 
     def opened(self, now: float) -> None:
-        self._opened_at = self.heard_at = now
+        self._opened_at = self.last_response_at = now
         self._open = True
         self._bookmarked = self._eventful = False
         if self.phase is Phase.WATCHING and self._listed:
             self._sink.set_state(State.SYNCED)
 
     def page(self, body: bytes, now: float) -> None:
-        self.heard_at = now
+        self.last_response_at = now
         try:
             document, objects = _parse_list(body)
             metadata = document.get("metadata") or {}
@@ -223,7 +223,7 @@ class Reflector:
             self._failures = 0
 
     def lines(self, lines: Iterable[bytes], now: float) -> None:
-        self.heard_at = now
+        self.last_response_at = now
         for line in lines:
             if not self.reading:
                 return  # nothing counts after an ERROR event
@@ -252,7 +252,7 @@ class Reflector:
             return
         if lasted >= HEALTHY:
             self._failures = 0
-        self.heard_at = now
+        self.last_response_at = now
         self.phase = Phase.RESTING
 
     def silent(self, now: float) -> None:
@@ -260,7 +260,7 @@ class Reflector:
             if self.phase is Phase.STREAMING:
                 what, since = "neither an object nor the end of the list", self.deadline - STREAMING_SILENCE
             else:
-                what, since = "no event", self.heard_at or self._opened_at
+                what, since = "no event", self.last_response_at or self._opened_at
             self._rest(now, problem=f"watch {self.source}: {what} received for {now - since:.0f} s")
 
     def failed(self, error: ApiError, now: float) -> None:
@@ -323,7 +323,7 @@ class Reflector:
 
     def _initial_event(self, kind: str, obj: dict[str, Any], problem: str, now: float) -> None:
         if kind == "DELETED":
-            self._sink.unlist_object(obj)
+            self._sink.remove_listed(obj)
             self._streamed_at = now
         elif kind != "BOOKMARK":
             self._pass_on(self._sink.list_object, obj, problem)
@@ -339,7 +339,7 @@ class Reflector:
     def _pass_on(self, take: Callable[[dict[str, Any]], None], obj: dict[str, Any], problem: str) -> None:
         """An object that cannot be read is not stored, and does not count as deleted."""
         if problem:
-            self._sink.leave_out(obj, problem)
+            self._sink.skip_unreadable(obj, problem)
         else:
             take(obj)
 

@@ -256,7 +256,7 @@ class Store:
         known = self._entries.get(key)
         self._listed[key] = known if known == entry else entry  # one copy is enough
 
-    def unlist_object(self, obj: dict[str, Any]) -> None:
+    def remove_listed(self, obj: dict[str, Any]) -> None:
         """The object was deleted while the list was being received."""
         assert self._listed is not None, "begin_list comes first"
         self._listed.pop(self._key(obj["metadata"]), None)
@@ -304,7 +304,7 @@ class Store:
         if known is not None and (known.version <= version or not version):
             self._remove(key, Origin.WATCH)
 
-    def leave_out(self, obj: dict[str, Any], problem: str) -> None:
+    def skip_unreadable(self, obj: dict[str, Any], problem: str) -> None:
         """The object cannot be parsed; of `obj` only the metadata is valid. A known version stays, because it is not
         deleted."""
         metadata = obj["metadata"]

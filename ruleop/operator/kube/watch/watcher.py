@@ -92,7 +92,7 @@ class Watcher:
 
     def age(self) -> float | None:
         """Seconds since the server last answered on this watch; None before the first response."""
-        heard = self.reflector.heard_at
+        heard = self.reflector.last_response_at
         return None if heard is None else self._clock() - heard
 
     @property
@@ -115,11 +115,12 @@ class Watcher:
                 log.exception("watch failed: internal error", watch=str(self.store.source), again_in=wait)
                 self.store.set_problem(f"watch {self.store.source}: {type(error).__name__}: {error}")
                 # Start over: an event may have been applied by half.
-                heard_at, self._lists_before = self.reflector.heard_at, self._lists_before + self.reflector.lists_done
+                last_response_at = self.reflector.last_response_at
+                self._lists_before += self.reflector.lists_done
                 self.reflector = Reflector(
                     self.store.source, self.store, chance=self._chance, highest=self.store.version
                 )
-                self.reflector.heard_at = heard_at
+                self.reflector.last_response_at = last_response_at
                 await asyncio.sleep(wait)
 
     async def _run(self) -> None:

@@ -8,18 +8,17 @@ from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.permissions import grant, place
 from ruleop.core.planning import Failure
-from ruleop.operator.engine.queue.result import IMMEDIATELY, Result
+from ruleop.operator.engine.queue.request import IMMEDIATELY, Result
 from ruleop.operator.engine.reconcile.write_failures import classify
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import Object
     from ruleop.core.planning import Plan
     from ruleop.core.planning.model.actions import StatusWrite
     from ruleop.operator.engine.cache.awaited_versions import ControllerExpectations
     from ruleop.operator.engine.queue.request import Request
-    from ruleop.operator.engine.reconcile.current_pass import CurrentPass
     from ruleop.operator.engine.reconcile.pass_log import PassLog
+    from ruleop.operator.engine.reconcile.pass_planning import CurrentPass
     from ruleop.operator.engine.reconcile.shared_objects import Environment
 
 DETAILS_EVERY: Final = 5.0
@@ -40,7 +39,7 @@ class StatusWriter:
         """Seconds until a status may be written that differs in details only; 0 for now."""
         return max(0.0, self._written.get(request, -DETAILS_EVERY) + DETAILS_EVERY - self.clock.monotonic())
 
-    async def write(self, current: CurrentPass, planned: Plan, status: StatusWrite, resource: Object) -> Result | None:
+    async def write(self, current: CurrentPass, planned: Plan, status: StatusWrite) -> Result | None:
         """Writes the status. Returns the pass's result if that failed."""
         assert status.patch is not None
         rule, request, key = current.rule, current.request, planned.resource
@@ -49,20 +48,18 @@ class StatusWriter:
                 await self.environment.inventory.before_writes(rule, planned)
             response = await self.executor.write_status(rule.kind, key, status.patch, subresource=status.subresource)
         except RuleopError as error:
-            return await self._failed(current, planned, status, resource, error)
-        self.pass_log.status_written(request, planned, resource)
+            return await self._failed(current, planned, status, error)
+        self.pass_log.status_written(request, planned, current.resource)
         self._written[request] = self.clock.monotonic()
         self.expectations.wrote(request, {key: response["metadata"]["resourceVersion"]})
         return None
 
-    async def _failed(
-        self, current: CurrentPass, planned: Plan, status: StatusWrite, resource: Object, error: RuleopError
-    ) -> Result:
+    async def _failed(self, current: CurrentPass, planned: Plan, status: StatusWrite, error: RuleopError) -> Result:
         """Reports a rejected status in the conditions; if they are rejected as well, with Events."""
         if isinstance(error, ApiError) and error.problem is Problem.NOT_FOUND:
             return Result(failed=True)
         if isinstance(error, ApiError) and error.problem is Problem.CONFLICT:
-            return await self._outdated(current, status, resource)
+            return await self._outdated(current, status)
         failure, retry_after = classify(error)
         if failure is Failure.INVALID and status.projected:
             current.history = current.history.status_refused(planned, str(error), self.clock.monotonic())
@@ -70,19 +67,19 @@ class StatusWriter:
         if failure is not None and failure is not Failure.OTHER:
             granted = {"grant": self._grant(current, status)} if failure is Failure.FORBIDDEN else {}
             if self.pass_log.status_not_written(current.request, planned, str(error), granted):
-                self.environment.events.record(resource, planned.events)
+                self.environment.events.record(current.resource, planned.events)
         return Result(failed=True, retry_after=retry_after)
 
     def _grant(self, current: CurrentPass, status: StatusWrite) -> str:
         title = self.environment.cache.info(current.rule.kind).resource + ("/status" if status.subresource else "")
         return grant(title, place(current.request.namespace), ["patch"])
 
-    async def _outdated(self, current: CurrentPass, status: StatusWrite, resource: Object) -> Result:
+    async def _outdated(self, current: CurrentPass, status: StatusWrite) -> Result:
         """After a conflict, reads the CR live, so that the next pass plans for its new version. If the version has not
         changed, the conflict has another cause, and this is a failure."""
         assert status.patch is not None
         try:
-            live = await self.executor.refresh(current.rule.kind, ObjectKey.of(resource))
+            live = await self.executor.refresh(current.rule.kind, ObjectKey.of(current.resource))
         except RuleopError:
             return Result(failed=True)
         known = status.patch["metadata"].get("resourceVersion")
