@@ -114,6 +114,32 @@ def test_loops_in_loops_give_the_types_of_their_items() -> None:
     assert "spec.ports[].hosts is not in the schema" in found
 
 
+CHOSEN = """
+reach: cluster
+children:
+  c: {template: c.yaml}
+  i:
+    object:
+      apiVersion: "{{ 'v1' if spec.debug else 'apps/v1' }}"
+      kind: "{{ 'ConfigMap' if spec.debug else 'Deployment' }}"
+      metadata: {name: "{{ metadata.name }}-i"}
+      spec: {replics: 1}
+"""
+
+
+def test_a_body_is_typed_by_each_kind_of_a_choice() -> None:
+    template = (
+        "apiVersion: {{ 'v1' if spec.debug else 'apps/v1' }}\nkind: {{ 'ConfigMap' if spec.debug else 'Deployment' }}\n"
+        "metadata: {name: '{{ metadata.name }}'}\nspec: {replics: 1}\n"
+    )
+    found = findings(CHOSEN, c=template)
+    for file in ("templates/c.yaml", "watches.yaml"):
+        messages = [each.message for each in found if each.site.path == file]
+        assert any("spec.replics is not in the schema of Deployment" in each for each in messages)
+        assert any("spec.selector is required by the schema of Deployment" in each for each in messages)
+        assert any("spec is not in the schema of ConfigMap" in each for each in messages)
+
+
 def test_for_each_needs_a_list_or_a_mapping() -> None:
     assert of("a: b", "forEach: spec.size") == [
         "error type-mismatch: spec.size is an integer: forEach needs a list or a mapping"

@@ -57,6 +57,27 @@ def granted(permissions) -> dict[str, str]:
 WRITTEN = "get list watch create patch delete"
 
 
+def test_all_kinds_of_a_choice_need_permissions_and_no_other_combination():
+    chosen = (
+        "apiVersion: {{ 'v1' if spec.local else 'apps/v1' }}\nkind: {{ 'Secret' if spec.local else 'Deployment' }}\n"
+        "metadata: {name: a}\n"
+    )
+    budget = (
+        "apiVersion: \"{{ 'policy/v1' if has_kind('policy/v1', 'PodDisruptionBudget') else 'policy/v1beta1' }}\", "
+        "kind: PodDisruptionBudget, metadata: {name: a}"
+    )
+    roles = generated(f"children: {{a: {{template: a.yaml}}, b: {{object: {{{budget}}}}}}}", chosen)
+    assert granted(roles.cluster) == {
+        "apps.example.com": "get list watch",
+        "apps.example.com/status": "patch",
+        "secrets": WRITTEN,
+        "deployments.apps": WRITTEN,
+        "poddisruptionbudgets.policy": WRITTEN,
+        "events.events.k8s.io": "create patch",
+        "customresourcedefinitions.apiextensions.k8s.io": "list watch",
+    }
+
+
 def test_a_plain_rule_needs_no_key_and_no_finalizer():
     roles = generated(PLAIN)
     assert granted(roles.cluster) == {

@@ -110,7 +110,7 @@ class Harness:
     project: Project
     resource: dict[str, Any] | None
     objects: dict[ObjectKey, dict[str, Any]] = field(default_factory=dict)
-    served: dict[str, Served] = field(default_factory=dict)  # by kind
+    served: dict[str, Served] = field(default_factory=dict)  # by kind, or version and kind
     infos: dict[str, KindInfo] = field(default_factory=dict)  # by kind
     refuse: dict[ObjectKey, Failed] = field(default_factory=dict)  # writes that the server rejects
     history: History = History.NONE
@@ -135,7 +135,7 @@ class Harness:
 
     def info(self, kind: Kind) -> KindInfo:
         found = self.infos.get(kind.kind) or self.offline.info(kind)
-        state = self.served.get(kind.kind, found.state)
+        state = self.served.get(str(kind), self.served.get(kind.kind, found.state))
         return replace(found, state=state, served=state is not Served.UNSERVED)
 
     def state_of(self, observe: Observe) -> Served:

@@ -674,6 +674,41 @@ def test_children_of_an_unserved_kind_wait_and_others_do_not():
     assert "Certificate/c" in harness.names()
 
 
+CHOICE = """
+    children:
+      x: {template: x.yaml}
+      w: {object: {apiVersion: v1, kind: "{{ 'Secret' if spec.secret else 'ConfigMap' }}", metadata: {name: w}}}
+"""
+CHOSEN = "apiVersion: v1\nkind: {{ 'Secret' if spec.secret else 'ConfigMap' }}\nmetadata: {name: x}\n"
+
+
+def test_another_kind_of_a_choice_is_created_before_the_old_object_is_removed():
+    harness = Harness.of(CHOICE, {"secret": False}, x=CHOSEN)
+    harness.settle()
+    assert harness.names() == ["ConfigMap/w", "ConfigMap/x"]
+    harness.edit({"secret": True})
+    actions = [(type(action).__name__, action.key.kind) for action in harness.plan().actions]
+    assert actions[:2] == [("Create", "Secret"), ("Create", "Secret")]
+    harness.settle()
+    assert harness.names() == ["Secret/w", "Secret/x"]
+
+
+def test_a_version_is_chosen_by_what_the_cluster_serves():
+    choice = (
+        "apiVersion: {{ 'cert-manager.io/v1' if has_kind('cert-manager.io/v1', 'Certificate') else "
+        "'cert-manager.io/v1alpha2' }}\nkind: Certificate\nmetadata: {name: c}\nspec: {}\n"
+    )
+    harness = Harness.of("children: {c: {template: c.yaml, optional: true}}", c=choice)
+    harness.served["cert-manager.io/v1 Certificate"] = Served.UNSERVED
+    harness.settle()
+    assert [obj["apiVersion"] for obj in harness.objects.values()] == ["cert-manager.io/v1alpha2"]
+    harness.served = {"cert-manager.io/v1alpha2 Certificate": Served.UNSERVED}
+    harness.settle()
+    assert harness.names() == ["Certificate/c"]
+    harness.served = {"Certificate": Served.UNSERVED}
+    assert states(harness) == {"c": State.UNWANTED}
+
+
 def test_a_child_in_a_namespace_that_is_not_watched_waits():
     body = "reach: cluster\nchildren: {a: {template: a.yaml, namespace: far}, b: {template: b.yaml}}"
     harness = Harness.of(body, a=plain("a"), b=plain("b"))

@@ -187,6 +187,8 @@ children:
   c: {object: {apiVersion: cert-manager.io/v1, kind: Certificat, metadata: {name: a}}}
   d: {object: {apiVersion: example.com/v1, kind: App, metadata: {name: a}}}
   h: {object: {apiVersion: aps/v1, kind: Deployment, metadata: {name: a}}}
+  i: {object: {apiVersion: "{{ 'policy/v1' if has_kind('policy/v1', 'PodDisruptionBudget') else 'policy/v1beta1' }}", kind: PodDisruptionBudget, metadata: {name: a}}}
+  j: {object: {apiVersion: "{{ 'policy/v1' if spec.x else 'policy/v1beta1' }}", kind: PodDisruptionBudget, metadata: {name: a}}}
 observe:
   e: {version: v1, kind: Pods, selector: {a: b}}
   f: {group: apps, version: v1, kind: Deployment, name: x}
@@ -196,8 +198,9 @@ observe:
             'watches.yaml:6:17: Kubernetes 1.36 has no apps/v1 Deploymnt (did you mean "Deployment"?)',
             "watches.yaml:7:19: Kubernetes 1.36 has no policy/v1beta1 PodDisruptionBudget; there it is v1",
             'watches.yaml:10:17: Kubernetes 1.36 has no API group "aps" (did you mean "apps"?)',
-            'watches.yaml:12:28: Kubernetes 1.36 has no v1 Pods (did you mean "Pod"?)',
-            'watches.yaml:14:8: an observed resource needs the key "kind"',
+            "watches.yaml:12:17: Kubernetes 1.36 has no policy/v1beta1 PodDisruptionBudget; there it is v1",
+            'watches.yaml:14:28: Kubernetes 1.36 has no v1 Pods (did you mean "Pod"?)',
+            'watches.yaml:16:8: an observed resource needs the key "kind"',
         ],
         files={
             "templates/b.yaml": """\

@@ -23,6 +23,18 @@ KINDS = {
     "branches": ("{% if x %}\napiVersion: apps/v1\nkind: Deployment\n{% else %}\napiVersion: v1\nkind: Service\n{% endif %}\n", {DEPLOYMENT, SERVICE}, False),
     "the kind in branches": ("apiVersion: v1\n{% if x %}\nkind: Secret\n{% else %}\nkind: Service\n{% endif %}\n", {SECRET, SERVICE}, False),
     "a branch in a line": ("apiVersion: v1\nkind: {% if x %}Secret{% else %}Service{% endif %}\n", {SECRET, SERVICE}, False),
+    "a choice": ("apiVersion: v1\nkind: {{ 'Secret' if x else 'Service' }}\n", {SECRET, SERVICE}, False),
+    "a choice in quotes": ("apiVersion: v1\nkind: \"{{ 'Secret' if x else 'Service' }}\" # why\n", {SECRET, SERVICE}, False),
+    "a choice of choices": ("apiVersion: v1\nkind: {{ 'Secret' if x else ('Service' if y else 'Secret') }}\n", {SECRET, SERVICE}, False),
+    "a literal": ("apiVersion: {{ 'v1' }}\nkind: Secret\n", {SECRET}, False),
+    "a choice in a flow mapping": ("{apiVersion: v1, kind: {{ 'Secret' if x else 'Service' }}, metadata: {name: a}}\n", {SECRET, SERVICE}, False),
+    "a choice of a part": ("apiVersion: {{ 'apps/' if x else 'batch/' }}v1\nkind: A\n", {Kind("apps", "v1", "A"), Kind("batch", "v1", "A")}, False),
+    "choices by one condition": ("apiVersion: {{ 'apps/v1' if x.y else 'v1' }}\nkind: {{ 'Deployment' if x.y else 'Service' }}\n", {DEPLOYMENT, SERVICE}, False),
+    "choices by two conditions": ("apiVersion: {{ 'v1' if x else 'v2' }}\nkind: {{ 'A' if y else 'B' }}\n", {Kind("", v, k) for v in ("v1", "v2") for k in "AB"}, False),
+    "branches by one condition": ("{% if x %}\napiVersion: apps/v1\n{% else %}\napiVersion: v1\n{% endif %}\nmetadata: {}\n{% if x %}\nkind: Deployment\n{% else %}\nkind: Service\n{% endif %}\n", {DEPLOYMENT, SERVICE}, False),
+    "branches by two conditions": ("{% if x %}\napiVersion: v1\n{% else %}\napiVersion: v2\n{% endif %}\n{% if y %}\nkind: A\n{% else %}\nkind: B\n{% endif %}\n", {Kind("", v, k) for v in ("v1", "v2") for k in "AB"}, False),
+    "a choice in an included file": ("apiVersion: v1\n{% include 'choice' %}\n", {SECRET, SERVICE}, False),
+    "a choice in a loop": ("{% for i in x %}\n---\napiVersion: v1\nkind: {{ 'Secret' if i else 'Service' }}\n{% endfor %}\n", {SECRET, SERVICE}, True),
     "a flow mapping": ("{apiVersion: v1, kind: Secret, metadata: {name: {{ x }}}}\n", {SECRET}, False),
     "a flow mapping of mappings": ("{metadata: {kind: Nested, apiVersion: v9}, apiVersion: v1, kind: Secret}\n", {SECRET}, False),
     "nested ones do not count": ("apiVersion: v1\nkind: Secret\nspec:\n  ref:\n    apiVersion: v2\n    kind: Other\n  - kind: Item\n", {SECRET}, False),
@@ -37,6 +49,7 @@ KINDS = {
 FILES = {
     "document": "apiVersion: v1\nkind: Service\n",
     "kind": "kind: Secret\n",
+    "choice": "kind: {{ 'Secret' if x else 'Service' }}\n",
     "macros": "{% macro service(x) %}\napiVersion: v1\nkind: Service\n{% endmacro %}\n",
     "base": "apiVersion: v1\nkind: Service\nspec:\n  {% block spec %}{% endblock %}\n",
 }
@@ -61,6 +74,12 @@ def test_kinds_and_plurality_of_a_template_are_known_without_rendering(case):
             "{% if x %}\napiVersion: {{ x }}\n{% endif %}\nkind: Secret",
             "templates/main.j2:2: apiVersion must be plain text",
         ),
+        ("apiVersion: v1\nkind: {{ 'A' if x }}\n", "kind must be plain text, .* or a choice of literals such as"),
+        ("apiVersion: v1\nkind: {{ 'A' if x else y }}\n", "kind must be plain text"),
+        ("apiVersion: v1\nkind: {{ 'A' ~ x }}\n", "kind must be plain text"),
+        ("apiVersion: v1\nkind: {{ 'A: 1' if x else 'B' }}\n", "kind must be plain text"),
+        ("apiVersion: {{ '1.2' if x else '3' }}\nkind: A\n", "apiVersion must be plain text"),
+        ("{% set k = 'A' if x else 'B' %}\napiVersion: v1\nkind: {{ k }}\n", "kind must be plain text"),
         ("{% include 'dynamic' %}", "templates/dynamic:1: kind must be plain text"),
         ("apiVersion: v1\nkind: List\n", "`kind: List` is not supported"),
         ("a: 1\n", "no apiVersion and kind in plain text"),
@@ -71,6 +90,37 @@ def test_kinds_and_plurality_of_a_template_are_known_without_rendering(case):
 def test_a_computed_api_version_or_kind_is_refused(source, message):
     with pytest.raises(RuleErrors, match=message):
         library(source, {"dynamic": "kind: {{ x }}\n"}).text("main.j2")
+
+
+@pytest.mark.parametrize(("x", "kind"), [(True, "Secret"), (False, "Service")])
+def test_a_chosen_kind_is_rendered_as_text(x, kind):
+    source = (
+        "# {{ x }}\napiVersion: v1\nkind: {{ 'Secret' if x else 'Service' }}\nroleRef:\n  kind: {{ 'A' if x else 5 }}\n"
+    )
+    (document,) = library(source).text("main.j2").render({"x": x})
+    assert document == {"apiVersion": "v1", "kind": kind, "roleRef": {"kind": "A" if x else 5}}
+
+
+def test_the_kinds_of_an_inline_object_may_be_a_choice():
+    def tree_of(version, kind):
+        (node,), _ = read_yaml(f"{{apiVersion: {version}, kind: {kind}}}", "watches.yaml")
+        return library().tree(node)
+
+    chosen = tree_of("v1", "\"{{ 'Secret' if x else 'Service' }}\"")
+    assert chosen.kinds == {SECRET, SERVICE}
+    assert chosen.render({"x": False}) == [{"apiVersion": "v1", "kind": "Service"}]
+    assert tree_of("\"{{ 'apps/v1' if x else 'v1' }}\"", "\"{{ 'Deployment' if x else 'Service' }}\"").kinds == {
+        DEPLOYMENT,
+        SERVICE,
+    }
+    assert tree_of("v1", "'{% if x %}Secret{% else %}Service{% endif %}'").kinds == {SECRET, SERVICE}
+    for kind in ("\"{{ 'A' if x }}\"", "\"{{ 'A' if x else y }}\"", "\"{{ 'a' ~ 'b' }}\"", '"{{ x }}"'):
+        refused = tree_of("v1", kind)
+        assert not refused.kinds
+        assert "kind must be plain text" in refused.kind_mistake.message
+        assert "`{{ 'A' if spec.x else 'B' }}`" in refused.kind_mistake.message
+        assert refused.kind_mistake.site.column == 24
+    assert "apiVersion must be plain text" in tree_of('"{{ x }}"', "A").kind_mistake.message
 
 
 def test_the_kind_of_an_inline_object_is_known_or_an_error():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.core.templating import TextTemplate, YamlNode
+from ruleop.core.templating import TextTemplate, Tree, YamlNode
 from ruleop.core.templating.bodies.body import Body
 from ruleop.core.templating.bodies.body_writer import Printed, StandIn, Writer, as_text
 from ruleop.core.templating.bodies.branch_conditions import Conditions, Outcomes
@@ -12,6 +12,8 @@ from ruleop.core.templating.bodies.search import bodies_of_file
 from ruleop.core.templating.tree.layout import VALUE, lay_out
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ruleop.core.errors import Site
     from ruleop.core.rules.checks.scopes import Part
     from ruleop.core.templating import Library
@@ -22,7 +24,19 @@ def bodies(part: Part, library: Library, stand_in: StandIn = as_text) -> tuple[B
     node, of the type that it prints if that is known: a mapping alone on its line is spread."""
     if isinstance(part.compiled, TextTemplate):
         return tuple(bodies_of_file(part.compiled.name, library, stand_in))
-    return (_Marker(library).body(part.node),)
+    return tuple(_Marker(library).body(each) for each in _of_each_kind(part))
+
+
+def _of_each_kind(part: Part) -> Iterator[YamlNode]:
+    """The object as it is for each of the kinds that it can have."""
+    node, members = part.node, part.node.value
+    if not isinstance(part.compiled, Tree) or not isinstance(members, dict) or len(part.compiled.kinds) < 2:
+        yield node
+        return
+    for kind in sorted(part.compiled.kinds):
+        chosen = {"apiVersion": kind.api_version, "kind": kind.kind}
+        plain = {key: YamlNode(text, members[key].site, plain=True) for key, text in chosen.items()}
+        yield YamlNode({**members, **plain}, node.site, node.key_sites)
 
 
 class _Marker:

@@ -82,15 +82,21 @@ class OfflineKinds:
                 resource=builtin.title,
             )
         sibling = builtin_resource(kind.versionless)  # a version that other releases of Kubernetes may have
-        namespaced = sibling.namespaced if sibling is not None else True
         served = self._served is None or kind in self._served
-        return KindInfo(kind, namespaced, Served.SYNCED if served else Served.UNSERVED, known=False, served=served)
+        return KindInfo(
+            kind,
+            sibling.namespaced if sibling is not None else True,
+            Served.SYNCED if served else Served.UNSERVED,
+            known=False,
+            served=served,
+            resource=sibling.title if sibling is not None else "",
+        )
 
 
 def _defined(kind: Kind, crd: CustomResourceDefinition) -> KindInfo:
     version = crd.version(kind.version)
     if version is None or not version.served:
-        return KindInfo(kind, crd.namespaced, Served.UNSERVED, served=False)
+        return KindInfo(kind, crd.namespaced, Served.UNSERVED, served=False, resource=crd.name)
     return KindInfo(
         kind,
         crd.namespaced,

@@ -200,7 +200,7 @@ class Children:
         """The desired objects of the child; None if its `when` is false. An item that waits or fails does not delay
         other items."""
         child, names = child_plan.child, self.scope.names
-        if child.optional and any(self.observed.kinds.info(kind).state is Served.UNSERVED for kind in child.kinds):
+        if child.optional and not self._serves(child):
             child_plan.message = "the cluster does not serve its kind"
             return None
         if not child.for_each:
@@ -285,6 +285,11 @@ class Children:
                 found[child.id] = runs.record(current, self.observed.now)
                 self.prunes_next |= replace(runs, recorded=found[child.id]).kept() != runs.kept()
         return found
+
+    def _serves(self, child: Child) -> bool:
+        """Whether the cluster serves each kind that the child can have, in one of the versions that it can have."""
+        served = [kind for kind in child.kinds if self.observed.kinds.info(kind).state is not Served.UNSERVED]
+        return {kind.versionless for kind in served} == {kind.versionless for kind in child.kinds}
 
     def _plan_object(self, child_plan: ChildPlan, desired: Desired) -> None:
         """Plans one desired object. If it waits or fails, other objects of the child are still planned."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from ruleop.core.errors import Site
-    from ruleop.core.rules.language.parsed import Draft
+    from ruleop.core.rules.language.parsed import ChildDraft, Draft
 
 
 def read_crds(files: Mapping[str, str], findings: Findings) -> tuple[CustomResourceDefinition, ...]:
@@ -130,6 +130,7 @@ def check_kinds(draft: Draft, crds: Iterable[CustomResourceDefinition], findings
         for child in draft.everyone
         if child.body is not None
         for kind in sorted(child.kinds)
+        if not _is_older_version(kind, child)
     ]
     for entry in draft.observed.values():
         table = entry.value
@@ -151,6 +152,13 @@ def check_kinds(draft: Draft, crds: Iterable[CustomResourceDefinition], findings
             else did_you_mean_quoted(kind.kind, (known.kind for known in builtin))
         )
         findings.error("unknown-kind", f"Kubernetes {builtin_release()} has no {kind}{guess}", site)
+
+
+def _is_older_version(kind: Kind, child: ChildDraft) -> bool:
+    """Whether the child has a version of the kind for other clusters, which it tells apart by `has_kind`."""
+    assert child.body is not None
+    others = {each.versionless for each in child.kinds if each != kind and each in builtin_kinds()}
+    return kind.versionless in others and "has_kind" in child.body.compiled.names
 
 
 def _missing_status_fields(draft: Draft, version: CrdVersion, site: Site) -> Iterator[tuple[str, Site]]:

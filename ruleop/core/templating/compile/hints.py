@@ -19,11 +19,12 @@ from ruleop.core.templating.compile.other_tools import (
     other_filter,
     syntax_hint,
 )
+from ruleop.core.templating.compile.static_kinds import PLAIN_TEXT, kinds_in, unfold_choices
 from ruleop.core.templating.tree.layout import RESERVED
 from ruleop.core.templating.values.faults import mistake
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.core.templating.tree.yaml_node import YamlNode
 
@@ -139,18 +140,25 @@ def joined_lines(tag: str, site: Site, line: int) -> RuleError:
     return RuleError(message, site)
 
 
-def kind_of(node: YamlNode) -> tuple[Kind | None, RuleError | None]:
-    """The kind of an object in watches.yaml, or the mistake in it."""
+def kinds_of(node: YamlNode, parse: Callable[[str], nodes.Template]) -> tuple[frozenset[Kind], RuleError | None]:
+    """The kinds of an object in watches.yaml, or the mistake in them."""
     if not isinstance(node.value, dict):
-        return None, RuleError("an object is a mapping with apiVersion, kind and metadata", node.site)
+        return frozenset(), RuleError("an object is a mapping with apiVersion, kind and metadata", node.site)
     fields = {}
     for key in ("apiVersion", "kind"):
         member = node.value.get(key)
         if member is None or not isinstance(member.value, str) or not member.value:
-            return None, RuleError(f"an object needs {key}, in plain text", node.site)
-        if has_templates(member.value):
-            return None, RuleError(
-                f"{key} must be plain text, so that ruleop knows what to watch before it renders", member.site
-            )
+            return frozenset(), RuleError(f"an object needs {key}, in plain text", node.site)
         fields[key] = member.value
-    return Kind.parse(fields["apiVersion"], fields["kind"]), None
+    if not any(map(has_templates, fields.values())):
+        return frozenset({Kind.parse(fields["apiVersion"], fields["kind"])}), None
+    tree = parse("".join(f"{key}: {value}\n" for key, value in fields.items()))
+    unfold_choices(tree)
+    mistakes: list[RuleError] = []
+    kinds, _ = kinds_in([(tree, node.site.path)], mistakes)
+    if kinds and not mistakes:
+        return kinds, None
+    key = next(
+        key for key, value in fields.items() if has_templates(value) and (not mistakes or key in mistakes[0].message)
+    )
+    return frozenset(), RuleError(PLAIN_TEXT.format(key), node.value[key].site)

@@ -22,7 +22,7 @@ from ruleop.core.templating.compile.hints import (
     check_reserved,
     go_keywords,
     has_templates,
-    kind_of,
+    kinds_of,
     other_lookups,
     syntax_message,
     tag_at_end,
@@ -33,7 +33,7 @@ from ruleop.core.templating.compile.named_files import Named, check_dynamic_name
 from ruleop.core.templating.compile.references import Reads, read_tree
 from ruleop.core.templating.compile.renderer import Renderer
 from ruleop.core.templating.compile.static_fields import computed_fields
-from ruleop.core.templating.compile.static_kinds import kinds_in
+from ruleop.core.templating.compile.static_kinds import kinds_in, unfold_choices
 from ruleop.core.templating.values.cost import METER
 from ruleop.core.templating.values.data import scalar_text
 from ruleop.core.templating.values.faults import Fault, RuleErrors, mistake
@@ -166,9 +166,9 @@ class Library:
         mistakes: list[RuleError] = []
         strings: list[StringTemplate] = []
         built = self._tree(node, strings, mistakes)
-        kind, kind_mistake = kind_of(node)
         if mistakes:
             raise RuleErrors(mistakes)
+        kinds, kind_mistake = kinds_of(node, lambda text: self._parse(text, node.site.path))
         reads = Reads.joined(string.reads for string in strings)
         return Tree(
             self.renderer,
@@ -176,7 +176,7 @@ class Library:
             reads,
             built,
             not strings,
-            frozenset([kind]) if kind else frozenset(),
+            kinds,
             kind_mistake,
             node,
         )
@@ -234,6 +234,7 @@ class Library:
             path = self.prefix + name
             tree = self._written[name] = self.environment._parse(self.texts[name], path, path)  # noqa: SLF001 - `parse` would rewrite the errors
             attach_places(tree, self.environment.printed(), path)
+            unfold_choices(tree)
         return tree
 
     def written_trees(self, names: Iterable[str]) -> list[nodes.Template]:
@@ -270,6 +271,7 @@ class Library:
         check_reserved(text, Site(path), lines=True)
         tree = self._parse(text, path)
         attach_places(tree, self.environment.printed(), path)
+        unfold_choices(tree)
         return TemplateSource(name, path, tree, self._read_tree(tree, Site(path, 1)), tuple(named_templates(tree)))
 
     def _parse(self, text: str, path: str) -> nodes.Template:

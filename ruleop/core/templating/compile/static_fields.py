@@ -24,7 +24,7 @@ def computed_fields(tree: nodes.Template, path: str, local: frozenset[str]) -> l
     """The mistakes. `local` are the names that the template sets, which may be captured text."""
     found: dict[int, RuleError] = {}
     spread = {node.lineno for output in tree.find_all(nodes.Output) for node in output.nodes if _is_data(node, local)}
-    for line, text in lines(tree, captured=False):
+    for line, text, _ in lines(tree, captured=False):
         key = _KEY.match(text)
         if SLOT in key[0] if key else text.rstrip() == SLOT and line in spread:
             found[line] = RuleError(COMPUTED, Site(path, line))
