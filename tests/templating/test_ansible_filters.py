@@ -126,7 +126,7 @@ SAYINGS = {
     "'a' | b64encode('idna')": "unknown encoding: use utf-8, latin-1, utf-16-le or utf-16-be",
     "'\u20ac' | b64encode('latin-1')": "b64encode: latin-1 has only the characters up to U+00FF, one for each byte",
     "'/w==' | b64decode": "b64decode: not base64 of UTF-8 text; encoding='latin-1' reads any bytes, as one character each",
-    "m | to_nice_yaml(indent=1)": "to_nice_yaml takes an indent from 2 to 9",
+    "m | to_nice_yaml(indent=1)": "to_nice_yaml takes an indent from 2 to 4",
     "'x' | ip_network": "ip_network: not an IP address or network, such as 10.0.0.1, 10.0.0.0/16 or fd00::/48",
     "'fe80::1%eth0' | host(1)": "host: not an IP address or network, such as 10.0.0.1, 10.0.0.0/16 or fd00::/48",
     "net | ip_network('usable')": "ip_network has no such part; use one of network, prefix, netmask, broadcast, size, version",

@@ -44,7 +44,7 @@ class NewChild:
     optional: bool = False  # its kind may be missing in a cluster
     namespace: str = ""  # of a child of a cluster-scoped custom resource
     settings: Mapping[str, Any] = field(default_factory=dict)  # other keys of the child
-    blocks: tuple[str, ...] = ()  # the `for` and `if` of Jinja around the document, from outside
+    condition: str = ""  # of an `if` of Jinja around the document
     tested: bool = True  # whether a new custom resource has it at once
 
     @property
@@ -108,10 +108,8 @@ def _files_of_kind(project: NewProject) -> dict[str, str]:
 
 
 def _template(child: NewChild) -> str:
-    before = "".join(f"{{% {block} %}}\n" for block in child.blocks)
-    after = "".join(f"{{% end{block.partition(' ')[0]} %}}\n" for block in reversed(child.blocks))
-    separator = "---\n" if any(block.startswith("for ") for block in child.blocks) else ""
-    return f"{before}{separator}{template_text(child.template)}{after}"
+    text = template_text(child.template)
+    return f"{{% if {child.condition} %}}\n{text}{{% endif %}}\n" if child.condition else text
 
 
 def _watch(project: NewProject) -> dict[str, Any]:

@@ -178,40 +178,41 @@ class _Converter:
         template = resource.template or {}
         place = _Place(self._names())
         settings: dict[str, Any] = {}
-        blocks = self._loops(resource, place, settings)
+        settings |= self._loops(resource, place)
         body = self._body(template, (*resource.path, "template"), place)
         conditions = self._conditions(resource, place, own)
         in_template = [each for each in conditions if any(not self._is_observed(read) for read in each.ids)]
         plain = [each for each in conditions if each not in in_template]
         if plain:
             settings["when"] = _all(plain)
-        blocks = [*(f"if {_all(in_template)}" for _ in in_template[:1]), *blocks]
+        condition = _all(in_template) if in_template else ""
         gates = [gate for each in sorted(place.reads) if (gate := self.found[each].gate) is not None]
         if gates:
             settings["waitFor"] = _all(gates)
         self._readiness(resource, own, settings)
         self._reach(resource, template)
         apart = "namespace" in _metadata_of(template)
-        tested = not (apart or settings.keys() - {"readyWhen"} or blocks or place.reads or place.untranslated)
-        self.children.append(NewChild(own.id, body, settings=settings, blocks=tuple(blocks), tested=tested))
+        tested = not (apart or settings.keys() - {"readyWhen"} or condition or place.reads or place.untranslated)
+        self.children.append(NewChild(own.id, body, settings=settings, condition=condition, tested=tested))
 
     def _is_observed(self, name: str) -> bool:
         return self.found[name].id in self.observe
 
-    def _loops(self, resource: Resource, place: _Place, settings: dict[str, Any]) -> list[str]:
-        """The loops around the template; a single one is the key forEach."""
-        blocks = []
+    def _loops(self, resource: Resource, place: _Place) -> dict[str, Any]:
+        """The keys of a child for its loops."""
+        loops: dict[str, str] = {}
         variables: dict[str, Term] = {}
         taken = {each.id for each in self.found.values()}
         for name, written in resource.for_each:
             source = self._expression(written, (*resource.path, "forEach"), place)
             variable = free_id(name, {*taken, *(each.code for each in variables.values())})
-            blocks.append(f"for {variable} in {source.within(OR)}")
+            loops[variable] = source.code
             variables[name] = described(variable, source.items, certain=True)
-            if len(resource.for_each) == 1:
-                settings |= {"forEach": source.code, "as": variable}
         place.names = self._names(**variables)
-        return blocks if len(resource.for_each) > 1 else []
+        if len(loops) == 1:
+            ((name, code),) = loops.items()
+            return {"forEach": code, "as": name}
+        return {"forEach": loops} if loops else {}
 
     def _conditions(self, resource: Resource, place: _Place, own: _Found) -> list[Translated]:
         """The conditions of includeWhen, and those of the resources that it reads: without these it is not desired."""

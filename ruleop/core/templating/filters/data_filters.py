@@ -106,7 +106,7 @@ def to_yaml(value: Any) -> Dump:
 
 def _yaml_within_bounds(data: Any, *, indent: int = 2, sort: bool = False) -> str:
     values, weight = measure(data)
-    METER.keep(8 * weight + 200 * values)
+    METER.keep(8 * weight + 100 * indent * values)
     METER.spend(6 * values + (weight >> 2))  # PyYAML is slow
     text = yaml_text(data, indent=indent, sort=sort)
     METER.text(len(text))
@@ -115,8 +115,8 @@ def _yaml_within_bounds(data: Any, *, indent: int = 2, sort: bool = False) -> st
 
 def to_nice_yaml(value: Any, indent: int = 4, sort_keys: bool = True, width: int = 0) -> Dump:  # noqa: ARG001 - Ansible's; lines are never wrapped
     columns = int(indent)
-    if not 2 <= columns <= 9:
-        raise Fault("to_nice_yaml takes an indent from 2 to 9")
+    if not 2 <= columns <= 4:
+        raise Fault("to_nice_yaml takes an indent from 2 to 4")
     return Dump(plain(value), partial(_yaml_within_bounds, indent=columns, sort=bool(sort_keys)))
 
 
