@@ -77,6 +77,22 @@ def test_a_kind_that_is_served_from_the_start_is_not_logged(run):
     run(scenario())
 
 
+def test_a_version_of_a_choice_is_logged_only_while_no_other_version_is_served(run):
+    old = CONFIG._replace(version="v2")
+    choice = watch().replace("apiVersion: v1", "apiVersion: \"{{ 'v1' if has_kind('v1', 'ConfigMap') else 'v2' }}\"")
+
+    async def scenario():
+        async with Cluster(choice) as cluster:
+            cluster.set_state(CONFIG, State.SYNCED)
+            assert cluster.set_state(old, State.UNSERVED) == []
+            assert cluster.set_state(CONFIG, State.UNSERVED) == [WAITS, (*WAITS[:2], str(old))]
+        async with Cluster(choice, watch(kind="Other").replace("apiVersion: v1", "apiVersion: v2")) as cluster:
+            cluster.set_state(CONFIG, State.SYNCED)
+            assert cluster.set_state(old, State.UNSERVED) == [(*WAITS[:2], str(old))]
+
+    run(scenario())
+
+
 def test_a_forbidden_kind_counts_as_served(run):
     async def scenario():
         async with Cluster(watch()) as cluster:

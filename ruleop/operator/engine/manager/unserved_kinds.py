@@ -6,6 +6,7 @@ the CRD is missing by mistake, no CR is reconciled, and no condition shows the r
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import structlog
@@ -29,7 +30,12 @@ class UnservedKinds:
         states: dict[Kind, set[State]] = {}
         for informer in informers:
             states.setdefault(informer.need.kind, set()).add(informer.state)
-        needed = {kind: (watched, optional) for kind, watched, optional in _needed(controllers)}
+        served = {kind.versionless for kind, found in states.items() if found != {State.UNSERVED}}
+        needed = {
+            kind: (watched, optional)
+            for kind, watched, optional, choice in _needed(controllers)
+            if not (choice and kind.versionless in served)
+        }
         self._reported &= needed.keys()
         for kind in sorted(needed):
             if kind not in states:
@@ -51,15 +57,20 @@ class UnservedKinds:
             self.log.warning("kind is not served; children that need it wait", kind=str(kind))
 
 
-def _needed(controllers: Iterable[Controller]) -> Iterator[tuple[Kind, bool, bool]]:
-    """Each kind that rules name, whether it is a watched one, and whether all that needs it is optional."""
+def _needed(controllers: Iterable[Controller]) -> Iterator[tuple[Kind, bool, bool, bool]]:
+    """Each kind that rules name, whether it is a watched one, whether all that needs it is optional, and whether all
+    that needs it can have another version of it instead."""
     watched: set[Kind] = set()
     required: set[Kind] = set()
     optional: set[Kind] = set()
+    fixed: set[Kind] = set()
     for rule in (rule for controller in controllers for rule in controller.rules):
         watched.add(rule.kind)
         required.update(observe.kind for observe in rule.observe.values())
+        fixed.update({rule.kind, *(observe.kind for observe in rule.observe.values())})
         for child in rule.every_child():
             (optional if child.optional else required).update(child.kinds)
+            versions = Counter(kind.versionless for kind in child.kinds)
+            fixed.update(kind for kind in child.kinds if versions[kind.versionless] == 1)
     for kind in watched | required | optional:
-        yield kind, kind in watched, kind not in required
+        yield kind, kind in watched, kind not in required, kind not in fixed
