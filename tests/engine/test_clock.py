@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from email.utils import formatdate
+from types import SimpleNamespace
 
 import pytest
+import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.core.planning.rendering.time_functions import parse_time
 from ruleop.operator.engine import clock
 from ruleop.operator.engine.clock import Clock
+from ruleop.operator.engine.manager.manager import Manager
+from ruleop.operator.engine.telemetry.metrics import Metrics
 
 NOON = 1_780_000_000.0
 
@@ -76,3 +80,15 @@ def test_the_offset_never_gets_worse_however_long_responses_take(ahead, response
             assert abs(ours.offset - ahead) <= error + 1e-3
             error = abs(ours.offset - ahead)
             machine.time += pause
+
+
+def test_a_difference_is_measured_and_logged_once_until_it_is_gone():
+    manager = SimpleNamespace(metrics=Metrics(), log=structlog.get_logger(), _clock_differs=False)
+    with structlog.testing.capture_logs() as lines:
+        for offset in (0.2, 9.0, 8.0, 0.0, -7.0):
+            Manager._clock_moved(manager, offset)
+    assert [(each["event"], each["seconds"]) for each in lines] == [
+        ("this machine's clock differs from the API server's", 9.0),
+        ("this machine's clock differs from the API server's", -7.0),
+    ]
+    assert manager.metrics.registry.get_sample_value("ruleop_clock_offset_seconds") == -7.0

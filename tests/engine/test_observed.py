@@ -20,7 +20,10 @@ RULES = """
     seen: "{{ VALUE }}"
 """
 BY_NAME = ("name: settings", "seen.data.v")
-BY_SELECTOR = ("selector: {a: b}", "seen | map(attribute='data.v') | join(',')")
+JOINED = "seen | map(attribute='data.v') | join(',')"
+BY_NAMES = ("names: [missing, settings]", JOINED)
+BY_ITEMS = ("forEach: \"['missing', 'settings']\", name: '{{ item }}'", JOINED)
+BY_SELECTOR = ("selector: {a: b}", JOINED)
 
 
 @pytest.fixture
@@ -50,7 +53,9 @@ def settings(namespace, v):
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"v": v}}
 
 
-@pytest.mark.parametrize(("what", "value"), [BY_NAME, BY_SELECTOR], ids=["name", "selector"])
+@pytest.mark.parametrize(
+    ("what", "value"), [BY_NAME, BY_NAMES, BY_ITEMS, BY_SELECTOR], ids=["name", "names", "items", "selector"]
+)
 @pytest.mark.parametrize(
     ("spec", "namespace"), [({}, "default"), ({"elsewhere": "default"}, "default"), ({"elsewhere": "shop"}, "shop")]
 )
@@ -67,5 +72,40 @@ def test_a_change_of_an_observed_object_queues_the_cr(run, server, what, value, 
             )
             await harness.until_quiet()
             assert made.cluster["App/web"]["status"]["seen"] == "two"
+
+    run(scenario())
+
+
+def test_only_changes_of_objects_that_a_list_has_queue_the_cr(run, server):
+    """Also of objects that do not exist yet."""
+
+    async def scenario():
+        made = server(*BY_ITEMS, {})
+        async with settled_operator(made) as harness:
+            before = made.cluster["App/web"]["metadata"]["resourceVersion"]
+            made.cluster.add({**settings("default", "x"), "metadata": {"name": "unrelated", "namespace": "default"}})
+            made.cluster.add(settings("shop", "x"))
+            await harness.until_quiet()
+            assert made.cluster["App/web"]["metadata"]["resourceVersion"] == before
+            made.cluster.add(settings("default", "new"))
+            await harness.until_quiet()
+            assert made.cluster["App/web"]["status"]["seen"] == "new"
+
+    run(scenario())
+
+
+def test_a_selector_over_all_namespaces_finds_changes_in_each(run, server, monkeypatch):
+    monkeypatch.setattr(
+        "tests.engine.test_observed.RULES",
+        RULES.replace(", namespace: \"{{ spec.elsewhere | default('') }}\"", ", namespaces: all"),
+    )
+
+    async def scenario():
+        made = server(*BY_SELECTOR, {})
+        made.cluster.add(settings("default", "one"))
+        async with settled_operator(made) as harness:
+            made.cluster.add(settings("shop", "two"))
+            await harness.until_quiet()
+            assert made.cluster["App/web"]["status"]["seen"] == "one,two"
 
     run(scenario())

@@ -110,10 +110,10 @@ children:
   d: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: '{{ item.x }} {{ index }}'}}, forEach: "spec.list[item]", when: item.on, waitFor: item.on, deletion: "{{ item.deletion }}"}
 """),
         [
-            'watches.yaml:5:86: `item` is available only in a child with `forEach`, not in the child "a"',
+            'watches.yaml:5:86: `item` is available only with `forEach`, not in the child "a"',
             'watches.yaml:6:86: `item` is not available in the child "b"; here the item is named `thing`',
-            'watches.yaml:6:111: `this` is available only in `readyWhen`, not in the child "b"',
-            "watches.yaml:8:132: `item` is available only in a child with `forEach`, not in `forEach`",
+            'watches.yaml:6:111: `this` is available only in `readyWhen` and `where`, not in the child "b"',
+            "watches.yaml:8:132: `item` is available only with `forEach`, not in `forEach`",
         ],
     ),
     Row(
@@ -125,7 +125,7 @@ children:
 """),
         [
             "watches.yaml:5:66: `readyWhen` cannot read the child `b`, only the CR, vars, let and observed objects",
-            "watches.yaml:5:75: `this` is available only in `readyWhen`, not in `when`",
+            "watches.yaml:5:75: `this` is available only in `readyWhen` and `where`, not in `when`",
         ],
     ),
     Row(

@@ -157,7 +157,11 @@ class KnownNames:
             return names.pop() if len(names) == 1 else _ANY
         observed = watch.draft.observed.get(head)
         table = observed.value if observed is not None else None
-        return self.of_text(table.name.node, part) if table is not None and table.name is not None else _ANY
+        return (
+            self.of_text(table.name.node, part)
+            if table is not None and table.name is not None and not table.many
+            else _ANY
+        )
 
     def _of_var(self, path: list[str]) -> KnownName:
         value: JSON = dict(self.sources.watch.draft.vars)

@@ -128,11 +128,12 @@ def _provided(names: KnownNames) -> _Provided:
             found.objects.setdefault(kind, []).append(_Provider((None,)))
     for entry in names.sources.watch.draft.observed.values():
         table = entry.value
-        if table is not None and table.kind is not None and table.name is not None:
-            part = next(each for each in names.sources.watch.parts if each.node is table.name.node)
-            name = names.of_text(table.name.node, part)
-            kind = GroupKind(table.group.text, table.kind.text)
-            found.objects.setdefault(kind, []).append(_Provider(name))
+        if table is None or table.kind is None:
+            continue
+        kind = GroupKind(table.group.text, table.kind.text)
+        for value in (*((table.name,) if table.name is not None else ()), *table.names):
+            part = next(each for each in names.sources.watch.parts if each.node is value.node)
+            found.objects.setdefault(kind, []).append(_Provider(names.of_text(value.node, part)))
     return found
 
 

@@ -462,10 +462,10 @@ class _Planner:
         }
 
     def _watches(self) -> Iterator[Target]:
-        """The target of each `observe` whose name or selector can be evaluated."""
+        """The targets of each `observe` whose names or selector can be evaluated."""
         for observe in self.rule.observe.values():
             try:
-                yield self.scope.target(observe)
+                yield from self.scope.targets(observe)
             except RuleopError:
                 continue
 

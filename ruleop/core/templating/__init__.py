@@ -10,7 +10,18 @@ from ruleop.core.templating.tree.resource_reader import read_resources
 from ruleop.core.templating.tree.yaml_node import YamlNode
 from ruleop.core.templating.tree.yaml_reader import NotJson, read_yaml, resolve_scalar
 from ruleop.core.templating.tree.yaml_writer import yaml_document, yaml_text
-from ruleop.core.templating.values.data import Lazy, ListView, MapView, ObjectsView, View, partial_view, plain, view
+from ruleop.core.templating.values.data import (
+    Lazy,
+    ListView,
+    MapView,
+    ObjectsView,
+    PartialObjectsView,
+    View,
+    loop_items,
+    partial_view,
+    plain,
+    view,
+)
 from ruleop.core.templating.values.faults import Fault, LimitExceeded, NotPermitted, NotThereYet, RuleErrors, Waiting
 from ruleop.core.templating.values.text import SlotPlace
 from ruleop.core.templating.values.undefined import (
@@ -70,6 +81,7 @@ __all__ = [
     "ObjectsView",
     "Omit",
     "Origin",
+    "PartialObjectsView",
     "Reference",
     "RuleErrors",
     "SlotPlace",
@@ -82,6 +94,7 @@ __all__ = [
     "Waiting",
     "YamlNode",
     "instead_of",
+    "loop_items",
     "partial_view",
     "plain",
     "read_resources",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.checking.typing.environments import Environment
     from ruleop.core.rules.language.parsed import ChildDraft, Draft
+    from ruleop.core.rules.language.watches_yaml import ObserveTable
 
 _SERVER_SET: Final = ("name", "uid", "creationTimestamp", "resourceVersion", "generation")
 
@@ -128,13 +129,17 @@ def _conditional(
 def observed_names(draft: Draft, kinds: Kinds) -> dict[str, Type]:
     names: dict[str, Type] = {}
     for entry in draft.observed.values():
-        table = entry.value
-        if table is None or table.version is None or table.kind is None:
-            continue
-        node = kinds.node(Kind(table.group.text, table.version.text, table.kind.text))
-        many = table.selector is not None
-        names[entry.name] = objects_of([node], entry.name, Origin.LATER, many=many, named=False)
+        if (table := entry.value) is not None:
+            named = table.selector is None
+            names[entry.name] = observed_objects(table, kinds, entry.name, many=table.many, named=named)
     return names
+
+
+def observed_objects(table: ObserveTable, kinds: Kinds, path: str, *, many: bool, named: bool = True) -> Type:
+    if table.version is None or table.kind is None:
+        return UNKNOWN
+    node = kinds.node(Kind(table.group.text, table.version.text, table.kind.text))
+    return objects_of([node], path, Origin.LATER, many=many, named=named)
 
 
 def objects_of(

@@ -64,7 +64,7 @@ def rule_graph(watch: Watch, loaded: Loaded) -> Graph:
     status = dict(_status(watch, loaded))
     nodes = [Node(RESOURCE, "resource", (rule.kind.kind, rule.kind.api_version, *filter(None, [rule.name])))]
     nodes += [
-        Node(each.id, "observed", (each.id, each.kind.kind, "one object" if each.name else "a list"))
+        Node(each.id, "observed", (each.id, each.kind.kind, "a list" if each.many else "one object"))
         for each in rule.observe.values()
     ]
     nodes += [_child_node(child) for child in _ordered(rule)]

@@ -45,14 +45,15 @@ def _observed(observe: Observe, scope: Scope) -> Iterator[Object]:
     if observe.kind.versionless != SECRET:
         return
     try:
-        target = scope.target(observe)
+        targets = scope.targets(observe)
     except RuleopError:
         return
     objects = scope.observed.objects
-    if target.key is not None:
-        found = objects.get(target.key, version=observe.kind.version, partial=observe.metadata_only)
-        yield from () if found is None else (found,)
-        return
-    yield from objects.select(
-        target.kind, target.namespace, version=observe.kind.version, partial=observe.metadata_only
-    )
+    for target in targets:
+        if target.key is not None:
+            found = objects.get(target.key, version=observe.kind.version, partial=observe.metadata_only)
+            yield from () if found is None else (found,)
+        else:
+            yield from objects.select(
+                target.kind, target.namespace, version=observe.kind.version, partial=observe.metadata_only
+            )

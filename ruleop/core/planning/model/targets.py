@@ -10,11 +10,16 @@ from ruleop.core.errors import RenderError
 from ruleop.core.kinds import GroupKind, ObjectKey
 from ruleop.core.labels import Requirement, meets
 from ruleop.core.planning.model.selectors import requirements_of
+from ruleop.core.templating import loop_items
+from ruleop.core.templating.values.cost import ITEM_UNITS, METER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from ruleop.core.rules import Observe
+    from ruleop.core.templating import StringTemplate
+
+MAX_OBSERVED = 500  # items of `forEach` in an `observe`
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +44,30 @@ class Target:
         return all(found.get(key) == value for key, value in self.labels) and meets(found, self.requirements)
 
 
-def resolve_target(observe: Observe, names: Mapping[str, Any], *, namespaced: bool, home: str) -> Target:
-    """The target of an `observe`. Raises RenderError. `home`: the custom resource's namespace, which is used if the
-    rule's namespace is missing or empty."""
+def resolve_targets(observe: Observe, names: Mapping[str, Any], *, namespaced: bool, home: str) -> Iterator[Target]:
+    """The targets of an `observe`: one, or one for each item. Raises RenderError. `home`: the custom resource's
+    namespace, which is used if the rule's namespace is missing or empty."""
+    if observe.for_each is None:
+        for name in observe.names or (observe.name,):
+            yield _resolved(observe, name, names, namespaced=namespaced, home=home)
+        return
+    what = f'the observed resource "{observe.id}"'
+    items = loop_items(observe.for_each.value(names))
+    if items is None:
+        raise RenderError(f"{what} needs a list or a mapping in forEach", observe.for_each.site)
+    for index, (_, item) in enumerate(items):
+        METER.spend(ITEM_UNITS)
+        if index == MAX_OBSERVED:
+            raise RenderError(f"{what} has more than {MAX_OBSERVED} items in forEach", observe.for_each.site)
+        inner = {**names, observe.item_name: item, "index": index}
+        yield _resolved(observe, observe.name, inner, namespaced=namespaced, home=home)
+
+
+def _resolved(
+    observe: Observe, name: StringTemplate | None, names: Mapping[str, Any], *, namespaced: bool, home: str
+) -> Target:
     namespace = ""
-    if namespaced:
+    if namespaced and not observe.all_namespaces:
         namespace = (observe.namespace.string(names) if observe.namespace is not None else "") or home
         if not namespace:
             message = (
@@ -52,8 +76,8 @@ def resolve_target(observe: Observe, names: Mapping[str, Any], *, namespaced: bo
             )
             raise RenderError(message, observe.site)
     kind = observe.kind.versionless
-    if observe.name is not None:
-        return Target(kind, namespace, observe.name.string(names))
+    if name is not None:
+        return Target(kind, namespace, name.string(names))
     assert observe.selector is not None
     labels = tuple((key, value.string(names)) for key, value in observe.selector.match_labels.items())
-    return Target(kind, namespace if namespaced else None, None, labels, requirements_of(observe.selector, names))
+    return Target(kind, namespace or None, None, labels, requirements_of(observe.selector, names))

@@ -7,7 +7,7 @@ and it sets no field that belongs to the server, to the garbage collector or to 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,7 +33,7 @@ from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, chi
 from ruleop.core.rules import REFUSED_METADATA
 from ruleop.core.secrets.hidden_fields import hidden_fields
 from ruleop.core.secrets.secret_values import SECRET
-from ruleop.core.templating import NONDETERMINISTIC, OMIT, TextTemplate
+from ruleop.core.templating import NONDETERMINISTIC, TextTemplate, loop_items
 from ruleop.core.templating.values.cost import DOCUMENT_UNITS, ITEM_UNITS, METER, NODE_BYTES, Exhausted, size_of
 from ruleop.core.templating.values.data import retained_bytes
 
@@ -149,15 +149,10 @@ def _up_to_limit(child: Child, items: Iterator[T]) -> list[T]:
 
 
 def _entries(child: Child, value: Any, site: Site) -> Iterator[tuple[int | str, Any]]:
-    if value is None or value is OMIT:
-        return iter(())
-    if child.given and isinstance(value, Mapping):
-        raise ChildFails("objects needs a list", site)
-    if isinstance(value, Mapping):
-        return ((key, {"key": key, "value": value[key]}) for key in sorted(value))
-    if isinstance(value, str) or not isinstance(value, Iterable):
+    items = None if child.given and isinstance(value, Mapping) else loop_items(value)
+    if items is None:
         raise ChildFails("objects needs a list" if child.given else "forEach needs a list or a mapping", site)
-    return enumerate(value)
+    return items
 
 
 def is_enabled(child: Child, names: Mapping[str, Any]) -> bool:

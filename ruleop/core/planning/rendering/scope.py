@@ -13,16 +13,20 @@ from ruleop.core.errors import RenderError
 from ruleop.core.kinds import Kind, Object
 from ruleop.core.planning.model.observed import Observed, Served
 from ruleop.core.planning.model.rule_permissions import missing_list_permission, missing_permission
-from ruleop.core.planning.model.targets import Target, resolve_target
+from ruleop.core.planning.model.targets import Target, resolve_targets
 from ruleop.core.planning.rendering.randomness import RandomFunctions
 from ruleop.core.planning.rendering.time_functions import TimeFunctions
 from ruleop.core.templating import (
     TIME_FUNCTIONS,
     Lazy,
+    MapView,
     NotPermitted,
     NotThereYet,
+    ObjectsView,
     Origin,
+    PartialObjectsView,
     TemplateFunction,
+    Waiting,
     partial_view,
     view,
 )
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.core.rules import Observe, Rule
+    from ruleop.core.templating import Expression
 
 
 class Scope:
@@ -130,26 +135,48 @@ class Scope:
         )
 
     def _look_up(self, observe: Observe) -> Any:
-        target = self.target(observe)
-        objects, shown = self.observed.objects, partial_view if observe.metadata_only else view
-        if (key := target.key) is not None:
-            found = objects.get(key, version=observe.kind.version, partial=observe.metadata_only)
-            if found is None:
-                raise NotThereYet(f"{observe.id} ({key})", why="object")
-            return shown(observe.id, without_server_noise(found), Origin.LATER)
-        selected = objects.select(
-            target.kind,
-            target.namespace,
-            version=observe.kind.version,
-            partial=observe.metadata_only,
-            matches=partial(_matches, target),
-        )
-        return shown(observe.id, list(_charged(selected)), Origin.LATER)
+        targets, shown = self.targets(observe), partial_view if observe.metadata_only else view
+        found = self._read(observe, targets)
+        if not observe.many:
+            (only,) = (*found, None)[:1]
+            if only is None:
+                raise NotThereYet(f"{observe.id} ({targets[0].key})", why="object")
+            return shown(observe.id, without_server_noise(only), Origin.LATER)
+        objects = list(_charged(found))
+        if (where := observe.where) is not None:
+            objects = [obj for obj in objects if self._counts(where, obj)]
+        if observe.selector is not None:
+            return shown(observe.id, objects, Origin.LATER)
+        return (PartialObjectsView if observe.metadata_only else ObjectsView)(objects, observe.id, Origin.LATER)
 
-    def target(self, observe: Observe) -> Target:
+    def _read(self, observe: Observe, targets: Iterable[Target]) -> Iterator[Object]:
+        """The existing objects."""
+        objects, version, is_partial = self.observed.objects, observe.kind.version, observe.metadata_only
+        for target in targets:
+            if (key := target.key) is None:
+                yield from objects.select(
+                    target.kind,
+                    target.namespace,
+                    version=version,
+                    partial=is_partial,
+                    matches=partial(_matches, target),
+                )
+            elif (found := objects.get(key, version=version, partial=is_partial)) is not None:
+                yield found
+
+    def _counts(self, where: Expression, obj: Object) -> bool:
+        """Whether an object fits `where`. One that lacks a field does not."""
+        try:
+            return where.truth({**self.names, "this": MapView(obj, "this", Origin.LATER)})
+        except Waiting as wait:
+            if wait.forbidden:
+                raise
+            return False
+
+    def targets(self, observe: Observe) -> list[Target]:
         """The object or objects that an `observe` refers to. Raises RenderError."""
         namespaced = self.observed.kinds.info(observe.kind).namespaced
-        return resolve_target(observe, self.names, namespaced=namespaced, home=self.namespace)
+        return list(resolve_targets(observe, self.names, namespaced=namespaced, home=self.namespace))
 
 
 def _matches(target: Target, labels: Mapping[str, str]) -> bool:

@@ -58,7 +58,18 @@ def check_bodies(draft: Draft, crds: Iterable[CustomResourceDefinition], library
             continue
         what = f'the observed resource "{entry.name}"'
         _check_namespace(draft, table.namespace, what, findings)
-        if is_cluster_scoped and table.namespace is None and _is_namespaced(_kind_of(table), custom):
+        if table.where is not None and not table.many:
+            message = f'{what} is one object, and "where" selects objects of a list: use `when` or `waitFor` of a child'
+            findings.mistake("conflict", message, table.key_sites["where"])
+        if table.namespaces is not None and draft.table.reach != "cluster":
+            message = f"{what} may be in another namespace than its CR: {_REACH}"
+            findings.mistake("reach", message, table.key_sites["namespaces"])
+        if (
+            is_cluster_scoped
+            and table.namespace is None
+            and table.namespaces is None
+            and _is_namespaced(_kind_of(table), custom)
+        ):
             message = f"{what} needs a namespace because its CR is cluster-scoped: set `namespace`"
             findings.mistake("missing-key", message, entry.site)
 

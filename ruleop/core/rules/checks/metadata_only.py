@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 def metadata_only_ids(draft: Draft, parts: Iterable[Part]) -> frozenset[str]:
     """The ids of observed resources of which only the metadata is read."""
-    whole: set[str] = set()
+    whole = {
+        name for name, entry in draft.observed.items() if entry.value is not None and entry.value.where is not None
+    }
     for part in parts:
         read = [reference for reference in part.compiled.references if reference.name in draft.observed]
         whole |= {
@@ -33,7 +35,7 @@ def metadata_only_ids(draft: Draft, parts: Iterable[Part]) -> frozenset[str]:
 
 def _is_list(draft: Draft, name: str) -> bool:
     table = draft.observed[name].value
-    return table is not None and table.name is None
+    return table is not None and table.many
 
 
 def _is_partial(reference: Reference, *, many: bool) -> bool:

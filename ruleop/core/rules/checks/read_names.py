@@ -53,15 +53,15 @@ def check_defined_names(draft: Draft, findings: Findings) -> None:
             )
         elif not _is_reserved(what, name, site, findings):
             defined[name] = (what, site)
-    for child in draft.everyone:
-        for loop in child.loops:
-            if loop.name == "item" or _is_reserved("an item", loop.name, loop.site, findings):
-                continue
-            if loop.name in defined:
-                other, first = defined[loop.name]
-                findings.mistake(
-                    "taken-name", f'an item cannot be named "{loop.name}": {first} has {other} of that name', loop.site
-                )
+    items = [(loop.name, loop.site) for child in draft.everyone for loop in child.loops]
+    tables = [entry.value for entry in draft.observed.values() if entry.value is not None]
+    items += [(table.item_name.text, table.item_name.site) for table in tables if table.item_name is not None]
+    for name, site in items:
+        if name == "item" or _is_reserved("an item", name, site, findings):
+            continue
+        if name in defined:
+            other, first = defined[name]
+            findings.mistake("taken-name", f'an item cannot be named "{name}": {first} has {other} of that name', site)
     _check_conditions(draft, findings)
 
 
@@ -133,13 +133,13 @@ def _why_not_visible(draft: Draft, part: Part, name: str) -> str:
     if name == "status":
         return f"{title} cannot read `status`, because it would change what it reads: read the children instead"
     if name == "this":
-        return f"`this` is available only in `readyWhen`, not in {title}"
+        return f"`this` is available only in `readyWhen` and `where`, not in {title}"
     if part.child is not None and part.loop and name in {each.name for each in part.child.table.for_each or ()}:
         return f"{title} cannot read `{name}` here: a list sees only the items of the loops before it"
     if name in ("item", "index"):
         if part.view.items:
             return f"`{name}` is not available in {title}; here the item is named `{part.view.items[-1]}`"
-        return f"`{name}` is available only in a child with `forEach`, not in {title}"
+        return f"`{name}` is available only with `forEach`, not in {title}"
     if name in (entry.name for entry in draft.let):
         return f"{title} cannot read `{name}`: a let sees only the names before it"
     if name in draft.observed:
@@ -244,14 +244,14 @@ def _suggested_id(word: str, ids: Collection[str]) -> str:
 def check_lets(draft: Draft, parts: Iterable[Part], findings: Findings) -> None:
     """Checks that `observe` does not read an observed object through a let, nor `status` the status."""
     for part in parts:
-        if part.key not in ("observe", "status"):
+        if not part.observed and part.key != "status":
             continue
         for reference in part.compiled.references:
             name = reference.path[0]
             if name not in part.view.lets or name is None:
                 continue
             let_names = names_read_by_let(draft, name)
-            if part.key == "observe" and (observed := sorted(let_names & set(draft.observed))):
+            if part.observed and (observed := sorted(let_names & set(draft.observed))):
                 message = f"`observe` cannot read the let `{name}`, which reads the observed `{observed[0]}`"
                 findings.mistake("out-of-place", message, reference.site, word=name, start=part.site)
             if part.key == "status" and "status" in let_names:

@@ -76,6 +76,7 @@ class Part:
     compiled: Compiled
     node: YamlNode
     child: ChildDraft | None = None  # the child it belongs to
+    observed: str = ""  # the id of the observed resource it belongs to
     let: str = ""  # the name of the let
     loop: str = ""  # the name of the item of the loop
     body: bool = False  # the body of the child
@@ -119,9 +120,11 @@ def parts(draft: Draft) -> Iterator[Part]:
             yield from _parts_of("conditions", View("`conditions`", lets, observed, ids, ids, ids), value)
 
 
-def _parts_of(key: str, view: View, value: Value | None, child: ChildDraft | None = None) -> Iterator[Part]:
+def _parts_of(
+    key: str, view: View, value: Value | None, child: ChildDraft | None = None, observed: str = ""
+) -> Iterator[Part]:
     if value is not None:
-        yield Part(key, view, value.compiled, value.node, child)
+        yield Part(key, view, value.compiled, value.node, child, observed)
 
 
 def _let_parts(draft: Draft) -> Iterator[Part]:
@@ -133,15 +136,17 @@ def _let_parts(draft: Draft) -> Iterator[Part]:
         earlier.append(entry.name)
 
 
-def _observe_parts(draft: Draft, view: View) -> Iterator[Part]:
-    for entry in draft.observed.values():
+def _observe_parts(draft: Draft, outer: View) -> Iterator[Part]:
+    for id_, entry in draft.observed.items():
         if (table := entry.value) is None:
             continue
-        yield from _parts_of("observe", view, table.name)
-        yield from _parts_of("observe", view, table.namespace)
-        if table.selector is not None:
-            for value in selector_values(table.selector):
-                yield from _parts_of("observe", view, value)
+        yield from _parts_of("observe.forEach", outer, table.for_each, observed=id_)
+        view = replace(outer, items=(table.item,), index=True) if "forEach" in table.key_sites else outer
+        selected = selector_values(table.selector) if table.selector is not None else ()
+        for value in (table.name, *table.names, table.namespace, *selected):
+            yield from _parts_of("observe", view, value, observed=id_)
+        where = replace(outer, title="`where`", this=True)
+        yield from _parts_of("observe.where", where, table.where, observed=id_)
 
 
 def selector_values(selector: FullSelectorTable) -> Iterator[Templated[StringTemplate]]:

@@ -237,7 +237,7 @@ def secret_ids(draft: Draft) -> dict[str, bool]:
     for entry in draft.observed.values():
         table = entry.value
         if table is not None and table.kind is not None and GroupKind(table.group.text, table.kind.text) == SECRET:
-            many[entry.name] = table.selector is not None
+            many[entry.name] = table.many
     return many
 
 

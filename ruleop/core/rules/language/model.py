@@ -99,15 +99,25 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Observe:
-    """A resource that ruleop reads and watches but never writes: one by `name`, or a list by `selector`."""
+    """A resource that ruleop reads and watches but never writes: one by `name`, or a list."""
 
     id: str
     site: Site
     kind: Kind
     name: StringTemplate | None = None
+    names: tuple[StringTemplate, ...] = ()  # of a list of objects
+    for_each: Expression | None = None  # gives the items, of which each has a name
+    item_name: str = "item"
     selector: Selector | None = None
     namespace: StringTemplate | None = None
+    all_namespaces: bool = False
+    where: Expression | None = None  # over `this`: which objects of the list count
     metadata_only: bool = False  # only the metadata is read
+
+    @property
+    def many(self) -> bool:
+        """Whether it is a list."""
+        return self.name is None or self.for_each is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +208,7 @@ class Rule:
             *self.let.values(),
             *(each.status for each in self.conditions),
             *(each.rule for each in self.validate),
-            *(each.name for each in self.observe.values()),
+            *(part for each in self.observe.values() for part in (each.name, each.for_each, each.where, *each.names)),
             self.status,
         )
         for renderer in {part.renderer for part in parts if part is not None}:

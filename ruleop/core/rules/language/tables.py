@@ -72,6 +72,19 @@ class ExactlyOne(Constraint):
 
 
 @dataclass(frozen=True, slots=True)
+class AtMostOne(Constraint):
+    keys: tuple[str, str]
+
+    def violation(self, members: dict[str, YamlNode]) -> tuple[str, str] | None:
+        if members.keys() >= {*self.keys}:
+            return f"has both {format_list(self.keys)}: remove one of them", self.keys[1]
+        return None
+
+    def schema(self) -> dict[str, JSON]:
+        return {"not": {"required": [*self.keys]}}
+
+
+@dataclass(frozen=True, slots=True)
 class Needs(Constraint):
     key: str
     other: str

@@ -12,7 +12,16 @@ from ruleop.core.names import LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN
 from ruleop.core.rules.language.allow import AllowedChecks
 from ruleop.core.rules.language.model import Strategy
 from ruleop.core.rules.language.schema_keys import SCHEMA_TABLES, SchemaTable
-from ruleop.core.rules.language.tables import Constraint, ExactlyOne, Needs, NotBesideMapping, Table, TableOf, key
+from ruleop.core.rules.language.tables import (
+    AtMostOne,
+    Constraint,
+    ExactlyOne,
+    Needs,
+    NotBesideMapping,
+    Table,
+    TableOf,
+    key,
+)
 from ruleop.core.rules.language.value_types import (
     NAME,
     BareExpression,
@@ -329,16 +338,46 @@ class ChildTable(Table):
 class ObserveTable(Table):
     TITLE: ClassVar[str] = "an observed resource"
     DEFINITION: ClassVar[str] = "observe"
-    CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (ExactlyOne(("name", "selector")),)
+    CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (
+        ExactlyOne(("name", "names", "selector")),
+        Needs("forEach", "name"),
+        Needs("as", "forEach"),
+        Needs("namespaces", "selector"),
+        AtMostOne(("namespace", "namespaces")),
+    )
 
     group: Word = key("group", GROUP, "The API group; empty for the core one.", default="")
     version: Word | None = key("version", VERSION, "The version, like v1.", required=True)
     kind: Word | None = key("kind", KIND, "The kind, like Pod.", required=True)
     name: Templated[StringTemplate] | None = key("name", Template(), "The name of the object.")
+    for_each: Templated[Expression] | None = key(
+        "forEach", BareExpression(), "A list or mapping: one object per item, by name and namespace."
+    )
+    item_name: Word | None = key(
+        "as", Text(NAME, "a name that starts with a lowercase letter"), "The name of an item, instead of item."
+    )
+    names: tuple[Templated[StringTemplate], ...] = key(
+        "names", ListOf(Template(), "a name", minimum=1), "The names of several objects.", default=[]
+    )
     selector: FullSelectorTable | None = key("selector", SelectorType(), "All objects that match these labels.")
     namespace: Templated[StringTemplate] | None = key(
         "namespace", Template(NAMESPACE), "The CR's by default. Another one needs reach: cluster."
     )
+    namespaces: Literal["all"] | None = key(
+        "namespaces", Choice(("all",)), "all: the objects of all namespaces that the operator watches, with a selector."
+    )
+    where: Templated[Expression] | None = key(
+        "where", BareExpression(), "Which objects of a list count, as an expression over `this`."
+    )
+
+    @property
+    def many(self) -> bool:
+        """Whether the id is a list."""
+        return self.name is None or "forEach" in self.key_sites
+
+    @property
+    def item(self) -> str:
+        return self.item_name.text if self.item_name is not None else "item"
 
 
 @dataclass(frozen=True, slots=True)

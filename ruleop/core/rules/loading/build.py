@@ -154,8 +154,13 @@ def _observe(entry: NamedEntry[ObserveTable], *, metadata_only: bool) -> Observe
         site=entry.site,
         kind=Kind(table.group.text, _required(table.version).text, _required(table.kind).text),
         name=_compiled(table.name),
+        names=tuple(name.compiled for name in table.names),
+        for_each=_compiled(table.for_each),
+        item_name=table.item,
         selector=_selector(table.selector),
         namespace=_compiled(table.namespace),
+        all_namespaces=table.namespaces is not None,
+        where=_compiled(table.where),
         metadata_only=metadata_only,
     )
 

@@ -11,7 +11,7 @@ has an origin and a path, and returns the matching kind of `UndefinedValue`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import islice
@@ -233,6 +233,10 @@ class PartialListView(ListView):
         return PartialMapView(value, key, self.origin, self) if isinstance(value, dict) else View.wrap(self, key, value)
 
 
+class PartialObjectsView(PartialListView, ObjectsView):
+    __slots__ = ()
+
+
 class Lazy:
     """A value that is computed on first use: a `let` that a template does not read costs nothing, and its errors have
     no effect."""
@@ -269,6 +273,18 @@ def view(name: str, data: JSON, origin: Origin = Origin.GIVEN) -> Any:
 def partial_view(name: str, data: JSON, origin: Origin = Origin.GIVEN) -> Any:
     """A view of an object, or of a list of objects, of which only the metadata is known."""
     return PartialListView(data, name, origin) if isinstance(data, list) else PartialMapView(data, name, origin)
+
+
+def loop_items(value: Any) -> Iterator[tuple[int | str, Any]] | None:
+    """The items of `forEach`, each with its position or key: those of a list, the entries of a mapping by their keys,
+    none of null; None if the value has no items."""
+    if value is None or value is OMIT:
+        return iter(())
+    if isinstance(value, Mapping):
+        return ((key, {"key": key, "value": value[key]}) for key in sorted(value))
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return None
+    return enumerate(value)
 
 
 def retained_bytes(value: Any) -> int:

@@ -252,7 +252,7 @@ class _NamespaceView:
         return self.cache.info(kind, self.namespace)
 
     def state_of(self, observe: Observe) -> Served:
-        return self.cache.state_of(observe, self.namespace)
+        return self.cache.state_of(observe, "" if observe.all_namespaces else self.namespace)
 
 
 def _serves(informer: Informer, version: str, *, partial: bool) -> bool:

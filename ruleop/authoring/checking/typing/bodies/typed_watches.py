@@ -18,6 +18,7 @@ from ruleop.authoring.checking.typing.typed_scope import (
     item_type,
     objects_of,
     observed_names,
+    observed_objects,
     resource_names,
 )
 from ruleop.authoring.checking.typing.types import (
@@ -59,7 +60,7 @@ def check_types(loaded: Loaded, findings: Findings) -> None:
 
 
 _DELETIONS: Final = ("delete", "orphan")
-_CONDITIONS: Final = frozenset({"when", "waitFor", "readyWhen", "validate", "apply.ignore"})
+_CONDITIONS: Final = frozenset({"when", "waitFor", "readyWhen", "validate", "apply.ignore", "observe.where"})
 """The keys whose expressions are tested for truth."""
 _STATUSES: Final = frozenset(form for word in ("True", "False", "Unknown") for form in (word, word.lower()))
 """Text that is a status of a condition."""
@@ -81,8 +82,7 @@ class WatchTypes:
     def check(self) -> None:
         self._define_names()
         valid = self._validations()
-        for part in self._of("observe"):
-            self.run(part, self.env)
+        self._observe()
         for child in self.draft.everyone:
             self._child(child, valid)
         for part in self._of("status"):
@@ -223,6 +223,24 @@ class WatchTypes:
             return self.run(part, env), inference.missed
         finally:
             inference.missed, inference.defers_missing, inference.defer_level = before
+
+    # -- observed resources --------------------------------------------------------------------------------------------
+
+    def _observe(self) -> None:
+        items: dict[str, Environment] = {}
+        for part in self._of("observe.forEach"):
+            iterated = self.run(part, self.env)
+            self._check_items(part, iterated)
+            table = self.draft.observed[part.observed].value
+            assert table is not None, "it has a part"
+            items[part.observed] = self.env.with_names({table.item: item_type(iterated), "index": INTEGER})
+        for part in self._of("observe"):
+            self.run(part, items.get(part.observed, self.env))
+        for part in self._of("observe.where"):
+            table = self.draft.observed[part.observed].value
+            assert table is not None, "it has a part"
+            this = observed_objects(table, self.kinds, "this", many=False).defined()
+            self.run(part, self.env.with_names({"this": this}))
 
     # -- validations and children --------------------------------------------------------------------------------------
 

@@ -1,0 +1,82 @@
+"""Objects that a custom resource names in a list: the operator, which may read them only, follows each of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cluster.operator import Operator, Permissions, eventually
+from tests.definitions import definition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from controlplane.cluster import ControlPlane
+
+RULES = """\
+- group: example.com
+  version: v1
+  kind: Digest
+  reach: cluster
+  observe:
+    parts: {version: v1, kind: ConfigMap, forEach: spec.parts, name: "{{ item }}", where: this.data.text is defined}
+    everywhere: {version: v1, kind: ConfigMap, selector: {digest: "{{ metadata.name }}"}, namespaces: all}
+  status:
+    text: "{{ parts | map(attribute='data.text') | join(' ') }}"
+    last: "{{ parts['b'].data.text }}"
+    everywhere: "{{ everywhere | map(attribute='metadata.namespace') | sort }}"
+"""
+SPEC = "{type: object, properties: {parts: {type: array, items: {type: string}}}}"
+
+
+@pytest.fixture
+def operator(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Operator]:
+    (tmp_path / "rules/crds").mkdir(parents=True)
+    crd = tmp_path / "rules/crds/digests.yaml"
+    crd.write_text(definition("Digest", spec=SPEC))
+    (tmp_path / "rules/watches.yaml").write_text(RULES)
+    control_plane.define(crd)
+    permissions = Permissions(["digests.example.com"], [], ["configmaps"])
+    with Operator(control_plane, tmp_path / "rules", permissions, tmp_path / "log") as operator:
+        yield operator
+        operator.check()
+    control_plane.kubectl("delete", f"--filename={crd}", "--wait=true")
+
+
+def test_each_object_of_a_list_is_followed(operator: Operator, namespace: str) -> None:
+    digests, maps = f"/apis/example.com/v1/namespaces/{namespace}/digests", f"/api/v1/namespaces/{namespace}/configmaps"
+
+    def add(name: str, **more: Any) -> None:
+        operator.admin.post(maps, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, **more})
+
+    def status(text: str, last: str | None, everywhere: list[str]) -> None:
+        expected = {"text": text, "last": last, "everywhere": everywhere}
+
+        def reached() -> bool:
+            found = operator.admin.get(f"{digests}/d")["status"]
+            return {name: found.get(name) for name in expected} == expected
+
+        eventually(f"the status {expected}", reached)
+
+    document = {"apiVersion": "example.com/v1", "kind": "Digest", "metadata": {"name": "d"}}
+    operator.admin.post(digests, {**document, "spec": {"parts": ["b", "a"]}})
+    status("", None, [])
+    add("a", data={"text": "world"})
+    add("c", data={"text": "nobody"})
+    status("world", None, [])
+    add("b", metadata={"name": "b", "labels": {"digest": "d"}})
+    status("world", None, [namespace])
+    operator.admin.merge(f"{maps}/b", {"data": {"text": "hello"}}, "somebody")
+    status("hello world", "hello", [namespace])
+    elsewhere = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": f"{namespace}-x", "labels": {"digest": "d"}},
+    }
+    operator.admin.post("/api/v1/namespaces/default/configmaps", elsewhere)
+    status("hello world", "hello", sorted([namespace, "default"]))
+    operator.admin.delete(f"/api/v1/namespaces/default/configmaps/{namespace}-x")
+    operator.admin.merge(f"{digests}/d", {"spec": {"parts": ["a"]}}, "somebody")
+    status("world", None, [namespace])
