@@ -207,9 +207,9 @@ def test_files_have_conditions_for_words_and_for_lines(tmp_path):
 
 def test_names_decide_between_values_that_explain_a_difference_and_the_others_are_named():
     project = made(charts.web, charts.WEB, {"ingress": {"enabled": True}, "autoscaling": {"enabled": True}})
-    assert {child.id: child.settings for child in project.children if child.settings} == {
-        "horizontalPodAutoscaler": {"when": "spec.autoscaling.enabled"},
-        "ingress": {"when": "spec.ingress.enabled"},
+    assert {child.id: child.settings["when"] for child in project.children if "when" in child.settings} == {
+        "horizontalPodAutoscaler": "spec.autoscaling.enabled",
+        "ingress": "spec.ingress.enabled",
     }
 
     def chart(values: dict[str, Any]) -> list[dict[str, Any]]:
@@ -255,7 +255,7 @@ def test_hooks_tests_and_marks_of_helm_are_left_out_and_listed():
 
     project = made(chart, {"a": "1"}, {"a": "2"})
     (child,) = project.children
-    assert child.settings == {"deletion": "orphan"}
+    assert child.settings == {"deletion": "orphan", "adopt": "helm"}
     assert "helm" not in str(child.template)
     assert project.notes == (
         (

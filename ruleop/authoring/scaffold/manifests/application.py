@@ -65,7 +65,8 @@ def application_project(
 
 class Application:
     """The objects of an application, and what their templates need to know of each other. `conditional` are those that
-    only some custom resources have, `missing` those of them that this rendering lacks."""
+    only some custom resources have, `missing` those of them that this rendering lacks. `of_helm`: whether a release may
+    have made them, which the custom resource of its name takes over."""
 
     def __init__(
         self,
@@ -76,10 +77,12 @@ class Application:
         *,
         conditional: Collection[str] = (),
         missing: Collection[str] = (),
+        of_helm: bool = False,
     ) -> None:
         self.kind = kind
         self.conditional = conditional
         self.missing = missing
+        self.of_helm = of_helm
         self.shared = shared
         self.notes = notes
         known = [each for each in manifests if each.role is SecretRole.GIVEN or not _is_unused_secret(each, manifests)]
@@ -216,6 +219,8 @@ class Application:
         if manifest.role is SecretRole.FILE:
             template = self._with_data(template)
         settings = {"deletion": "orphan"} if manifest.stays else {}
+        if self.of_helm and not is_secret:
+            settings["adopt"] = "helm"
         return NewChild(
             self.ids[str(manifest)],
             template,

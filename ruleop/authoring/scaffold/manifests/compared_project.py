@@ -91,6 +91,7 @@ class _Compared:
                 list(notes) if not number else [],
                 conditional=conditional,
                 missing={name for name in everything if name not in manifests},
+                of_helm=True,
             )
             for number, manifests in enumerate(self.found)
         ]
