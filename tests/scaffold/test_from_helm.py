@@ -236,6 +236,15 @@ def test_a_difference_that_no_value_explains_becomes_a_field_of_its_own(tmp_path
     ]
 
 
+def test_a_list_in_another_order_keeps_its_order(tmp_path):
+    def chart(values: dict[str, Any]) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = [{"name": "a"}, {"name": "b"}, {"name": "c"}]
+        chosen = items[::-1] if values["reversed"] else items[:2]
+        return [charts.obj("example.org/v1", "Thing", "web-x", spec={"items": chosen})]
+
+    check_project(chart, {"reversed": 0}, ({"reversed": 1},), tmp_path / "web")
+
+
 def test_renderings_of_different_releases_are_refused():
     first = rendering(lambda values: [charts.obj("v1", "ConfigMap", "a")], {}, {}, "a")
     second = rendering(lambda values: [charts.obj("v1", "ConfigMap", "b")], {}, {}, "b")

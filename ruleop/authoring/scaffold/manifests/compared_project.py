@@ -14,7 +14,8 @@ from ruleop.authoring.scaffold.manifests.cleaning import Manifest, clean
 from ruleop.authoring.scaffold.manifests.extraction import extract
 from ruleop.authoring.scaffold.manifests.lifting import Lifted
 from ruleop.authoring.scaffold.manifests.object_references import references
-from ruleop.authoring.scaffold.manifests.renderings import Comparison, with_checksums
+from ruleop.authoring.scaffold.manifests.rendered_templates import with_checksums
+from ruleop.authoring.scaffold.manifests.renderings import Comparison
 from ruleop.authoring.scaffold.naming import kebab, pascal, words
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.core.kinds import Kind

@@ -11,10 +11,16 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
 from ruleop.authoring.scaffold.inferred_schema import OPEN, infer
 from ruleop.authoring.scaffold.manifests.chart_values import MISSING, Values, Variable, same
+from ruleop.authoring.scaffold.manifests.rendered_templates import (
+    CHECKSUM,
+    code_of,
+    has_expressions,
+    identity,
+    in_order,
+    reads_name,
+)
 from ruleop.authoring.scaffold.manifests.text_alignment import (
     aligned,
     atoms,
@@ -26,7 +32,7 @@ from ruleop.authoring.scaffold.manifests.text_alignment import (
 )
 from ruleop.authoring.scaffold.naming import camel, expression, free, free_id, singular, words
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
-from ruleop.authoring.scaffold.yaml_layout import Expr, Guarded, Joined, Repeated, Spread, literal
+from ruleop.authoring.scaffold.yaml_layout import Expr, Guarded, Joined, Repeated, Spread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,13 +41,10 @@ if TYPE_CHECKING:
     from ruleop.authoring.scaffold.manifests.text_alignment import Atoms
     from ruleop.core.schema.openapi import Schema
 
-_CHECKSUM: Final = "checksum/"
 _BOUNDED: Final = frozenset({"image", "args", "command", "serviceAccountName"})
 """Fields that decide which program runs, and what it may do."""
 _WORD: Final = "([A-Za-z0-9][A-Za-z0-9._:/@-]*)?"
 """No option, no list of words and no text that a shell reads."""
-_KEYS: Final = ("name", "host", "containerPort", "port", "path", "key")
-"""Fields by which an item of a list is the same in two renderings."""
 
 
 class _UnexplainedError(Exception):
@@ -188,7 +191,7 @@ class Comparison:
                 continue
             if all(same(*each) for each in pairs if each[0]) and all(same(each, others[0]) for each in others):
                 self._use(variable)
-                return Expr(f"{variable.code} or {_code(others[0])}")
+                return Expr(f"{variable.code} or {code_of(others[0])}")
         return None
 
     def _scalar(self, found: list[Any], values: Values, path: tuple[str, ...]) -> Any:
@@ -231,7 +234,7 @@ class Comparison:
             indexes = [index for index, each in enumerate(present) if each]
             condition = self._first(conditions)
             inner = self._text([samples[index] for index in indexes], values.only(indexes, condition.group), path)
-            return [Expr(f"{_code(inner)} if {condition.code} else ''")]
+            return [Expr(f"{code_of(inner)} if {condition.code} else ''")]
         first, last = ends(samples)
         middles = [joined(each[first : len(each) - last]) for each in samples]
         choice = self._choice(middles, values, path)
@@ -251,7 +254,7 @@ class Comparison:
             return None
         condition = self._first(conditions)
         yes, no = (found[0], others[0]) if condition.is_on else (others[0], found[0])
-        return Expr(f"{_code(yes)} if {condition.variable.code} else {_code(no)}")
+        return Expr(f"{code_of(yes)} if {condition.variable.code} else {code_of(no)}")
 
     # -- what only some have -----------------------------------------------------------------------------------------
 
@@ -283,11 +286,11 @@ class Comparison:
     def _mapping(self, found: list[dict[Any, Any]], values: Values, path: tuple[str, ...]) -> dict[Any, Any]:
         spread, found = self._spread_of_mapping(found, values, path)
         made: dict[Any, Any] = {}
-        for key in _in_order([list(each) for each in found]):
+        for key in in_order([list(each) for each in found]):
             members = [each.get(key, MISSING) for each in found]
             inside = (*path, str(key))
-            if str(key).startswith(_CHECKSUM):
-                made[key] = members[0] if all(same(members[0], each) for each in members) else Expr(_CHECKSUM)
+            if str(key).startswith(CHECKSUM):
+                made[key] = members[0] if all(same(members[0], each) for each in members) else Expr(CHECKSUM)
                 continue
             condition, inner = self._present(members, values, inside, ())
             value = self._value([each for each in members if each is not MISSING], inner, inside)
@@ -327,7 +330,7 @@ class Comparison:
 
     # -- lists -------------------------------------------------------------------------------------------------------
 
-    def _list(self, found: list[list[Any]], values: Values, path: tuple[str, ...]) -> list[Any]:
+    def _list(self, found: list[list[Any]], values: Values, path: tuple[str, ...]) -> Any:
         loop = self._loop(found, values, path)
         if loop is not None:
             return [loop]
@@ -340,7 +343,8 @@ class Comparison:
             if variable.varies and any(lengths) and ends_so:
                 rest = [items[: len(items) - length] for items, length in zip(found, lengths, strict=True)]
                 self._use(variable)
-                return [*(self._items(rest, values, path) if any(rest) else ()), Spread(variable.code)]
+                first = self._items(rest, values, path) if any(rest) else []
+                return [*(first if isinstance(first, list) else [Spread(first.code)]), Spread(variable.code)]
         return self._items(found, values, path)
 
     def _loop(self, found: list[list[Any]], values: Values, path: tuple[str, ...]) -> Repeated | None:
@@ -358,20 +362,23 @@ class Comparison:
                 item = self._value(items, values.inside(variable, name), (*path, name))
             except _UnexplainedError:
                 item = None
-            if item is not None and _reads(item, name):
+            if item is not None and reads_name(item, name):
                 self._use(variable)
                 return Repeated(name, variable.code, item)
             self.used, self.shown, self.doubts = before
         return None
 
-    def _items(self, found: list[list[Any]], values: Values, path: tuple[str, ...]) -> list[Any]:
-        keyed = [[_identity(item) for item in each] for each in found]
+    def _items(self, found: list[list[Any]], values: Values, path: tuple[str, ...]) -> Any:
+        keyed = [[identity(item) for item in each] for each in found]
         if any(len(set(each)) < len(each) for each in keyed) or (
             len({len(each) for each in found}) == 1 and keyed.count(keyed[0]) < len(keyed)
         ):
             keyed = [[str(number) for number in range(len(each))] for each in found]
+        order = in_order(keyed)
+        if any(sorted(each, key=order.index) != each for each in keyed):
+            return self._invented(found, values, path)
         made = []
-        for key in _in_order(keyed):
+        for key in order:
             members = [
                 items[keys.index(key)] if key in keys else MISSING for keys, items in zip(keyed, found, strict=True)
             ]
@@ -387,7 +394,7 @@ class Comparison:
         """A field of the spec for a difference that no value explains."""
         if values.is_loop:
             raise _UnexplainedError
-        if any(_has_expressions(each) for each in found):
+        if any(has_expressions(each) for each in found):
             raise ScaffoldError(
                 f"{self._place}: no value explains how {'.'.join(path[2:]) or 'it'} differs, and it has names of other "
                 "objects in it: leave this rendering out, and edit the template"
@@ -409,32 +416,6 @@ def _words(path: Sequence[str]) -> list[str]:
     return [word for each in path for word in words(each)]
 
 
-def _identity(item: Any) -> str:
-    if isinstance(item, dict):
-        for key in _KEYS:
-            value = item.get(key)
-            if isinstance(value, (str, int)):
-                return f"{key} {value}"
-            if isinstance(value, (Expr, Joined)):
-                return f"{key} {_code(value)}"
-        return " ".join(map(str, sorted(map(str, item))))
-    return _code(item) if isinstance(item, (str, int, float, Expr, Joined)) else repr(item)
-
-
-def _in_order(lists: Sequence[list[Any]]) -> list[Any]:
-    """All members of the lists, each after those that are before it."""
-    found: list[Any] = []
-    for each in lists:
-        at = 0
-        for member in each:
-            if member in found:
-                at = found.index(member) + 1
-            else:
-                found.insert(at, member)
-                at += 1
-    return found
-
-
 def _as_text(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -445,55 +426,9 @@ def _as_number(value: Any) -> Any:
     return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else MISSING
 
 
-def _code(value: Any) -> str:
-    """A value as an expression."""
-    if isinstance(value, Expr):
-        return value.code if value.code.replace(".", "").isidentifier() else f"({value.code})"
-    if isinstance(value, Joined):
-        return f"({' ~ '.join(map(_code, value.parts))})"
-    return literal(value) if isinstance(value, str) else orjson.dumps(value).decode()
-
-
-def _has_expressions(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(isinstance(key, Spread) or _has_expressions(each) for key, each in value.items())
-    return any(map(_has_expressions, value)) if isinstance(value, list) else isinstance(value, (Expr, Joined))
-
-
-def _reads(value: Any, name: str) -> bool:
-    """Whether a template reads a name."""
-    match value:
-        case Expr(code):
-            return name in code.replace("[", ".").replace("(", " ").replace(".", " ").split()
-        case Joined(parts):
-            return any(_reads(each, name) for each in parts)
-        case Guarded(code, inner) | Repeated(_, code, inner):
-            return _reads(Expr(code), name) or _reads(inner, name)
-        case dict():
-            return any(_reads(each, name) for pair in value.items() for each in pair)
-        case list():
-            return any(_reads(each, name) for each in value)
-        case Spread(code):
-            return _reads(Expr(code), name)
-    return False
-
-
 def _opened(schema: Schema) -> Schema:
     """The schema of a mapping or list that templates put into an object as a whole: its items are those of the API."""
     if schema.get("type") == "array":
         items = schema.get("items") or {}
         return {"type": "array", "items": {"type": "object", **OPEN}} if items.get("type") == "object" else schema
     return {"type": "object", **OPEN} if "properties" in schema and "description" not in schema else schema
-
-
-def with_checksums(template: Any, reads: Sequence[str]) -> Any:
-    """The template with a hash of the children in place of each checksum that differs."""
-    if isinstance(template, Expr) and template.code == _CHECKSUM:
-        return Expr(f"[{', '.join(reads)}] | sha256") if reads else None
-    if isinstance(template, dict):
-        return {key: with_checksums(each, reads) for key, each in template.items()}
-    if isinstance(template, list):
-        return [with_checksums(each, reads) for each in template]
-    if isinstance(template, Guarded):
-        return Guarded(template.condition, with_checksums(template.value, reads))
-    return template

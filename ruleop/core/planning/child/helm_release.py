@@ -37,7 +37,7 @@ def is_of_release(live: Object, owner: Owner) -> bool:
 def marks_of_helm(live: Object) -> FieldSet:
     """Helm's own labels and annotations of an object, as fields that were applied before."""
     labels: Mapping[str, Any] = (live.get("metadata") or {}).get("labels") or {}
-    own = {
+    own: dict[str, list[str]] = {
         "labels": [each for each in (_CHART, MANAGED_BY) if labels.get(each, RULEOP) != RULEOP],
         "annotations": [each for each in (RELEASE_NAME, RELEASE_NAMESPACE) if each in annotations_of(live)],
     }
