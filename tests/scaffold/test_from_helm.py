@@ -3,6 +3,7 @@ rendering."""
 
 from __future__ import annotations
 
+import base64
 import copy
 import difflib
 import json
@@ -234,6 +235,22 @@ def test_a_difference_that_no_value_explains_becomes_a_field_of_its_own(tmp_path
         {"configMapHalf": "2", "configMapMore": False},
         {"configMapHalf": "6", "configMapMore": True},
     ]
+
+
+@pytest.mark.parametrize("key", ["password", "dsn", "setting"])
+def test_credentials_among_the_values_are_in_no_file(key):
+    def chart(values: dict[str, Any]) -> list[dict[str, Any]]:
+        found = charts.worker({**charts.WORKER, "logLevel": values["level"]})
+        container = found[1]["spec"]["template"]["spec"]["containers"][0]
+        container["env"] = [{"name": "DB_PASSWORD", "value": values[key]}, *values["extraEnv"]]
+        found[0]["data"]["db.ini"] = f"password = {values[key]}\n"
+        data = {"password": base64.b64encode(values[key].encode()).decode()}
+        return [charts.obj("v1", "Secret", "web-db", data=data), *found]
+
+    first = {"level": "a", key: "hunter2", "extraEnv": []}
+    second = {"level": "b", key: "Tr0ub4dor&3", "extraEnv": [{"name": "API_TOKEN", "value": "correct-horse-9"}]}
+    text = "\n".join(texts(chart, first, second).values())
+    assert not [each for each in ("hunter2", "Tr0ub4dor", "correct-horse") if each in text]
 
 
 def test_a_list_in_another_order_keeps_its_order(tmp_path):

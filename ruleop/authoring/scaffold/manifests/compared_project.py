@@ -11,7 +11,7 @@ from ruleop.authoring.scaffold.manifests.application import Application
 from ruleop.authoring.scaffold.manifests.application_names import shared_name
 from ruleop.authoring.scaffold.manifests.chart_values import MISSING, merged
 from ruleop.authoring.scaffold.manifests.cleaning import Manifest, clean
-from ruleop.authoring.scaffold.manifests.extraction import extract
+from ruleop.authoring.scaffold.manifests.extraction import extract, origins_of, without_credentials
 from ruleop.authoring.scaffold.manifests.lifting import Lifted
 from ruleop.authoring.scaffold.manifests.object_references import references
 from ruleop.authoring.scaffold.manifests.rendered_templates import with_checksums
@@ -45,7 +45,6 @@ class Rendering:
 def compared_project(renderings: Sequence[Rendering], asked: Asked) -> NewProject:
     """The project whose custom resources make what each rendering has. The values of the later ones are over those of
     the first, which are the defaults."""
-    values = [merged(renderings[0].values, each.values if at else {}) for at, each in enumerate(renderings)]
     found: list[list[Manifest]] = []
     moved: list[tuple[str, str]] = []
     all_notes: list[str] = []
@@ -53,7 +52,11 @@ def compared_project(renderings: Sequence[Rendering], asked: Asked) -> NewProjec
     own = [each for manifests, _ in cleaned for each in manifests if not application_secrets.is_observed(each)]
     first = cleaned[0][0]
     shared = shared_name(own or first, first[0].namespace or asked.folder)
+    values = []
     for rendering, (manifests, notes) in zip(renderings, cleaned, strict=True):
+        more = rendering.values if rendering is not renderings[0] else {}
+        origins = origins_of(manifests, rendering.objects)
+        values.append(without_credentials(merged(renderings[0].values, more), origins))
         extracted = extract(manifests, rendering.objects, f"{shared.text}-credentials")
         found.append(extracted.manifests)
         moved += extracted.moved
