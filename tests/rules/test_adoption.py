@@ -1,11 +1,14 @@
-"""`adopt: orphans` with a name and a namespace that the CR decides is reported."""
+"""`adopt: orphans` with a name and a namespace that the CR decides is reported, and `adopt: helm` without a
+namespace."""
 
 from __future__ import annotations
 
 import pytest
 
+from ruleop.core.rules import ProjectErrors
 from tests.planning.harness import project
 
+GLOBAL = "- group: example.com\n  version: v1\n  kind: Global\n"
 HEAD = "apiVersion: v1\nkind: %s\n"
 BLOCK = HEAD + "metadata:\n  labels: {a: b}\n  name: %s\n  namespace: %s\nspec: {name: '{{ spec.x }}'}\n"
 FLOW = HEAD + "metadata: {name: %s, namespace: %s}\n"
@@ -61,3 +64,11 @@ def test_a_cluster_scoped_object_whose_name_comes_from_the_cr_is_warned_of():
 def test_a_name_from_the_cr_without_reach_is_not_warned_of():
     a = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ spec.name }}'}\n"
     assert not warnings("children: {a: {template: a.yaml, adopt: orphans}}", a=a)
+
+
+def test_a_cluster_scoped_cr_has_no_helm_release():
+    body = "reach: cluster\nchildren: {a: {template: a.yaml, adopt: helm}}"
+    a = FLOW % ("ConfigMap", "web", "far")
+    assert project(body, a=a).rules[0].adopts_helm_releases
+    with pytest.raises(ProjectErrors, match="`adopt: helm` needs a CR with a namespace, as a Helm release has one"):
+        project(body, GLOBAL, a=a)

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import textwrap
 
+import pytest
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, Noted, rules_text, template_text
+from ruleop.authoring.scaffold.yaml_layout import (
+    Expr,
+    Guarded,
+    Joined,
+    Noted,
+    Repeated,
+    Spread,
+    rules_text,
+    template_text,
+)
 from ruleop.core.templating import read_yaml
 from tests.templating.rendering import render
 
@@ -110,6 +120,29 @@ def test_yaml_is_written_in_blocks_as_people_write_it():
         none: {}
         """
     )
+
+
+BLOCKS = {
+    "first": [Guarded("spec.on", {"a": 1}), {"a": Guarded("spec.on", 2), "b": 3}, Spread("spec.more")],
+    "second": Guarded("not spec.on", {"x": [1]}),
+    "third": [Repeated("each", "spec.more", {"name": Expr("each.a"), "text": Joined((Expr("each.a"),))})],
+    "fourth": {"x": "y", Spread("spec.labels"): None},
+    "fifth": [{Spread("spec.labels"): None, "x": "y"}],
+    "sixth": Joined((Expr("'a' if spec.on else 'b'"), "\x07")),
+}
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_blocks_render_what_they_say(is_on):
+    spec = {"on": is_on, "more": [{"a": 7}, {"a": 8}], "labels": {"tier": "z"}}
+    assert render(template_text(BLOCKS), spec=spec) == {
+        "first": [*([{"a": 1}] if is_on else []), {**({"a": 2} if is_on else {}), "b": 3}, {"a": 7}, {"a": 8}],
+        **({} if is_on else {"second": {"x": [1]}}),
+        "third": [{"name": 7, "text": "7"}, {"name": 8, "text": "8"}],
+        "fourth": {"x": "y", "tier": "z"},
+        "fifth": [{"tier": "z", "x": "y"}],
+        "sixth": "a\x07" if is_on else "b\x07",
+    }
 
 
 def test_an_item_may_have_a_comment_above_it():

@@ -1,7 +1,8 @@
 """YAML for people to edit, with templates in it: blocks, one item a line, comments.
 
-The data is plain JSON, in which `Expr` and `Joined` stand for what a template computes, and `Noted` puts a comment
-above a key or an item. Literal text that Jinja would read as a tag is written so that it renders as it is.
+The data is plain JSON, in which `Expr` and `Joined` stand for what a template computes, `Guarded`, `Repeated` and
+`Spread` for its blocks, and `Noted` puts a comment above a key or an item. Literal text that Jinja would read as a tag
+is written so that it renders as it is.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Final
 from ruleop.core.templating import yaml_text
 
 _TAG: Final = re.compile(r"\{[{%#]")
+_CHOICE: Final = re.compile(r"\b(if|or|and|not)\b")
 _UNSAFE_IN_BLOCK: Final = re.compile("[^\\S\n ]|[\ufeff]")
 _NOT_IN_FLOW: Final = re.compile(r"[,:?\[\]{}\n]")
 _INDENT: Final = 2
@@ -29,7 +31,7 @@ class Expr:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Text with values of expressions in it."""
+    """Text with values of expressions in it. Of a single expression: its value as text, whatever its type."""
 
     parts: tuple[str | Expr, ...]
 
@@ -40,6 +42,30 @@ class Noted:
 
     comment: str
     value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A member of a mapping or an item of a list that is there only where the condition is true."""
+
+    condition: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """Items of a list: one for each value of the expression, which goes by the name."""
+
+    name: str
+    code: str
+    item: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The items of a list, or as a key of a mapping the members of another one, that an expression yields."""
+
+    code: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +90,10 @@ def _document(value: Any, style: _Style) -> str:
 def _lines(value: Any, style: _Style) -> Iterator[str]:
     if isinstance(value, Mapping) and value:
         for key, member in value.items():
-            yield from _entry(f"{_scalar(key, style)}:", member, style)
+            if isinstance(key, Spread):
+                yield f"{{{{ {key.code} }}}}"
+            else:
+                yield from _entry(f"{_scalar(key, style)}:", member, style)
     elif isinstance(value, list) and value:
         for item in value:
             yield from _item(item, style)
@@ -73,6 +102,9 @@ def _lines(value: Any, style: _Style) -> Iterator[str]:
 
 
 def _entry(key: str, value: Any, style: _Style) -> Iterator[str]:
+    if isinstance(value, Guarded):
+        yield from _block_of(f"if {value.condition}", _entry(key, value.value, style))
+        return
     if isinstance(value, Noted):
         yield from _comment(value)
         value = value.value
@@ -91,11 +123,27 @@ def _comment(value: Noted) -> Iterator[str]:
     return (f"# {line}".rstrip() for line in value.comment.split("\n"))
 
 
+def _block_of(tag: str, lines: Iterator[str]) -> Iterator[str]:
+    yield f"{{% {tag} %}}"
+    yield from lines
+    yield f"{{% end{tag.partition(' ')[0]} %}}"
+
+
 def _item(value: Any, style: _Style) -> Iterator[str]:
+    match value:
+        case Guarded(condition, inner):
+            yield from _block_of(f"if {condition}", _item(inner, style))
+            return
+        case Repeated(name, code, inner):
+            yield from _block_of(f"for {name} in {code}", _item(inner, style))
+            return
+        case Spread(code):
+            yield f"{{{{ {code} }}}}"
+            return
     if isinstance(value, Noted):
         yield from _comment(value)
         value = value.value
-    if isinstance(value, Mapping) and value and not isinstance(next(iter(value.values())), Noted):
+    if isinstance(value, Mapping) and value and not _begins_with_block(value):
         lines = list(_lines(value, style))
     elif isinstance(value, (Mapping, list)) and value:
         yield "-"
@@ -107,6 +155,11 @@ def _item(value: Any, style: _Style) -> Iterator[str]:
         lines = [_flow(value, style)]
     yield f"- {lines[0]}"
     yield from (f"{'':{_INDENT}}{line}" if line else "" for line in lines[1:])
+
+
+def _begins_with_block(value: Mapping[Any, Any]) -> bool:
+    key, member = next(iter(value.items()))
+    return isinstance(key, Spread) or isinstance(member, (Noted, Guarded))
 
 
 def _flow(value: Any, style: _Style) -> str:
@@ -131,7 +184,7 @@ def _scalar(value: Any, style: _Style) -> str:
     if isinstance(value, Joined):
         return _joined(value, style)
     if isinstance(value, str) and style.template and _TAG.search(value):
-        return f"{{{{ {_literal(value)} }}}}"
+        return f"{{{{ {literal(value)} }}}}"
     return yaml_text(value)
 
 
@@ -143,11 +196,14 @@ def _quoted(text: str) -> str:
 
 
 def _joined(value: Joined, style: _Style) -> str:
+    match value.parts:
+        case [Expr(code)] if '"' not in code:
+            return _quoted(f"{{{{ {code} }}}}")
     if not style.template:
         return _quoted("".join(map(_part, value.parts)))
     literals = [part for part in value.parts if isinstance(part, str)]
     if not _is_template_text(value) or not all(part.isprintable() for part in literals):
-        return f"{{{{ {' ~ '.join(map(_code, value.parts)) or _literal('')} }}}}"
+        return f"{{{{ {' ~ '.join(map(_code, value.parts)) or literal('')} }}}}"
     # A letter takes the place of each expression to see whether the text around them needs quotes.
     outline = "".join("x" if isinstance(part, Expr) else part for part in value.parts)
     if yaml_text(outline) == outline:
@@ -165,7 +221,9 @@ def _part(part: str | Expr) -> str:
 
 
 def _code(part: str | Expr) -> str:
-    return part.code if isinstance(part, Expr) else _literal(part)
+    if isinstance(part, str):
+        return literal(part)
+    return f"({part.code})" if _CHOICE.search(part.code) else part.code
 
 
 def _is_template_text(value: Joined) -> bool:
@@ -174,7 +232,7 @@ def _is_template_text(value: Joined) -> bool:
     return len(_TAG.findall(outline)) == sum(isinstance(part, Expr) for part in value.parts) and "{{{" not in outline
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """A string of Jinja."""
     return "'" + text.encode("unicode_escape").decode("ascii").replace("'", "\\'") + "'"
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ruleop.core.errors import RenderError, RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning.changes.rejected_writes import condition_reason
+from ruleop.core.planning.child import helm_release
 from ruleop.core.planning.child.blocking import find_blocking
 from ruleop.core.planning.child.child_plan import find_existing
 from ruleop.core.planning.child.children import NO_KEYS, Children
@@ -308,7 +309,17 @@ class _Planner:
                 ]
         elif holds and not actions and self._can_remove_finalizer():
             actions.append(RemoveFinalizer(key, self.observed.finalizer))
-        return actions
+        report = self.children.report
+        return actions or (self._finalizer_of_helm() if not report.problems and not report.waits else [])
+
+    def _finalizer_of_helm(self) -> list[Action]:
+        """The removal of the Helm operator's finalizer, once there is nothing else to do: its release is adopted."""
+        metadata = self.resource["metadata"]
+        finalizers = metadata.get("finalizers") or []
+        is_due = self.rule.adopts_helm_releases and helm_release.FINALIZER in finalizers
+        if metadata.get("deletionTimestamp") and self.observed.finalizer in finalizers:
+            return []  # objects are still being deleted
+        return [RemoveFinalizer(self.key, helm_release.FINALIZER)] if is_due else []
 
     def _report_failed_pruning(self, pruned: list[Action]) -> None:
         """Reports deletions and releases of this pass that the server rejected."""
@@ -368,7 +379,7 @@ class _Planner:
         check_after = deletion.check_after if deletion.check_after is not None else self._check_conflicting()
         return self._plan(
             deletion.conditions,
-            deletion.actions,
+            deletion.actions or self._finalizer_of_helm(),
             events=deletion.events,
             check_after=check_after,
             complete=self.children.complete,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _DROPPED_METADATA: Final = SERVER_METADATA | {"ownerReferences", "finalizers", "generateName", "namespace"}
 _ANNOTATIONS: Final = re.compile(
-    r"kubectl\.kubernetes\.io/.*|(deployment|pv|volume|volume\.beta|batch)\.kubernetes\.io/.*|meta\.helm\.sh/.*"
+    r"kubectl\.kubernetes\.io/.*|(deployment|pv|volume|volume\.beta|batch)\.kubernetes\.io/.*|(meta\.)?helm\.sh/.*"
     r"|(autoscaling|control-plane)\.alpha\.kubernetes\.io/.*|ruleop\.dev/.*|argocd\.argoproj\.io/.*|.*\.cattle\.io/.*"
 )
 _LABELS: Final = re.compile(
@@ -38,6 +38,9 @@ _OF_CLUSTERS: Final = {
     "Namespace": "a custom resource is in a namespace of its own choice",
     "CustomResourceDefinition": "install it with the operator",
 }
+_OF_HELM: Final = re.compile(r"meta\.helm\.sh/.*|helm\.sh/(?!hook).*")
+_HOOK: Final = "helm.sh/hook"
+_POLICY: Final = "helm.sh/resource-policy"
 POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 """A label that Services select one pod by."""
 _UNNAMED: Final = frozenset({"template", "jobTemplate"})
@@ -89,6 +92,7 @@ class Manifest:
     body: dict[str, Any]
     role: SecretRole = SecretRole.DATA
     document: Document | None = field(default=None, compare=False)
+    stays: bool = False  # when its release is uninstalled
 
     def __str__(self) -> str:
         return f"{self.kind.kind}/{self.name}"
@@ -135,7 +139,7 @@ def _path_in(document: Any, body: Any, path: TreePath) -> TreePath:
 
 def clean(objects: Sequence[Mapping[str, Any]], documents: Sequence[Document] = ()) -> tuple[list[Manifest], list[str]]:
     """The objects of the application, and a note for each object that is not one."""
-    kept, notes = [], []
+    kept, notes = [], _marks_of_helm(objects)
     for obj, document in zip_longest(objects, documents):
         manifest = replace(_manifest(obj), document=document)
         if reason := _reason_to_leave_out(manifest.kind, obj):
@@ -171,7 +175,20 @@ def _manifest(obj: Mapping[str, Any]) -> Manifest:
         body = without(body, path)
     if "uid" in metadata or "resourceVersion" in metadata:
         body = _without_defaults(body, kind)
-    return Manifest(kind, name, str(metadata.get("namespace") or ""), body)
+    stays = value_at(metadata, ("annotations", _POLICY)) == "keep"
+    return Manifest(kind, name, str(metadata.get("namespace") or ""), body, stays=stays)
+
+
+def _marks_of_helm(objects: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A note on the labels and annotations that say that Helm made the objects, if they have any."""
+    found = set()
+    for obj in objects:
+        for marks in ("labels", "annotations"):
+            members = value_at(obj, ("metadata", marks))
+            for key, value in members.items() if isinstance(members, dict) else ():
+                if _OF_HELM.fullmatch(str(key)) or (key, value) == ("app.kubernetes.io/managed-by", "Helm"):
+                    found.add(key)
+    return [f"Labels and annotations of Helm were left out: {', '.join(sorted(found))}."] if found else []
 
 
 def _reason_to_leave_out(kind: Kind, obj: Mapping[str, Any]) -> str:
@@ -179,6 +196,9 @@ def _reason_to_leave_out(kind: Kind, obj: Mapping[str, Any]) -> str:
     owner = next((each for each in owners if isinstance(each, Mapping) and each.get("controller")), None)
     if owner is not None:
         return f"{owner.get('kind')}/{owner.get('name')} makes it"
+    hook = value_at(obj, ("metadata", "annotations", _HOOK))
+    if isinstance(hook, str):
+        return f"it is a test of the chart ({hook})" if "test" in hook else f"it is a hook of Helm ({hook})"
     if kind.kind in _OF_CLUSTERS:
         return _OF_CLUSTERS[kind.kind]
     if (kind.kind, name) in {("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")}:

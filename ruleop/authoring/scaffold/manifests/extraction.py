@@ -29,7 +29,7 @@ from ruleop.authoring.scaffold.manifests.plain_credentials import (
     is_plain,
     is_secret_name,
 )
-from ruleop.authoring.scaffold.naming import free
+from ruleop.authoring.scaffold.naming import free, words
 from ruleop.authoring.scaffold.trees import items_at, replaced, value_at, walk
 from ruleop.core.kinds import Kind
 from ruleop.core.schema.builtin.table import builtin_resource
@@ -58,6 +58,8 @@ _FREE_KEYS: Final = frozenset({"annotations", "volumeAttributes", "options", "pa
 """Fields of built-in kinds whose keys are the author's."""
 _CHECKSUM: Final = re.compile(r"checksum/.*|.*/(checksum|config-hash)")
 _TEXT_FILE: Final = re.compile(r".*\.(conf|cfg|cnf|ini|json|ya?ml|toml|properties|xml|sh|sql|env|txt|html?|js|py)")
+_NAMES_OF_SECRETS: Final = frozenset({"existing", "pull"})
+"""Words of values that name a Secret: `existingSecret`, `imagePullSecrets`."""
 _SHELLS: Final = re.compile(r"(?:.*/)?(?:ba|da|k|z)?sh")
 
 
@@ -72,7 +74,7 @@ class Extracted:
 def extract(manifests: Sequence[Manifest], objects: Iterable[Mapping[str, Any]], secret: str) -> Extracted:
     """The manifests without credentials. `objects` are all that are known, `secret` a name for a new Secret."""
     taken = {each.name for each in manifests}
-    origins, known, movable = _origins(manifests, objects), {str(each) for each in manifests}, _movable(manifests)
+    origins, known, movable = origins_of(manifests, objects), {str(each) for each in manifests}, _movable(manifests)
     # What is a credential in one place is one everywhere.
     found = _Vault("", origins, known)
     for manifest in manifests:
@@ -105,7 +107,8 @@ def extract(manifests: Sequence[Manifest], objects: Iterable[Mapping[str, Any]],
     return Extracted(given, vault.moved)
 
 
-def _origins(manifests: Sequence[Manifest], objects: Iterable[Mapping[str, Any]]) -> Origins:
+def origins_of(manifests: Sequence[Manifest], objects: Iterable[Mapping[str, Any]]) -> Origins:
+    """The data of the Secrets among the objects, and what is public anyway."""
     places: dict[str, tuple[str, str]] = {}
     for obj in objects:
         if obj.get("kind") != "Secret":
@@ -324,6 +327,26 @@ class _Extraction:
         self.vault.values.setdefault(value, name)
         self.vault.moved.append((PLACEHOLDER, place))
         return PLACEHOLDER
+
+
+def without_credentials(values: Any, origins: Origins, name: str = "") -> Any:
+    """The values of a chart with a placeholder in place of each credential."""
+    if isinstance(values, dict):
+        names = {"value": str(values.get("name", name))}
+        return {key: without_credentials(each, origins, names.get(key) or str(key)) for key, each in values.items()}
+    if isinstance(values, list):
+        return [without_credentials(each, origins, name) for each in values]
+    if isinstance(values, int) and not isinstance(values, bool) and is_password(name):
+        return PLACEHOLDER
+    if not isinstance(values, str):
+        return values
+    if is_secret_name(name) and _NAMES_OF_SECRETS.isdisjoint(words(name)) and not is_plain(values):
+        return PLACEHOLDER
+    parts, end = [], 0
+    for span in credentials(values, origins):
+        parts += [values[end : span.start], PLACEHOLDER]
+        end = span.end
+    return "".join([*parts, values[end:]])
 
 
 def _with_env(container: Mapping[str, Any], env: list[Any]) -> dict[str, Any]:

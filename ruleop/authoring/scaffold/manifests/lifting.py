@@ -95,9 +95,8 @@ class _Leaf:
     schema: Schema
 
 
-def lift(candidates: Sequence[Candidate], taken: Mapping[str, Collection[TreePath]]) -> Lifted:
+def lift(candidates: Sequence[Candidate], taken: Mapping[str, Collection[TreePath]], lifted: Lifted) -> None:
     """Lifts the candidates, except where the value names another object (`taken`, by manifest)."""
-    lifted = Lifted()
     shared: dict[tuple[str, Any], tuple[str, ...]] = {}
     for candidate in candidates:
         manifest, path, value = candidate.manifest, candidate.path, candidate.value
@@ -112,7 +111,6 @@ def lift(candidates: Sequence[Candidate], taken: Mapping[str, Collection[TreePat
         else:
             lifted.shown.append((expression("spec", *name), manifest.describe(path)))
         lifted.changes.setdefault(str(manifest), {})[path] = Expr(expression("spec", *name))
-    return lifted
 
 
 def _added(lifted: Lifted, candidate: Candidate, value: Any) -> tuple[str, ...]:

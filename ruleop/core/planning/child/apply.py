@@ -39,6 +39,7 @@ from ruleop.core.planning.changes.drift import (
 )
 from ruleop.core.planning.changes.rejected_writes import expected_refusal, refused_changes
 from ruleop.core.planning.changes.writes import changes, desired_object
+from ruleop.core.planning.child.helm_release import is_of_release, marks_of_helm
 from ruleop.core.planning.model.actions import (
     Action,
     Create,
@@ -161,9 +162,13 @@ def apply(
             *_create(child, desired, owner, reference=owner.reference() if reference_owner else None, strategy=strategy)
         )
     claim = claim_on(live, desired.key, owner)
-    adopting = not claim.owned and not claim.by and child.adopt == "orphans" and not claim.referenced
+    of_release = is_of_release(live, owner)
+    may_adopt = child.adopt == "orphans" or (child.adopt == "helm" and of_release)
+    adopting = not claim.owned and not claim.by and may_adopt and not claim.referenced
     if not claim.owned and not adopting:
-        return Applied(None, name_conflict=name_conflict_message(desired.key, owner.kind.kind, claim))
+        return Applied(
+            None, name_conflict=name_conflict_message(desired.key, owner.kind.kind, claim, of_release=of_release)
+        )
     known = history.conflicting.get(desired.key)
     if known is not None and known.partial and live is known.obj:
         raise Unread(Read(desired.key, Kind.of(live), "conflicting"))
@@ -222,13 +227,15 @@ def _conflict_message(
     return conflict_message(action, paths, managers_of(managed, action.live, desired_object(action)), by_server=False)
 
 
-def name_conflict_message(key: ObjectKey, kind: str, claim: Claim | None) -> str:
-    """`claim`: None if the object could not be read."""
+def name_conflict_message(key: ObjectKey, kind: str, claim: Claim | None, *, of_release: bool = False) -> str:
+    """`claim`: None if the object could not be read. `of_release`: it belongs to the Helm release of the CR's name."""
     whose, remedy = "", "rename the child, or delete the object"
     if claim is not None and claim.unproven:
         whose = f" (its annotation {OWNER} has no valid proof)"
     elif claim is not None and claim.by:
         whose, remedy = f" (it belongs to {claim.by})", "rename the child"
+    elif claim is not None and not claim.referenced and of_release:
+        whose, remedy = " (it belongs to the Helm release of this name)", "use `adopt: helm`"
     elif claim is not None and not claim.referenced:
         whose, remedy = " (it has no owner)", "rename the child, delete the object, or use `adopt: orphans`"
     name = f"{key.name} in namespace {key.namespace}" if key.namespace else key.name
@@ -348,6 +355,8 @@ def _update(
     adopting: bool,
 ) -> Applied:
     record = None if adopting else read_record(live)
+    if record is None and child.adopt == "helm" and is_of_release(live, owner):
+        record = Record("", marks_of_helm(live))
     marked = _normalised(
         child,
         desired,

@@ -77,8 +77,9 @@ def _written(child: Child, rule: Rule) -> tuple[str, ...]:
 
 
 def _needs_finalizer(rule: Rule, *, namespaced: bool) -> bool:
-    """Of a cluster-scoped CR the garbage collector deletes children everywhere."""
-    return rule.deletes_children or (namespaced and rule.reach == "cluster")
+    """Of a cluster-scoped CR the garbage collector deletes children everywhere. A rule that takes over Helm releases
+    removes the finalizer of the Helm operator."""
+    return rule.deletes_children or rule.adopts_helm_releases or (namespaced and rule.reach == "cluster")
 
 
 def verbs(rules: Iterable[Rule], kind: GroupKind, served: Serving) -> frozenset[str]:

@@ -41,9 +41,13 @@ _REACH = "set `reach: cluster` in the watch to allow that"
 
 def check_bodies(draft: Draft, crds: Iterable[CustomResourceDefinition], library: Library, findings: Findings) -> None:
     custom = {GroupKind(crd.group, crd.kind): crd.namespaced for crd in crds}
+    is_cluster_scoped = _is_namespaced(draft.kind, custom) is False
     for child in draft.everyone:
         if child.body is None:
             continue
+        if child.table.adopt == "helm" and is_cluster_scoped:
+            message = "`adopt: helm` needs a CR with a namespace, as a Helm release has one: use `adopt: orphans`"
+            findings.mistake("out-of-place", message, child.table.key_sites["adopt"])
         site = child.body.node.site
         for kind in sorted(child.kinds):
             if draft.table.reach == "namespace" and not child.table.kinds and _is_namespaced(kind, custom) is False:
@@ -52,7 +56,6 @@ def check_bodies(draft: Draft, crds: Iterable[CustomResourceDefinition], library
         _check_given(child, custom, findings)
         _check_template(child, library, findings)
         _check_namespace(draft, child.table.namespace, f'the child "{child.id}"', findings)
-    is_cluster_scoped = _is_namespaced(draft.kind, custom) is False
     for entry in draft.observed.values():
         if (table := entry.value) is None:
             continue

@@ -83,7 +83,7 @@ class Child:
     depends_on: tuple[str, ...] = ()
     ready_when: Expression | None = None
     apply: Apply = field(default_factory=Apply)
-    adopt: Literal["never", "orphans"] = "never"
+    adopt: Literal["never", "orphans", "helm"] = "never"
     deletion: StringTemplate | None = None  # renders to "delete" or "orphan"; None is delete
     propagation: Literal["background", "foreground"] = "background"
     deleted_after: frozenset[str] = frozenset()  # ids of children that have to be gone before it is deleted
@@ -191,6 +191,11 @@ class Rule:
     def has_order(self) -> bool:
         """Whether its children are deleted in an order."""
         return any(child.in_order for child in self.children.values())
+
+    @property
+    def adopts_helm_releases(self) -> bool:
+        """Whether children adopt objects of Helm releases."""
+        return any(child.adopt == "helm" for child in self.every_child())
 
     @property
     def secrecy(self) -> Secrecy:

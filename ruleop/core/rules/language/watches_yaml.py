@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 Reach = Literal["namespace", "cluster"]
 OnImmutable = Literal["fail", "recreate"]
-Adopt = Literal["never", "orphans"]
+Adopt = Literal["never", "orphans", "helm"]
 Propagation = Literal["background", "foreground"]
 DeletionOrder = Literal["none", "reverse"]
 Privilege = Literal["extra-privileges"]
@@ -310,7 +310,10 @@ class ChildTable(Table):
     )
     apply: ApplyTable | None = key("apply", TableOf(ApplyTable), "How the child is written.")
     adopt: Adopt = key(
-        "adopt", Choice(get_args(Adopt)), "Whether to adopt an existing object without an owner.", default="never"
+        "adopt",
+        Choice(get_args(Adopt)),
+        "Whether to adopt an existing object: one without an owner, or one of the Helm release of the CR's name.",
+        default="never",
     )
     deletion: Templated[StringTemplate] | None = key(
         "deletion",
