@@ -27,6 +27,9 @@ class ParsedObjects:
             self._children[ObjectKey.of(child), child["apiVersion"].rpartition("/")[2]] = child
             yield child
 
+    def patched(self, part_of: str) -> Iterable[Object]:
+        return self._objects.patched(part_of)
+
     def select(
         self,
         kind: GroupKind,
