@@ -354,14 +354,14 @@ def test_templates_read_the_object_with_its_fields():
 def test_a_child_that_depends_on_the_fields_waits_for_them():
     rules = (
         RULES
-        + "  after:\n    dependsOn: [quota]\n    object: {apiVersion: v1, kind: ConfigMap, metadata: {name: after}}\n"
+        + "  later:\n    dependsOn: [quota]\n    object: {apiVersion: v1, kind: ConfigMap, metadata: {name: later}}\n"
     )
     harness = Harness.of(rules, SPEC)
     harness.settle()
-    assert key("after") not in harness.objects
+    assert key("later") not in harness.objects
     harness.add(namespace("team"))
     harness.settle()
-    assert key("after") in harness.objects
+    assert key("later") in harness.objects
 
 
 def test_each_item_of_for_each_has_its_object():

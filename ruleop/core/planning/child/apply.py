@@ -144,7 +144,9 @@ def apply(
     reference_owner: bool,
 ) -> Applied:
     """The decision by the live object alone. Raises ChildFails, ChildWaits and Unlisted."""
-    require_known(child, desired, observed, desired.info.state_in(desired.key.namespace))
+    state = desired.info.state_in(desired.key.namespace)
+    if state is not Served.SYNCED or desired.key in observed.own:
+        require_known(child, desired, observed, state)
     live = observed.objects.get(desired.key, version=desired.kind.version)
     strategy = merge_strategy(child, desired.kind)
     if live is None:

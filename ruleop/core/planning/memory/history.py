@@ -179,7 +179,8 @@ class History:
             found,
             learned=learned,
             refusals=_refusals(found.refusals, plan, outcome, acted | outcome.failed.keys(), now),
-            applied=_applied(found.applied, outcome),
+            # Objects whose fields are set are watched, so without watches there are none.
+            applied=_applied(found.applied, outcome) if plan.watches else found.applied,
             recreated=_recreated(found, outcome),
             conflicting=_conflicting(found.conflicting, outcome, now),
             drift=_drift(found, outcome, now),

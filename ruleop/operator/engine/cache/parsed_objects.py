@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 class ParsedObjects:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
+        self.patched = objects.patched
         self._children: dict[tuple[ObjectKey, str], Object] = {}
 
     def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
@@ -26,9 +27,6 @@ class ParsedObjects:
         for child in self._objects.children(part_of):
             self._children[ObjectKey.of(child), child["apiVersion"].rpartition("/")[2]] = child
             yield child
-
-    def patched(self, part_of: str) -> Iterable[Object]:
-        return self._objects.patched(part_of)
 
     def select(
         self,
