@@ -312,6 +312,9 @@ class Cluster:
     def children(self, part_of: str) -> Iterable[Object]:
         return [each for each in self.objects.values() if each["metadata"].get("labels", {}).get(PART_OF) == part_of]
 
+    def patched(self, _part_of: str) -> Iterable[Object]:
+        return []
+
     def select(
         self,
         kind: GroupKind,

@@ -35,6 +35,10 @@ RESERVED_PREFIX: Final = "ruleop.dev/"
 PART_OF_LABEL: Final = f"{RESERVED_PREFIX}part-of"
 """The label that tells whose child an object is. Watches and stores select by it."""
 
+PATCH_MANAGER: Final = "ruleop:"
+"""The prefix of the field managers by which children set fields of objects that belong to somebody else. Stores keep
+what managedFields say about these managers."""
+
 MOST_OF_NAME: Final = 40
 """Characters of the operator's name: it begins the name of a finalizer, which is limited to 63."""
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruleop.authoring.ruletests import format as rule_tests
 from ruleop.core.rules.language import watches_yaml as language
-from ruleop.core.rules.language.tables import ExactlyOne, Key, Needs, NotBesideMapping, Table, keys
+from ruleop.core.rules.language.tables import ExactlyOne, Excludes, Key, Needs, NotBesideMapping, Table, keys
 from tests.docs.examples import define, examples, make_live, transcript, write
 from tests.docs.messages import ROOT
 
@@ -31,6 +31,10 @@ TITLES = {
     "FileTable": ("watches.yaml as a mapping", "Instead of a list of watches; also an included file."),
     "WatchTable": ("A watch", ""),
     "ChildTable": ("A child", "Of `children` and `finalize`."),
+    "PatchTable": (
+        "A patch",
+        "Of a child: [fields of an object of others](../rules.md#fields-of-objects-of-others-patch).",
+    ),
     "ObserveTable": ("An observed resource", "Of `observe`."),
     "ConditionTable": ("A condition", "Of `conditions`."),
     "ValidateTable": ("A validation", "Of `validate`."),
@@ -70,6 +74,7 @@ WORDS: dict[str, str] = {
     "FieldPath": "path",
     "ListPath": "path",
     "SelectorType": "selector",
+    "PatchType": "[a patch](#a-patch)",
     "IgnoreType": "path, or ignored path",
     "StatusType": "mapping with templates, or file below templates/",
     "FileOrObject": "file, or object",
@@ -100,6 +105,8 @@ def _constraint(constraint: Any) -> str:
     if isinstance(constraint, ExactlyOne):
         *others, last = (f"`{each}`" for each in constraint.keys)
         return f"Exactly one of {', '.join(others)} and {last}."
+    if isinstance(constraint, Excludes):
+        return f"With `{constraint.key}` none of {', '.join(f'`{name}`' for name in constraint.others)}."
     if isinstance(constraint, Needs):
         return f"`{constraint.key}` only with `{constraint.other}`."
     if isinstance(constraint, NotBesideMapping):

@@ -71,6 +71,9 @@ class Stores(FakeStores):
             if (self.objects[key]["metadata"].get("labels") or {}).get(PART_OF) == part_of:
                 yield self.get(key)
 
+    def patched(self, _part_of):
+        return []
+
     def select(self, kind, namespace, **_more):
         return [
             self.get(key)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import GroupKind
+from ruleop.core.kinds import GroupKind, ObjectKey
 from ruleop.operator.engine.manager.inventory import (
     MAX_ATTEMPTS,
     Inventory,
@@ -285,6 +285,7 @@ _ENTRY = st.builds(
     st.frozensets(_KINDS),
     st.booleans(),
     st.frozensets(st.sampled_from(["Kept", "example.com/Dropped"])),
+    st.frozensets(st.builds(ObjectKey, st.just("apps"), st.just("App"), st.sampled_from(["", "shop"]), st.just("x"))),
 )
 _ENTRIES = st.dictionaries(_KINDS, _ENTRY)
 
@@ -320,3 +321,13 @@ def test_the_union_of_two_entries_covers_both_and_nothing_more(one, two):
 def test_rules_need_a_finalizer_for_children_that_the_garbage_collector_does_not_delete(more, finalizer):
     rules = project_of(f"- {{group: example.com, version: v1, kind: App, {more}}}").rules
     assert entry_of_rules(rules) == entry(GroupKind("", "Pod"), finalizer=finalizer)
+
+
+def test_the_objects_that_rules_patch_are_recorded_with_the_names_that_are_constant():
+    patch = "{version: v1, kind: ConfigMap, name: NAME, fields: {data: {a: b}}}"
+    fixed, free = (patch.replace("NAME", name) for name in ("a", '"{{ metadata.name }}"'))
+    rules = project_of(
+        f"- {{group: example.com, version: v1, kind: App, children: {{a: {{patch: {fixed}}}, b: {{patch: {free}}}}}}}"
+    ).rules
+    patched = frozenset(ObjectKey("", "ConfigMap", "", name) for name in ("a", ""))
+    assert entry_of_rules(rules) == InventoryEntry(finalizer=True, patched=patched)

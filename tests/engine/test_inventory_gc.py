@@ -8,7 +8,8 @@ import asyncio
 import pytest
 
 from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import GroupKind, Kind
+from ruleop.core.kinds import GroupKind, Kind, ObjectKey
+from ruleop.core.planning import Owner
 from ruleop.operator.engine.cache.informers import WatchSpec
 from ruleop.operator.engine.cache.watch_specs import child_need
 from ruleop.operator.engine.manager.inventory import InventoryEntry
@@ -309,5 +310,27 @@ def test_a_kind_that_others_wrote_into_the_inventory_is_watched(run_scenario):
         assert GroupKind("", "Pod") in operator.cache.children_of
         await operator.collect()
         assert operator.recorded() == {APP: entry(CONFIG)}
+
+    run_scenario(scenario)
+
+
+def test_a_patched_object_is_watched_and_recorded_until_its_fields_are_released(run_scenario):
+    async def scenario(operator):
+        target = ObjectKey("", "Secret", "", "other")
+        await operator.inventory.ensure(APP, InventoryEntry(patched=frozenset({target})))
+        operator.start(watch())
+        operator.resource("a")
+        label = Owner(Kind("example.com", "v1", "App"), "shop", "a", "").part_of
+        entries = [{"manager": f"ruleop:{label}:child", "operation": "Apply", "fieldsV1": {}}]
+        metadata = {"name": "other", "namespace": "far", "uid": "u"}
+        store = operator.store(SECRET)
+        store.apply({"metadata": {**metadata, "resourceVersion": "1", "managedFields": entries}})
+        assert [each["metadata"]["name"] for each in operator.cache.patched(label)] == ["other"]
+        await operator.collect()
+        assert operator.recorded() == {APP: InventoryEntry(patched=frozenset({target}))}
+        store.apply({"metadata": {**metadata, "resourceVersion": "2"}})
+        await operator.collect()
+        assert operator.recorded() == {}
+        assert SECRET not in operator.cache.patched_kinds
 
     run_scenario(scenario)

@@ -47,6 +47,22 @@ def changes(store: Store) -> list[Change]:
     return heard
 
 
+def test_the_part_of_managed_fields_that_is_about_patches_is_kept_and_found(store: Store) -> None:
+    entry = {"manager": "ruleop:hash:child", "operation": "Apply", "fieldsV1": {"f:spec": {"f:n": {}}}}
+    managed = {"managedFields": [{"manager": "ruleop"}, entry, {"manager": 7}]}
+    store.apply(widget(spec={"n": 1}, metadata=managed))
+    read = store.get(key())
+    assert read is not None
+    assert read["metadata"]["managedFields"] == [entry]
+    assert list(store.patched("hash")) == [read]
+    assert store.patches("hash")
+    store.apply(widget(version=6, spec={"n": 1}))
+    assert list(store.patched("hash")) == []
+    store.apply(widget(version=7, metadata=managed))
+    store.delete(widget(version=8))
+    assert not store.patches("hash")
+
+
 def test_an_object_is_stored_whole_except_for_its_managed_fields(store: Store) -> None:
     store.apply(widget(spec={"n": 1}, status={"ready": True}))
     read = store.get(key())

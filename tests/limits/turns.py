@@ -101,6 +101,9 @@ class Cluster:
         for key in list(self.of.get(part_of, ())):
             yield self.get(key)
 
+    def patched(self, _part_of: str) -> Any:
+        return []
+
     def select(self, *_: Any, **__: Any) -> Any:
         return []
 

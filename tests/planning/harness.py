@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from ruleop.authoring.offline.stand_in import OfflineKinds
+from ruleop.core.errors import Cause
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.merge import create_fields, three_way
 from ruleop.core.planning import (
@@ -47,6 +48,9 @@ from ruleop.core.planning.model.actions import RESYNC
 from ruleop.core.planning.model.marks import Owner, claim_on
 from ruleop.core.rules import Observe, Project, Rule, build_project
 from ruleop.core.schema.crd.structural import default, drop_unknown
+from ruleop.localcluster.objects.managed import Tracking, ignored_fields
+from ruleop.localcluster.objects.server_side_apply import ApplyConflictError, track_update
+from ruleop.localcluster.objects.server_side_apply import apply as apply_managed
 from tests.definitions import definition
 from tests.patching import patched
 
@@ -254,6 +258,8 @@ class Harness:
             self.put(action.object, fresh=True)
             return None
         assert live is not None
+        if isinstance(action, ServerSideApply) and action.manager:
+            return self.apply_fields(live, action)
         assert self.claim(action.key).owned or (isinstance(action, Patch) and action.why == "adopted"), (
             f"{action.key} is not ours"
         )
@@ -281,6 +287,39 @@ class Harness:
         before = create_fields(self.sent.get(action.key) or {}, shape)
         self.sent[action.key] = copy.deepcopy(dict(action.object))
         return dict(three_way(live, action.object, before, shape).object)
+
+    def apply_fields(self, live: dict[str, Any], action: ServerSideApply) -> Failed | None:
+        """An apply to an object of another owner, with the managers of all fields."""
+        assert action.object["metadata"]["uid"] == live["metadata"]["uid"]
+        config = {**action.object, "metadata": {k: v for k, v in action.object["metadata"].items() if k != "uid"}}
+        try:
+            found = apply_managed(
+                live, config, self.tracking(live), manager=action.manager, now=self.now, force=action.force
+            )
+        except ApplyConflictError as conflict:
+            causes = tuple(
+                Cause(each.field, "FieldManagerConflict", each.message)
+                for each in (one.as_cause() for one in conflict.conflicts)
+            )
+            return Failed(Failure.HELD, str(conflict), action.desired_digest, "", causes)
+        if found is not live:
+            self.put(found)
+        return None
+
+    def tracking(self, obj: Object) -> Tracking:
+        kind = Kind.of(obj)
+        ignored = ignored_fields(kind.group, kind.kind, has_status=True)
+        return Tracking(kind.api_version, self.info(kind).shape, "", ignored)
+
+    def add_as(self, manager: str, obj: Object) -> None:
+        """Creates an object of another owner, whose manager is recorded."""
+        self.add(track_update(None, obj, self.tracking(obj), manager=manager, now=self.now))
+
+    def change_as(self, manager: str, key_: ObjectKey, patch: Mapping[str, Any]) -> None:
+        """A change whose manager is recorded."""
+        live = self.objects[key_]
+        new = patched(live, patch)
+        self.put(track_update(live, new, self.tracking(live), manager=manager, now=self.now))
 
     def claim(self, key_: ObjectKey) -> Any:
         assert self.resource is not None

@@ -97,7 +97,9 @@ def test_an_object_rejected_repeatedly_backs_off_and_a_changed_one_starts_again(
     assert history.refusals[A].wait == 5
 
 
-@pytest.mark.parametrize("failure", [failure for failure in Failure if failure is not Failure.IMMUTABLE])
+@pytest.mark.parametrize(
+    "failure", [failure for failure in Failure if failure not in {Failure.IMMUTABLE, Failure.HELD}]
+)
 def test_other_failures_are_retried_without_a_memory(failure):
     history = after(History.NONE, patch(A), failed={A: Failed(failure, "no", "digest")})
     assert not history.refusals

@@ -36,7 +36,7 @@ THIRTY_LINES = [
     'watches.yaml:23:7: a child cannot be named "pods": watches.yaml:18:7 has an observed resource of that name; all ids and lets share one namespace',
     "watches.yaml:24:24: templates/gone.yaml does not exist",
     'watches.yaml:25:32: a child has both "template" and "object": remove one of them',
-    'watches.yaml:26:16: a child needs "template", "object" or "objects"',
+    'watches.yaml:26:16: a child needs "template", "object", "objects" or "patch"',
     "watches.yaml:27:38: `when` cannot read the child `gone`, only the CR, vars, let and observed objects: use `waitFor`, or an {% if %} in the template over `live.`",
     'watches.yaml:28:41: "speck" is not known in `waitFor` (did you mean "spec"?)',
     'watches.yaml:29:44: "selfish" reads itself: read the existing object with `live.selfish`',
@@ -103,7 +103,7 @@ children:
   a: {when: spec.x}
 """),
         [
-            'watches.yaml:5:8: a child needs "template", "object" or "objects"',
+            'watches.yaml:5:8: a child needs "template", "object", "objects" or "patch"',
         ],
     ),
     Row(

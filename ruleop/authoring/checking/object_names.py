@@ -189,7 +189,8 @@ def _check_collisions(part: Part, sources: Sources, findings: Findings) -> None:
         if len(names) != 1 or any(field.spread and field.path in {(), ("metadata",)} for field in fields):
             continue
         slots = [slot for field in fields if field.path in {NAME, NAMESPACE} for slot in field.slots]
-        if not _is_own(slots, part, sources) and not any(map(_differs_between_resources, given)):
+        is_shared = part.child is not None and part.child.table.patch is not None  # by several CRs, each its own fields
+        if not is_shared and not _is_own(slots, part, sources) and not any(map(_differs_between_resources, given)):
             scope = "" if sources.crd is not None and not sources.crd.namespaced else " of one namespace"
             whose = f"two {sources.watch.rule.kind.kind}s{scope}"
             what = "metadata.name"

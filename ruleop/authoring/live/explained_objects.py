@@ -15,7 +15,8 @@ from ruleop.core.planning.changes.writes import changes
 from ruleop.core.planning.child.apply import read_record
 from ruleop.core.planning.model.actions import Delete, FinalizerAction
 from ruleop.core.planning.model.conditions import find_condition
-from ruleop.core.planning.model.marks import claim_on, is_paused
+from ruleop.core.planning.model.managers import manager_of
+from ruleop.core.planning.model.marks import RULEOP, claim_on, is_paused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -89,8 +90,13 @@ def _desired(report: ChildReport, each: ObjectReport, found: Found) -> Explained
         state, message = node.state, _joined(node.message, more)
     elif each.state is State.WAITING:
         message = f"its update waits for {message}"
-    planned = changes(action, found.kinds, plan.masks) if action is not None else []
-    return _of_live(live, state, message, report.id, [change.path for change in planned])
+    planned = [change.path for change in changes(action, found.kinds, plan.masks)] if action is not None else []
+    child = found.rule.children.get(report.id) if found.rule is not None else None
+    if child is not None and child.patch is not None:
+        if each.state is State.READY:  # whatever its own controller says of the object
+            state, message = "ready", ""
+        return _of_live(live, state, message, report.id, planned, manager_of(Owner.of(found.resource), report.id))
+    return _of_live(live, state, message, report.id, planned)
 
 
 def _absent(report: ChildReport, found: Found) -> ExplainedObject:
@@ -119,7 +125,9 @@ def _other(key: ObjectKey, obj: Object, found: Found) -> ExplainedObject:
     return _of_live(obj, state, message, _child_of(obj))
 
 
-def _of_live(obj: Object, state: str, message: str, child: str, planned: Sequence[str] = ()) -> ExplainedObject:
+def _of_live(
+    obj: Object, state: str, message: str, child: str, planned: Sequence[str] = (), manager: str = RULEOP
+) -> ExplainedObject:
     return ExplainedObject(
         ObjectKey.of(obj),
         state,
@@ -127,7 +135,7 @@ def _of_live(obj: Object, state: str, message: str, child: str, planned: Sequenc
         child,
         problems=() if state == "ready" else object_problems(obj),
         last_change=last_change(obj),
-        fields=tuple(managed_fields(obj, planned)) if state != "name conflict" else (),
+        fields=tuple(managed_fields(obj, planned, manager=manager)) if state != "name conflict" else (),
     )
 
 

@@ -29,16 +29,17 @@ def last_change(obj: Object) -> FieldManager | None:
     return max(managers, key=lambda each: each.time, default=None)
 
 
-def managed_fields(obj: Object, planned: Collection[str] = ()) -> list[ManagedField]:
+def managed_fields(obj: Object, planned: Collection[str] = (), *, manager: str = RULEOP) -> list[ManagedField]:
     """The fields that ruleop sets, by its record or, without one, by the API server's. Not those that identify the
     object, nor ruleop's own metadata. `planned`: the fields that the next reconcile changes. It shows which of the
-    missing fields another client has removed; others may be missing because the API server does not store them."""
+    missing fields another client has removed; others may be missing because the API server does not store them.
+    `manager`: that of a child with `patch`, which has no record."""
     entries = [each for each in _entries(obj) if isinstance(each.get("fieldsV1"), Mapping)]
-    record = read_record(obj)
+    record = read_record(obj) if manager == RULEOP else None
     if record is not None:
         paths = list(_recorded(record.fields.root, ()))
     else:
-        paths = [path for each in entries if each["manager"] == RULEOP for path in _listed(each["fieldsV1"], ())]
+        paths = [path for each in entries if each["manager"] == manager for path in _listed(each["fieldsV1"], ())]
     found = []
     for path in dict.fromkeys(paths):
         if path in _IDENTITY or _is_mark(path):

@@ -182,7 +182,7 @@ class LivePlanner:
             remembered = self.operator.entry(rule.kind.versionless).children
             preferred = {kind: served for kind in remembered if (served := self.reader.preferred(kind)) is not None}
             needed = [need.kind for need in child_needs([rule], remembered, preferred)]
-            await self.kinds.learn([rule.kind, *needed, *(observe.kind for observe in rule.observe.values())])
+            await self.kinds.learn([rule.kind, *needed, *(observe.kind for observe in rule.read_objects)])
             owners = ",".join(sorted(Owner.of(each.resource).part_of for each in group))
             namespaces = {each.resource["metadata"].get("namespace") or "" for each in group}
             namespace = namespaces.pop() if len(namespaces) == 1 and rule.reach != "cluster" else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ruleop.core.names import PATCH_MANAGER
 from ruleop.core.planning.model.marks import RULEOP
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class FieldManager:
 
     @property
     def is_ruleop(self) -> bool:
-        return self.name == RULEOP
+        return self.name == RULEOP or self.name.startswith(PATCH_MANAGER)
 
 
 @dataclass(frozen=True, slots=True)

@@ -499,11 +499,13 @@ def _action_json(action: Action, masks: Masks) -> dict[str, Any]:
             }
         case ServerSideApply():
             exists = action.live is not None
+            by = {"manager": action.manager, "force": action.force} if action.manager else {}
             return {
                 **common,
                 "action": "serverSideApply",
                 "why": action.why,
                 "exists": exists,
+                **by,
                 "object": masks.object(action.object),
             }
         case Delete():

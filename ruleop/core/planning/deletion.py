@@ -19,15 +19,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from ruleop.core.kinds import ObjectKey
+from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.planning.child.apply import keep, release
 from ruleop.core.planning.child.deletion_order import awaited_by, in_order, order_is_skipped, still_there
+from ruleop.core.planning.child.field_patches import release_fields
 from ruleop.core.planning.child.pruning import deadline, is_orphan
 from ruleop.core.planning.model.actions import Action, Delete, Event, RemoveFinalizer, State
 from ruleop.core.planning.model.conditions import FINALIZED, Conditions, find_condition
 from ruleop.core.planning.model.marks import SKIP_FINALIZE, annotations_of
 from ruleop.core.planning.model.observed import Served
-from ruleop.core.planning.model.rule_permissions import missing_list_permission
+from ruleop.core.planning.model.rule_permissions import missing_list_permission, missing_permission
 from ruleop.core.planning.status import overall_conditions
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import Object
     from ruleop.core.planning.child.child_plan import Existing
     from ruleop.core.planning.child.children import Children
+    from ruleop.core.planning.child.field_patches import PatchedObject
     from ruleop.core.planning.model.observed import Observed
     from ruleop.core.rules import Rule
     from ruleop.core.steps import Steps
@@ -117,12 +119,12 @@ def _cleanup(rule: Rule, resource: Object, observed: Observed, children: Childre
         for each in children.existing
         if each.claim.annotated or each.key in ordered or all_orphans or is_orphan(children, each)
     ]
-    if left:
+    if left or children.patched:
         # A deletion may take time. The event of the deleted object starts the next pass.
         awaited = awaited_by(children, left) if ordered else {}
         is_skipped = bool(awaited and order_is_skipped(children))
-        actions: list[Action] = []
-        expected: list[str] = []
+        actions: list[Action] = [release_fields(each) for each in children.patched]
+        expected = [_expected_release(children, each) for each in children.patched]
         for each in left:
             if is_orphan(children, each) or (all_orphans and each.child not in rule.finalize):
                 actions.append(release(each.child, each.live, each.key, children.owner))
@@ -133,7 +135,7 @@ def _cleanup(rule: Rule, resource: Object, observed: Observed, children: Childre
                 expected.append(still_there(each) if each.terminating else f"{each.key} is to be gone")
                 if not each.terminating:
                     actions.append(_delete(rule, each, ordered, awaited))
-        message = "; ".join(expected[:8] + ["and more"] * (len(left) > 8))
+        message = "; ".join(expected[:8] + ["and more"] * (len(expected) > 8))
         return DeletionPlan(_deleting(reason, message), actions)
     unread = next(missing_read_permissions(rule, observed, children.owner.namespace), None)
     if unread is not None and annotations_of(resource).get(SKIP_FINALIZE) != "true":
@@ -145,10 +147,26 @@ def _cleanup(rule: Rule, resource: Object, observed: Observed, children: Childre
     return DeletionPlan(_deleting(reason), [RemoveFinalizer(ObjectKey.of(resource), observed.finalizer)])
 
 
+def _expected_release(children: Children, each: PatchedObject) -> str:
+    failed, expected = children.history.failure(each.key), f"the fields of {each.key} are to be released"
+    if failed is None:
+        return expected
+    info = children.observed.kinds.info(Kind.of(each.live))
+    if failed.verb:
+        return f"{expected}: {missing_permission(children.rule, info, each.key.namespace, failed.verb)}"
+    secrecy = children.rule.secrecy_of(each.child)
+    return f"{expected}: {secrecy.rejection(failed.message, failed.redacted, failed.causes)}"
+
+
 def missing_read_permissions(rule: Rule, observed: Observed, namespace: str) -> Iterator[str]:
     """Missing permissions to read kinds of which the rule may have objects that the garbage collector will not
     delete."""
+    for each in rule.patches:
+        if observed.kinds.state_of(each.target) is Served.FORBIDDEN:
+            yield missing_list_permission(rule, observed.kinds.info(each.target.kind), namespace)
     for child in rule.every_child():
+        if child.patch is not None:
+            continue
         if child.final or child.deletion is not None or rule.has_order or rule.reach == "cluster":
             for kind in sorted(child.kinds):
                 info = observed.kinds.info(kind)

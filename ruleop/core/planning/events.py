@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 HEALTHY = frozenset({"Ready", "Progressing"})  # reasons of Ready: all children are written
 _WITHOUT_EVENT = frozenset({"Waiting", "Deleting", FINALIZED})
-_REPORTED_ELSEWHERE = frozenset({"FieldConflict"})  # the reconciler records it once, when it is detected
+_REPORTED_ELSEWHERE = frozenset({"FieldConflict"})  # of drift: the reconciler records it once, when it is detected
 MAX_NAMES = 8
 
 _REASONS = {
@@ -32,8 +32,11 @@ _REASONS = {
 }
 
 
-def transition_events(resource: Object, ready: Condition, problems: Sequence[Problem], last_reason: str) -> list[Event]:
-    """The event for a change of Ready since the last pass, by the status, or by the history if there is no status."""
+def transition_events(
+    resource: Object, ready: Condition, problems: Sequence[Problem], last_reason: str, *, held: bool = False
+) -> list[Event]:
+    """The event for a change of Ready since the last pass, by the status, or by the history if there is no status.
+    `held`: another manager holds fields of a child with `patch`."""
     before = find_condition(resource, "Ready")
     last = before.get("reason") or last_reason
     reason, message = ready.reason, ready.message
@@ -41,7 +44,7 @@ def transition_events(resource: Object, ready: Condition, problems: Sequence[Pro
         return [] if last in HEALTHY else [Event("Normal", "Synced", f"{resource['kind']} synced successfully")]
     if (
         reason in _WITHOUT_EVENT
-        or reason in _REPORTED_ELSEWHERE
+        or (reason in _REPORTED_ELSEWHERE and not held)
         or (last == reason and before.get("message", message) == message)
     ):
         return []

@@ -21,7 +21,7 @@ from ruleop.core.planning.child.child_plan import find_existing
 from ruleop.core.planning.child.children import NO_KEYS, Children
 from ruleop.core.planning.child.once import RECORD, with_record
 from ruleop.core.planning.child.plan_masks import find_masks
-from ruleop.core.planning.child.pruning import held_back, prune
+from ruleop.core.planning.child.pruning import give_up, held_back, prune
 from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion
 from ruleop.core.planning.events import HEALTHY, transition_events
 from ruleop.core.planning.guard import GUARD, Overtime
@@ -36,6 +36,7 @@ from ruleop.core.planning.model.actions import (
     Problem,
     RemoveFinalizer,
     Requeue,
+    ServerSideApply,
     StatusWrite,
 )
 from ruleop.core.planning.model.conditions import Conditions, find_condition
@@ -43,6 +44,7 @@ from ruleop.core.planning.model.marks import Owner, is_paused, misspelt_switches
 from ruleop.core.planning.model.period import reconcile_period
 from ruleop.core.planning.model.rule_permissions import missing_permission
 from ruleop.core.planning.model.selectors import compile_selector
+from ruleop.core.planning.model.targets import Target
 from ruleop.core.planning.plan import Plan
 from ruleop.core.planning.rendering.scope import Scope
 from ruleop.core.planning.status import (
@@ -62,7 +64,6 @@ if TYPE_CHECKING:
     from ruleop.core.planning.model.actions import Event
     from ruleop.core.planning.model.conditions import Condition
     from ruleop.core.planning.model.observed import Objects, Observed
-    from ruleop.core.planning.model.targets import Target
     from ruleop.core.rules import Rule
     from ruleop.core.steps import Steps
 
@@ -291,6 +292,8 @@ class _Planner:
             return []
         actions = self.children.actions()
         pruned = prune(self.children)
+        if self.children.patched:
+            pruned += give_up(self.children)
         if pruned and self.history.writes is not None:
             self._report_failed_pruning(pruned)
         if pruned and not self._status_fails():
@@ -324,9 +327,9 @@ class _Planner:
     def _report_failed_pruning(self, pruned: list[Action]) -> None:
         """Reports deletions and releases of this pass that the server rejected."""
         for action in pruned:
-            assert isinstance(action, (Delete, Patch)), "prune returns no other actions"
+            assert isinstance(action, (Delete, Patch, ServerSideApply)), "no other actions prune"
             failed = self.history.failure(action.key)
-            if failed is None:
+            if failed is None or action.live is None:
                 continue
             info = self.observed.kinds.info(Kind.of(action.live))
             secrecy = self.rule.secrecy_of(action.child)
@@ -361,7 +364,9 @@ class _Planner:
         )
 
     def _needs_finalizer(self) -> bool:
-        if self.rule.finalize or self.rule.has_order or any(each.claim.annotated for each in self.children.existing):
+        if self.rule.finalize or self.rule.has_order or self.rule.patches or self.children.patched:
+            return True
+        if any(each.claim.annotated for each in self.children.existing):
             return True
         return any(
             object_plan.applied is not None
@@ -401,7 +406,9 @@ class _Planner:
         self.acts = bool(actions) and not self.paused and self.history.writes is None
         found: dict[str, Any] = {
             "events": tuple(events or ()),
-            "watches": tuple(self._watches()) if self.rule.observe else (),
+            "watches": tuple(self._watches())
+            if self.rule.observe or self.rule.patches or self.children.patched
+            else (),
             "steady": self._is_steady(),
             "in_sync": self.children.in_sync(),
             "field_conflicts": tuple(report.conflicts),
@@ -473,12 +480,18 @@ class _Planner:
         }
 
     def _watches(self) -> Iterator[Target]:
-        """The targets of each `observe` whose names or selector can be evaluated."""
+        """The targets of each `observe` whose names or selector can be evaluated, and the objects of others."""
         for observe in self.rule.observe.values():
             try:
                 yield from self.scope.targets(observe)
             except RuleopError:
                 continue
+        patched = [each.key for each in self.children.patched]
+        for child_plan in self.children.plans.values() if self.rule.patches else ():
+            if child_plan.child.patch is not None:
+                patched += (each.desired.key for each in child_plan.objects)
+        for key in dict.fromkeys([*patched, *self.children.awaited]):
+            yield Target(key.group_kind, key.namespace, key.name)
 
     def _is_steady(self) -> bool:
         ready, generation = find_condition(self.resource, "Ready"), self.resource["metadata"].get("generation")
@@ -534,7 +547,13 @@ class _Planner:
         change."""
         if self.acts or self.paused:
             return []
-        events = transition_events(self.resource, conditions.ready, self.children.report.problems, self.history.reason)
+        events = transition_events(
+            self.resource,
+            conditions.ready,
+            self.children.report.problems,
+            self.history.reason,
+            held=self.children.has_held_fields,
+        )
         if quiet and not self.history.reason and not self.history.written and self.history.writes is None:
             # In the first pass after a start. The status cannot hold the reason, and the event was recorded before.
             events = [each for each in events if each.reason != "Synced"]
@@ -546,7 +565,7 @@ class _WithConflicting:
 
     def __init__(self, objects: Objects, history: History) -> None:
         self.objects, self.conflicting = objects, history.conflicting
-        self.children, self.select = objects.children, objects.select
+        self.children, self.patched, self.select = objects.children, objects.patched, objects.select
 
     def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
         found = self.objects.get(key, version=version, partial=partial)

@@ -87,6 +87,7 @@ class Recorder:
         may hold some, without fingerprints of values and without messages of the API server."""
         closed = self._with_secret_data(rule, history)
         learned = {key: each for key, each in history.learned.items() if key not in closed}
+        applied = {key: each for key, each in history.applied.items() if key not in closed}
         refusals = {
             key: replace(each, failed=_redacted(each.failed)) if key in closed else each
             for key, each in history.refusals.items()
@@ -95,7 +96,9 @@ class Recorder:
         if writes is not None:
             failed = {key: _redacted(each) if key in closed else each for key, each in writes.failed.items()}
             writes = replace(writes, failed=failed)
-        return replace(history, learned=learned, refusals=refusals, writes=writes, synced=Synced(), work=None)
+        return replace(
+            history, learned=learned, applied=applied, refusals=refusals, writes=writes, synced=Synced(), work=None
+        )
 
     def _with_secret_data(self, rule: Rule, history: History) -> frozenset[ObjectKey]:
         """The objects of the history that may hold data of a Secret: those of a kind that a child which reads Secrets
@@ -104,7 +107,8 @@ class Recorder:
         kinds = {SECRET, *(kind.versionless for child in readers for kind in child.kinds)}
         ids = {child.id for child in readers}
         children = {ObjectKey.of(obj): read_record(obj) for obj in self.objects.answers.objects()}
-        keys = {*history.learned, *history.refusals, *(history.writes.failed if history.writes is not None else ())}
+        failed = history.writes.failed if history.writes is not None else ()
+        keys = {*history.learned, *history.applied, *history.refusals, *failed}
         return frozenset(
             key
             for key in keys
@@ -158,15 +162,17 @@ def _with_shape(info: KindInfo) -> KindInfo:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Recorded answers by request: an object, the children of a custom resource, the objects of a kind."""
+    """Recorded answers by request: an object, the children of a custom resource, the objects whose fields it sets, the
+    objects of a kind."""
 
     get: dict[tuple[ObjectKey, str, bool], Object | None] = field(default_factory=dict)
     children: dict[str, list[Object]] = field(default_factory=dict)
+    patched: dict[str, list[Object]] = field(default_factory=dict)
     select: dict[tuple[GroupKind, str | None, str, bool], list[Object]] = field(default_factory=dict)
 
     def objects(self) -> Iterator[Object]:
         yield from (obj for obj in self.get.values() if obj is not None)
-        for found in (*self.children.values(), *self.select.values()):
+        for found in (*self.children.values(), *self.patched.values(), *self.select.values()):
             yield from found
 
 
@@ -181,6 +187,10 @@ class _RecordedObjects:
 
     def children(self, part_of: str) -> Iterable[Object]:
         found = self.answers.children[part_of] = list(self.source.children(part_of))
+        return found
+
+    def patched(self, part_of: str) -> Iterable[Object]:
+        found = self.answers.patched[part_of] = list(self.source.patched(part_of))
         return found
 
     def select(
@@ -212,6 +222,9 @@ class _ReplayedObjects:
 
     def children(self, part_of: str) -> Iterable[Object]:
         return self.answers.children[part_of] if part_of in self.answers.children else self.seen.children(part_of)
+
+    def patched(self, part_of: str) -> Iterable[Object]:
+        return self.answers.patched[part_of] if part_of in self.answers.patched else self.seen.patched(part_of)
 
     def select(
         self,

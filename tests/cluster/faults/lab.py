@@ -38,6 +38,7 @@ COLLECTIONS = (
     "/apis/faults.example.com/v1/namespaces/{}/ledgers",
     "/apis/faults.example.com/v1/namespaces/{}/heaps",
     "/apis/faults.example.com/v1/namespaces/{}/stacks",
+    "/apis/faults.example.com/v1/namespaces/{}/marks",
     "/apis/myapp.k8s.io/v1/namespaces/{}/apps",
 )
 
@@ -78,7 +79,7 @@ class Lab:
         self.proxy.__exit__()
         with contextlib.suppress(RefusedError):
             # A resource whose finalizer is never removed would block its definition for ever.
-            for resource in ("ledgers", "stacks"):
+            for resource in ("ledgers", "stacks", "marks"):
                 for each in self.admin.get(self.path(resource))["items"]:
                     self.edit(resource, each["metadata"]["name"], {"metadata": {"finalizers": None}})
         with contextlib.suppress(RefusedError):

@@ -131,6 +131,36 @@ class OnceScenario:
         )
 
 
+class MarkScenario:
+    """A custom resource sets fields of somebody else's objects: other fields, those of another object, and none."""
+
+    def __str__(self) -> str:
+        return "mark"
+
+    project = None
+
+    def steps(self, lab: Lab) -> Iterator[Any]:
+        for name in ("one", "two"):
+            lab.make("configmaps", name, "ConfigMap", data=FOREIGN)
+        lab.make("marks", "red", "Mark", spec={"target": "one", "text": "a"})
+        yield lambda: lab.is_observed("marks", "red", "Ready")
+        lab.edit("marks", "red", {"spec": {"text": "b"}})
+        yield lambda: lab.is_observed("marks", "red", "Ready")
+        lab.edit("marks", "red", {"spec": {"target": "two"}})
+        yield lambda: lab.is_observed("marks", "red", "Ready")
+        lab.edit("marks", "red", {"spec": {"target": None}})
+        yield lambda: lab.is_observed("marks", "red", "Ready")
+        lab.edit("marks", "red", {"spec": {"target": "one"}})
+        yield lambda: lab.is_observed("marks", "red", "Ready")
+        assert lab.get("configmaps", "one")["data"] == {**FOREIGN, "b": "noted"}
+        lab.admin.delete(lab.path("marks", "red"))
+        yield lambda: gone(lab, "marks", "red")
+        for name in ("one", "two"):
+            found = lab.get("configmaps", name)
+            assert found["data"] == FOREIGN
+            assert not {"labels", "annotations", "ownerReferences"} & found["metadata"].keys()
+
+
 def gone(lab: Lab, resource: str, name: str) -> bool:
     try:
         lab.get(resource, name)
@@ -191,4 +221,4 @@ def record_end(lab: Lab, recording: Recording, foreign: Any) -> None:
     recording.foreign = "untouched" if now["resourceVersion"] == foreign["metadata"]["resourceVersion"] else "touched"
 
 
-SCENARIOS = (AppScenario(), LedgerScenario(), StackScenario(), OnceScenario())
+SCENARIOS = (AppScenario(), LedgerScenario(), StackScenario(), OnceScenario(), MarkScenario())

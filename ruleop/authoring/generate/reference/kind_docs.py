@@ -40,7 +40,7 @@ REASONS: Final = {
     "ErrResourceExists": "The name of an object is used by another one, which is left alone.",
     "ChildFailed": "An object has failed, by its own status.",
     "OnceFailed": "Work that is done once for each request has failed.",
-    "FieldConflict": "Fields of an object are repeatedly changed by somebody else.",
+    "FieldConflict": "Fields of an object are repeatedly changed by somebody else, or held.",
     "Paused": "The resource was paused before it was ever reconciled.",
     "Deleting": "The resource is being deleted.",
     "Finalizing": "The work before the deletion is being done.",
@@ -191,13 +191,15 @@ class _Page:
             notes.append(f"of the rule {code(watch.rule.name)}")
         if child.final:
             notes.append("made when the resource is deleted")
+        if child.patch is not None:
+            notes.append("not created or deleted: only fields of it are set, until the resource is deleted")
         if child.for_each:
             loops = (f"each {code(loop.name)} in {code(loop.over.source)}" for loop in child.for_each)
             notes.append(f"one for {' and '.join(loops)}")
         if child.depends_on:
             notes.append(f"after {', '.join(map(code, child.depends_on))} is ready")
         if child.optional:
-            notes.append("only if the cluster has this kind")
+            notes.append("only if the cluster has this kind" if child.patch is None else "only if it exists")
         when = self._code(child.when) if child.when is not None else ""
         return code(child.id), kinds_of(child.kinds), ", ".join(map(code, filter(None, names))), when, "; ".join(notes)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.core.labels import Matches, any_labels, labels_of
 from ruleop.core.planning.model.marks import PART_OF, names_an_owner
+from ruleop.core.planning.model.observed import FixedObjects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,6 +41,10 @@ class LiveObjects:
 
     def children(self, part_of: str) -> Iterable[Object]:
         return self._children.get(part_of, ())
+
+    def patched(self, part_of: str) -> Iterable[Object]:
+        """Of those that were read."""
+        return FixedObjects(obj for obj in self._objects.values() if obj is not None).patched(part_of)
 
     def select(
         self,

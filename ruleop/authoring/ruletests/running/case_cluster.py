@@ -29,6 +29,7 @@ from ruleop.core.planning import (
     Replace,
     ServerSideApply,
 )
+from ruleop.core.planning.model.managers import patch_entries
 from ruleop.core.schema.shape import UNKNOWN
 from ruleop.localcluster.api.requests.write_options import DeleteOptions, WriteOptions
 from ruleop.localcluster.api.writes.field_checks import with_defaults
@@ -41,7 +42,7 @@ from ruleop.localcluster.kinds.apiextensions.served_custom_resources import serv
 from ruleop.localcluster.kinds.resources import NAMESPACES, SERVICES
 from ruleop.localcluster.kinds.served import open_kind
 from ruleop.localcluster.kinds.served_resources import Registry
-from ruleop.localcluster.objects.managed import without_managers
+from ruleop.localcluster.objects.managed import with_entries
 from ruleop.localcluster.objects.patches import merge_patch
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.localcluster.store.object_store import Name, Resource, Store
@@ -197,7 +198,7 @@ class CaseCluster:
         if event.deleted:
             self.objects.pop(key, None)
         else:
-            self.objects[key] = without_managers(event.new.obj)
+            self.objects[key] = _as_stored(event.new.obj)
 
     def _live(self, key: ObjectKey) -> tuple[Served, Stored]:
         served = self.kinds.served(Kind.of(self.objects[key]))
@@ -298,7 +299,7 @@ class CaseCluster:
         if isinstance(action, Delete):
             outcome.deleted.add(action.key)
         elif sent is not None and stored is not None:
-            outcome.written[action.key] = (sent, without_managers(stored.obj))
+            outcome.written[action.key] = (sent, _as_stored(stored.obj))
         return None
 
     def _write(self, action: Action) -> tuple[Object | None, Stored | None]:
@@ -331,6 +332,9 @@ class CaseCluster:
 
         served = self.kinds.served(Kind.of(action.object))
         name = Name(action.key.namespace, action.key.name)
+        if action.manager:
+            options = replace(self.options, manager=action.manager, force=action.force)
+            return self.writer.apply(served, name, dict(action.object), "", options)[0]
         live = self.store.get(served.resource, name)
         entries = live.obj["metadata"].get("managedFields") or [] if live is not None else []
         if live is not None and needs_migration(entries):
@@ -343,6 +347,12 @@ class CaseCluster:
 
     def _set_finalizers(self, key: ObjectKey, finalizers: list[str]) -> None:
         self._patch(key, {"metadata": {"finalizers": finalizers}})
+
+
+def _as_stored(obj: Object) -> Object:
+    """The object as the operator's stores keep it."""
+    entries = patch_entries(obj["metadata"].get("managedFields"))
+    return with_entries(obj, [dict(each) for each in entries])
 
 
 def api_error(rejected: Rejected, verb: str, key: ObjectKey) -> ApiError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.planning.child.apply import read_record
 from ruleop.core.planning.model.actions import State
+from ruleop.core.planning.model.managers import managers_on
 from ruleop.core.planning.model.marks import PART_OF, Owner, claim_on
 from ruleop.core.secrets.masks import NO_MASKS, Masks
 
@@ -66,15 +67,16 @@ class After:
     """The masks for a failure that is shown: of values that templates computed from Secrets. They take another plan."""
 
     def children(self) -> Iterator[tuple[str, ObjectKey, Object]]:
-        """The objects that the CR owns, with the ids of their children."""
+        """The objects that the CR owns or sets fields of, with the ids of their children."""
         if self.owner is not None:
             yield from owned(self.objects.values(), self.owner)
 
 
 def owned(objects: Iterable[Object], owner: Owner) -> Iterator[tuple[str, ObjectKey, Object]]:
-    """The objects of a CR, with the ids of their children."""
+    """The objects of a CR, and those whose fields it sets, with the ids of their children."""
     for obj in objects:
         key = ObjectKey.of(obj)
+        yield from ((child, key, obj) for part_of, child in managers_on(obj) if part_of == owner.part_of)
         if ((obj.get("metadata") or {}).get("labels") or {}).get(PART_OF) == owner.part_of and claim_on(
             obj, key, owner
         ).owned:

@@ -27,6 +27,7 @@ _REASONS = {
     Failure.EXISTS: "ErrResourceExists",
     Failure.INVALID: "ApplyFailed",
     Failure.IMMUTABLE: "ApplyFailed",
+    Failure.HELD: "FieldConflict",
 }
 _BY_VALIDATION = frozenset({"FieldValueInvalid", "FieldValueForbidden"})
 _POSITION = re.compile(r"\[[^\]]*+(?:\]|\Z)")  # one that is not closed reaches to the end, so that this is linear

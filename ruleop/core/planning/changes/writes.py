@@ -72,7 +72,7 @@ _OF_TYPE: Final[Mapping[type, Verb]] = {
     AddFinalizer: Verb.ADD_FINALIZER,
     RemoveFinalizer: Verb.REMOVE_FINALIZER,
 }
-_OF_REASON: Final[Mapping[str, Verb]] = {"adopted": Verb.ADOPT, "released": Verb.RELEASE}
+_OF_REASON: Final[Mapping[str, Verb]] = {"adopted": Verb.ADOPT, "released": Verb.RELEASE, "given up": Verb.RELEASE}
 _REASONS: Final[Mapping[str, str]] = {
     "pruned": "no longer part of the desired state",
     "recreate": "an immutable field changed; will be recreated",
@@ -82,6 +82,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "unordered": "the order of deletion is skipped",
     "adopted": "had no owner",
     "released": "stays, without ruleop's own metadata",
+    "given up": "its fields are no longer part of the desired state",
 }
 _MARKS: Final = (
     f"metadata.labels['{MANAGED_BY}']",

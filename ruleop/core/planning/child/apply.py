@@ -145,17 +145,10 @@ def apply(
     reference_owner: bool,
 ) -> Applied:
     """The decision by the live object alone. Raises ChildFails, ChildWaits and Unlisted."""
-    if desired.key in observed.own:
-        raise ChildFails(f"{desired.key} belongs to the operator itself, and no rule can write it", child.body.site)
-    live = observed.objects.get(desired.key, version=desired.kind.version)
     state = desired.info.state_in(desired.key.namespace)
-    if state is Served.PENDING:  # an object that is not in the cache may exist
-        raise ChildWaits(f"the kind {desired.kind} to be listed", child.body.site, why="kind")
-    if state is Served.FORBIDDEN:
-        raise Unlisted
-    if state is Served.UNWATCHED:  # drift would not be reverted, nor the object deleted with its CR
-        message = f"the namespace {desired.key.namespace} to be watched: add it to --namespaces"
-        raise ChildWaits(message, child.body.site, why="namespace")
+    if state is not Served.SYNCED or desired.key in observed.own:
+        require_known(child, desired, observed, state)
+    live = observed.objects.get(desired.key, version=desired.kind.version)
     strategy = merge_strategy(child, desired.kind)
     if live is None:
         return Applied(
@@ -180,6 +173,19 @@ def apply(
     if strategy == "create-only":
         return _update_marks(child, desired, owner, live, reference=reference, adopting=adopting)
     return _update(child, desired, owner, observed, history, live, reference=reference, adopting=adopting)
+
+
+def require_known(child: Child, desired: Desired, observed: Observed, state: Served) -> None:
+    """Raises unless the object may be written, and it is known whether it exists."""
+    if desired.key in observed.own:
+        raise ChildFails(f"{desired.key} belongs to the operator itself, and no rule can write it", child.body.site)
+    if state is Served.PENDING:  # an object that is not in the cache may exist
+        raise ChildWaits(f"the kind {desired.kind} to be listed", child.body.site, why="kind")
+    if state is Served.FORBIDDEN:
+        raise Unlisted
+    if state is Served.UNWATCHED:  # drift would not be reverted, nor the object deleted with its CR
+        message = f"the namespace {desired.key.namespace} to be watched: add it to --namespaces"
+        raise ChildWaits(message, child.body.site, why="namespace")
 
 
 def with_field_conflict(
@@ -224,7 +230,9 @@ def _conflict_message(
         return conflict_message(action, paths, (), by_server=by_server)
     if managed is None:
         raise Unread(Read(action.key, Kind.of(action.live), "managers"))
-    return conflict_message(action, paths, managers_of(managed, action.live, desired_object(action)), by_server=False)
+    own = action.manager if isinstance(action, ServerSideApply) else ""
+    others = [each for each in managed if not own or each.get("manager") != own]
+    return conflict_message(action, paths, managers_of(others, action.live, desired_object(action)), by_server=False)
 
 
 def name_conflict_message(key: ObjectKey, kind: str, claim: Claim | None, *, of_release: bool = False) -> str:
@@ -252,7 +260,7 @@ def _create(
         try:
             fields = create_fields(marked, _shape_of(desired), ignore=_ignored_paths(child, desired))
         except MergeError as error:
-            raise _unmergeable(child, desired, error) from None
+            raise unmergeable(child, desired, error) from None
     body = _with_record(marked, _record_text(child, desired, fields, strategy))
     return body, Create(desired.key, child.id, body, desired.digest)
 
@@ -261,13 +269,15 @@ def _normalised(child: Child, desired: Desired, marked: Object) -> Object:
     try:
         return normalise_desired(marked, desired.kind)
     except UnwritableError as error:
-        title = f"the {desired.kind.kind}"
-        raise ChildFails(
-            f"{title} {desired.key.name!r} {error}", child.body.site, redacted=f"{title} {error}"
-        ) from None
+        raise unwritable(child, desired, error) from None
 
 
-def _unmergeable(child: Child, desired: Desired, error: RuleopError) -> ChildFails:
+def unwritable(child: Child, desired: Desired, error: UnwritableError) -> ChildFails:
+    title = f"the {desired.kind.kind}"
+    return ChildFails(f"{title} {desired.key.name!r} {error}", child.body.site, redacted=f"{title} {error}")
+
+
+def unmergeable(child: Child, desired: Desired, error: RuleopError) -> ChildFails:
     title, words = f"the {desired.kind.kind}", str(error)
     if isinstance(error, MergeError):
         path = child.secrecy.path(error.path)
@@ -287,7 +297,7 @@ def _record_text(child: Child, desired: Desired, fields: FieldSet, strategy: str
     except RecordTooLargeError as error:
         if strategy == "server-side":
             return encode(Record(child.id, _digest_of(fields)))
-        raise _unmergeable(child, desired, error) from None
+        raise unmergeable(child, desired, error) from None
 
 
 def _digest_of(fields: FieldSet) -> FieldSet:
@@ -368,7 +378,7 @@ def _update(
     try:
         merged = three_way(live, marked, fields, shape, ignore=ignore, own=child.apply.own, learned=learned)
     except MergeError as error:
-        raise _unmergeable(child, desired, error) from None
+        raise unmergeable(child, desired, error) from None
     recorded = record is not None and record.id == child.id and _matches(record.fields, merged.fields)
     if merged.object is live and recorded:
         return Applied(live, in_sync=True)

@@ -33,6 +33,7 @@ from ruleop.core.planning.child.child_plan import (
     planned_view,
     select_shown,
 )
+from ruleop.core.planning.child.field_patches import held_by_others, patch, patches_on, state_of
 from ruleop.core.planning.child.once import FAILED, RETRY, SUCCEEDED, Runs, can_record, no_record, result_of, run_of
 from ruleop.core.planning.child.readiness import READY, Readiness, readiness
 from ruleop.core.planning.model.actions import (
@@ -105,7 +106,12 @@ class Children:
         self.paused = paused
         self.predict_status = predict_status
         self.existing = existing
+        self.patched = [
+            each for live in self.observed.objects.patched(owner.part_of) for each in patches_on(live, owner)
+        ]
+        self.awaited: list[ObjectKey] = []  # objects that do not exist, and whose fields would be set
         self.plans: dict[str, ChildPlan] = {}
+        self.has_held_fields = False  # another manager holds fields of a child with `patch`
         self.render_failed = False  # a child could not be rendered: nothing is written
         self.report = PassReport()
         self.prunes_next = False  # an object can be deleted as soon as the status has what it shows
@@ -211,6 +217,8 @@ class Children:
             wait_for(child, names)
             known = self.work.desired(child, names, self.observed.kinds) if self.work is not None else None
             desired = render(child, self.scope, names, 0) if known is None else known
+            if child.patch is not None and child.optional:
+                desired = self._with_objects(child_plan, desired)
             return desired if desired or child.many else None
         found: list[Desired] = []
         first: tuple[Item, ChildFails] | None = None
@@ -219,7 +227,10 @@ class Children:
             try:
                 if is_enabled(child, item.names):
                     wait_for(child, item.names)
-                    found.extend(render(child, self.scope, item.names, item.index))
+                    desired = render(child, self.scope, item.names, item.index)
+                    if child.patch is not None and child.optional:
+                        desired = self._with_objects(child_plan, desired)
+                    found.extend(desired)
             except ChildWaits as wait:
                 child_plan.incomplete = True
                 self._add_wait(child_plan, wait)
@@ -291,6 +302,18 @@ class Children:
         served = [kind for kind in child.kinds if self.observed.kinds.info(kind).state is not Served.UNSERVED]
         return {kind.versionless for kind in served} == {kind.versionless for kind in child.kinds}
 
+    def _with_objects(self, child_plan: ChildPlan, desired: list[Desired]) -> list[Desired]:
+        """Without the objects that do not exist."""
+        found = []
+        for each in desired:
+            known = state_of(child_plan.child, each, self.observed) is Served.SYNCED
+            if known and self.observed.objects.get(each.key, version=each.kind.version) is None:
+                self.awaited.append(each.key)
+                child_plan.message = f"{each.key} does not exist"
+            else:
+                found.append(each)
+        return found
+
     def _plan_object(self, child_plan: ChildPlan, desired: Desired) -> None:
         """Plans one desired object. If it waits or fails, other objects of the child are still planned."""
         if len(self._by_key) >= MAX_OBJECTS:
@@ -303,16 +326,19 @@ class Children:
         self._by_key[desired.key] = child_plan, object_plan
         METER.spend(OBJECT_UNITS + VALUE_UNITS * desired.values)
         try:
-            reference_owner = self.can_reference_owner(child_plan.child, desired)
-            applied = apply(
-                child_plan.child,
-                desired,
-                self.owner,
-                self.observed,
-                self.history,
-                self.work,
-                reference_owner=reference_owner,
-            )
+            if child_plan.child.patch is not None:
+                applied = patch(child_plan.child, desired, self.owner, self.observed, self.history)
+            else:
+                reference_owner = self.can_reference_owner(child_plan.child, desired)
+                applied = apply(
+                    child_plan.child,
+                    desired,
+                    self.owner,
+                    self.observed,
+                    self.history,
+                    self.work,
+                    reference_owner=reference_owner,
+                )
             if desired.key in self.history.drift:
                 applied = with_field_conflict(child_plan.child, desired, applied, self.observed, self.history)
             if applied.action is not None:
@@ -373,7 +399,7 @@ class Children:
                 raise ChildWaits(f"{id_} to be written", why="child")
             if (
                 id_ in child.depends_on
-                and isinstance(action, Create)
+                and (isinstance(action, Create) or child.patch is not None)
                 and not (other.ready or other.state is State.UNWANTED)
             ):
                 raise ChildWaits(f"{id_} to be ready", why="child")
@@ -399,6 +425,8 @@ class Children:
             rejection = secrecy.rejection(failed.message, failed.redacted, failed.causes)
             message = rejection + changes_in_words(error.changes, secrecy) + error.advice
         child_plan.blocks_pruning = True
+        if error.reason == "FieldConflict" and child_plan.child.patch is not None:
+            self.has_held_fields = self.has_held_fields or not isinstance(error, HeldBack)
         self.render_failed = self.render_failed or (error.reason == "RenderFailed" and not only_this_child)
         child_plan.state, child_plan.message = State.FAILED, message
         self.report.add_problem(child_plan.child.id, error.reason, message, error.site)
@@ -480,6 +508,9 @@ class Children:
                 why="write",
             )
             return State.PROGRESSING, message
+        if failed.failure is Failure.HELD:
+            self.has_held_fields = True
+            message = f"{key}: {held_by_others(failed, child.secrecy)}"
         if failed.failure is Failure.EXISTS:
             message = name_conflict_message(key, self.owner.kind.kind, None)
             self.report.add_problem(child.id, reason, message)
@@ -506,6 +537,8 @@ class Children:
 
     def _readiness(self, object_plan: ObjectPlan, child: Child, live: Object) -> Readiness:
         if child.ready_when is None:
+            if child.patch is not None:
+                return READY
             return readiness(live, object_plan.desired.info.shape)
         try:
             return _ready_when(child, object_plan.desired.names, live)

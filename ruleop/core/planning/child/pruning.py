@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Literal
 
 from ruleop.core.planning.child.apply import release
 from ruleop.core.planning.child.deletion_order import awaited_by, order_is_skipped
+from ruleop.core.planning.child.field_patches import release_fields
 from ruleop.core.planning.model.actions import Action, Delete
 from ruleop.core.planning.rendering.desired import deletion_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.core.planning.child.child_plan import Existing
     from ruleop.core.planning.child.children import Children
-    from ruleop.core.planning.model.actions import Problem
+    from ruleop.core.planning.child.field_patches import PatchedObject
+    from ruleop.core.planning.model.actions import Problem, ServerSideApply
     from ruleop.core.rules import Child, Rule
 
 HARMLESS = frozenset({"ChildFailed", "FieldConflict", "OnceFailed"})
@@ -31,7 +33,8 @@ def _has_no_errors(problems: Iterable[Problem]) -> bool:
 
 
 def prune(children: Children) -> list[Action]:
-    desired = {object_plan.desired.key for child_plan in children.plans.values() for object_plan in child_plan.objects}
+    plans = [child_plan for child_plan in children.plans.values() if child_plan.child.patch is None]
+    desired = {object_plan.desired.key for child_plan in plans for object_plan in child_plan.objects}
     desired.update(
         key
         for child in children.rule.children.values()
@@ -62,6 +65,19 @@ def prune(children: Children) -> list[Action]:
     return found
 
 
+def give_up(children: Children) -> Iterator[ServerSideApply]:
+    """Releases the fields of objects of others that no child sets any more. As with objects, not while some desired
+    fields are unknown."""
+    incomplete = [child_plan.child for child_plan in children.plans.values() if child_plan.incomplete]
+    needs = children.written()
+    for each in children.patched if _has_no_errors(children.report.problems) else ():
+        child_plan = children.plans.get(each.child)
+        desired = child_plan.objects if child_plan is not None and child_plan.child.patch is not None else ()
+        is_desired = any(each.key == object_plan.desired.key for object_plan in desired)
+        if not is_desired and not _may_belong_to(each, incomplete, children.rule):
+            yield release_fields(each, needs=needs)
+
+
 def held_back(pruned: Sequence[Action], until: str) -> str:
     """A condition message about delayed deletions. It may contain the deadline, which does not change until the next
     edit of the rules."""
@@ -75,7 +91,7 @@ def deadline(until: str) -> str:
     return f"held back until {until[11:19]} UTC"
 
 
-def _may_belong_to(each: Existing, incomplete: list[Child], rule: Rule) -> bool:
+def _may_belong_to(each: Existing | PatchedObject, incomplete: list[Child], rule: Rule) -> bool:
     """Whether the object may belong to one of the `incomplete` children, whose objects are not all known in this pass.
 
     An object without a record may belong to any child. An object with an unknown id may belong to a renamed child: the

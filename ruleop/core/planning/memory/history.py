@@ -27,6 +27,7 @@ from ruleop.core.planning.model.actions import (
     Requeue,
     ServerSideApply,
 )
+from ruleop.core.planning.model.managers import fingerprint_of
 from ruleop.core.planning.model.outcome import Failed, Failure
 from ruleop.core.steps import Steps, finished
 
@@ -82,8 +83,9 @@ class ConflictingObject:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A change that the server rejected because a field is immutable. Some fields are immutable only for a time: a
-    claim can grow once it is bound. So the change is retried after the object has changed."""
+    """A change that the server rejected because a field is immutable, or held by another manager. Some fields are
+    immutable only for a time: a claim can grow once it is bound. So the change is retried after the object has
+    changed."""
 
     failed: Failed
     version: str  # of the object
@@ -120,6 +122,7 @@ class Writes:
 class History:
     learned: Mapping[ObjectKey, Learned] = field(default_factory=lambda: NOTHING)  # how the server normalises values
     refusals: Mapping[ObjectKey, Refusal] = field(default_factory=lambda: NOTHING)
+    applied: Mapping[ObjectKey, str] = field(default_factory=lambda: NOTHING)  # fingerprints of what `patch` applied
     recreated: Mapping[ObjectKey, str] = field(default_factory=lambda: NOTHING)  # digests that `onImmutable` recreated
     conflicting: Mapping[ObjectKey, ConflictingObject] = field(default_factory=lambda: NOTHING)
     drift: Mapping[ObjectKey, Reverted] = field(default_factory=lambda: NOTHING)
@@ -176,6 +179,8 @@ class History:
             found,
             learned=learned,
             refusals=_refusals(found.refusals, plan, outcome, acted | outcome.failed.keys(), now),
+            # Objects whose fields are set are watched, so without watches there are none.
+            applied=_applied(found.applied, outcome) if plan.watches else found.applied,
             recreated=_recreated(found, outcome),
             conflicting=_conflicting(found.conflicting, outcome, now),
             drift=_drift(found, outcome, now),
@@ -247,7 +252,7 @@ def _concluded(history: History, plan: Plan) -> History:
     reason = plan.conditions.ready.reason if plan.conditions is not None else ""
     parts = {
         name: _restricted(getattr(history, name), desired)
-        for name in ("learned", "refusals", "recreated", "conflicting")
+        for name in ("learned", "refusals", "applied", "recreated", "conflicting")
     }
     synced = history.synced.restricted_to(desired) if desired is not None else history.synced
     found = replace(history, **parts, synced=synced, reason=reason, written=0, writes=None, work=None)  # type: ignore[arg-type]
@@ -279,6 +284,16 @@ def _learned(
     return {key: each for key, each in before.items() if key not in outcome.written} | found
 
 
+def _applied(before: Mapping[ObjectKey, str], outcome: Outcome) -> Mapping[ObjectKey, str]:
+    """The answers to the applies of children with `patch`."""
+    found = {
+        action.key: fingerprint_of(outcome.written[action.key][1], action.manager, action.desired_digest)
+        for action in outcome.done
+        if isinstance(action, ServerSideApply) and action.manager and action.key in outcome.written
+    }
+    return {**before, **found} if found else before
+
+
 def _work(plan: Plan, outcome: Outcome, learned: Mapping[ObjectKey, Learned]) -> Work | None:
     """The cached work for the status plan; None after a failed write or a changed cluster: everything is planned
     again."""
@@ -296,8 +311,10 @@ def _work(plan: Plan, outcome: Outcome, learned: Mapping[ObjectKey, Learned]) ->
 def _refusals(
     before: Mapping[ObjectKey, Refusal], plan: Plan, outcome: Outcome, acted: Collection[ObjectKey], now: float
 ) -> Mapping[ObjectKey, Refusal]:
-    """The rejected changes of immutable fields, until the object is written again. Other failures are just retried."""
-    refused = {key: each for key, each in outcome.failed.items() if each.failure is Failure.IMMUTABLE}
+    """The rejected changes of immutable fields and of fields that others hold, until the object is written again. Other
+    failures are just retried."""
+    lasting = {Failure.IMMUTABLE, Failure.HELD}
+    refused = {key: each for key, each in outcome.failed.items() if each.failure in lasting}
     if not refused and not before:
         return before
     changed = (action for action in plan.actions if isinstance(action, (Patch, Replace, ServerSideApply)))

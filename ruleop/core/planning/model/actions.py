@@ -69,16 +69,18 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class ServerSideApply:
-    """A forced apply with ruleop's field manager and the uid of the live object. Creation is a `Create` with every
-    strategy."""
+    """An apply with the uid of the live object. Creation is a `Create` with every strategy. Children are applied by
+    ruleop's own field manager, and with force; fields of an object of somebody else by a manager of the child."""
 
     key: ObjectKey
     child: str
     object: Object
     live: Object | None
     desired_digest: str
-    why: Literal["changed", "adopted"] = "changed"
+    why: Literal["changed", "adopted", "given up"] = "changed"
     recorded: FieldSet | None = None  # fields that ruleop applied so far, by its record on the object
+    manager: str = ""  # of a child with `patch`; empty: ruleop's own
+    force: bool = True
     needs: frozenset[str] = frozenset()
 
 

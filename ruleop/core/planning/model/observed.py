@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.core.labels import Matches, any_labels, labels_of
 from ruleop.core.names import RESERVED_PREFIX
+from ruleop.core.planning.model.managers import managers_on
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.schema.shape import UNKNOWN, Shape
 
@@ -77,6 +78,10 @@ class Objects(Protocol):
         """All objects with this CR's label, in each version that the rules use."""
         ...
 
+    def patched(self, part_of: str) -> Iterable[Object]:
+        """The objects with fields that a child of this CR has set, with its part of their managedFields."""
+        ...
+
     def select(
         self,
         kind: GroupKind,
@@ -103,6 +108,11 @@ class FixedObjects:
     def children(self, part_of: str) -> Iterable[Object]:
         for _, obj in sorted(self._by_key.items()):
             if ((obj.get("metadata") or {}).get("labels") or {}).get(PART_OF) == part_of:
+                yield obj
+
+    def patched(self, part_of: str) -> Iterable[Object]:
+        for _, obj in sorted(self._by_key.items()):
+            if any(part_of == found for found, _ in managers_on(obj)):
                 yield obj
 
     def select(

@@ -26,6 +26,7 @@ class Failure(Enum):
     INVALID = "invalid"
     IMMUTABLE = "immutable"
     CONFLICT = "conflict"
+    HELD = "held by others"  # an apply sets fields that other managers hold
     EXISTS = "exists"
     OTHER = "other"
 

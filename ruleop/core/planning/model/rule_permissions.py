@@ -53,13 +53,15 @@ def needs(rule: Rule, kind: GroupKind, served: Serving) -> Iterator[Need]:
         if rule.manage_status and not served.status_subresource:
             yield Need(("patch",), f"the status of {owner}", rule.site)
     for child in rule.every_child():
-        if any(each.versionless == kind for each in child.kinds):
+        if child.patch is None and any(each.versionless == kind for each in child.kinds):
             yield Need(_written(child, rule), f"the child {child.id} of {owner}", child.site)
-    for id_, observe in rule.observe.items():
+    for observe in rule.read_objects:
         if observe.kind.versionless == kind:
+            is_patched = any(each.target is observe for each in rule.patches)
+            verbs, what = ((*READ, "patch"), "patched") if is_patched else (FOLLOW, "observed")
             name = observe.name.constant if observe.name is not None else None
             where = observe.namespace.constant if observe.namespace is not None else None
-            yield Need(FOLLOW, f"the observed {id_} of {owner}", observe.site, name or "", where or "")
+            yield Need(verbs, f"the {what} {observe.id} of {owner}", observe.site, name or "", where or "")
 
 
 def _written(child: Child, rule: Rule) -> tuple[str, ...]:
@@ -79,7 +81,8 @@ def _written(child: Child, rule: Rule) -> tuple[str, ...]:
 def _needs_finalizer(rule: Rule, *, namespaced: bool) -> bool:
     """Of a cluster-scoped CR the garbage collector deletes children everywhere. A rule that takes over Helm releases
     removes the finalizer of the Helm operator."""
-    return rule.deletes_children or rule.adopts_helm_releases or (namespaced and rule.reach == "cluster")
+    far = namespaced and rule.reach == "cluster"
+    return rule.deletes_children or rule.adopts_helm_releases or bool(rule.patches) or far
 
 
 def verbs(rules: Iterable[Rule], kind: GroupKind, served: Serving) -> frozenset[str]:

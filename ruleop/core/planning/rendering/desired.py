@@ -255,6 +255,9 @@ def _desired(
         raise ChildFails(f"metadata of the {kind.kind} is missing or not a mapping", site)
     title = _Title(f"the {kind.kind} {metadata.get('name', '')!r}", f"the {kind.kind}")
     _refuse_fields(document, metadata, title, site)
+    spec = document.get("spec")
+    if child.patch is not None and isinstance(spec, dict) and "finalizers" in spec:
+        raise title.error(f" has spec.finalizers, which is not allowed: {REFUSED_METADATA['finalizers']}", site)
     info = scope.observed.kinds.info(kind)
     if info.state is Served.UNSERVED:
         raise ChildWaits(f"the kind {kind} to be served by the cluster", site, why="kind")

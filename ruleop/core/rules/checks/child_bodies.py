@@ -35,6 +35,8 @@ REFUSED_METADATA: Mapping[str, str] = MappingProxyType(
 """The fields of metadata that a child cannot set, and what to do instead."""
 
 RBAC_GROUP: Final = "rbac.authorization.k8s.io"
+MAX_PATCH_ID = 64  # characters; with the prefix and the CR's label it is below the API server's limit of 128
+
 _OWN_NAMESPACE = re.compile(r"\s*\{\{-?\s*(?:cr\.)?metadata\.namespace\s*-?\}\}\s*")
 _REACH = "set `reach: cluster` in the watch to allow that"
 
@@ -102,11 +104,11 @@ def _is_allowed_namespace(draft: Draft, node: YamlNode) -> bool:
 
 
 def _check_object(draft: Draft, child: ChildDraft, findings: Findings) -> None:
-    """Checks the fields of an `object`, which are known before rendering."""
-    if child.table.object is None:
+    """Checks the fields of an `object` or a `patch`, which are known before rendering."""
+    if child.tree is None:
         return
-    node = child.table.object.node
-    if (mistake := child.table.object.compiled.kind_mistake) is not None:
+    node = child.tree.node
+    if (mistake := child.tree.compiled.kind_mistake) is not None:
         findings.take([mistake], "wrong-value")
     if any(kind.kind == "List" for kind in child.kinds):
         findings.mistake(
@@ -119,6 +121,8 @@ def _check_object(draft: Draft, child: ChildDraft, findings: Findings) -> None:
         )
     for path, site in _reserved_fields(node, has_templates):
         findings.mistake("wrong-value", _refusal(path), site)
+    if child.table.patch is not None:
+        _check_patch(child, node, findings)
     _check_name(node, child.kinds, has_templates, findings)
     metadata = _member(node, "metadata")
     if not any(_has_computed_keys(each, has_templates) for each in (node, metadata) if each is not None) and (
@@ -147,6 +151,19 @@ def _check_given(child: ChildDraft, custom: Mapping[GroupKind, bool], findings: 
     if child.table.objects is not None and child.table.adopt != "never":
         message = "who writes a CR could take over objects of others: `adopt` is not for `objects`"
         findings.mistake("out-of-place", message, child.table.key_sites["adopt"])
+
+
+def _check_patch(child: ChildDraft, node: YamlNode, findings: Findings) -> None:
+    if child.final:
+        message = f'"{child.id}" has `patch`, which is for `children`: fields are released when the CR is deleted'
+        findings.mistake("out-of-place", message, child.site)
+    if len(child.id) > MAX_PATCH_ID:
+        message = f"the id of a child with `patch` has at most {MAX_PATCH_ID} characters: it names its field manager"
+        findings.mistake("wrong-value", message, child.site)
+    spec = _member(node, "spec")
+    if spec is not None and "finalizers" in spec.key_sites:
+        message = f"`spec.finalizers` is not allowed: {REFUSED_METADATA['finalizers']}"
+        findings.mistake("wrong-value", message, spec.key_sites["finalizers"])
 
 
 def _check_template(child: ChildDraft, library: Library, findings: Findings) -> None:

@@ -68,12 +68,21 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class Patched:
+    """The object whose fields a child sets. It belongs to somebody else."""
+
+    target: Observe
+    force: bool = False  # fields that another manager holds are taken
+
+
+@dataclass(frozen=True, slots=True)
 class Child:
     id: str
     site: Site
     body: TextTemplate | Tree
     kinds: frozenset[Kind]  # the kinds that the body can render
     many: bool  # forEach, or a `---` in the source: the id is a list
+    patch: Patched | None = None  # the body has fields of this object; None: the body is an object of the CR
     final: bool = False  # one of `finalize`
     when: Expression | None = None
     wait_for: Expression | None = None
@@ -157,6 +166,7 @@ class Rule:
     site: Site
     children: Mapping[str, Child] = field(default_factory=lambda: EMPTY)  # in the order of the file
     observe: Mapping[str, Observe] = field(default_factory=lambda: EMPTY)
+    patches: tuple[Patched, ...] = ()  # of its children
     status: Tree | TextTemplate | None = None
     conditions: tuple[Condition, ...] = ()
     validate: tuple[Validation, ...] = ()
@@ -196,6 +206,11 @@ class Rule:
     def adopts_helm_releases(self) -> bool:
         """Whether children adopt objects of Helm releases."""
         return any(child.adopt == "helm" for child in self.every_child())
+
+    @property
+    def read_objects(self) -> tuple[Observe, ...]:
+        """The objects that it reads, other than its own children."""
+        return (*self.observe.values(), *(each.target for each in self.patches))
 
     @property
     def secrecy(self) -> Secrecy:

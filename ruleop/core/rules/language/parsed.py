@@ -74,7 +74,12 @@ class ChildDraft:
     @property
     def body(self) -> Templated[TextTemplate] | Templated[Tree] | None:
         given = self.table.objects
-        return self.table.template or self.table.object or (given.body if given is not None else None)
+        return self.table.template or self.tree or (given.body if given is not None else None)
+
+    @property
+    def tree(self) -> Templated[Tree] | None:
+        """The object, or the fields of one, that is in the file of watches."""
+        return self.table.object or (self.table.patch.body if self.table.patch is not None else None)
 
     @property
     def has_items(self) -> bool:
@@ -102,6 +107,8 @@ class ChildDraft:
 
     @property
     def strategy(self) -> Strategy | None:
+        if self.table.patch is not None:
+            return "server-side"
         return next((apply.strategy for apply in reversed(self.applies) if apply.strategy), None)
 
     @property
@@ -116,10 +123,14 @@ class ChildDraft:
 
     @property
     def ignore(self) -> tuple[IgnoreTable, ...]:
+        if self.table.patch is not None:
+            return ()
         return tuple(ignored for apply in self.applies for ignored in apply.ignore or ())
 
     @property
     def own(self) -> tuple[PlacedPath, ...]:
+        if self.table.patch is not None:
+            return ()
         return tuple(owned for apply in self.applies for owned in apply.own or ())
 
 

@@ -116,6 +116,24 @@ class NotBesideMapping(Constraint):
 
 
 @dataclass(frozen=True, slots=True)
+class Excludes(Constraint):
+    """Keys that have no meaning beside another one."""
+
+    key: str
+    others: tuple[str, ...]
+    why: str
+
+    def violation(self, members: dict[str, YamlNode]) -> tuple[str, str] | None:
+        found = next((name for name in self.others if name in members), "")
+        if self.key in members and found:
+            return f'has "{self.key}" and "{found}": remove "{found}", because {self.why}', found
+        return None
+
+    def schema(self) -> dict[str, JSON]:
+        return {"if": {"required": [self.key]}, "then": {"properties": dict.fromkeys(self.others, False)}}
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A parsed mapping with known keys. `key_sites` has all keys of the mapping, valid or not, with their sites."""
 

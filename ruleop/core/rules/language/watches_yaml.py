@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
+from ruleop.core.kinds import Kind
 from ruleop.core.names import LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN
 from ruleop.core.rules.language.allow import AllowedChecks
 from ruleop.core.rules.language.model import Strategy
@@ -16,6 +17,7 @@ from ruleop.core.rules.language.tables import (
     AtMostOne,
     Constraint,
     ExactlyOne,
+    Excludes,
     Needs,
     NotBesideMapping,
     Table,
@@ -251,17 +253,86 @@ class GivenObjectsType(Type[GivenObjects]):
 
 
 @dataclass(frozen=True, slots=True)
+class PatchTable(Table):
+    TITLE: ClassVar[str] = "a patch"
+    DEFINITION: ClassVar[str] = "patch"
+
+    group: Word = key("group", GROUP, "The API group; empty for the core one.", default="")
+    version: Word | None = key("version", VERSION, "The version, like v1.", required=True)
+    kind: Word | None = key("kind", KIND, "The kind, like Namespace.", required=True)
+    name: Templated[StringTemplate] | None = key("name", Template(), "The name of the object.", required=True)
+    namespace: Templated[StringTemplate] | None = key(
+        "namespace", Template(NAMESPACE), "The CR's by default. Another one needs reach: cluster."
+    )
+    fields: YamlNode | None = key(
+        "fields", Verbatim(), "The fields to set, with templates in their strings.", required=True
+    )
+    force: bool = key("force", Flag(), "Take fields that another manager holds.", default=False)
+    body: Templated[Tree] | None = None  # the fields as an object, with its kind and name
+
+    @property
+    def object_kind(self) -> Kind:
+        return Kind(self.group.text, self.version.text if self.version else "", self.kind.text if self.kind else "")
+
+
+class PatchType(Type[PatchTable]):
+    """The identity of an object, and fields of it. Together they are a body like that of any child."""
+
+    table = TableOf(PatchTable)
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> PatchTable | None:
+        table = self.table.read(node, what, reading)
+        if table is None or table.fields is None or table.name is None or not (table.version and table.kind):
+            return table
+        fields = table.fields
+        members, sites = dict[str, YamlNode](fields.value), dict(fields.key_sites)  # type: ignore[arg-type]
+        for name in ("apiVersion", "kind"):
+            if name in members:
+                message = f"`{name}` is not a field to set: the patch has `group`, `version` and `kind`"
+                reading.findings.mistake("wrong-value", message, sites[name])
+        metadata = members.get("metadata", YamlNode({}, fields.site))
+        if not isinstance(metadata.value, dict):
+            wrong_type(metadata, '"metadata"', "a mapping", reading)
+            return table
+        for name in ("name", "namespace"):
+            if name in metadata.value:
+                message = f"`metadata.{name}` is not a field to set: write `{name}` beside `fields`"
+                reading.findings.mistake("wrong-value", message, metadata.key_sites[name])
+        if not (members.keys() - {"metadata"} or metadata.value):
+            reading.findings.mistake("missing-key", f"{what} sets no fields", fields.site)
+        identity = {"name": table.name.node} | ({"namespace": table.namespace.node} if table.namespace else {})
+        places = {name: table.key_sites[name] for name in identity}
+        kind, version = table.object_kind, table.version.site
+        head = {"apiVersion": YamlNode(kind.api_version, version), "kind": YamlNode(kind.kind, table.kind.site)}
+        named = YamlNode({**metadata.value, **identity}, metadata.site, {**metadata.key_sites, **places})
+        sites |= {"apiVersion": table.version.site, "kind": table.kind.site}
+        sites.setdefault("metadata", table.name.node.site)
+        body = TemplateTree(mapping=True).read(
+            YamlNode({**head, **members, "metadata": named}, node.site, sites), what, reading
+        )
+        return replace(table, body=body)
+
+    def schema(self) -> dict[str, JSON]:
+        return self.table.schema()
+
+
+@dataclass(frozen=True, slots=True)
 class ChildTable(Table):
     TITLE: ClassVar[str] = "a child"
     DEFINITION: ClassVar[str] = "child"
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (
-        ExactlyOne(("template", "object", "objects")),
+        ExactlyOne(("template", "object", "objects", "patch")),
         Needs("as", "forEach"),
         NotBesideMapping("as", "forEach"),
         Needs("objects", "kinds"),
         Needs("kinds", "objects"),
         Needs("allow", "objects"),
         Needs("history", "once"),
+        Excludes(
+            "patch",
+            ("namespace", "apply", "adopt", "deletion", "propagation", "deleteAfter", "once"),
+            "the object belongs to somebody else",
+        ),
     )
 
     template: Templated[TextTemplate] | None = key(
@@ -281,6 +352,9 @@ class ChildTable(Table):
         ListOf(Choice(get_args(Privilege)), "a permission"),
         "extra-privileges: `objects` may grant permissions, and use ServiceAccounts.",
         default=[],
+    )
+    patch: PatchTable | None = key(
+        "patch", PatchType(), "Instead of template: fields of an object that belongs to somebody else."
     )
     when: Templated[Expression] | None = key(
         "when", BareExpression(), "Whether the child is desired; reads the CR, vars, let and observed objects."
@@ -334,7 +408,12 @@ class ChildTable(Table):
         Template(NAMESPACE),
         "For documents without metadata.namespace; the CR's by default. Another one needs reach: cluster.",
     )
-    optional: bool = key("optional", Flag(), "Skip the child while the cluster does not serve its kind.", default=False)
+    optional: bool = key(
+        "optional",
+        Flag(),
+        "Skip the child while the cluster does not serve its kind; with patch, also while there is no such object.",
+        default=False,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -555,6 +634,7 @@ TABLES: tuple[type[Table], ...] = (
     FileTable,
     WatchTable,
     ChildTable,
+    PatchTable,
     ObserveTable,
     ConditionTable,
     ValidateTable,

@@ -16,6 +16,7 @@ from ruleop.core.rules.language.model import (
     Ignore,
     Loop,
     Observe,
+    Patched,
     PolicyRule,
     Requirement,
     Rule,
@@ -30,7 +31,13 @@ if TYPE_CHECKING:
     from ruleop.core.rules.checks.scopes import Part
     from ruleop.core.rules.language.parsed import ChildDraft, Draft
     from ruleop.core.rules.language.value_types import NamedEntry, Templated, Word
-    from ruleop.core.rules.language.watches_yaml import ConditionTable, FullSelectorTable, ObserveTable, PolicyRuleTable
+    from ruleop.core.rules.language.watches_yaml import (
+        ConditionTable,
+        FullSelectorTable,
+        ObserveTable,
+        PatchTable,
+        PolicyRuleTable,
+    )
     from ruleop.core.secrets.secrecy import Secrecy
     from ruleop.core.templating import Library
 
@@ -53,11 +60,13 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
     def built(child: ChildDraft) -> Child:
         return _child(child, read[child.id], secrecy[child.id], after.get(child.id, frozenset()), draft)
 
+    children = {name: built(child) for name, child in draft.children.items()}
     return Rule(
         kind=draft.kind,
         name=table.name.text if table.name else "",
         site=table.site,
-        children={name: built(child) for name, child in draft.children.items()},
+        children=children,
+        patches=tuple(child.patch for child in children.values() if child.patch is not None),
         observe={name: _observe(entry, metadata_only=name in partial) for name, entry in draft.observed.items()},
         status=_status(table.status),
         conditions=tuple(_condition(draft, condition) for condition in table.conditions),
@@ -107,6 +116,7 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozens
         body=body,
         kinds=child.kinds,
         many=child.many,
+        patch=_patched(child, table.patch) if table.patch is not None else None,
         final=child.final,
         when=_compiled(table.when),
         wait_for=_compiled(table.wait_for),
@@ -126,7 +136,7 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozens
         deletion=_compiled(table.deletion),
         propagation=table.propagation,
         deleted_after=after,
-        in_order=not child.final and (bool(after) or holds_objects),
+        in_order=not child.final and table.patch is None and (bool(after) or holds_objects),
         namespace=_compiled(table.namespace),
         optional=table.optional,
         given=table.objects is not None,
@@ -135,6 +145,17 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozens
         secrecy=secrecy,
         reads_cr_only=not child.loops and _reads_cr_only(child, body),
     )
+
+
+def _patched(child: ChildDraft, table: PatchTable) -> Patched:
+    target = Observe(
+        id=child.id,
+        site=child.site,
+        kind=table.object_kind,
+        name=_compiled(table.name),
+        namespace=_compiled(table.namespace),
+    )
+    return Patched(target, table.force)
 
 
 def _reads_cr_only(child: ChildDraft, body: TextTemplate | Tree) -> bool:

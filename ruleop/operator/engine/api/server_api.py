@@ -62,6 +62,11 @@ class ServerApi:
         await self._migrate(resource, key, recorded)
         return await self._send(requests.apply(resource, key, obj, force=True))
 
+    async def patch_fields(self, obj: Object, *, manager: str, force: bool) -> Object:
+        """Applies fields of an object that belongs to somebody else. Its uid is in it, so it is not created."""
+        kind, key = Kind.of(obj), ObjectKey.of(obj)
+        return await self._send(requests.apply(self.resource(kind, "patch"), key, obj, manager=manager, force=force))
+
     async def write_status(self, kind: Kind, key: ObjectKey, patch: Mapping[str, Any], *, subresource: bool) -> Object:
         return await self._send(
             requests.merge_patch(self.resource(kind, "patch"), key, patch, subresource="status" if subresource else "")

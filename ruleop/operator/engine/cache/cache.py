@@ -53,6 +53,7 @@ class Cache:
         ] = {}  # watches of the same CRs in the other versions that rules name
         self.children_of: dict[GroupKind, list[Informer]] = {}  # one per version that rules write
         self.observed: dict[GroupKind, list[Informer]] = {}
+        self.patched_kinds: dict[GroupKind, list[Informer]] = {}  # of `observed`, those whose objects rules patch
         self.definitions: dict[GroupKind, CustomResourceDefinition] = {}
         self.shapes: dict[Kind, Shape] = {}
         self.published: dict[Kind, Mapping[str, Any]] = {}  # schemas of kinds whose definition cannot be read
@@ -103,6 +104,14 @@ class Cache:
             for informer in informers:
                 for store in informer.stores():
                     yield from store.children(part_of)
+
+    def patched(self, part_of: str) -> Iterable[Object]:
+        found: dict[ObjectKey, Object] = {}
+        for informers in self.patched_kinds.values():
+            for informer in informers:
+                for store in informer.stores():
+                    found |= {ObjectKey.of(obj): obj for obj in store.patched(part_of)}
+        return [found[key] for key in sorted(found)]
 
     def select(
         self,

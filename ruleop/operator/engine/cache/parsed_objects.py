@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 class ParsedObjects:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
+        self.patched = objects.patched
         self._children: dict[tuple[ObjectKey, str], Object] = {}
 
     def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:

@@ -20,6 +20,7 @@ from ruleop.core.planning.model.observed import KindInfo
 from ruleop.core.planning.model.rule_permissions import LEFT, verbs
 from ruleop.operator.engine.cache.informers import WatchSpec
 from ruleop.operator.engine.cache.watch_specs import child_needs, observe_need
+from ruleop.operator.engine.manager.inventory import patched_key
 from ruleop.operator.engine.manager.unserved_kinds import UnservedKinds
 from ruleop.operator.engine.queue.request import START
 
@@ -169,6 +170,7 @@ class ControllerSet:
         needs: dict[WatchSpec, None] = {WatchSpec(CRD): None}
         self.cache.required = {}
         self.cache.primary, self.cache.other_versions, self.cache.children_of, self.cache.observed = {}, {}, {}, {}
+        self.cache.patched_kinds = {}
         for controller in self.controllers:
             controller.needs = frozenset(self._needed_watches(controller.kind, controller.rules))
             needs.update(dict.fromkeys(sorted(controller.needs, key=str)))
@@ -183,6 +185,8 @@ class ControllerSet:
                 _add(self.cache.children_of, informers[need])
             for need in _observed(controller.rules):
                 _add(self.cache.observed, informers[need])
+            for need in self._patched(kind, controller.rules):
+                _add(self.cache.patched_kinds, informers[need])
         self.cache.invalidate()
         self.unserved_kinds.report(informers.values(), self.controllers)
 
@@ -194,6 +198,19 @@ class ControllerSet:
         yield WatchSpec(CRD)  # its schema says which status fields can be written
         yield from self._child_needs(kind.versionless, rules)
         yield from _observed(rules)
+        yield from self._patched(kind.versionless, rules)
+
+    def _patched(self, kind: GroupKind, rules: tuple[Rule, ...]) -> Iterator[WatchSpec]:
+        """The objects of others with fields of these CRs: those of the rules, and those of earlier rules according to
+        the inventory."""
+        if not rules:
+            return
+        targets = {patched_key(each.target): each.target for rule in rules for each in rule.patches}
+        yield from (observe_need(each.target) for rule in rules for each in rule.patches)
+        for key in sorted(self.inventory.of(kind).patched - targets.keys()):
+            if (served := self.discovery.get(key.group_kind)) is not None:
+                fields = f"metadata.name={key.name}" if key.name else ""
+                yield WatchSpec(served.info.kind, fields=fields, namespace=key.namespace)
 
     def _child_needs(self, kind: GroupKind, rules: tuple[Rule, ...]) -> Iterator[WatchSpec]:
         if not rules:
@@ -209,9 +226,13 @@ class ControllerSet:
         needed = verbs(rules, kind, served.info if served is not None else KindInfo(Kind(kind.group, "", kind.kind)))
         if entry.finalizer:
             needed |= {"get", "patch"}
-        made = {each.versionless for rule in rules for child in rule.every_child() for each in child.kinds}
-        if kind not in made and any(kind in self.inventory.of(each).children for each in self.controllers.by_kind):
+        children = [child for rule in rules for child in rule.every_child() if child.patch is None]
+        made = {each.versionless for child in children for each in child.kinds}
+        entries = [self.inventory.of(each) for each in self.controllers.by_kind]
+        if kind not in made and any(kind in each.children for each in entries):
             needed |= frozenset(LEFT)
+        if any(kind == key.group_kind for each in entries for key in each.patched):
+            needed |= {"get", "patch"}
         return needed | frozenset(FOLLOW)
 
     # -- workers -------------------------------------------------------------------------------------------------------
@@ -251,7 +272,7 @@ class ControllerSet:
 
 
 def _observed(rules: tuple[Rule, ...]) -> Iterator[WatchSpec]:
-    return (observe_need(observe) for rule in rules for observe in rule.observe.values())
+    return (observe_need(observe) for rule in rules for observe in rule.read_objects)
 
 
 def _add(informers: dict[GroupKind, list[Informer]], informer: Informer) -> None:

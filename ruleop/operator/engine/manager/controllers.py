@@ -47,8 +47,9 @@ class Controller:
         return self.workers.is_open and self.workers.queue.is_quiet()
 
     def kinds(self) -> list[Kind]:
-        """The kinds that it writes: of its CRs and their children."""
-        return [self.kind, *sorted(need.kind for need in self.needs if need.children)]
+        """The kinds that it writes: of its CRs, their children, and the objects whose fields they set."""
+        patched = {each.target.kind for rule in self.rules for each in rule.patches}
+        return [self.kind, *sorted({*patched, *(need.kind for need in self.needs if need.children)})]
 
     def uses_has_kind(self) -> bool:
         """Whether a rule depends on which kinds the cluster serves."""

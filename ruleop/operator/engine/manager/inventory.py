@@ -3,9 +3,10 @@
 It is stored in one ConfigMap, `<name>-inventory`.
 
 For each watched kind: the kinds of children that its CRs have or had, so that children of a kind that the rules dropped
-are still found and pruned; whether its CRs may carry ruleop's finalizer, so that it can be removed; and the conditions
-that its rules have or had, so that dropped ones are removed from the status. It is written before the first such object
-is created: only the first CR of a kind costs a write of the inventory.
+are still found and pruned; the objects of others whose fields they set or have set, so that these are released; whether
+its CRs may carry ruleop's finalizer, so that it can be removed; and the conditions that its rules have or had, so that
+dropped ones are removed from the status. It is written before the first such object is created: only the first CR of a
+kind costs a write of the inventory.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ruleop.core.planning import Plan
-    from ruleop.core.rules import Rule
+    from ruleop.core.rules import Observe, Rule
     from ruleop.operator.engine.api.server_api import StoredData
 
 
@@ -40,41 +41,64 @@ def inventory_key(namespace: str, name: str) -> ObjectKey:
 
 @dataclass(frozen=True, slots=True)
 class InventoryEntry:
-    """The kinds of children, the finalizer and the conditions that CRs of one watched kind have or had."""
+    """The kinds of children, the finalizer, the conditions and the patched objects that CRs of one watched kind have or
+    had."""
 
     children: frozenset[GroupKind] = frozenset()
     finalizer: bool = False
     conditions: frozenset[str] = frozenset()  # types of custom conditions
+    patched: frozenset[ObjectKey] = frozenset()  # objects of others with fields of ruleop; without a name: any of them
 
     def covers(self, other: InventoryEntry) -> bool:
         return (
             other.children <= self.children
             and self.finalizer >= other.finalizer
             and other.conditions <= self.conditions
+            and other.patched <= self.patched
         )
 
     def union(self, other: InventoryEntry) -> InventoryEntry:
         return InventoryEntry(
-            self.children | other.children, self.finalizer or other.finalizer, self.conditions | other.conditions
+            self.children | other.children,
+            self.finalizer or other.finalizer,
+            self.conditions | other.conditions,
+            self.patched | other.patched,
         )
 
 
 def entry_of_plan(rule: Rule, plan: Plan) -> InventoryEntry:
     """The entry for everything that executing a plan may leave in the cluster."""
+    applied = [action for action in plan.actions if isinstance(action, ServerSideApply)]
+    created = [action.key for action in plan.actions if isinstance(action, Create)]
+    patches = {action.child for action in applied if action.manager}
     return InventoryEntry(
-        frozenset(action.key.group_kind for action in plan.actions if isinstance(action, (Create, ServerSideApply))),
+        frozenset(key.group_kind for key in (*created, *(each.key for each in applied if not each.manager))),
         any(isinstance(action, AddFinalizer) for action in plan.actions),
         frozenset(each.type for each in rule.conditions),
+        frozenset(patched_key(each.target) for each in rule.patches if each.target.id in patches),
     )
+
+
+def patched_key(target: Observe) -> ObjectKey:
+    """The object that a child with `patch` sets fields of; without a name or namespace that depends on the CR."""
+    name, namespace = (each.constant or "" if each is not None else "" for each in (target.name, target.namespace))
+    return ObjectKey(target.kind.group, target.kind.kind, namespace, name)
 
 
 def entry_of_rules(rules: Iterable[Rule]) -> InventoryEntry:
     """All that CRs of these rules can have. A finalizer is for children that the garbage collector does not delete."""
     rules = tuple(rules)
     return InventoryEntry(
-        frozenset(kind.versionless for rule in rules for child in rule.every_child() for kind in child.kinds),
-        any(map(needs_key, rules)),
+        frozenset(
+            kind.versionless
+            for rule in rules
+            for child in rule.every_child()
+            if child.patch is None
+            for kind in child.kinds
+        ),
+        any(needs_key(rule) or rule.patches for rule in rules),
         frozenset(each.type for rule in rules for each in rule.conditions),
+        frozenset(patched_key(each.target) for rule in rules for each in rule.patches),
     )
 
 
@@ -170,8 +194,12 @@ def encode(entries: Mapping[GroupKind, InventoryEntry]) -> dict[str, str]:
 
 
 def _plain(entry: InventoryEntry) -> dict[str, Any]:
-    conditions = {"conditions": sorted(entry.conditions)} if entry.conditions else {}
-    return {"children": sorted(map(str, entry.children)), "finalizer": entry.finalizer, **conditions}
+    found: dict[str, Any] = {"children": sorted(map(str, entry.children)), "finalizer": entry.finalizer}
+    if entry.conditions:
+        found["conditions"] = sorted(entry.conditions)
+    if entry.patched:
+        found["patched"] = sorted(map(list, entry.patched))
+    return found
 
 
 def decode(data: Mapping[str, Any]) -> dict[GroupKind, InventoryEntry]:
@@ -182,10 +210,11 @@ def decode(data: Mapping[str, Any]) -> dict[GroupKind, InventoryEntry]:
             found = orjson.loads(text)
             children = frozenset(_parse(each) for each in found["children"])
             finalizer, conditions = found["finalizer"], frozenset(map(str, found.get("conditions") or ()))
+            patched = frozenset(ObjectKey(*map(str, each)) for each in found.get("patched") or ())
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
         if isinstance(found["children"], list) and isinstance(finalizer, bool):
-            entries[_parse(name)] = InventoryEntry(children, finalizer, conditions)
+            entries[_parse(name)] = InventoryEntry(children, finalizer, conditions, patched)
     return entries
 
 

@@ -22,7 +22,7 @@ from ruleop.operator.engine.manager.inventory import InventoryEntry, entry_of_ru
 from ruleop.operator.kube.watch.store import State
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import GroupKind
+    from ruleop.core.kinds import GroupKind, ObjectKey
     from ruleop.operator.engine.manager.controller_set import ControllerSet
     from ruleop.operator.engine.manager.controllers import Controller
 
@@ -95,6 +95,9 @@ class InventoryCollector:
             ),
             entry.finalizer and (possible.finalizer or self._may_carry_finalizer(kind)),
             frozenset(each for each in entry.conditions if each in possible.conditions or self._is_shown(kind, each)),
+            frozenset(
+                each for each in entry.patched if each in possible.patched or self._may_be_patched(controller, each)
+            ),
         )
 
     def _unrecorded(self, controller: Controller) -> InventoryEntry:
@@ -104,7 +107,12 @@ class InventoryCollector:
             return InventoryEntry()
         unknown = entry_of_rules(controller.rules).children - self.inventory.of(kind).children
         children = frozenset(each for each in unknown if self._exists(controller, each))
-        return InventoryEntry(children, self._may_carry_finalizer(kind))
+        patched = entry_of_rules(controller.rules).patched - self.inventory.of(kind).patched
+        return InventoryEntry(
+            children,
+            self._may_carry_finalizer(kind),
+            patched=frozenset(each for each in patched if self._may_be_patched(controller, each)),
+        )
 
     def _may_exist(self, controller: Controller, child: GroupKind) -> bool:
         informer = self.cache.child_informer(child)
@@ -118,6 +126,18 @@ class InventoryCollector:
         found = {entry.part_of for _, entry in informer.entries()} if informer is not None else set()
         owners = (Owner(controller.kind, key.namespace, key.name, "") for key, _ in parents.entries())
         return bool(found) and any(owner.part_of in found for owner in owners)
+
+    def _may_be_patched(self, controller: Controller, patched: ObjectKey) -> bool:
+        """Whether an object has fields of a CR of the controller's kind, as far as its watches know."""
+        informers = self.cache.patched_kinds.get(patched.group_kind, ())
+        if not informers or all(informer.state is State.UNSERVED for informer in informers):
+            return not self._is_gone(patched.group_kind)
+        if any(informer.state not in {State.SYNCED, State.UNSERVED} for informer in informers):
+            return True
+        stores = [store for informer in informers for store in informer.stores()]
+        parents = self.cache.primary[controller.kind.versionless]
+        owners = (Owner(controller.kind, key.namespace, key.name, "") for key, _ in parents.entries())
+        return any(store.patches(owner.part_of) for owner in owners for store in stores)
 
     def _may_carry_finalizer(self, kind: GroupKind) -> bool:
         informer, needle = self.cache.primary.get(kind), f'"{self.finalizer}"'.encode()

@@ -112,7 +112,7 @@ def _provides(action: Action) -> str | None:
     if isinstance(action, RemoveFinalizer):
         return None
     ends = (isinstance(action, Delete) and action.why != "recreate") or (
-        isinstance(action, Patch) and action.why == "released"
+        isinstance(action, (Patch, ServerSideApply)) and action.why in {"released", "given up"}
     )
     return None if ends else action.child
 
@@ -187,7 +187,7 @@ class _Run:
             case Replace():
                 await self._write(action.key, action.object, self.api.replace(action.object))
             case ServerSideApply():
-                await self._write(action.key, action.object, self.api.apply(action.object, recorded=action.recorded))
+                await self._write(action.key, action.object, self._apply(action))
             case Delete():
                 return await self._delete(action)
             case AddFinalizer():
@@ -198,6 +198,11 @@ class _Run:
         return True
 
     # -- children ------------------------------------------------------------------------------------------------------
+
+    def _apply(self, action: ServerSideApply) -> Awaitable[Object]:
+        if action.manager:
+            return self.api.patch_fields(action.object, manager=action.manager, force=action.force)
+        return self.api.apply(action.object, recorded=action.recorded)
 
     async def _write(self, key: ObjectKey, sent: Object | None, request: Awaitable[Object]) -> None:
         with self.own_writes.writing(key) as write:

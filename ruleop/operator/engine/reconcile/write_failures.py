@@ -25,6 +25,8 @@ def classify(error: RuleopError) -> tuple[Failure | None, float | None]:
     if error.problem is Problem.NOT_FOUND:
         # For a create, the namespace or the kind is missing; neither a live read nor another plan helps.
         return (Failure.OTHER if error.verb == "create" else None), error.retry_after
+    if error.held_by_others:
+        return Failure.HELD, error.retry_after
     if error.problem in {Problem.CONFLICT, Problem.EXISTS} or error.outcome_unknown:
         return None, error.retry_after
     if error.problem is Problem.FORBIDDEN:

@@ -178,6 +178,11 @@ class ApiError(RuleopError):
         return self.problem is Problem.FORBIDDEN and any(words in self._response_text for words in ESCALATION)
 
     @property
+    def held_by_others(self) -> bool:
+        """An apply sets fields that other managers hold; the causes name both."""
+        return self.problem is Problem.CONFLICT and any(cause.reason == "FieldManagerConflict" for cause in self.causes)
+
+    @property
     def namespace_terminating(self) -> bool:
         """The namespace is being deleted and accepts no new objects."""
         return any(cause.reason == "NamespaceTerminating" for cause in self.causes)

@@ -1,8 +1,8 @@
 """The objects of one watch, as bytes.
 
 A parsed object takes six times the memory of its JSON, so a store keeps JSON and parses on demand (15 us for 5 KB). An
-object is kept in three pieces: `body`, without labels, status, resourceVersion, generation and managedFields, `labels`
-and `status`.
+object is kept in three pieces: `body`, without labels, status, resourceVersion, generation and managedFields (but for
+those of children with `patch`), `labels` and `status`.
 Whether anything changed that a rule reads is then a comparison of bytes, exact and cheap: a status write, by ruleop or
 another controller, leaves the body as it was. (Without the status subresource it changes the generation, so the
 generation is not part of the body.)
@@ -30,7 +30,8 @@ import orjson
 import structlog
 
 from ruleop.core.kinds import Object, ObjectKey
-from ruleop.core.names import PART_OF_LABEL
+from ruleop.core.names import PART_OF_LABEL, PATCH_MANAGER
+from ruleop.core.planning.model.managers import managers_on, patch_entries
 from ruleop.operator.kube.client.json_depth import dump_json
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Change(NamedTuple):
 
     @property
     def outside_status(self) -> bool:
-        """Something else than status, resourceVersion, generation and managedFields changed."""
+        """Something else than status, resourceVersion, generation and managedFields of others changed."""
         old, new = self.old, self.new
         return old is None or new is None or old.body != new.body or old.labels != new.labels
 
@@ -133,6 +134,7 @@ Listener = Callable[[Change], None]
 Selection = Callable[["ObjectKey", "Mapping[str, Any]"], bool]
 """Whether an object belongs in a store, by its key and metadata: more than a selector of the API server can say."""
 _FEW: Final = 16
+_MANAGER: Final = f'"{PATCH_MANAGER}'.encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ class Store:
         self._entries: dict[ObjectKey, Entry] = {}
         self._children: dict[str, tuple[ObjectKey, ...] | dict[ObjectKey, None]] = {}
         self._namespaces: dict[str, dict[ObjectKey, None]] = {}
+        self._patched: dict[str, dict[ObjectKey, None]] = {}  # by the label of the CR
         self._listed: dict[ObjectKey, Entry] | None = None
         self._ended: dict[ObjectKey, _Ended] = {}
         self._unreadable: dict[ObjectKey, None] = {}  # those that were logged
@@ -204,6 +207,15 @@ class Store:
         """The objects with this label, by namespace and name."""
         for key in sorted(self._children.get(part_of, ())):
             yield self.parse(self._entries[key])
+
+    def patched(self, part_of: str) -> Iterator[Object]:
+        """The objects with fields that a child of this CR has set, by namespace and name."""
+        for key in sorted(self._patched.get(part_of, ())):
+            yield self.parse(self._entries[key])
+
+    def patches(self, part_of: str) -> bool:
+        """Whether there are such objects."""
+        return part_of in self._patched
 
     def is_at_least(self, version: str | int, key: ObjectKey | None = None) -> bool:
         """Whether the store has all changes up to `version`; with a key, all changes of that object.
@@ -357,7 +369,9 @@ class Store:
     def entry_of(self, obj: dict[str, Any]) -> tuple[ObjectKey, Entry]:
         """Splits the object into an entry. Modifies `obj`."""
         metadata = obj["metadata"]
-        metadata.pop("managedFields", None)
+        managed = metadata.pop("managedFields", None) or ()
+        if any(str(each.get("manager")).startswith(PATCH_MANAGER) for each in managed):
+            metadata["managedFields"] = patch_entries(managed)
         version = parse_version(metadata.pop("resourceVersion", None))
         generation = metadata.pop("generation", None) or 0
         obj.pop("apiVersion", None)  # the same for all objects, and missing in a list
@@ -394,6 +408,8 @@ class Store:
                 self._remove(key, origin)
                 old = None
         self._entries[key] = entry
+        if self._patched or _MANAGER in entry.body:
+            self._index_patches(key, old, entry)
         self._bytes += _size(entry) - (_size(old) if old is not None else 0)
         if old is None:
             self._namespaces.setdefault(key.namespace, {})[key] = None
@@ -413,7 +429,17 @@ class Store:
         if not in_namespace:
             del self._namespaces[key.namespace]
         self._disown(old.part_of, key)
+        if self._patched:
+            self._index_patches(key, old, None)
         self._notify(Change(key, old, None, origin))
+
+    def _index_patches(self, key: ObjectKey, old: Entry | None, new: Entry | None) -> None:
+        for part_of in _patchers(old):
+            self._patched[part_of].pop(key, None)
+            if not self._patched[part_of]:
+                del self._patched[part_of]
+        for part_of in _patchers(new):
+            self._patched.setdefault(part_of, {})[key] = None
 
     def _own(self, part_of: str, key: ObjectKey) -> None:
         """Adds a child. A tuple takes less memory, a dict less time if there are many."""
@@ -445,6 +471,14 @@ class Store:
                 # The other listeners are called nevertheless: a change is not repeated.
                 self.listener_failures += 1
                 log.exception("store listener failed: internal error", change=str(change.key))
+
+
+def _patchers(entry: Entry | None) -> set[str]:
+    """The labels of the CRs with fields on the object."""
+    if entry is None or _MANAGER not in entry.body:
+        return set()
+    obj = {"metadata": orjson.loads(entry.body)["metadata"]}
+    return {part_of for part_of, _ in managers_on(obj)}
 
 
 def parse_version(text: Any) -> int:

@@ -1,0 +1,96 @@
+"""The field managers by which custom resources set fields of objects that belong to somebody else.
+
+Each child with `patch` has a manager of its own, so that each field has one owner, and so that the fields of a child
+that is gone are found again. The managedFields of an object are the only record of these fields: ruleop writes none of
+its own on it. Who may write an object can also write this record, which then concerns only fields of his own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from ruleop.core.merge.equality import fingerprint
+from ruleop.core.names import PATCH_MANAGER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ruleop.core.kinds import JSON, Object
+    from ruleop.core.planning.model.marks import Owner
+
+
+def manager_of(owner: Owner, child: str) -> str:
+    return f"{PATCH_MANAGER}{owner.part_of}:{child}"
+
+
+def managers_on(live: Object) -> Iterator[tuple[str, str]]:
+    """The managers of ruleop on an object: the label of the custom resource, and the id of the child."""
+    for entry in _entries(live):
+        part_of, separator, child = str(entry.get("manager")).removeprefix(PATCH_MANAGER).partition(":")
+        if separator:
+            yield part_of, child
+
+
+def applied_fields(live: Object, manager: str) -> tuple[str, Mapping[str, Any]] | None:
+    """The fields that a manager has applied, as the API server writes them, with their apiVersion."""
+    for entry in _entries(live):
+        if entry.get("manager") == manager:
+            fields = entry.get("fieldsV1")
+            return str(entry.get("apiVersion")), fields if isinstance(fields, Mapping) else {}
+    return None
+
+
+def _entries(live: Object) -> Iterator[Mapping[str, Any]]:
+    for entry in patch_entries(live["metadata"].get("managedFields")):
+        if entry.get("operation") == "Apply" and not entry.get("subresource"):
+            yield entry
+
+
+def patch_entries(managed: Iterable[Any] | None) -> list[Mapping[str, Any]]:
+    """The part of managedFields that is about managers of ruleop."""
+    return [
+        each
+        for each in managed or ()
+        if isinstance(each, Mapping) and str(each.get("manager")).startswith(PATCH_MANAGER)
+    ]
+
+
+def values_of(value: JSON, fields: Mapping[str, Any]) -> JSON:
+    """The part of a value that is in a field set of the API server; the items of a list in their order there."""
+    if not fields:
+        return value
+    if isinstance(value, dict):
+        return {
+            name[2:]: values_of(value[name[2:]], inner)
+            for name, inner in fields.items()
+            if name.startswith("f:") and name[2:] in value
+        }
+    if isinstance(value, list):
+        found = (_item(position, item, fields) for position, item in enumerate(value))
+        return [item for item in found if item is not None]
+    return value
+
+
+def _item(position: int, item: JSON, fields: Mapping[str, Any]) -> JSON:
+    for name, inner in fields.items():
+        kind, _, text = name.partition(":")
+        if kind == "i" and text == str(position):
+            return values_of(item, inner)
+        if kind == "v" and orjson.loads(text) == item:
+            return item
+        if kind == "k" and isinstance(item, dict) and orjson.loads(text).items() <= item.items():
+            return values_of(item, inner)
+    return None
+
+
+def fingerprint_of(live: Object, manager: str, desired: str) -> str:
+    """A fingerprint of a desired object, and of what it became: the fields of the manager, and their values. Empty if
+    there are none."""
+    found = applied_fields(live, manager)
+    if found is None:
+        return ""
+    version, fields = found
+    return fingerprint([desired, version, dict(fields), values_of(dict(live), fields)])

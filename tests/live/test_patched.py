@@ -1,0 +1,45 @@
+"""`explain` and `plan --live` of fields that a child sets in an object of somebody else."""
+
+from ruleop.localcluster import LocalCluster
+from tests.definitions import definition
+from tests.live.harness import new_live
+
+RULES = """\
+- group: example.com
+  version: v1
+  kind: Team
+  reach: cluster
+  children:
+    label:
+      patch:
+        version: v1
+        kind: Namespace
+        name: "{{ metadata.namespace }}"
+        fields: {metadata: {labels: {team: "{{ spec.team }}"}}}
+"""
+TEAM = """\
+apiVersion: example.com/v1
+kind: Team
+metadata: {name: a, namespace: default}
+spec: {team: red}
+"""
+
+
+def test_fields_of_an_object_of_others_are_explained_and_planned(tmp_path):
+    with LocalCluster() as cluster:
+        live = new_live(tmp_path, cluster, {"watches.yaml": RULES, "crds/teams.yaml": definition("Team")})
+        live.apply(TEAM)
+        live.converge(lambda: live.reasons("Team") == ["Ready"])
+        status, out, err = live.run("explain", "Team/a")
+        assert (status, err) == (0, "")
+        assert "Namespace default  ready" in out
+        assert "all 1 fields that ruleop sets are as it wrote them" in out
+        assert "Nothing to do." in out
+        status, out, _ = live.run("plan", "--live", "Team/a")
+        assert status == 0
+        assert "Nothing to do." in out
+        live.edit("watches.yaml", "labels: {team:", "labels: {of-team:")
+        status, out, _ = live.run("plan", "--live", "Team/a", "--server-dry-run")
+        assert status == 0
+        assert "~ apply Namespace/default  server-side" in out
+        assert "accepted by the server" in out

@@ -1,0 +1,111 @@
+"""`patch` in a child: what is refused when the rules are loaded, and what it becomes."""
+
+from __future__ import annotations
+
+from ruleop.core.kinds import Kind
+from tests.rules.projects import Row, rule, said, table, watch
+
+NAMESPACE = "version: v1, kind: Namespace, name: team"
+
+ROWS = (
+    Row(
+        "keys of a patch",
+        watch("""
+reach: cluster
+children:
+  a: {patch: {kind: Namespace, name: x, fields: {metadata: {labels: {a: b}}}}}
+  b: {patch: {version: v1, kind: Namespace, name: x}}
+  c: {patch: {version: v1, kind: Namespace, name: x, fields: text}}
+  d: {patch: {version: v1, kind: Namespace, name: x, fields: {}}}
+  e: {patch: {version: v1, kind: Namespace, name: x, fields: {metadata: {}}}}
+  f: {patch: {version: v1, kind: Namespace, name: x, forced: true, fields: {spec: {}}}}
+  g: {patch: {version: v1, kind: Namespace, name: UP, fields: {metadata: {labels: {a: b}}}}}
+"""),
+        [
+            'watches.yaml:6:16: a patch needs the key "version"',
+            'watches.yaml:7:16: a patch needs the key "fields"',
+            'watches.yaml:8:64: "fields" must be a mapping, not the text "text"',
+            'watches.yaml:9:64: "patch" sets no fields',
+            'watches.yaml:10:64: "patch" sets no fields',
+            'watches.yaml:11:56: unknown key "forced" in a patch (did you mean "force"?)',
+            'watches.yaml:12:53: "UP" is not valid: a name has up to 63 lowercase letters, digits and `-`, with a letter or digit at both ends',
+        ],
+    ),
+    Row(
+        "fields that no rule may set",
+        watch("""
+reach: cluster
+children:
+  a: {patch: {version: v1, kind: Namespace, name: x, fields: {status: {phase: Active}}}}
+  b: {patch: {version: v1, kind: Namespace, name: x, fields: {metadata: {finalizers: [x/y]}}}}
+  c: {patch: {version: v1, kind: Namespace, name: x, fields: {metadata: {ownerReferences: []}}}}
+  d: {patch: {version: v1, kind: Namespace, name: x, fields: {spec: {finalizers: [kubernetes]}}}}
+  e: {patch: {version: v1, kind: Namespace, name: x, fields: {metadata: {name: y}}}}
+  f: {patch: {version: v1, kind: Namespace, name: x, fields: {kind: Pod, spec: {}}}}
+  g: {patch: {version: v1, kind: Namespace, name: x, fields: {metadata: {labels: {ruleop.dev/part-of: x}}}}}
+"""),
+        [
+            "watches.yaml:6:65: `status` is set by ruleop or the API server: remove it",
+            "watches.yaml:7:76: `metadata.finalizers` is set by ruleop or the API server: remove it",
+            "watches.yaml:8:76: `metadata.ownerReferences` is set by ruleop or the API server: remove it",
+            "watches.yaml:9:72: `spec.finalizers` is not allowed: only the controller that removes a finalizer may set it",
+            "watches.yaml:10:76: `metadata.name` is not a field to set: write `name` beside `fields`",
+            "watches.yaml:11:65: `kind` is not a field to set: the patch has `group`, `version` and `kind`",
+            "watches.yaml:12:85: `metadata.labels['ruleop.dev/part-of']` is set by ruleop or the API server: remove it",
+        ],
+    ),
+    Row(
+        "keys of a child beside patch",
+        watch(f"""
+reach: cluster
+children:
+  a: {{template: a.yaml, patch: {{{NAMESPACE}, fields: {{metadata: {{labels: {{a: b}}}}}}}}}}
+  b: {{adopt: orphans, patch: {{{NAMESPACE}, fields: {{metadata: {{labels: {{a: b}}}}}}}}}}
+finalize:
+  c: {{patch: {{{NAMESPACE}, fields: {{metadata: {{labels: {{a: b}}}}}}}}}}
+"""),
+        [
+            'watches.yaml:6:27: a child has both "template" and "patch": remove one of them',
+            'watches.yaml:7:9: a child has "patch" and "adopt": remove "adopt", because the object belongs to somebody else',
+            'watches.yaml:9:5: "c" has `patch`, which is for `children`: fields are released when the CR is deleted',
+        ],
+    ),
+    Row(
+        "an object out of reach",
+        watch(f"""
+children:
+  a: {{patch: {{{NAMESPACE}, fields: {{metadata: {{labels: {{a: b}}}}}}}}}}
+  b: {{patch: {{version: v1, kind: ConfigMap, name: x, namespace: "{{{{ spec.x }}}}", fields: {{data: {{a: b}}}}}}}}
+  c: {{patch: {{version: v1, kind: ConfigMap, name: x, fields: {{data: {{a: "{{{{ spec.y +}}}}"}}}}}}}}
+"""),
+        [
+            "watches.yaml:5:16: Namespace is a cluster-scoped kind: set `reach: cluster` in the watch to allow that",
+            'watches.yaml:6:67: the child "b" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that',
+            "watches.yaml:7:75: template syntax: unexpected 'end of print statement'",
+        ],
+    ),
+)
+
+
+@table(*ROWS)
+def test_mistakes_in_a_patch_are_reported_with_their_positions(row: Row) -> None:
+    assert said(row.watches, row.files, row.environ) == row.said
+
+
+def test_a_patch_is_a_body_with_the_identity_of_the_object() -> None:
+    found = rule("""
+apply: {ignore: [spec.replicas], strategy: replace}
+children:
+  scale:
+    patch: {group: apps, version: v1, kind: Deployment, name: web, force: true, fields: {spec: {replicas: 2}}}
+""")
+    child = found.children["scale"]
+    assert child.patch is not None
+    assert child.patch.force
+    assert child.patch.target.kind == Kind("apps", "v1", "Deployment")
+    assert found.patches == (child.patch,)
+    assert child.kinds == {Kind("apps", "v1", "Deployment")}
+    assert child.body.render({}) == [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 2}, "metadata": {"name": "web"}}
+    ]
+    assert (child.apply.strategy, child.apply.ignore) == ("server-side", ())
