@@ -115,3 +115,8 @@ class ObjectKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.namespace}/{self.name}" if self.namespace else f"{self.kind}/{self.name}"
+
+
+def version_of(obj: Object | None) -> str:
+    """The resourceVersion of an object; empty for none."""
+    return (obj["metadata"].get("resourceVersion") or "") if obj is not None else ""

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from ruleop.core.errors import RenderError, RuleopError
-from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.kinds import Kind, Object, ObjectKey, version_of
 from ruleop.core.planning.changes.rejected_writes import condition_reason
 from ruleop.core.planning.child import helm_release
 from ruleop.core.planning.child.blocking import find_blocking
@@ -25,7 +25,7 @@ from ruleop.core.planning.child.pruning import give_up, held_back, prune
 from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion
 from ruleop.core.planning.events import HEALTHY, transition_events
 from ruleop.core.planning.guard import GUARD, Overtime
-from ruleop.core.planning.memory.history import History, version_of
+from ruleop.core.planning.memory.history import History
 from ruleop.core.planning.model.actions import (
     OWN_FINALIZER,
     RESYNC,

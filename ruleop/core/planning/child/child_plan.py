@@ -115,17 +115,14 @@ class ChildPlan:
         for each in self.objects:
             if each.message and not self.message:
                 is_progressing = each.state is State.PROGRESSING
-                self.message = f"{_title(each.desired.key)}: {each.message}" if is_progressing else each.message
+                key = each.desired.key
+                self.message = f"{key.kind}/{key.name}: {each.message}" if is_progressing else each.message
             if _WORST.index(each.state) > _WORST.index(self.state):
                 self.state = each.state
 
     def report(self) -> ChildReport:
         objects = tuple(ObjectReport(each.desired.key, each.state, each.message) for each in self.objects)
         return ChildReport(self.child.id, self.state, source_of(self.child), self.message, objects)
-
-
-def _title(key: ObjectKey) -> str:
-    return f"{key.kind}/{key.name}"
 
 
 MAX_ALIKE: Final = 16

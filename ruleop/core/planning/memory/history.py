@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
-from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.kinds import Kind, Object, ObjectKey, version_of
 from ruleop.core.merge import Learned
 from ruleop.core.merge.equality import fingerprint
 from ruleop.core.planning.changes.drift import Reverted, corrections, is_altered, reverted
@@ -241,10 +241,6 @@ class History:
 
 
 History.NONE = History()
-
-
-def version_of(live: Object | None) -> str:
-    return (live["metadata"].get("resourceVersion") or "") if live is not None else ""
 
 
 def _concluded(history: History, plan: Plan) -> History:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ruleop.core.kinds import ObjectKey
+from ruleop.core.kinds import ObjectKey, version_of
 from ruleop.core.planning.model.marks import APPLIED, annotations_of
 from ruleop.core.planning.model.observed import Served
 from ruleop.core.planning.rendering.desired import Desired
@@ -54,7 +54,7 @@ class Work:
             rule.digest,
             _identity(resource),
             {id_: tuple(map(Rendered.of, desired)) for id_, desired in rendered.items()},
-            {ObjectKey.of(live): _version(live) for live in in_sync},
+            {ObjectKey.of(live): version_of(live) for live in in_sync},
         )
 
     def is_for(self, rule: Rule, resource: Object) -> bool:
@@ -72,12 +72,12 @@ class Work:
 
     def is_still_in_sync(self, desired: Desired, child: Child, live: Object) -> bool:
         """Whether the live object was in sync and is unchanged."""
-        return child.id in self.rendered and self.in_sync.get(desired.key) == _version(live)
+        return child.id in self.rendered and self.in_sync.get(desired.key) == version_of(live)
 
     def after(self, answers: Mapping[ObjectKey, tuple[Object, Object]]) -> Work:
         """The work with the answers to writes: an object whose answer has the record that was sent is in sync."""
         found = {
-            key: _version(answer) for key, (desired, answer) in answers.items() if _record(desired) == _record(answer)
+            key: version_of(answer) for key, (desired, answer) in answers.items() if _record(desired) == _record(answer)
         }
         return replace(self, in_sync={**self.in_sync, **found})
 
@@ -85,10 +85,6 @@ class Work:
 def _identity(resource: Object) -> tuple[str, str]:
     metadata = resource["metadata"]
     return metadata.get("uid") or "", metadata.get("resourceVersion") or ""
-
-
-def _version(obj: Object) -> str:
-    return obj["metadata"].get("resourceVersion") or ""
 
 
 def _record(obj: Object) -> Any:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.kinds import Kind, Object, ObjectKey, version_of
 from ruleop.core.planning import (
     GRANT,
     Action,
@@ -207,17 +207,17 @@ class _Run:
     async def _write(self, key: ObjectKey, sent: Object | None, request: Awaitable[Object]) -> None:
         with self.own_writes.writing(key) as write:
             response = await request
-            write.versions.add(parse_version(_version(response)))
+            write.versions.add(parse_version(version_of(response)))
         if sent is not None:
             self.outcome.written[key] = (sent, response)
         # Without ruleop's label (released, or removed by a webhook), the old object has to be removed from the store.
         if not self._put(key, response):
-            self.stores.remove(key, _uid(response), _version(response))
+            self.stores.remove(key, _uid(response), version_of(response))
 
     def _put(self, key: ObjectKey, obj: Object) -> bool:
         held = self.stores.put(obj)
         if held:
-            self.outcome.versions[key] = _version(obj)
+            self.outcome.versions[key] = version_of(obj)
         return held
 
     async def _delete(self, action: Delete) -> bool:
@@ -255,7 +255,7 @@ class _Run:
         held = live is not None and self._put(key, live)
         if not held and planned is not None:
             self.stores.remove(
-                key, _uid(planned), _version(live) if live is not None and _uid(live) == _uid(planned) else ""
+                key, _uid(planned), version_of(live) if live is not None and _uid(live) == _uid(planned) else ""
             )
         if not held and live is not None:
             self.outcome.conflicting[key] = live
@@ -370,10 +370,6 @@ class _Run:
 
 def _uid(obj: Object) -> str:
     return obj["metadata"].get("uid") or ""
-
-
-def _version(obj: Object) -> str:
-    return obj["metadata"].get("resourceVersion") or ""
 
 
 def _same_version(one: Object | None, two: Object | None) -> bool:
