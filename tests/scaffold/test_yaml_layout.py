@@ -133,7 +133,7 @@ BLOCKS = {
 
 
 @pytest.mark.parametrize("is_on", [True, False])
-def test_blocks_render_what_they_say(is_on):
+def test_blocks_render_their_content_where_they_apply(is_on):
     spec = {"on": is_on, "more": [{"a": 7}, {"a": 8}], "labels": {"tier": "z"}}
     assert render(template_text(BLOCKS), spec=spec) == {
         "first": [*([{"a": 1}] if is_on else []), {**({"a": 2} if is_on else {}), "b": 3}, {"a": 7}, {"a": 8}],

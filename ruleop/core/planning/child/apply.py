@@ -155,7 +155,7 @@ def apply(
             *_create(child, desired, owner, reference=owner.reference() if reference_owner else None, strategy=strategy)
         )
     claim = claim_on(live, desired.key, owner)
-    of_release = is_of_release(live, owner)
+    of_release = not claim.owned and is_of_release(live, owner)
     may_adopt = child.adopt == "orphans" or (child.adopt == "helm" and of_release)
     adopting = not claim.owned and not claim.by and may_adopt and not claim.referenced
     if not claim.owned and not adopting:
