@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ruleop.core.rules import Observe
-    from ruleop.core.templating import StringTemplate
+    from ruleop.core.templating import Expression
 
 MAX_OBSERVED = 500  # items of `forEach` in an `observe`
 
@@ -44,40 +44,36 @@ class Target:
         return all(found.get(key) == value for key, value in self.labels) and meets(found, self.requirements)
 
 
-def resolve_targets(observe: Observe, names: Mapping[str, Any], *, namespaced: bool, home: str) -> Iterator[Target]:
+def resolve_targets(observe: Observe, names: Mapping[str, Any], *, namespaced: bool, home: str) -> list[Target]:
     """The targets of an `observe`: one, or one for each item. Raises RenderError. `home`: the custom resource's
     namespace, which is used if the rule's namespace is missing or empty."""
-    if observe.for_each is None:
-        for name in observe.names or (observe.name,):
-            yield _resolved(observe, name, names, namespaced=namespaced, home=home)
-        return
-    what = f'the observed resource "{observe.id}"'
-    items = loop_items(observe.for_each.value(names))
+    kind, what = observe.kind.versionless, f'the observed resource "{observe.id}"'
+    named = [(name, names) for name in observe.names or (observe.name,)]
+    if observe.for_each is not None:
+        named = [(observe.name, inner) for inner in _names_of_items(observe, observe.for_each, names)]
+    found = []
+    for name, inner in named:
+        namespace = ""
+        if namespaced and not observe.all_namespaces:
+            namespace = (observe.namespace.string(inner) if observe.namespace is not None else "") or home
+            if not namespace:
+                message = f"{what} needs a namespace because its CR is cluster-scoped: set `namespace`"
+                raise RenderError(message, observe.site)
+        if name is not None:
+            found.append(Target(kind, namespace, name.string(inner)))
+            continue
+        assert observe.selector is not None
+        labels = tuple((key, value.string(inner)) for key, value in observe.selector.match_labels.items())
+        found.append(Target(kind, namespace or None, None, labels, requirements_of(observe.selector, inner)))
+    return found
+
+
+def _names_of_items(observe: Observe, for_each: Expression, names: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    what, items = f'the observed resource "{observe.id}"', loop_items(for_each.value(names))
     if items is None:
-        raise RenderError(f"{what} needs a list or a mapping in forEach", observe.for_each.site)
+        raise RenderError(f"{what} needs a list or a mapping in forEach", for_each.site)
     for index, (_, item) in enumerate(items):
         METER.spend(ITEM_UNITS)
         if index == MAX_OBSERVED:
-            raise RenderError(f"{what} has more than {MAX_OBSERVED} items in forEach", observe.for_each.site)
-        inner = {**names, observe.item_name: item, "index": index}
-        yield _resolved(observe, observe.name, inner, namespaced=namespaced, home=home)
-
-
-def _resolved(
-    observe: Observe, name: StringTemplate | None, names: Mapping[str, Any], *, namespaced: bool, home: str
-) -> Target:
-    namespace = ""
-    if namespaced and not observe.all_namespaces:
-        namespace = (observe.namespace.string(names) if observe.namespace is not None else "") or home
-        if not namespace:
-            message = (
-                f'the observed resource "{observe.id}" needs a namespace because its CR is cluster-scoped: '
-                "set `namespace`"
-            )
-            raise RenderError(message, observe.site)
-    kind = observe.kind.versionless
-    if name is not None:
-        return Target(kind, namespace, name.string(names))
-    assert observe.selector is not None
-    labels = tuple((key, value.string(names)) for key, value in observe.selector.match_labels.items())
-    return Target(kind, namespace or None, None, labels, requirements_of(observe.selector, names))
+            raise RenderError(f"{what} has more than {MAX_OBSERVED} items in forEach", for_each.site)
+        yield {**names, observe.item_name: item, "index": index}

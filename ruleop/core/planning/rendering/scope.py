@@ -136,33 +136,26 @@ class Scope:
 
     def _look_up(self, observe: Observe) -> Any:
         targets, shown = self.targets(observe), partial_view if observe.metadata_only else view
-        found = self._read(observe, targets)
-        if not observe.many:
-            (only,) = (*found, None)[:1]
-            if only is None:
-                raise NotThereYet(f"{observe.id} ({targets[0].key})", why="object")
-            return shown(observe.id, without_server_noise(only), Origin.LATER)
-        objects = list(_charged(found))
-        if (where := observe.where) is not None:
-            objects = [obj for obj in objects if self._counts(where, obj)]
-        if observe.selector is not None:
-            return shown(observe.id, objects, Origin.LATER)
-        return (PartialObjectsView if observe.metadata_only else ObjectsView)(objects, observe.id, Origin.LATER)
-
-    def _read(self, observe: Observe, targets: Iterable[Target]) -> Iterator[Object]:
-        """The existing objects."""
         objects, version, is_partial = self.observed.objects, observe.kind.version, observe.metadata_only
+        found: list[Object] = []
         for target in targets:
             if (key := target.key) is None:
-                yield from objects.select(
-                    target.kind,
-                    target.namespace,
-                    version=version,
-                    partial=is_partial,
-                    matches=partial(_matches, target),
+                matches = partial(_matches, target)
+                selected = objects.select(
+                    target.kind, target.namespace, version=version, partial=is_partial, matches=matches
                 )
-            elif (found := objects.get(key, version=version, partial=is_partial)) is not None:
-                yield found
+                found += _charged(selected)
+            elif (obj := objects.get(key, version=version, partial=is_partial)) is not None:
+                found += _charged([obj]) if observe.many else [without_server_noise(obj)]
+            elif not observe.many:
+                raise NotThereYet(f"{observe.id} ({key})", why="object")
+        if not observe.many:
+            return shown(observe.id, found[0], Origin.LATER)
+        if (where := observe.where) is not None:
+            found = [obj for obj in found if self._counts(where, obj)]
+        if observe.selector is not None:
+            return shown(observe.id, found, Origin.LATER)
+        return (PartialObjectsView if is_partial else ObjectsView)(found, observe.id, Origin.LATER)
 
     def _counts(self, where: Expression, obj: Object) -> bool:
         """Whether an object fits `where`. One that lacks a field does not."""
@@ -176,7 +169,7 @@ class Scope:
     def targets(self, observe: Observe) -> list[Target]:
         """The object or objects that an `observe` refers to. Raises RenderError."""
         namespaced = self.observed.kinds.info(observe.kind).namespaced
-        return list(resolve_targets(observe, self.names, namespaced=namespaced, home=self.namespace))
+        return resolve_targets(observe, self.names, namespaced=namespaced, home=self.namespace)
 
 
 def _matches(target: Target, labels: Mapping[str, str]) -> bool:

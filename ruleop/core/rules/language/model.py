@@ -121,12 +121,8 @@ class Observe:
     namespace: StringTemplate | None = None
     all_namespaces: bool = False
     where: Expression | None = None  # over `this`: which objects of the list count
+    many: bool = False  # the id is a list
     metadata_only: bool = False  # only the metadata is read
-
-    @property
-    def many(self) -> bool:
-        """Whether it is a list."""
-        return self.name is None or self.for_each is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,6 +182,7 @@ def _observe(entry: NamedEntry[ObserveTable], *, metadata_only: bool) -> Observe
         namespace=_compiled(table.namespace),
         all_namespaces=table.namespaces is not None,
         where=_compiled(table.where),
+        many=table.many,
         metadata_only=metadata_only,
     )
 
