@@ -390,6 +390,14 @@ def test_each_item_of_for_each_has_its_object():
         {"manager": "ruleop:PART:quota", "operation": "Update", "fieldsV1": {}},
         {"manager": "ruleop:PART:quota", "operation": "Apply", "fieldsV1": None},
         {"manager": "ruleop:PART:other:child", "operation": "Apply", "fieldsV1": {"f:metadata": {}}},
+        {"manager": "ruleop:PART:quota", "operation": "Apply", "fieldsV1": {"f:metadata": [1], "x": 1}},
+        {
+            "manager": "ruleop:PART:quota",
+            "operation": "Apply",
+            "fieldsV1": {
+                "f:metadata": {"f:managedFields": {"k:{": 1, "v:": 2, "i:x": 3, "k:7": {}, "k:{}": {"f:a": []}}}
+            },
+        },
         {"manager": "ruleop:PART:{{ 7 * 7 }}", "operation": "Apply", "fieldsV1": {"x": [], "k:": {}, "v:": {}}},
     ],
 )
@@ -399,7 +407,7 @@ def test_forged_entries_of_managed_fields_do_no_harm(entry: Any):
     if isinstance(entry, dict):
         entry = {**entry, "manager": entry["manager"].replace("PART", Owner.of(harness.resource).part_of)}
     before = harness.objects[TEAM]["metadata"]["managedFields"]
-    harness.change(TEAM, {"metadata": {"managedFields": [*before, entry]}})
+    harness.change(TEAM, {"metadata": {"managedFields": [entry, *before]}})
     for action in harness.plan(History.NONE).actions:
         assert isinstance(action, ServerSideApply)
         assert action.why == "given up" or action.object["metadata"]["labels"] == {"team": "red"}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ruleop.core.merge.equality import fingerprint
+from ruleop.core.merge.equality import canonical, fingerprint
 from ruleop.core.names import PATCH_MANAGER
 
 if TYPE_CHECKING:
@@ -58,9 +58,10 @@ def patch_entries(managed: Iterable[Any] | None) -> list[Mapping[str, Any]]:
     ]
 
 
-def values_of(value: JSON, fields: Mapping[str, Any]) -> JSON:
-    """The part of a value that is in a field set of the API server; the items of a list in their order there."""
-    if not fields:
+def values_of(value: JSON, fields: Any) -> JSON:
+    """The part of a value that is in a field set of the API server; the items of a list in their order there. Who may
+    write an object may also write a field set that the API server would not."""
+    if not fields or not isinstance(fields, Mapping):
         return value
     if isinstance(value, dict):
         return {
@@ -69,21 +70,43 @@ def values_of(value: JSON, fields: Mapping[str, Any]) -> JSON:
             if name.startswith("f:") and name[2:] in value
         }
     if isinstance(value, list):
-        found = (_item(position, item, fields) for position, item in enumerate(value))
+        items = _Items(fields)
+        found = (items.part_of(position, item) for position, item in enumerate(value))
         return [item for item in found if item is not None]
     return value
 
 
-def _item(position: int, item: JSON, fields: Mapping[str, Any]) -> JSON:
-    for name, inner in fields.items():
-        kind, _, text = name.partition(":")
-        if kind == "i" and text == str(position):
-            return values_of(item, inner)
-        if kind == "v" and orjson.loads(text) == item:
-            return item
-        if kind == "k" and isinstance(item, dict) and orjson.loads(text).items() <= item.items():
-            return values_of(item, inner)
-    return None
+class _Items:
+    """The items of a list that are in a field set: by their position, their value, or their keys."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self.exact: dict[bytes, Any] = {}
+        self.keyed: dict[tuple[str, ...], dict[bytes, Any]] = {}
+        for name, inner in fields.items():
+            kind, _, text = name.partition(":")
+            try:
+                found = orjson.loads(text) if kind in {"i", "v", "k"} else None
+            except ValueError:
+                continue
+            if kind == "k" and isinstance(found, dict):
+                names = tuple(sorted(found))
+                self.keyed.setdefault(names, {})[canonical([found[each] for each in names])] = inner
+            elif kind in {"i", "v"}:
+                self.exact[canonical([kind, found])] = inner
+
+    def part_of(self, position: int, item: JSON) -> JSON:
+        """The part of an item; None if it is not in the field set."""
+        if self.exact:
+            if canonical(["v", item]) in self.exact:
+                return item
+            if (place := canonical(["i", position])) in self.exact:
+                return values_of(item, self.exact[place])
+        if isinstance(item, dict):
+            for names, known in self.keyed.items():
+                key = canonical([item.get(name) for name in names])
+                if key in known:
+                    return values_of(item, known[key])
+        return None
 
 
 def fingerprint_of(live: Object, manager: str, desired: str) -> str:
