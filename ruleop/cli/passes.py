@@ -11,7 +11,16 @@ import click
 
 from ruleop.authoring.checking.desired_objects import with_violations
 from ruleop.authoring.checking.inferred_definitions import with_definitions
-from ruleop.authoring.offline.stand_in import OfflineKinds, as_live, dropped, identified, named_like, prepare, undecided
+from ruleop.authoring.offline.stand_in import (
+    EPOCH,
+    OfflineKinds,
+    as_live,
+    dropped,
+    identified,
+    named_like,
+    prepare,
+    undecided,
+)
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
@@ -117,10 +126,13 @@ def make_passes(
     existing: Sequence[str],
     *,
     seed: bytes,
+    dated: bool,
 ) -> Passes:
-    """Plans each custom resource. Each sees the others and the existing objects; a mistake in one stops no other."""
+    """Plans each custom resource. Each sees the others and the existing objects; a mistake in one stops no other.
+    Unless it is `dated`, a plan of rules that do not read the time is the same at all times."""
     where, project = load_for_planning(folder, env_files)
-    kinds, now = OfflineKinds(project), current_time()
+    kinds = OfflineKinds(project)
+    now = current_time() if dated or any(rule.reads_time for rule in project.rules) else EPOCH
     live = as_live([document.data for document in read_documents(existing, folder=folder, quoting=False)], kinds, now)
     passes = Passes(where, kinds)
     taken: list[dict[str, Any]] = []

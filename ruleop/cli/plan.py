@@ -68,7 +68,7 @@ def _planned(folder: str, env_files: tuple[str, ...], flags: Mapping[str, Any]) 
         raise UsageError("name either custom resources with -f, or a recorded pass with --replay")
     if replay:
         return replay_pass(folder, env_files, replay)
-    return make_passes(folder, env_files, files, existing, seed=b"")
+    return make_passes(folder, env_files, files, existing, seed=b"", dated=False)
 
 
 def _print_summary(summary: ChangeSummary, folder: str, output: str) -> int:

@@ -180,6 +180,7 @@ class Rule:
     order: tuple[str, ...] = ()  # ids of children, dependencies first
     final_order: tuple[str, ...] = ()  # the same for finalize children
     public_words: Mapping[str, frozenset[str]] = field(default_factory=lambda: EMPTY)  # of children that read Secrets
+    reads_time: bool = False  # it calls functions whose results depend on the time
     digest: str = ""  # of everything that a plan by this rule depends on: equal digests mean equal plans
 
     @property

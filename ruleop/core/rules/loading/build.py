@@ -85,6 +85,7 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         reach=table.reach,
         deletion_order=table.deletion_order,
         rbac=tuple(map(_policy_rule, table.rbac)),
+        reads_time=any(not TIME_FUNCTIONS.isdisjoint(part.compiled.names) for part in parts),
         public_words={id_: each.words for id_, each in secrecy.items() if each.reads},
         order=order(draft.children, read),
         final_order=order(draft.final, read),
