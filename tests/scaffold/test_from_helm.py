@@ -253,6 +253,18 @@ def test_credentials_among_the_values_are_in_no_file(key):
     assert not [each for each in ("hunter2", "Tr0ub4dor", "correct-horse") if each in text]
 
 
+def test_keys_of_maps_decide_nothing_and_fields_that_items_lack_have_a_default(tmp_path):
+    values = {"config": {"b.txt": "x"}, "features": {"beta": True}}
+    check_project(charts.worker, charts.WORKER, (values,), tmp_path / "map")
+
+    def chart(values: dict[str, Any]) -> list[dict[str, Any]]:
+        items = [{"host": each["host"], "tls": each.get("tls")} for each in values["hosts"]]
+        return [charts.obj("example.org/v1", "Thing", "web-x", spec={"hosts": items})]
+
+    hosts = [{"host": "a", "tls": "x"}, {"host": "b"}]
+    check_project(chart, {"hosts": [{"host": "c", "tls": "y"}]}, ({"hosts": hosts},), tmp_path / "items")
+
+
 def test_a_list_in_another_order_keeps_its_order(tmp_path):
     def chart(values: dict[str, Any]) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = [{"name": "a"}, {"name": "b"}, {"name": "c"}]

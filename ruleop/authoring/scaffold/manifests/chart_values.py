@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from ruleop.authoring.scaffold.inferred_schema import MAPS
 from ruleop.authoring.scaffold.naming import expression, words
 from ruleop.authoring.scaffold.trees import value_at
 
@@ -136,7 +137,10 @@ class Values:
         outer = self.only(indexes)
         flat = [item for value in items.values for item in value]
         found = list(_values_at(flat)) if all(isinstance(each, dict) for each in flat) else []
-        local = [Variable(expression(name, *path), (*items.path, *path), tuple(each), True) for path, each in found]
+        local = [
+            Variable(_optional(expression(name, *path), path, flat, each), (*items.path, *path), tuple(each), True)
+            for path, each in found
+        ]
         if not found:
             local = [Variable(name, items.path, tuple(flat), True)]
         return replace(outer, variables=[*outer.variables, *local], is_loop=True)
@@ -188,6 +192,14 @@ class Values:
         yield from (each for each in self.variables if all(isinstance(value, list) for value in each.values))
 
 
+def _optional(code: str, path: Path, items: list[Any], values: list[Any]) -> str:
+    """The expression for a field of items, which some of them may lack."""
+    if None not in (value_at(item, path) for item in items):
+        return code
+    empty = {dict: "{}", list: "[]", str: "''", bool: "false"}.get(type(values[0]), "0")
+    return f"({code} | default({empty}))"
+
+
 def _ranked(variables: list[Variable], about: Sequence[str]) -> list[Variable]:
     # Of two that suit equally well, the one nearer to the top: a whole mapping before its parts.
     return sorted(variables, key=lambda each: (*(-number for number in each.score(about)), len(each.path)))
@@ -204,6 +216,8 @@ def _below(path: Path, trees: list[Any]) -> Iterator[tuple[Path, list[Any]]]:
         given = next((each for each in found if each is not None), None)
         if given is None:
             continue
+        if None in found and path and (not all(trees) or path[-1] in MAPS or not key.isidentifier()):
+            continue  # a key of a map, which the schema does not declare
         found = [type(given)() if each is None else each for each in found]
         yield (*path, key), found
         if all(isinstance(each, dict) for each in found):
