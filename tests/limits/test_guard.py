@@ -103,6 +103,9 @@ def test_a_plan_without_an_end_outside_of_templates_names_the_function():
     class Endless:
         children = get = select = endless
 
+        def patched(self, _part_of):
+            return ()
+
     planned = Planning(harness.rule, harness.resource, replace(harness.observed(), objects=Endless())).finish()
     assert [each.message.partition(";")[0] for each in planned.problems] == [
         f"{TOO_LONG} (in ruleop.core.planning.child.child_plan.find_existing)"
