@@ -364,6 +364,17 @@ def test_a_child_that_depends_on_the_fields_waits_for_them():
     assert key("later") in harness.objects
 
 
+def test_objects_in_a_patched_namespace_do_not_wait_for_its_fields():
+    inside = "  inside: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: team}}}\n"
+    harness = harness_of(RULES + inside)
+    harness.add_as(
+        "somebody", {**namespace("team", team="blue"), "metadata": {"name": "team", "labels": {"team": "blue"}}}
+    )
+    harness.settle()
+    assert harness.ready()[1] == "FieldConflict"
+    assert ObjectKey("", "ConfigMap", "team", "x") in harness.objects
+
+
 def test_each_item_of_for_each_has_its_object():
     rules = """
     reach: cluster

@@ -553,12 +553,18 @@ class Children:
     def _wait_for_namespaces(self) -> None:
         """Delays the creation of objects in a Namespace that is itself a child until that Namespace is ready. While
         the names of some of these Namespaces are unknown, because they wait or cannot be rendered, any other namespace
-        than the CR's and those that exist may be one of them."""
-        found = {key.name: held for key, held in self._by_key.items() if key.kind == NAMESPACE.kind and not key.group}
+        than the CR's and those that exist may be one of them. One whose fields are patched is somebody else's."""
+        found = {
+            key.name: held
+            for key, held in self._by_key.items()
+            if key.group_kind == NAMESPACE and held[0].child.patch is None
+        }
         unknown = [
             each.child.id
             for each in self.plans.values()
-            if each.incomplete and any(kind.versionless == NAMESPACE for kind in each.child.kinds)
+            if each.incomplete
+            and each.child.patch is None
+            and any(kind.versionless == NAMESPACE for kind in each.child.kinds)
         ]
         if not found and not unknown:
             return
