@@ -71,7 +71,7 @@ class _Writer:
         if schema.get("type") == "object" and "properties" in schema:
             return self._named(name, schema)
         for key, prefix in (("items", "[]"), ("additionalProperties", "map[string]")):
-            if plain.keys() == {"type", key} and not {*plain[key]} & {*_markers(plain[key])}:
+            if plain.keys() == {"type", key} and not {*plain[key]} & {"default", *_markers(plain[key])}:
                 word = self._type(singular(name), plain[key])
                 return word and f"{prefix}{word}"
         return None
