@@ -140,15 +140,19 @@ class GeneratedRoles(Pod):
         return self.without is not None and missed_by(self.without) in self.refused()
 
     def until_at_rest(self) -> None:
-        """Returns when it has asked for nothing for a while, but for its Lease."""
+        """Returns when it has asked for nothing for a while, but for its Lease, and has nothing to do."""
         begun = time.time()
 
         def rests() -> bool:
             asked = [event for event in self.asked() if event["objectRef"]["resource"] != "leases"]
             times = [moment(event["stageTimestamp"]) for event in asked if event["verb"] != "watch"]
-            return self.is_refused() or time.time() - max([*times, begun]) > QUIET
+            return self.is_refused() or (time.time() - max([*times, begun]) > QUIET and self._is_idle())
 
         eventually("the operator to be at rest", rests)
+
+    def _is_idle(self) -> bool:
+        _, text = self.probe("/readyz?verbose")
+        return all(" 0 running, 0 queued" in line for line in text.splitlines() if "] controller " in line)
 
     def start(self) -> None:
         """Returns when it leads."""

@@ -106,6 +106,12 @@ class Lab:
         self.start()
         self.eventually("the operator to be ready", lambda: self.probe("/readyz")[0] == 200)
 
+    def shift_clock(self, seconds: float) -> None:
+        """The operator may read the file at any moment, so it has the whole number or the one before."""
+        new = self.clock.with_suffix(".new")
+        new.write_text(str(seconds))
+        new.replace(self.clock)
+
     def kill(self) -> None:
         """Kills the operator at once, as a crash of its node does. Any thread may call it."""
         pid, self.pid = self.pid, 0

@@ -33,7 +33,7 @@ def test_a_clock_jump_causes_no_write(lab: Lab, jump: float) -> None:
     while not is_quiet(lab.proxy):
         pass
     before, mark = times(lab), lab.proxy.mark()
-    lab.clock.write_text(str(jump))
+    lab.shift_clock(jump)
     lab.edit("ledgers", "all", {"metadata": {"annotations": {"example.com/touched": "yes"}}})
     lab.edit("configmaps", "all-book", {"metadata": {"annotations": {"example.com/touched": "yes"}}})
     lab.edit("configmaps", "all-settings", {"metadata": {"annotations": {"example.com/touched": "yes"}}})
@@ -62,7 +62,7 @@ def test_the_lease_is_kept_over_clock_jumps(lab: Lab) -> None:
     path = f"/apis/coordination.k8s.io/v1/namespaces/{lab.namespace}/leases/ruleop"
     before = lab.admin.get(path)["spec"]
     for jump in (-2 * DAY, 730 * DAY):
-        lab.clock.write_text(str(jump))
+        lab.shift_clock(jump)
         renewed = lab.admin.get(path)["spec"]["renewTime"]
         lab.eventually("two renewals", lambda renewed=renewed: lab.admin.get(path)["spec"]["renewTime"] != renewed)
     now = lab.admin.get(path)["spec"]

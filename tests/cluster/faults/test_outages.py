@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.cluster.faults.lab import Lab
     from tests.cluster.faults.proxy import Call
 
-WATCHES = 7
+WATCHES = 9
 """The watches that the rules need. Each may log once that it was interrupted, and once that it resumed."""
 
 
