@@ -175,7 +175,7 @@ def select_shown(
     ]
     if key is not None:
         return [each for each in found if each.key == key]
-    return found if child.many or len(found) < 2 else [(min if child.once is None else max)(found, key=_age)]
+    return found if child.many or len(found) < 2 else [(min if child.once is None else max)(found, key=age_of)]
 
 
 @lru_cache(maxsize=1024)
@@ -183,7 +183,7 @@ def _versionless(kinds: frozenset[Kind]) -> frozenset[GroupKind]:
     return frozenset(kind.versionless for kind in kinds)
 
 
-def _age(each: Existing) -> tuple[str, ObjectKey]:
+def age_of(each: Existing) -> tuple[str, ObjectKey]:
     """The API server sets creationTimestamp, so an object cannot be made to look older."""
     return each.live["metadata"].get("creationTimestamp") or "", each.key
 

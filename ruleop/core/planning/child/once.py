@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.core.errors import RenderError
 from ruleop.core.messages import shortened
 from ruleop.core.names import MAX_LABEL, RESERVED_PREFIX
+from ruleop.core.planning.child.child_plan import age_of
 from ruleop.core.planning.model.marks import annotations_of
 from ruleop.core.planning.rendering.unplanned import child_error
 from ruleop.core.schema.crd.structural import declares
@@ -107,10 +108,7 @@ class Runs:
     def of(
         cls, child: Child, resource: Object, existing: Iterable[Existing], readiness: Callable[[Object], Readiness]
     ) -> Runs:
-        def age(each: Existing) -> tuple[str, ObjectKey]:
-            return each.live["metadata"].get("creationTimestamp") or "", each.key
-
-        return cls(child, _recorded(resource, child), sorted(existing, key=age, reverse=True), readiness)
+        return cls(child, _recorded(resource, child), sorted(existing, key=age_of, reverse=True), readiness)
 
     def unfinished(self) -> Iterator[Existing]:
         """The objects of runs without an end."""
