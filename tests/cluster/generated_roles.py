@@ -294,7 +294,8 @@ class Life:
         return any(each["metadata"]["name"] == path.rpartition("/")[2] for each in json.loads(found)["items"])
 
     def forget_children(self) -> None:
-        """The rules no longer have children, so those that exist are removed; then they have them again."""
+        """The rules no longer have children, so those that exist are removed; then they have them again, unless the
+        removal is refused: then the operator tries it until it has reported that."""
         file = self.operator.project / "watches.yaml"
         rules = file.read_text()
         heads = [
@@ -302,10 +303,11 @@ class Life:
             for rule in self.rules
         ]
         for text in (yaml.safe_dump(heads), rules):
-            file.write_text(text)
-            self.operator.kill() if self.operator.is_refused() else self.operator.terminate()
-            self.operator.start()
-            self.operator.until_at_rest()
+            if not self.operator.is_refused():
+                file.write_text(text)
+                self.operator.terminate()
+                self.operator.start()
+                self.operator.until_at_rest()
 
 
 def _path(obj: Object, plural: str) -> str:

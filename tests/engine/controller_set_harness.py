@@ -59,6 +59,9 @@ class FakeInformer:
     def stores(self):
         return [self.store]
 
+    def store_for(self, _key):
+        return self.store
+
     def entries(self):
         return self.store.entries()
 

@@ -185,7 +185,8 @@ class ControllerSet:
                 _add(self.cache.children_of, informers[need])
             for need in _observed(controller.rules):
                 _add(self.cache.observed, informers[need])
-            for need in self._patched(kind, controller.rules):
+            for need in self._patched(kind, controller.rules):  # also those that only the inventory names
+                _add(self.cache.observed, informers[need])
                 _add(self.cache.patched_kinds, informers[need])
         self.cache.invalidate()
         self.unserved_kinds.report(informers.values(), self.controllers)
