@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ruleop.authoring.offline.stand_in import OfflineKinds
@@ -255,6 +256,13 @@ class Cluster:
         new["metadata"] |= {"uid": uid or old.uid, "resourceVersion": version or str(old.version)}
         with refusals("update", key):
             return dict(self.server.writer.update(served, old, new, "", options_of(manager)).obj)
+
+    def _apply(self, config: Object, *, manager: str, force: bool) -> dict[str, Any]:
+        key = ObjectKey.of(config)
+        options = replace(options_of(manager), force=force)
+        with refusals("patch", key):
+            name = Name(key.namespace, key.name)
+            return dict(self.server.writer.apply(self._served(Kind.of(config)), name, dict(config), "", options)[0].obj)
 
     def _write_status(
         self, key: ObjectKey, status: Any, *, version: str = "", uid: str = "", manager: str = OPERATOR

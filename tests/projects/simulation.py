@@ -81,6 +81,7 @@ class Simulation(Cluster):
 
     def converge(self, rounds: int) -> None:
         """Reconciles, and lets the controllers write statuses, until there is nothing left to write."""
+        self._writes.clear()  # of single passes before
         for _ in range(rounds):
             before = self.version
             writes = self.reconcile()
@@ -200,7 +201,11 @@ class Simulation(Cluster):
                 outcome.written[action.key] = (action.object, answer)
                 self._note("replace", action.key, before, answer)
             case ServerSideApply():
-                raise NotImplementedError("no project says strategy: server-side")
+                assert action.manager, "no project says strategy: server-side"
+                before = self.objects[action.key]
+                answer = self._apply(action.object, manager=action.manager, force=action.force)
+                outcome.written[action.key] = (action.object, answer)
+                self._note("release" if action.why == "given up" else "apply", action.key, before, answer)
             case Delete():
                 theirs = self.objects[action.key]["metadata"]
                 assert all(theirs[name] == action.live["metadata"][name] for name in ("uid", "resourceVersion"))
