@@ -40,7 +40,10 @@ KEYS = {
     "clusterIP",
 }
 STAY = ("PersistentVolumeClaim/", "Secret/")  # objects that are kept when they are no longer desired
-ONCE = ("Job/all-migrate-", "Job/team-migrate-")  # runs before the last one stay, and one that somebody deletes is not made again
+ONCE = (
+    "Job/all-migrate-",
+    "Job/team-migrate-",
+)  # runs before the last one stay, and one that somebody deletes is not made again
 
 EXTRA = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extra"}, "data": {"a": "b"}}
 PORTS = {"ports": [{"port": 80}]}
