@@ -116,6 +116,26 @@ def test_fields_read_by_an_imported_macro_are_known_before_rendering():
     assert [reference.passes for reference in template.references] == [False], "the whole of each pod may be read"
 
 
+def test_only_macros_that_are_imported_or_called_read_what_is_in_them():
+    helpers = {
+        "m": "{% macro f() %}{{ g() }}{% endmacro %}{% macro g() %}{{ v.x }}{% endmacro %}"
+        "{% macro h() %}{{ v.y }}{{ other }}{% endmacro %}{% macro i() %}{{ v.z }}{% endmacro %}{% set top = i %}"
+    }
+    for source, read in [
+        ("{% from 'm' import f %}\na: {{ f() }}", {"x", "z"}),
+        ("{% from 'm' import g as h %}\na: {{ h() }}", {"x", "z"}),
+        ("{% from 'm' import f %}{% from 'm' import h %}\na: {{ f() }}", {"x", "y", "z"}),
+        ("{% from 'm' import f %}{% import 'm' as m %}\na: {{ f() }}", {"x", "y", "z"}),
+        ("{% from 'n' import k %}\na: {{ k() }}", {"x", "z"}),
+        ("{% include 'm' %}\na: b", {"x", "y", "z"}),
+    ]:
+        files = {**helpers, "n": "{% from 'm' import f %}{% macro k() %}{{ f() }}{% endmacro %}"}
+        template = library(source, files).text_mapping("main.j2")
+        assert {reference.path[1] for reference in template.references if reference.name == "v"} == read, source
+        assert ("other" in template.names) is ("y" in read), source
+    assert render("{% from 'm' import f %}\na: {{ f() }}", helpers, v={"x": 1, "z": 2}) == {"a": "1"}
+
+
 def test_a_syntax_error_in_an_import_keeps_jinjas_message():
     with pytest.raises(RuleErrors, match="expected token 'as', got 'end of statement block'"):
         library("{% import 'm' %}", READS).text_mapping("main.j2")

@@ -29,7 +29,12 @@ from ruleop.core.templating.compile.hints import (
     unknown_functions,
     unsupported_tags,
 )
-from ruleop.core.templating.compile.named_files import Named, check_dynamic_names, named_templates
+from ruleop.core.templating.compile.named_files import (
+    Named,
+    check_dynamic_names,
+    named_templates,
+    without_unused_macros,
+)
 from ruleop.core.templating.compile.references import Reads, read_tree
 from ruleop.core.templating.compile.renderer import Renderer
 from ruleop.core.templating.compile.static_fields import computed_fields
@@ -116,7 +121,7 @@ class Library:
         return TextTemplate(
             self.renderer,
             Site(main.path, 1),
-            self._joined_reads(files),
+            self._joined_reads(files, [Named(name, 1)]),
             self._load(name),
             name,
             files,
@@ -127,9 +132,8 @@ class Library:
     def text_mapping(self, name: str) -> TextTemplate:
         """A template file that renders to one mapping that is not an object: a status."""
         files = self._files([name])
-        return TextTemplate(
-            self.renderer, Site(self.source(name).path, 1), self._joined_reads(files), self._load(name), name, files
-        )
+        reads = self._joined_reads(files, [Named(name, 1)])
+        return TextTemplate(self.renderer, Site(self.source(name).path, 1), reads, self._load(name), name, files)
 
     def computed_fields(self, name: str) -> list[RuleError]:
         """The mistakes in a template file for a status: fields whose names are known only after rendering."""
@@ -306,7 +310,7 @@ class Library:
         files = self._files(each.name for each in named if each.is_run)
         if mistakes := self._hidden_names(named, site):
             raise RuleErrors(mistakes)
-        return tree, Reads.joined([self._read_tree(tree, site), self._joined_reads(files)])
+        return tree, Reads.joined([self._read_tree(tree, site), self._joined_reads(files, named)])
 
     def _read_tree(self, tree: nodes.Template, site: Site) -> Reads:
         try:
@@ -378,7 +382,7 @@ class Library:
         mistakes = []
         for each in named:
             hidden = (
-                self._joined_reads(self._closure([each.name])).names
+                self._joined_reads(self._closure([each.name]), [each]).names
                 if each.hides_names and each.name in self.texts
                 else None
             )
@@ -424,9 +428,14 @@ class Library:
                 pending.extend(sorted(named.name for named in self.source(each).named if named.is_part_of_document))
         return list(order)
 
-    def _joined_reads(self, files: frozenset[str]) -> Reads:
-        """The reads of all files together. A name that a template sets is known to the templates that it includes."""
-        reads = Reads.joined(self.source(name).reads for name in sorted(files))
+    def _joined_reads(self, files: frozenset[str], first: Iterable[Named]) -> Reads:
+        """The reads of all files together, but for macros that nobody imports. `first`: what is run at first. A name
+        that a template sets is known to the templates that it includes."""
+        imported: dict[str, frozenset[str] | None] = {}
+        for each in (*first, *(named for name in files for named in self.source(name).named)):
+            known = imported.get(each.name, frozenset())
+            imported[each.name] = None if known is None or each.imported is None else known | each.imported
+        reads = Reads.joined(self._reads_of(name, imported[name]) for name in sorted(files))
         assigned_names = {name for name, _ in reads.assigned} if len(files) > 1 else set()
         return Reads(
             reads.names - assigned_names,
@@ -434,6 +443,14 @@ class Library:
             reads.calls,
             reads.assigned,
         )
+
+    def _reads_of(self, name: str, imported: frozenset[str] | None) -> Reads:
+        source = self.source(name)
+        if imported is None:
+            return source.reads
+        written = self.written_tree(name)
+        tree = without_unused_macros(written, imported)
+        return source.reads if tree is written else self._read_tree(tree, Site(source.path, 1))
 
     # -- functions for templates ---------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class Named:
     is_run: bool = True  # the file is a template; `file` reads it as text
     hides_names: bool = False  # an import `without context`
     is_part_of_document: bool = True  # its text may become a part of the document; `render` returns a string
+    imported: frozenset[str] | None = None  # the macros that are imported; None: the whole file is run
 
 
 _TAGS = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
@@ -30,13 +31,34 @@ def named_templates(tree: nodes.Template) -> Iterator[Named]:
         options = _options(tag)
         optional = len(options) > 1 or bool(getattr(tag, "ignore_missing", False))
         hides_names = isinstance(tag, (nodes.Import, nodes.FromImport)) and not tag.with_context
+        imported = None
+        if isinstance(tag, nodes.FromImport):
+            imported = frozenset(each if isinstance(each, str) else each[0] for each in tag.names)
         for option in options:
             if isinstance(option, nodes.Const):
-                yield Named(str(option.value), tag.lineno, optional, hides_names=hides_names)
+                yield Named(str(option.value), tag.lineno, optional, hides_names=hides_names, imported=imported)
     for word, call in _calls(tree):
         for arg in call.args[:1]:
             if isinstance(arg, nodes.Const):
                 yield Named(str(arg.value), call.lineno, is_run=word == "render", is_part_of_document=False)
+
+
+def without_unused_macros(tree: nodes.Template, imported: Iterable[str]) -> nodes.Template:
+    """The tree of a file without the macros that are neither imported nor called by what is run."""
+    macros = {node.name: node for node in tree.body if isinstance(node, nodes.Macro)}
+    pending = [*imported, *(name for node in tree.body if not isinstance(node, nodes.Macro) for name in _names(node))]
+    used: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name in macros and name not in used:
+            used.add(name)
+            pending += _names(macros[name])
+    body = [node for node in tree.body if not isinstance(node, nodes.Macro) or node.name in used]
+    return tree if len(body) == len(tree.body) else nodes.Template(body, lineno=1).set_environment(tree.environment)
+
+
+def _names(node: nodes.Node) -> list[str]:
+    return [each.name for each in node.find_all(nodes.Name)]
 
 
 def check_dynamic_names(tree: nodes.Template) -> Iterator[tuple[int, str]]:
