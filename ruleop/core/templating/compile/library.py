@@ -429,8 +429,8 @@ class Library:
         return list(order)
 
     def _joined_reads(self, files: frozenset[str], first: Iterable[Named]) -> Reads:
-        """The reads of all files together, but for macros that nobody imports. `first`: what is run at first. A name
-        that a template sets is known to the templates that it includes."""
+        """The reads of all files together, without unused macros. `first`: the files that are run first. A name that a
+        template sets is known to the templates that it includes."""
         imported: dict[str, frozenset[str] | None] = {}
         for each in (*first, *(named for name in files for named in self.source(name).named)):
             known = imported.get(each.name, frozenset())

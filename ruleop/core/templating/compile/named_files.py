@@ -54,7 +54,12 @@ def without_unused_macros(tree: nodes.Template, imported: Iterable[str]) -> node
             used.add(name)
             pending += _names(macros[name])
     body = [node for node in tree.body if not isinstance(node, nodes.Macro) or node.name in used]
-    return tree if len(body) == len(tree.body) else nodes.Template(body, lineno=1).set_environment(tree.environment)
+    if len(body) == len(tree.body):
+        return tree
+    assert tree.environment is not None
+    found = nodes.Template(body, lineno=1)
+    found.set_environment(tree.environment)
+    return found
 
 
 def _names(node: nodes.Node) -> list[str]:
