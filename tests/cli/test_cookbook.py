@@ -13,6 +13,9 @@ FOLDER = ROOT / "examples" / "cookbook"
 RECIPES = sorted(path.name for path in FOLDER.iterdir())
 PAGE = (ROOT / "docs" / "cookbook.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"(?ms)^\[([a-z-]+)\]\(\.\./examples/cookbook/\1\):(.*?)(?=^## |\Z)", PAGE))
+PROJECTS = sorted(
+    path.parent for pattern in ("*", "cookbook/*") for path in ROOT.glob(f"examples/{pattern}/watches.yaml")
+)
 RECIPE = pytest.mark.parametrize("name", RECIPES)
 
 
@@ -30,12 +33,12 @@ def test_the_tests_of_a_recipe_pass(ruleop, name):
 
 
 @pytest.mark.slow
-@RECIPE
-def test_a_recipe_becomes_ready(process, name):
+@pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.name)
+def test_a_recipe_and_an_example_become_ready(process, project):
     """After the objects that others make, where it needs some."""
-    folders = [path for part in ("existing", "examples") if (path := FOLDER / name / part).is_dir()]
+    folders = [path for part in ("existing", "examples") if (path := project / part).is_dir()]
     applied = [word for folder in folders for word in ("--apply", str(folder))]
-    dev = process("dev", "-C", str(FOLDER / name), *applied, "--once")
+    dev = process("dev", "-C", str(project), *applied, "--once")
     out, err = dev.communicate(timeout=60)
     assert dev.returncode == 0, out + err
 
