@@ -137,17 +137,16 @@ def _check_object(draft: Draft, child: ChildDraft, findings: Findings) -> None:
 
 def _check_given(child: ChildDraft, custom: Mapping[GroupKind, bool], findings: Findings) -> None:
     """Checks what the objects that a CR gives may be: nothing by which its author gains permissions."""
-    for word in child.table.kinds:
-        kind = Kind.parse(*word.text.rsplit("/", 1))
+    for kind, site in child.given_kinds:
         if _is_namespaced(kind, custom) is False:
             message = f"{kind.kind} is a cluster-scoped kind: `objects` are in the namespace of the CR"
-            findings.mistake("reach", message, word.site)
+            findings.mistake("reach", message, site)
         elif kind.group == RBAC_GROUP and not child.table.allow:
             message = (
                 f"who writes a CR could grant permissions by a {kind.kind}: remove it, "
                 "or set `allow: [extra-privileges]` in the child"
             )
-            findings.mistake("out-of-place", message, word.site)
+            findings.mistake("out-of-place", message, site)
     if child.table.objects is not None and child.table.adopt != "never":
         message = "who writes a CR could take over objects of others: `adopt` is not for `objects`"
         findings.mistake("out-of-place", message, child.table.key_sites["adopt"])

@@ -86,9 +86,14 @@ class ChildDraft:
         return bool({"forEach", "objects"} & self.table.key_sites.keys())
 
     @property
+    def given_kinds(self) -> list[tuple[Kind, Site]]:
+        """The kinds of `objects`."""
+        return [(Kind.parse(*word.text.rsplit("/", 1)), word.site) for word in self.table.kinds]
+
+    @property
     def kinds(self) -> frozenset[Kind]:
         if self.table.kinds:
-            return frozenset(Kind.parse(*word.text.rsplit("/", 1)) for word in self.table.kinds)
+            return frozenset(kind for kind, _ in self.given_kinds)
         return self.body.compiled.kinds if self.body else frozenset()
 
     @property
