@@ -16,6 +16,7 @@ from ruleop.authoring.dev.diagnosis import problems
 from ruleop.authoring.report.tree import Node, is_ready, resource_node
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind
+from ruleop.core.planning.model.managers import managers_on
 from ruleop.core.planning.model.marks import PART_OF, Owner
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.kinds.resources import CRDS, EVENTS
@@ -211,12 +212,19 @@ class Session:
                 )
 
     def tree(self) -> list[Node]:
-        found: dict[str, list[Object]] = {}
+        children: dict[str, list[Object]] = {}
+        patched: dict[str, list[Object]] = {}
         for resource in list(self.cluster.store.resources()):
             for each in self.cluster.store.all(resource):
                 if part_of := (each.obj["metadata"].get("labels") or {}).get(PART_OF):
-                    found.setdefault(part_of, []).append(each.obj)
-        return [resource_node(each, found.get(Owner.of(each).part_of, ())) for each in self.resources()]
+                    children.setdefault(part_of, []).append(each.obj)
+                for part_of in {part_of for part_of, _ in managers_on(each.obj)}:
+                    patched.setdefault(part_of, []).append(each.obj)
+        return [
+            resource_node(each, children.get(label, ()), patched.get(label, ()))
+            for each in self.resources()
+            for label in [Owner.of(each).part_of]
+        ]
 
 
 def _order(obj: Object) -> int:

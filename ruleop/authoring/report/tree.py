@@ -37,12 +37,22 @@ class Node:
         return f"{self.obj['kind']} {self.namespace}/{name}" if self.namespace else f"{self.obj['kind']} {name}"
 
 
-def resource_node(resource: Object, children: Iterable[Object]) -> Node:
-    """A custom resource, by its Ready condition, above its children."""
+def resource_node(resource: Object, children: Iterable[Object], patched: Iterable[Object] = ()) -> Node:
+    """A custom resource, by its Ready condition, above its children and the objects of others that have its fields."""
     namespace = resource["metadata"].get("namespace", "")
-    nodes = tuple(child_node(each, namespace) for each in sorted(children, key=lambda each: ObjectKey.of(each)[1:]))
+    nodes = [
+        *(child_node(each, namespace) for each in children),
+        *(Node(each, "has its fields", "", Tone.GOOD, (), _other(each, namespace)) for each in patched),
+    ]
+    nodes.sort(key=lambda node: ObjectKey.of(node.obj)[1:])
     state, message, tone = _resource_state(resource)
-    return Node(resource, state, message, tone, nodes, namespace)
+    return Node(resource, state, message, tone, tuple(nodes), namespace)
+
+
+def _other(obj: Object, namespace: str) -> str:
+    """The namespace of an object, if it is not this one."""
+    own: str = obj["metadata"].get("namespace", "")
+    return own if own != namespace else ""
 
 
 def _resource_state(resource: Object) -> tuple[str, str, Tone]:
@@ -60,8 +70,7 @@ def _resource_state(resource: Object) -> tuple[str, str, Tone]:
 
 def child_node(obj: Object, parent_namespace: str = "") -> Node:
     found = readiness(obj)
-    own = obj["metadata"].get("namespace", "")
-    namespace = own if own != parent_namespace else ""
+    namespace = _other(obj, parent_namespace)
     if found.ready:
         return Node(obj, "ready", _pods(obj) or found.message, Tone.GOOD, (), namespace)
     tone = Tone.BAD if found.failed else Tone.WAIT
