@@ -108,7 +108,8 @@ def _constraint(constraint: Any) -> str:
     if isinstance(constraint, Excludes):
         return f"With `{constraint.key}` none of {', '.join(f'`{name}`' for name in constraint.others)}."
     if isinstance(constraint, Needs):
-        return f"`{constraint.key}` only with `{constraint.other}`."
+        instead = f" or `{constraint.or_else}`" if constraint.or_else else ""
+        return f"`{constraint.key}` only with `{constraint.other}`{instead}."
     if isinstance(constraint, NotBesideMapping):
         return f"No `{constraint.key}` with names."
     return ""

@@ -153,10 +153,38 @@ status: {ruleop: x}
 """),
         [
             'watches.yaml:5:33: "a" has several objects, and `once` makes one for each request id',
-            'watches.yaml:6:27: a child has "history", which requires "once"',
+            'watches.yaml:6:27: a child has "history", which requires "once" or "schedule"',
             "watches.yaml:7:37: `once` cannot read the child `a`, only the CR, vars, let and observed objects",
             'watches.yaml:9:33: "d" runs once in any case: `once` is for `children`',
             "watches.yaml:10:12: status.ruleop is set by ruleop: choose another name",
+        ],
+    ),
+    Row(
+        "once for each time of a schedule",
+        watch("""
+children:
+  a: {template: a.yaml, schedule: 0 3 * *, timeZone: Berlin, startingDeadline: 30s}
+  b: {template: a.yaml, schedule: "@daily", once: x}
+  c: {template: a.yaml, timeZone: UTC, startingDeadline: 2h}
+  d: {template: a.yaml, schedule: "@daily", forEach: spec.b}
+  e: {template: a.yaml, schedule: 3}
+  f: {schedule: "@daily", patch: {version: v1, kind: ConfigMap, name: a, fields: {data: {a: b}}}}
+  g: {template: a.yaml, schedule: "{{ a.metadata.name }}"}
+finalize:
+  h: {template: a.yaml, schedule: "@daily"}
+"""),
+        [
+            'watches.yaml:5:37: "schedule": "0 3 * *" is not a cron schedule such as "0 3 * * *": expected exactly 5 fields, found 4: [0 3 * *]',
+            'watches.yaml:5:56: "timeZone": "Berlin" is not a time zone such as "Europe/Berlin"',
+            'watches.yaml:5:82: "startingDeadline" must be at least 1m, not 30s',
+            'watches.yaml:6:27: a child has both "once" and "schedule": remove one of them',
+            'watches.yaml:7:27: a child has "timeZone", which requires "schedule"',
+            'watches.yaml:7:42: a child has "startingDeadline", which requires "schedule"',
+            'watches.yaml:8:37: "d" has several objects, and `schedule` makes one for each time',
+            'watches.yaml:9:37: "schedule" must be text, not the number 3: put it in quotes',
+            'watches.yaml:10:9: a child has "patch" and "schedule": remove "schedule", because the object belongs to somebody else',
+            'watches.yaml:11:41: `schedule` cannot read the child `a`, only the CR, vars, let and observed objects',
+            'watches.yaml:13:37: "h" runs once in any case: `schedule` is for `children`',
         ],
     ),
     Row(

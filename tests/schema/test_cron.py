@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ruleop.core.schema.cron import next_time, times_problem
+from ruleop.core.schema.cron import last_time, next_time, times_problem
 
 
 def following(schedule: str, after: str, zone: str, number: int = 1) -> list[str]:
@@ -54,3 +56,34 @@ def test_a_schedule_without_fixed_times_is_not_one_of_windows() -> None:
     assert times_problem("@every 1h") == "@every has no fixed times"
     assert times_problem("0 2 * *") == "expected exactly 5 fields, found 4: [0 2 * *]"
     assert times_problem("@daily") == ""
+
+
+TURNS = st.sampled_from(  # of clocks; the last one skips a day
+    ["2026-03-29T01:00:00", "2026-10-25T01:00:00", "2026-04-04T15:00:00", "2026-10-03T15:30:00", "2011-12-30T10:00:00"]
+)
+SCHEDULES = st.sampled_from(
+    ["* * * * *", "*/7 1-3 * * *", "30 2 * * *", "0 0,12 * * *", "59 * * * SUN", "15 2 29 * MON", "0 0 31 2 *"]
+)
+ZONES = st.sampled_from(["UTC", "Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Pacific/Apia"])
+
+
+@given(TURNS, st.integers(-9000, 9000), st.integers(0, 9000), SCHEDULES, ZONES)
+def test_no_other_time_follows_the_last_one(
+    turn: str, offset: int, width: int, schedule: str, zone: str
+) -> None:
+    until = dt.datetime.fromisoformat(f"{turn}Z").timestamp() + offset
+    since = until - width
+    expected, moment = None, next_time(schedule, since - 1, zone)
+    while moment is not None and moment <= until:
+        expected = moment if moment >= since else None
+        moment = next_time(schedule, moment, zone)
+    assert last_time(schedule, until, zone, since=since) == expected
+
+
+def test_the_last_time_of_a_rare_schedule_may_be_years_ago() -> None:
+    until, since = (
+        dt.datetime.fromisoformat(text).timestamp() for text in ("2027-06-01T00:00:00Z", "2020-01-01T00:00:00Z")
+    )
+    found = last_time("0 3 29 2 *", until, since=since)
+    assert found == dt.datetime.fromisoformat("2024-02-29T03:00:00Z").timestamp()
+    assert last_time("0 3 29 2 *", until, since=until - 3600) is None

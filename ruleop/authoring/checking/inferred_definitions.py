@@ -74,7 +74,7 @@ class _Kind:
             for name, each in (self.fields or {}).items()
             if name not in WRITTEN
         }
-        if any(child.table.once is not None for watch in self.watches for child in watch.draft.everyone):
+        if any(child.run is not None for watch in self.watches for child in watch.draft.everyone):
             inferred["ruleop"] = {"type": "object", "properties": {"once": _RUNS}}
         found = read_definition(self.watch.draft, findings, api_type=api_type, inferred=inferred)
         assert found is not None, "a project with mistakes is never loaded"

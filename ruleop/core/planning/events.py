@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import Object
     from ruleop.core.planning.model.actions import Problem
     from ruleop.core.planning.model.conditions import Condition
+    from ruleop.core.rules import Child
 
 HEALTHY = frozenset({"Ready", "Progressing"})  # reasons of Ready: all children are written
 _WITHOUT_EVENT = frozenset({"Waiting", "Deleting", FINALIZED})
@@ -51,6 +52,13 @@ def transition_events(
     if reason == "Finalizing":
         return [Event("Warning", problems[0].reason, message)] if problems else []
     return [Event("Warning", {"Invalid": "InvalidSpec"}.get(reason, reason), message)]
+
+
+def skipped_events(skipped: Iterable[tuple[Child, str]]) -> Iterator[Event]:
+    """Events for runs of schedules that have not begun in time."""
+    for child, time in skipped:
+        message = f"{child.id}: skipped the run of {time}: it did not start before its startingDeadline or the next run"
+        yield Event("Warning", "RunSkipped", message)
 
 
 def write_events(actions: Iterable[Action], namespace: str) -> Iterator[Event]:

@@ -23,7 +23,7 @@ from ruleop.core.planning.child.once import RECORD, with_record
 from ruleop.core.planning.child.plan_masks import find_masks
 from ruleop.core.planning.child.pruning import give_up, held_back, prune
 from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion
-from ruleop.core.planning.events import HEALTHY, transition_events
+from ruleop.core.planning.events import HEALTHY, skipped_events, transition_events
 from ruleop.core.planning.guard import GUARD, Overtime
 from ruleop.core.planning.memory.history import History
 from ruleop.core.planning.model.actions import (
@@ -476,7 +476,11 @@ class _Planner:
         found |= {
             "status": status,
             "conditions": conditions,
-            "events": (*found["events"], *self._transition(conditions, quiet=quiet)),
+            "events": (
+                *found["events"],
+                *self._transition(conditions, quiet=quiet),
+                *(skipped_events(self.children.skipped) if not self.acts else ()),
+            ),
         }
 
     def _watches(self) -> Iterator[Target]:

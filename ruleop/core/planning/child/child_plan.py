@@ -168,14 +168,15 @@ def select_shown(
 ) -> list[Existing]:
     """The existing objects that a template can read as this child. Anybody who can write to their namespace can forge
     their record, so they have to be of a kind that the child may be, and within the rule's reach. If the child has one
-    object, it is the one with the desired key; while that is unknown, the oldest, and with `once` the newest."""
+    object, it is the one with the desired key; while that is unknown, the oldest, or the newest if there is
+    one for each run."""
     kinds, far = _versionless(child.kinds), rule.reach == "cluster"
     found = [
         each for each in existing if each.key.group_kind in kinds and (far or each.key.namespace == owner.namespace)
     ]
     if key is not None:
         return [each for each in found if each.key == key]
-    return found if child.many or len(found) < 2 else [(min if child.once is None else max)(found, key=age_of)]
+    return found if child.many or len(found) < 2 else [(max if child.runs else min)(found, key=age_of)]
 
 
 @lru_cache(maxsize=1024)
@@ -202,7 +203,7 @@ def planned_view(child_plan: ChildPlan, existing: list[Existing], observed: Obse
     existing object; before it exists only apiVersion, kind, name and namespace, because other fields may be random."""
     child = child_plan.child
     result = [_resulting_object(child, object_plan, observed, owner) for object_plan in child_plan.objects]
-    if not result and (child_plan.blocks_pruning or child.once is not None):
+    if not result and (child_plan.blocks_pruning or child.runs):
         return existing_view(child, existing, Origin.LATER) if existing else Later(child.id)
     if not child.many:
         if result and result[0] is not None:

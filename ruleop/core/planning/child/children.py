@@ -36,6 +36,7 @@ from ruleop.core.planning.child.child_plan import (
 from ruleop.core.planning.child.field_patches import held_by_others, patch, patches_on, state_of
 from ruleop.core.planning.child.once import FAILED, RETRY, SUCCEEDED, Runs, can_record, no_record, result_of, run_of
 from ruleop.core.planning.child.readiness import READY, Readiness, readiness
+from ruleop.core.planning.child.schedules import Due, due_run, kept_entries
 from ruleop.core.planning.model.actions import (
     Action,
     ChildReport,
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.core.errors import Site
-    from ruleop.core.kinds import JSON, Object, ObjectKey
+    from ruleop.core.kinds import Object, ObjectKey
     from ruleop.core.planning.memory.history import History
     from ruleop.core.planning.model.marks import Owner
     from ruleop.core.rules import Child
@@ -115,6 +116,8 @@ class Children:
         self.render_failed = False  # a child could not be rendered: nothing is written
         self.report = PassReport()
         self.prunes_next = False  # an object can be deleted as soon as the status has what it shows
+        self.skipped: list[tuple[Child, str]] = []  # runs of schedules
+        self._due: dict[str, Due] = {}  # of schedules, as far as it is known
         self._by_id: dict[str, list[Existing]] = {}
         self._shown: dict[str, list[Existing]] = {}
         self._by_key: dict[ObjectKey, tuple[ChildPlan, ObjectPlan]] = {}
@@ -211,8 +214,9 @@ class Children:
             return None
         if not child.for_each:
             if not is_enabled(child, names):
+                self._due[child.id] = Due()
                 return None
-            if child.once is not None:
+            if child.runs:
                 return self._desired_of_run(child_plan)
             wait_for(child, names)
             known = self.work.desired(child, names, self.observed.kinds) if self.work is not None else None
@@ -252,14 +256,20 @@ class Children:
     def _desired_of_run(self, child_plan: ChildPlan) -> list[Desired] | None:
         """The object of the run that the CR asks for. There is none if it has ended, or if no run is asked for."""
         child, names = child_plan.child, self.scope.names
-        run = run_of(child, names, self.scope.resource)
+        if not can_record(self.observed.kinds.info(self.rule.kind)):
+            key = "once" if child.once is not None else "schedule"
+            raise ChildFails(no_record(self.rule.kind.kind, key), child.site)
+        if child.once is not None:
+            run, instead = run_of(child, names, self.scope.resource), "change the request id, or"
+        else:
+            times, begun = self.scope.time_functions(), self.runs(child).begun
+            due = self._due[child.id] = due_run(child, names, self.scope.resource, times, begun)
+            run, instead = due.run, "wait for the next one, or change"
         if run is None:
             return None
-        if not can_record(self.observed.kinds.info(self.rule.kind)):
-            raise ChildFails(no_record(self.rule.kind.kind), child.site)
         result = result_of(self.scope.resource, child, run)
         if result == FAILED:
-            message = f"the run {run.id!r} has failed: change the request id, or the annotation {RETRY}{child.id}"
+            message = f"the run {run.id!r} has failed: {instead} the annotation {RETRY}{child.id}"
             raise ChildFails(message, child.site, reason="OnceFailed")
         if result == SUCCEEDED:
             return []
@@ -273,7 +283,7 @@ class Children:
         return desired
 
     def runs(self, child: Child) -> Runs:
-        """The runs of a child with `once`."""
+        """The runs of a child with `once` or `schedule`."""
 
         def ready(live: Object) -> Readiness:
             if child.ready_when is None:
@@ -284,17 +294,24 @@ class Children:
 
         return Runs.of(child, self.scope.resource, self._by_id.get(child.id, ()), ready)
 
-    def records(self) -> dict[str, list[JSON]]:
+    def records(self) -> dict[str, list[dict[str, str]]]:
         """The runs that the status records, by child."""
-        found: dict[str, list[JSON]] = {}
+        found: dict[str, list[dict[str, str]]] = {}
         for child in self.rule.children.values():
-            if child.once is not None:
+            if not child.runs:
+                continue
+            runs = self.runs(child)
+            if child.schedule is not None:
+                due = self._due.get(child.id) or kept_entries(child, self.scope.resource)
+                self.skipped += [(child, due.skipped)] if due.skipped else []
+                record = due.recorded_with(runs.record(due.run, self.observed.now))
+            else:
                 current = None
                 with contextlib.suppress(ChildWaits, ChildFails):
                     current = run_of(child, self.scope.names, self.scope.resource)
-                runs = self.runs(child)
-                found[child.id] = runs.record(current, self.observed.now)
-                self.prunes_next |= replace(runs, recorded=found[child.id]).kept() != runs.kept()
+                record = runs.record(current, self.observed.now)
+            found[child.id] = record
+            self.prunes_next |= replace(runs, recorded=record).kept() != runs.kept()
         return found
 
     def _serves(self, child: Child) -> bool:
@@ -451,7 +468,7 @@ class Children:
         found = self._readiness(object_plan, child, applied.result)
         message = f"{found.message}: {found.detail}" if found.detail and not child.secrecy.holds else found.message
         if found.failed:
-            reason = "ChildFailed" if child.once is None else "OnceFailed"
+            reason = "OnceFailed" if child.runs else "ChildFailed"
             self.report.add_problem(child.id, reason, f"{key.kind}/{key.name}: {message}")
         return (State.READY, "") if found.ready else (State.PROGRESSING, message)
 

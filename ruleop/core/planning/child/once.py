@@ -1,9 +1,10 @@
-"""Children with `once`: an object is made once for each request id, and its result is recorded in the CR's status.
+"""Children with `once` or `schedule`: an object is made once for each run, and its result is recorded in the CR's
+status.
 
-The request id and the retry annotation of the CR give each run a name, which ends the name of its object. As long as
-the object exists, it shows that the run has begun, so a crash between its creation and the next status repeats nothing.
-The result is recorded when the object is ready or has failed. From then on the object is not needed: it is neither made
-again nor changed, and removed when `history` newer ones have finished.
+The request id, which is the time of a run by `schedule`, and the retry annotation of the CR give each run a name, which
+ends the name of its object. As long as the object exists, it shows that the run has begun, so a crash between its
+creation and the next status repeats nothing. The result is recorded when the object is ready or has failed. From then
+on the object is not needed: it is neither made again nor changed, and removed when `history` newer ones have finished.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ruleop.core.schema.crd.structural import declares
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ruleop.core.kinds import JSON, Object, ObjectKey
+    from ruleop.core.kinds import Object, ObjectKey
     from ruleop.core.planning.child.child_plan import Existing
     from ruleop.core.planning.child.readiness import Readiness
     from ruleop.core.planning.model.observed import KindInfo
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 RETRY: Final = f"{RESERVED_PREFIX}retry-"
 """The annotation of the CR, with the child's id at its end: each new value runs it again."""
 RUNNING, SUCCEEDED, FAILED = "Running", "Succeeded", "Failed"
+SKIPPED, SCHEDULED = "Skipped", "Scheduled"  # entries of the record about a schedule, not about an object
 ENDED: Final = frozenset({SUCCEEDED, FAILED})
 MAX_RECORDED: Final = 10  # runs of one child
 _MAX_ID: Final = 253
@@ -52,22 +54,34 @@ class Run:
 
 
 def run_of(child: Child, names: Mapping[str, Any], resource: Object) -> Run | None:
-    """None if the request id is empty. Raises ChildWaits and ChildFails."""
+    """The run of the current request id; None if that is empty. Raises ChildWaits and ChildFails."""
     assert child.once is not None
     try:
         request = child.once.string(names)
     except RenderError as error:
         raise child_error(error) from None
-    if not request:
-        return None
-    retry = annotations_of(resource).get(RETRY + child.id, "")
-    name = hashlib.blake2b(f"{request}\0{retry}".encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
-    return Run(shortened(request, _MAX_ID), name)
+    return requested(request, child, resource) if request else None
+
+
+def requested(request: str, child: Child, resource: Object) -> Run:
+    return Run(shortened(request, _MAX_ID), digest_of_texts(request, _retry(child, resource)))
+
+
+def is_retried(child: Child, resource: Object) -> bool:
+    return bool(_retry(child, resource))
+
+
+def _retry(child: Child, resource: Object) -> str:
+    return annotations_of(resource).get(RETRY + child.id, "")
+
+
+def digest_of_texts(*texts: str) -> str:
+    return hashlib.blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
 
 
 def result_of(resource: Object, child: Child, run: Run) -> str:
     """The recorded result; empty if there is none."""
-    return next((each["result"] for each in _recorded(resource, child) if each["run"] == run.name), "")
+    return next((each["result"] for each in recorded_runs(resource, child) if each["run"] == run.name), "")
 
 
 def can_record(info: KindInfo) -> bool:
@@ -76,21 +90,21 @@ def can_record(info: KindInfo) -> bool:
     return info.status_schema is None or declares(info.status_schema, ("status", *_PLACE))
 
 
-def no_record(kind: str) -> str:
+def no_record(kind: str, key: str) -> str:
     return (
-        f"the CRD of {kind} has no status.{'.'.join(_PLACE)}, so the API server would drop the results of `once`: "
+        f"the CRD of {kind} has no status.{'.'.join(_PLACE)}, so the API server would drop the results of `{key}`: "
         "add it to the schema, with x-kubernetes-preserve-unknown-fields"
     )
 
 
-def _recorded(resource: Object, child: Child) -> list[dict[str, str]]:
+def recorded_runs(resource: Object, child: Child) -> list[dict[str, str]]:
     """The recorded runs, newest first. Anybody who may write the status may write them."""
     found: Any = resource.get("status")
     for name in (*_PLACE, child.id):
         found = found.get(name) if isinstance(found, dict) else None
     return [
         each
-        for each in (found if isinstance(found, list) else [])[:MAX_RECORDED]
+        for each in (found if isinstance(found, list) else [])[: MAX_RECORDED + 2]
         if isinstance(each, dict) and all(isinstance(each.get(key), str) for key in ("run", "result", "time"))
     ]
 
@@ -108,7 +122,12 @@ class Runs:
     def of(
         cls, child: Child, resource: Object, existing: Iterable[Existing], readiness: Callable[[Object], Readiness]
     ) -> Runs:
-        return cls(child, _recorded(resource, child), sorted(existing, key=age_of, reverse=True), readiness)
+        return cls(child, recorded_runs(resource, child), sorted(existing, key=age_of, reverse=True), readiness)
+
+    @property
+    def begun(self) -> frozenset[str]:
+        """The names of the runs that have an object."""
+        return frozenset(map(_run_of, self.objects))
 
     def unfinished(self) -> Iterator[Existing]:
         """The objects of runs without an end."""
@@ -121,10 +140,10 @@ class Runs:
         ended = [each.key for each in self.objects if self._has_ended(each)]
         return frozenset(each.key for each in self.objects) - {*ended[self.child.history :]}
 
-    def record(self, current: Run | None, now: str) -> list[JSON]:
+    def record(self, current: Run | None, now: str) -> list[dict[str, str]]:
         """The runs for the status. An end is final, whatever becomes of the object."""
         found = {each["run"]: dict(each) for each in self.recorded}
-        begun = {_run_of(each) for each in self.objects}
+        begun = self.begun
         kept: dict[str, dict[str, str]] = {
             run: each for run, each in found.items() if each["result"] in ENDED or run in begun
         }
@@ -154,7 +173,7 @@ def _run_of(each: Existing) -> str:
     return each.key.name.rpartition("-")[2]
 
 
-def with_record(fields: dict[str, Any], runs: Mapping[str, list[JSON]]) -> dict[str, Any]:
+def with_record(fields: dict[str, Any], runs: Mapping[str, list[dict[str, str]]]) -> dict[str, Any]:
     """The fields of the status, with the runs of each child that has some."""
     found = {id_: each for id_, each in runs.items() if each}
     return {**fields, RECORD: {_PLACE[1]: found}} if found else fields

@@ -36,10 +36,7 @@ def prune(children: Children) -> list[Action]:
     plans = [child_plan for child_plan in children.plans.values() if child_plan.child.patch is None]
     desired = {object_plan.desired.key for child_plan in plans for object_plan in child_plan.objects}
     desired.update(
-        key
-        for child in children.rule.children.values()
-        if child.once is not None
-        for key in children.runs(child).kept()
+        key for child in children.rule.children.values() if child.runs for key in children.runs(child).kept()
     )
     undesired = [each for each in children.existing if each.key not in desired]
     if not undesired or not _has_no_errors(children.report.problems):

@@ -83,7 +83,7 @@ def source_of(child: Child) -> str:
 
 def merge_strategy(child: Child, kind: Kind) -> str:
     """The child's merge strategy. The default for a Job is create-only, because a running Job is immutable."""
-    if child.once is not None:
+    if child.runs:
         return "create-only"
     if child.apply.strategy is not None:
         return child.apply.strategy

@@ -52,7 +52,7 @@ class Scope:
         self.namespace: str = (resource.get("metadata") or {}).get("namespace") or ""
         status = view("status", resource.get("status") or {}, Origin.LATER)
         self.allowance = Allowance(FUEL // 2)
-        self.times: TimeFunctions | None = None  # once one of them was called
+        self.times: TimeFunctions | None = None  # once one of them was called, or a schedule was read
         self.live: dict[str, Any] = {}
         self.ready: dict[str, Any] = {}
         self.names: dict[str, Any] = {
@@ -99,10 +99,13 @@ class Scope:
     def _has_kind(self, api_version: Any, kind: Any) -> bool:
         return self.observed.kinds.info(Kind.parse(str(api_version), str(kind))).served
 
-    def _time_function(self, name: str) -> TemplateFunction:
+    def time_functions(self) -> TimeFunctions:
         if self.times is None:
             self.times = TimeFunctions(self.observed.now)
-        return self.times.functions()[name]
+        return self.times
+
+    def _time_function(self, name: str) -> TemplateFunction:
+        return self.time_functions().functions()[name]
 
     # -- observed resources --------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.planning.model.actions import Requeue
 from ruleop.core.rules.language.durations import parse_duration
-from ruleop.core.schema.cron import is_zone, next_time, times_problem
+from ruleop.core.schema.cron import LONGEST_SCHEDULE, is_zone, next_time, times_problem
 from ruleop.core.schema.formats import FORMATS
 from ruleop.core.templating import Fault, TemplateFunction
 from ruleop.core.templating.filters.exact_numbers import Exact
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 TIME_UNITS: Final = 12  # a time that is parsed: 0.3
 SCHEDULE_UNITS: Final = 4000  # the next time of a schedule, which may be years away: 0.5
-LONGEST_SCHEDULE: Final = 256  # characters
 _LONGEST: Final = 64  # characters of a time, or of a duration
 LONGEST_WINDOW: Final = 366 * 24 * 3600.0
 _MOST_JOINED: Final = 16  # windows that follow one another without a gap
@@ -43,11 +42,13 @@ class TimeFunctions:
     """The functions of one pass. `next_change`: when the first of their results changes, in seconds since 1970; None:
     not before something else does."""
 
-    __slots__ = ("next_change", "now")
+    __slots__ = ("next_change", "now", "reason", "text")
 
     def __init__(self, now: str) -> None:
+        self.text = now
         self.now = parse_time(now)
         self.next_change: float | None = None
+        self.reason = ""
 
     def functions(self) -> dict[str, TemplateFunction]:
         found: dict[str, Callable[..., Any]] = {
@@ -58,15 +59,15 @@ class TimeFunctions:
         }
         return {name: TemplateFunction(name, function) for name, function in found.items()}
 
-    def changes_at(self, moment: float) -> None:
-        if self.now < moment < _LAST:
-            self.next_change = moment if self.next_change is None else min(self.next_change, moment)
+    def changes_at(self, moment: float, reason: str = "a result of age, after or within changes") -> None:
+        if self.now < moment < _LAST and (self.next_change is None or moment < self.next_change):
+            self.next_change, self.reason = moment, reason
 
     def requeue(self) -> Requeue | None:
         """When the plan has to be made again: a second late, so that no clock that differs a little is early."""
         if self.next_change is None:
             return None
-        return Requeue(self.next_change - self.now + 1, "a result of age, after or within changes")
+        return Requeue(self.next_change - self.now + 1, self.reason)
 
     def age(self, time: Any) -> Age:
         return Age(_time("age", time), self)

@@ -172,8 +172,8 @@ def _missing_status_fields(draft: Draft, version: CrdVersion, site: Site) -> Ite
             if not declares(version.schema, ("status", "conditions", name)):
                 yield _dropped_message(kind, f"status.conditions[].{name}"), site
     for child in draft.children.values():
-        if child.table.once is not None and not declares(version.schema, ("status", "ruleop", "once", child.id)):
-            yield _dropped_message(kind, "status.ruleop.once"), child.table.once.node.site
+        if child.run is not None and not declares(version.schema, ("status", "ruleop", "once", child.id)):
+            yield _dropped_message(kind, "status.ruleop.once"), child.run.node.site
     status = draft.table.status
     if status is not None and isinstance(status.node.value, dict):
         for path, field_site in _undeclared_fields(status.node, ("status",), version):

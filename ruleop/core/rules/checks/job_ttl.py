@@ -39,7 +39,7 @@ def warn_of_job_ttl(parts: Iterable[Part], templates: Mapping[str, str], finding
                 f"with `{_FIELD}` the finished Job is deleted, "
                 "and then ruleop creates and runs it again: remove the field"
             )
-            if child.table.once is not None:
+            if child.run is not None:
                 message = (
                     f"with `{_FIELD}` a Job that finishes and is deleted while ruleop is not running runs again: "
                     "remove the field; `history` limits the finished Jobs"

@@ -176,7 +176,8 @@ def _child_parts(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]
             earlier = replace(view("forEach", children=True), items=items[:number], index=False)
             yield Part("forEach", earlier, each.value.compiled, each.value.node, child, loop=each.name)
     yield from _parts_of("when", view("when", children=False), table.when, child)
-    yield from _parts_of("once", view("once", children=False), table.once, child)
+    for key, value in (("once", table.once), ("schedule", table.schedule), ("timeZone", table.time_zone)):
+        yield from _parts_of(key, view(key, children=False), value, child)
     yield from _parts_of("waitFor", view("waitFor", children=True), table.wait_for, child)
     yield from _parts_of("namespace", view("namespace", children=True), table.namespace, child)
     yield from _parts_of("deletion", view("deletion", children=False), table.deletion, child)

@@ -126,7 +126,7 @@ def check_watch(draft: Draft, findings: Findings) -> None:
     _check_once(draft, findings)
     if table.status is not None and isinstance(table.status.node.value, dict):
         taken = [("conditions", 'use "conditions" of the watch'), ("observedGeneration", "remove it")]
-        if any(child.table.once is not None for child in draft.everyone):
+        if any(child.run is not None for child in draft.everyone):
             taken.append(("ruleop", "choose another name"))
         for name, instead in taken:
             if name in table.status.node.key_sites:
@@ -137,17 +137,18 @@ def check_watch(draft: Draft, findings: Findings) -> None:
 
 def _check_once(draft: Draft, findings: Findings) -> None:
     for child in draft.everyone:
-        if (once := child.table.once) is None:
+        if child.run is None:
             continue
-        site = child.table.key_sites["once"]
+        key, each = ("once", "request id") if child.table.once is not None else ("schedule", "time")
         if child.final:
-            message = f'"{child.id}" runs once in any case: `once` is for `children`'
-            findings.mistake("out-of-place", message, once.node.site)
+            message = f'"{child.id}" runs once in any case: `{key}` is for `children`'
+            findings.mistake("out-of-place", message, child.run.node.site)
         elif child.many:
-            message = f'"{child.id}" has several objects, and `once` makes one for each request id'
-            findings.mistake("out-of-place", message, once.node.site)
+            message = f'"{child.id}" has several objects, and `{key}` makes one for each {each}'
+            findings.mistake("out-of-place", message, child.run.node.site)
         if is_builtin(draft) or not draft.table.manage_status:
-            findings.mistake("conflict", "`once` records its results in the status, which ruleop does not write", site)
+            message = f"`{key}` records its results in the status, which ruleop does not write"
+            findings.mistake("conflict", message, child.table.key_sites[key])
 
 
 def is_builtin(draft: Draft) -> bool:

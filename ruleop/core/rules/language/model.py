@@ -76,6 +76,15 @@ class Patched:
 
 
 @dataclass(frozen=True, slots=True)
+class Schedule:
+    """The times at which an object is made."""
+
+    text: StringTemplate
+    zone: StringTemplate | None  # None: UTC
+    deadline: float  # seconds: a run that would start later is skipped
+
+
+@dataclass(frozen=True, slots=True)
 class Child:
     id: str
     site: Site
@@ -88,7 +97,8 @@ class Child:
     wait_for: Expression | None = None
     for_each: tuple[Loop, ...] = ()  # outermost first
     once: StringTemplate | None = None  # the request id: an object is made once for each
-    history: int = 3  # finished objects of `once` that stay
+    schedule: Schedule | None = None  # instead: an object is made once for each of these times
+    history: int = 3  # finished objects of `once` or `schedule` that stay
     depends_on: tuple[str, ...] = ()
     ready_when: Expression | None = None
     apply: Apply = field(default_factory=Apply)
@@ -104,6 +114,11 @@ class Child:
     mentions: frozenset[str] = frozenset()  # ids of children that this child reads, except through `live.`
     secrecy: Secrecy = PUBLIC
     reads_cr_only: bool = False  # its objects depend only on the CR, and on no random value
+
+    @property
+    def runs(self) -> bool:
+        """Whether its objects are made once for each run."""
+        return self.once is not None or self.schedule is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules.language.env_vars import Constants
     from ruleop.core.rules.language.model import Strategy
     from ruleop.core.rules.language.value_types import PlacedPath, Reading, Templated
-    from ruleop.core.templating import Expression, TextTemplate, Tree, YamlNode
+    from ruleop.core.templating import Expression, StringTemplate, TextTemplate, Tree, YamlNode
 
 JOBS = ("batch", "Job")
 
@@ -111,6 +111,11 @@ class ChildDraft:
         )
 
     @property
+    def run(self) -> Templated[StringTemplate] | None:
+        """The request id or the schedule: an object is made once for each run."""
+        return self.table.once or self.table.schedule
+
+    @property
     def strategy(self) -> Strategy | None:
         if self.table.patch is not None:
             return "server-side"
@@ -118,8 +123,8 @@ class ChildDraft:
 
     @property
     def create_only(self) -> bool:
-        if self.strategy is not None or self.table.once is not None:
-            return self.strategy == "create-only" or self.table.once is not None
+        if self.strategy is not None or self.run is not None:
+            return self.strategy == "create-only" or self.run is not None
         return bool(self.kinds) and all(kind.versionless == JOBS for kind in self.kinds)
 
     @property

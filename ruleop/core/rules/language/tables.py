@@ -88,14 +88,18 @@ class AtMostOne(Constraint):
 class Needs(Constraint):
     key: str
     other: str
+    or_else: str = ""  # a key that will do as well
 
     def violation(self, members: dict[str, YamlNode]) -> tuple[str, str] | None:
-        if self.key in members and self.other not in members:
-            return f'has "{self.key}", which requires "{self.other}"', self.key
+        if self.key in members and members.keys().isdisjoint({self.other, self.or_else}):
+            instead = f' or "{self.or_else}"' if self.or_else else ""
+            return f'has "{self.key}", which requires "{self.other}"{instead}', self.key
         return None
 
     def schema(self) -> dict[str, JSON]:
-        return {"dependentRequired": {self.key: [self.other]}}
+        if not self.or_else:
+            return {"dependentRequired": {self.key: [self.other]}}
+        return {"dependentSchemas": {self.key: {"anyOf": [{"required": [self.other]}, {"required": [self.or_else]}]}}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from ruleop.core.templating.bodies.search import read_file
 from ruleop.core.templating.compile.library import NO_KIND
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ruleop.core.kinds import JSON
 
@@ -185,17 +185,42 @@ class Count(Type[int]):
 
 
 @dataclass(frozen=True, slots=True)
+class Checked(Type[str]):
+    """Text that a function checks. It returns what is wrong with the text, or an empty string."""
+
+    problem: Callable[[str], str]
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> str | None:
+        if not isinstance(node.value, str):
+            wrong_type(node, what, "text", reading)
+        elif problem := self.problem(node.value):
+            reading.findings.mistake("wrong-value", f"{what}: {problem}", node.site)
+        else:
+            return node.value
+        return None
+
+    def schema(self) -> dict[str, JSON]:
+        return {"type": "string"}
+
+
+@dataclass(frozen=True, slots=True)
 class Duration(Type[float]):
+    minimum: str = ""
+
     def read(self, node: YamlNode, what: str, reading: Reading) -> float | None:
         value = node.value
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             wrong_type(node, what, 'a duration like "10h"', reading)
             return None
         try:
-            return parse_duration(str(value))
+            found = parse_duration(str(value))
         except ValueError as error:
             reading.findings.mistake("wrong-value", f"{what}: {error}", node.site)
             return None
+        if self.minimum and found < parse_duration(self.minimum):
+            reading.findings.mistake("wrong-value", f"{what} must be at least {self.minimum}, not {value}", node.site)
+            return None
+        return found
 
     def schema(self) -> dict[str, JSON]:
         return {"type": "string", "pattern": PATTERN}

@@ -27,6 +27,7 @@ from ruleop.core.rules.language.tables import (
 from ruleop.core.rules.language.value_types import (
     NAME,
     BareExpression,
+    Checked,
     Choice,
     Count,
     Duration,
@@ -49,6 +50,7 @@ from ruleop.core.rules.language.value_types import (
     Word,
     wrong_type,
 )
+from ruleop.core.schema.cron import schedule_fault, zone_fault
 from ruleop.core.templating import Expression, StringTemplate, TextTemplate, Tree, YamlNode
 from ruleop.core.templating.compile.hints import has_templates
 from ruleop.core.templating.compile.static_fields import COMPUTED
@@ -327,10 +329,13 @@ class ChildTable(Table):
         Needs("objects", "kinds"),
         Needs("kinds", "objects"),
         Needs("allow", "objects"),
-        Needs("history", "once"),
+        AtMostOne(("once", "schedule")),
+        Needs("timeZone", "schedule"),
+        Needs("startingDeadline", "schedule"),
+        Needs("history", "once", "schedule"),
         Excludes(
             "patch",
-            ("namespace", "apply", "adopt", "deletion", "propagation", "deleteAfter", "once"),
+            ("namespace", "apply", "adopt", "deletion", "propagation", "deleteAfter", "once", "schedule"),
             "the object belongs to somebody else",
         ),
     )
@@ -373,7 +378,21 @@ class ChildTable(Table):
     once: Templated[StringTemplate] | None = key(
         "once", Template(), "A request id: the object is made once for each, and never again. Empty: for none."
     )
-    history: int = key("history", Count(0), "The finished objects of `once` that stay.", default=3)
+    schedule: Templated[StringTemplate] | None = key(
+        "schedule",
+        Template(Checked(schedule_fault)),
+        "Instead of once: a cron schedule. The object is made once for each of its times. Empty: for none.",
+    )
+    time_zone: Templated[StringTemplate] | None = key(
+        "timeZone", Template(Checked(zone_fault)), "The time zone of the schedule; UTC by default."
+    )
+    starting_deadline: float = key(
+        "startingDeadline",
+        Duration("1m"),
+        "How late a run of the schedule may start; a later one is skipped.",
+        default="1h",
+    )
+    history: int = key("history", Count(0), "The finished objects of `once` or `schedule` that stay.", default=3)
     depends_on: tuple[Word, ...] = key(
         "dependsOn", ListOf(ID, "an id"), "Ids that must be ready before this one is created.", default=[]
     )

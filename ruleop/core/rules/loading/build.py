@@ -20,6 +20,7 @@ from ruleop.core.rules.language.model import (
     PolicyRule,
     Requirement,
     Rule,
+    Schedule,
     Selector,
     Validation,
 )
@@ -85,7 +86,8 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         reach=table.reach,
         deletion_order=table.deletion_order,
         rbac=tuple(map(_policy_rule, table.rbac)),
-        reads_time=any(not TIME_FUNCTIONS.isdisjoint(part.compiled.names) for part in parts),
+        reads_time=any(not TIME_FUNCTIONS.isdisjoint(part.compiled.names) for part in parts)
+        or any(child.schedule is not None for child in children.values()),
         public_words={id_: each.words for id_, each in secrecy.items() if each.reads},
         order=order(draft.children, read),
         final_order=order(draft.final, read),
@@ -123,6 +125,9 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozens
         wait_for=_compiled(table.wait_for),
         for_each=tuple(Loop(each.name, _required(each.value).compiled) for each in child.loops),
         once=_compiled(table.once),
+        schedule=Schedule(table.schedule.compiled, _compiled(table.time_zone), table.starting_deadline)
+        if table.schedule is not None
+        else None,
         history=table.history,
         depends_on=_texts(table.depends_on),
         ready_when=_compiled(table.ready_when),

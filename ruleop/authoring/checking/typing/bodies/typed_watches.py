@@ -34,11 +34,12 @@ from ruleop.authoring.checking.typing.types import (
     mapping_of,
     of_data,
 )
+from ruleop.core.schema.cron import schedule_fault, zone_fault
 from ruleop.core.templating import Expression, Origin, StringTemplate, TextTemplate, YamlNode
 from ruleop.core.templating.compile.hints import has_templates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from jinja2 import nodes
 
@@ -59,7 +60,12 @@ def check_types(loaded: Loaded, findings: Findings) -> None:
     report.close()
 
 
-_DELETIONS: Final = ("delete", "orphan")
+_FAULTS: Final[dict[str, Callable[[str], str]]] = {
+    "deletion": lambda text: "" if text in {"delete", "orphan"} else f'deletion is "delete" or "orphan", not "{text}"',
+    "schedule": schedule_fault,
+    "timeZone": zone_fault,
+}
+"""Functions that describe the mistake in a literal of a key."""
 _CONDITIONS: Final = frozenset({"when", "waitFor", "readyWhen", "validate", "apply.ignore", "observe.where"})
 """The keys whose expressions are tested for truth."""
 _STATUSES: Final = frozenset(form for word in ("True", "False", "Unknown") for form in (word, word.lower()))
@@ -147,11 +153,10 @@ class WatchTypes:
         if found.is_known and found.kinds and found.kinds <= CONTAINERS:
             message = f"{compiled.quotation()} is {describe(found.kinds)}, and text is needed here"
             self.inference.report.at("type-mismatch", message, part.site)
-        if part.key == "deletion" and found.constants:
-            wrong = sorted(str(value) for _, value in found.constants if value not in _DELETIONS)
-            if wrong and found.node is None:
-                message = f'deletion is "delete" or "orphan", not "{wrong[0]}"'
-                self.inference.report.at("invalid-literal", message, part.site)
+        if (fault := _FAULTS.get(part.key)) is not None and found.constants and found.node is None:
+            wrong = sorted(filter(None, (fault(str(value)) for _, value in found.constants)))
+            if wrong:
+                self.inference.report.at("invalid-literal", wrong[0], part.site)
 
     def value(self, node: YamlNode, env: Environment) -> Type:
         """The type of a value of watches.yaml whose strings contain templates."""
@@ -280,7 +285,7 @@ class WatchTypes:
         for part in self._of("waitFor", child):
             self.run(part, env)
             env = self._assumed(part, env)
-        for key in ("namespace", "deletion", "apply.ignore"):
+        for key in ("once", "schedule", "timeZone", "namespace", "deletion", "apply.ignore"):
             for part in self._of(key, child):
                 self.run(part, env)
         for part in self._of("readyWhen", child):
