@@ -29,6 +29,7 @@ from ruleop.cli.outputs.terminal import print_diagnostics
 from ruleop.cli.program import UsageError
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.planning import FixedObjects, Observed, Plan, choose_rule, plan
+from ruleop.core.planning.rendering.time_functions import parse_time
 from ruleop.core.rules import ProjectErrors
 from ruleop.core.schema.nearest import nearest
 
@@ -42,10 +43,18 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 NOT_SELECTED: Final = "not selected by any rule (see selector and namespaces): skipped"
 
 
 def pass_options(command: F, *, required: bool = True) -> F:
+    command = click.option(
+        "--at",
+        "time",
+        default="",
+        metavar="TIME",
+        help="The time that the rules read, such as 2026-01-31T12:00:00Z. Default: now.",
+    )(command)
     command = click.option(
         "--with",
         "existing",
@@ -116,7 +125,15 @@ def load_for_planning(folder: str, env_files: Sequence[str]) -> tuple[Folder, Pr
 
 
 def current_time() -> str:
-    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return dt.datetime.now(dt.UTC).strftime(_TIME)
+
+
+def as_time(text: str) -> str:
+    """The time of `--at` in UTC. Raises UsageError."""
+    try:
+        return dt.datetime.fromtimestamp(parse_time(text), dt.UTC).strftime(_TIME) if text else ""
+    except (ValueError, OverflowError):
+        raise UsageError(f'--at must be a time such as 2026-01-31T12:00:00Z, not "{text}"') from None
 
 
 def make_passes(
@@ -125,14 +142,17 @@ def make_passes(
     files: Sequence[str],
     existing: Sequence[str],
     *,
+    time: str,
     seed: bytes,
     dated: bool,
 ) -> Passes:
     """Plans each custom resource. Each sees the others and the existing objects; a mistake in one stops no other.
-    Unless it is `dated`, a plan of rules that do not read the time is the same at all times."""
+    `time`: of the plans; the current one if it is empty. Unless it is `dated`, a plan of rules that do not read the
+    time is the same at all times."""
+    given = as_time(time)
     where, project = load_for_planning(folder, env_files)
     kinds = OfflineKinds(project)
-    now = current_time() if dated or any(rule.reads_time for rule in project.rules) else EPOCH
+    now = given or (current_time() if dated or any(rule.reads_time for rule in project.rules) else EPOCH)
     live = as_live([document.data for document in read_documents(existing, folder=folder, quoting=False)], kinds, now)
     passes = Passes(where, kinds)
     taken: list[dict[str, Any]] = []

@@ -52,6 +52,8 @@ def command(folder: str, env_files: tuple[str, ...], output: str, **flags: Any) 
 def _planned(folder: str, env_files: tuple[str, ...], flags: Mapping[str, Any]) -> Passes | ChangeSummary:
     files, existing, replay = flags["files"], flags["existing"], flags["replay"]
     names, everything = flags["names"], flags["everything"]
+    if flags["time"] and (flags["live"] or replay):
+        raise UsageError("--at is for custom resources of -f: a cluster and a recorded pass have a time of their own")
     if flags["live"]:
         # Imports the client, which the offline plan does not need: it would take twice as long.
         from ruleop.cli.live_plan import Subjects, plan_live  # noqa: PLC0415
@@ -68,7 +70,7 @@ def _planned(folder: str, env_files: tuple[str, ...], flags: Mapping[str, Any]) 
         raise UsageError("name either custom resources with -f, or a recorded pass with --replay")
     if replay:
         return replay_pass(folder, env_files, replay)
-    return make_passes(folder, env_files, files, existing, seed=b"", dated=False)
+    return make_passes(folder, env_files, files, existing, time=flags["time"], seed=b"", dated=False)
 
 
 def _print_summary(summary: ChangeSummary, folder: str, output: str) -> int:

@@ -28,6 +28,7 @@ def command(
     env_files: tuple[str, ...],
     files: tuple[str, ...],
     existing: tuple[str, ...],
+    time: str,
     output: str,
 ) -> int:
     """Print the children of a custom resource as YAML.
@@ -37,7 +38,7 @@ def command(
     could not be rendered (see stderr). 2: wrong usage, or the project has mistakes.
     """
     # Random, because the output may be applied: everybody would know a password that is the same each time.
-    passes = make_passes(folder, env_files, files, existing, seed=os.urandom(32), dated=True)
+    passes = make_passes(folder, env_files, files, existing, time=time, seed=os.urandom(32), dated=True)
     if output == "json":
         resources = [rendered_as_json(planned.plan) for planned in passes.planned]
         print_text(json_document({"resources": resources, **passes.unplanned()}))

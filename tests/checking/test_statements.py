@@ -233,8 +233,7 @@ def test_a_deletion_is_delete_or_orphan() -> None:
 def test_a_schedule_and_its_zone_are_checked_where_they_are_literals() -> None:
     assert of("a: b", """schedule: "{{ '@daily' if spec.debug else '' }}" """) == []
     assert of("a: b", """schedule: "{{ '0 3 * *' if spec.debug else '@daily' }}" """) == [
-        'error invalid-literal: "0 3 * *" is not a cron schedule such as "0 3 * * *": expected exactly 5 fields, found 4: '
-        "[0 3 * *]"
+        'error invalid-literal: "0 3 * *" is not a cron schedule such as "0 3 * * *": expected exactly 5 fields, found 4: [0 3 * *]'
     ]
     assert of("a: b", """schedule: "@daily"\ntimeZone: "{{ 'Berlin' if spec.debug else 'UTC' }}" """) == [
         'error invalid-literal: "Berlin" is not a time zone such as "Europe/Berlin"'

@@ -343,3 +343,26 @@ def test_an_alias_bomb_in_a_resource_is_refused(project, ruleop):
     assert (
         "error: the aliases of this file expand to more than 250,000 values or 8 MiB: write the values out" in ran.err
     )
+
+
+def test_a_plan_is_made_for_the_time_of_an_option(project, ruleop):
+    project.write(
+        "watches.yaml",
+        """\
+- group: example.com
+  version: v1
+  kind: Site
+  children:
+    backup: {template: web.yaml.j2, schedule: 0 3 * * *}
+""",
+    )
+    ran = ruleop("plan", "-f", "site.yaml", "--at", "2026-01-01T02:00:00Z")
+    assert "Nothing to do" in ran.out
+    assert "Reconciled again in 1 h 0 min: the next run of backup is due." in ran.out
+    assert "+ create Deployment/blog-" in ruleop("plan", "-f", "site.yaml", "--at", "2026-01-01T03:00:00Z").out
+
+
+@pytest.mark.parametrize("other", [["--live", "Site/blog"], ["--replay", "site.yaml"]])
+def test_a_cluster_and_a_recorded_pass_have_a_time_of_their_own(project, ruleop, other):
+    ran = ruleop("plan", *other, "--at", "2026-01-01T02:00:00Z")
+    assert (ran.status, "a cluster and a recorded pass have a time of their own" in ran.err) == (2, True)

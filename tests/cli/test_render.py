@@ -210,3 +210,45 @@ def test_as_json_a_resource_that_the_server_would_reject_is_listed(project, rule
     document = json.loads(ruleop("render", "-f", "site.yaml", "-o", "json").out)
     assert document["resources"] == []
     assert [(each["name"], each["findings"][0]["field"]) for each in document["refused"]] == [("blog", "spec.page")]
+
+
+TIMED = """\
+- group: example.com
+  version: v1
+  kind: Site
+  children:
+    config: {template: config.yaml.j2, when: "after(metadata.creationTimestamp, '2h')"}
+    backup: {template: web.yaml.j2, schedule: 0 3 * * *}
+  status: {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("time", "children"),
+    [
+        ("2026-01-01T01:00:00Z", []),
+        ("2026-01-01T02:30:00Z", ["config"]),
+        ("2026-01-01T03:10:00Z", ["config", "backup"]),
+        ("2026-01-01T04:10:00+01:00", ["config", "backup"]),
+        ("2026-01-01T05:00:00Z", ["config"]),
+    ],
+)
+def test_rules_read_the_time_of_an_option(project, ruleop, time, children):
+    project.write("watches.yaml", TIMED)
+    project.edit("site.yaml", "name: blog", "name: blog\n  creationTimestamp: 2026-01-01T00:00:00Z")
+    ran = ruleop("render", "-f", "site.yaml", "--at", time)
+    assert [line.split(",")[0][2:] for line in ran.out.splitlines() if line.startswith("# ")] == children
+
+
+@pytest.mark.parametrize("time", ["tomorrow", "2026-01-01", "2026-13-01T00:00:00Z", "2026-01-01T00:00:00"])
+def test_a_time_has_a_date_and_a_zone(project, ruleop, time):
+    ran = ruleop("render", "-f", "site.yaml", "--at", time)
+    assert ran.status == 2
+    assert f'--at must be a time such as 2026-01-31T12:00:00Z, not "{time}"' in ran.err
+
+
+def test_a_resource_without_a_time_of_its_creation_is_created_then(project, ruleop):
+    project.write("watches.yaml", TIMED)
+    ran = ruleop("render", "-f", "site.yaml", "--at", "2026-01-01T03:00:00Z")
+    assert "# backup," in ran.out
+    assert "# config," not in ran.out

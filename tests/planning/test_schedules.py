@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning.child.once import RETRY
 from ruleop.core.planning.child.ready_statuses import made_ready
 from ruleop.core.planning.rendering.time_functions import parse_time
 from tests.planning.harness import Harness
 from tests.planning.test_time import due, stamp
+
+if TYPE_CHECKING:
+    from ruleop.core.kinds import ObjectKey
 
 JOB = "object: {apiVersion: batch/v1, kind: Job, metadata: {name: b}, spec: {note: x}}"
 FAILURE = {"status": {"conditions": [{"type": "Failed", "status": "True"}]}}
@@ -157,8 +159,10 @@ def test_a_failed_run_is_reported_until_the_next_one() -> None:
     at(found, "01-01 10:00")
     assert found.ready()[1:] == (
         "OnceFailed",
-        "backup: watches.yaml:6:5: the run '2026-01-01T03:00:00Z' has failed: wait for the next one, or change the "
-        f"annotation {RETRY}backup",
+        (
+            "backup: watches.yaml:6:5: the run '2026-01-01T03:00:00Z' has failed: wait for the next one, or change the "
+            f"annotation {RETRY}backup"
+        ),
     )
     at(found, "01-02 05:00")
     assert record(found) == ["02 03:00 Skipped", "01 03:00 Failed"]
@@ -315,7 +319,8 @@ def test_a_time_that_the_clocks_skip_has_no_run_and_one_that_they_repeat_has_one
 )
 def test_a_malformed_schedule_of_the_resource_is_a_problem_of_its_line(spec: dict[str, str], message: str) -> None:
     found = Harness.of(
-        "children: {backup: {schedule: '{{ spec.at }}', timeZone: \"{{ spec.zone | default('') }}\", " + JOB + "}}", spec
+        "children: {backup: {schedule: '{{ spec.at }}', timeZone: \"{{ spec.zone | default('') }}\", " + JOB + "}}",
+        spec,
     )
     (problem,) = found.plan().problems
     assert message in problem.message
@@ -366,7 +371,9 @@ def test_no_run_ends_twice_or_begins_after_its_deadline(
                 found.now = stamp(max(parse_time(BORN), parse_time(found.now) + 60 * value))
             case "finish" | "fail" if running:
                 ends[running[0].name] += 1
-                found.change(running[0], FAILURE) if what == "fail" else found.put(made_ready(found.objects[running[0]]))
+                found.change(running[0], FAILURE) if what == "fail" else found.put(
+                    made_ready(found.objects[running[0]])
+                )
             case "delete" if running:
                 found.delete(running[0])
             case "restart":

@@ -183,7 +183,7 @@ finalize:
             'watches.yaml:8:37: "d" has several objects, and `schedule` makes one for each time',
             'watches.yaml:9:37: "schedule" must be text, not the number 3: put it in quotes',
             'watches.yaml:10:9: a child has "patch" and "schedule": remove "schedule", because the object belongs to somebody else',
-            'watches.yaml:11:41: `schedule` cannot read the child `a`, only the CR, vars, let and observed objects',
+            "watches.yaml:11:41: `schedule` cannot read the child `a`, only the CR, vars, let and observed objects",
             'watches.yaml:13:37: "h" runs once in any case: `schedule` is for `children`',
         ],
     ),

@@ -68,9 +68,7 @@ ZONES = st.sampled_from(["UTC", "Europe/Berlin", "America/St_Johns", "Australia/
 
 
 @given(TURNS, st.integers(-9000, 9000), st.integers(0, 9000), SCHEDULES, ZONES)
-def test_no_other_time_follows_the_last_one(
-    turn: str, offset: int, width: int, schedule: str, zone: str
-) -> None:
+def test_no_other_time_follows_the_last_one(turn: str, offset: int, width: int, schedule: str, zone: str) -> None:
     until = dt.datetime.fromisoformat(f"{turn}Z").timestamp() + offset
     since = until - width
     expected, moment = None, next_time(schedule, since - 1, zone)

@@ -18,6 +18,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -137,6 +138,7 @@ class Proxy:
         self.calls: list[Call] = []
         self.watches: dict[asyncio.Queue[bytes | None], Call] = {}
         self.port = 0
+        self.ahead = 0.0  # seconds by which the clock of the API server seems to be ahead
         self._authority = authority
         self._numbers = 0
         self._held: dict[str, asyncio.Event] = {}
@@ -319,11 +321,14 @@ class Proxy:
             return web.Response(
                 status=answer.status, body=answer.body, headers=answer.headers, content_type="application/json"
             )
-        return web.Response(status=call.status, body=body, headers=_kept(upstream))
+        return web.Response(status=call.status, body=body, headers={**_kept(upstream), "Date": self.date()})
+
+    def date(self) -> str:
+        return formatdate(time.time() + self.ahead, usegmt=True)
 
     async def _stream(self, request: web.Request, call: Call, upstream: aiohttp.ClientResponse) -> web.StreamResponse:
         response = web.StreamResponse(
-            headers={"Content-Type": upstream.headers.get("Content-Type", "application/json")}
+            headers={"Content-Type": upstream.headers.get("Content-Type", "application/json"), "Date": self.date()}
         )
         await response.prepare(request)
         lines: asyncio.Queue[bytes | None] = asyncio.Queue()

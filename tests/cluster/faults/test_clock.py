@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -72,3 +74,51 @@ def test_the_lease_is_kept_over_clock_jumps(lab: Lab) -> None:
     )
     lab.edit("ledgers", "all", {"spec": {"text": "two"}})
     lab.eventually("work to go on", lambda: tells(lab, "two"))
+
+
+def runs(lab: Lab) -> list[str]:
+    """The record of the schedule, without the entry of the schedule itself."""
+    stack = lab.get("stacks", "flat")
+    entries = stack.get("status", {}).get("ruleop", {}).get("once", {}).get("timed", [])
+    return [f"{each['id']} {each['result']}" for each in entries if each["result"] != "Scheduled"]
+
+
+def restart_at(lab: Lab, moment: str) -> None:
+    """The next operator sees this time in the responses of the API server."""
+    lab.kill()
+    lab.proxy.ahead = dt.datetime.fromisoformat(moment).timestamp() - time.time()
+    lab.start_and_wait()
+
+
+def finish(lab: Lab) -> None:
+    for each in lab.snapshot():
+        if "/flat-timed-" in each:
+            lab.edit("configmaps", each.partition("/")[2], {"metadata": {"annotations": {"example.com/done": "yes"}}})
+
+
+def test_a_run_of_a_schedule_is_made_once_and_one_that_an_outage_delayed_is_skipped(lab: Lab) -> None:
+    """By the clock of the API server, which is years ahead of the operator's. The second run begins by itself."""
+    lab.kill()
+    lab.make("stacks", "flat", "Stack", spec={"schedule": "0 3 * * *"})
+    restart_at(lab, "2031-05-01T03:10:00Z")
+    made_up_for = ["2031-05-01T03:00:00Z Running", "2031-04-30T03:00:00Z Skipped"]
+    lab.eventually("the late run", lambda: runs(lab) == made_up_for)
+    lab.kill()
+    lab.start_and_wait()
+    finish(lab)
+    lab.eventually("its end", lambda: runs(lab)[:1] == ["2031-05-01T03:00:00Z Succeeded"])
+    restart_at(lab, "2031-05-02T02:59:50Z")
+    lab.eventually("the second run", lambda: runs(lab)[:1] == ["2031-05-02T03:00:00Z Running"])
+    finish(lab)
+    lab.eventually("its end", lambda: runs(lab)[:1] == ["2031-05-02T03:00:00Z Succeeded"])
+    restart_at(lab, "2031-05-03T05:00:00Z")
+    ended = ["2031-05-02T03:00:00Z Succeeded", "2031-05-01T03:00:00Z Succeeded"]
+    lab.eventually("the record of the third run", lambda: runs(lab) == ["2031-05-03T03:00:00Z Skipped", *ended])
+    lab.eventually("its Event", lambda: any("2031-05-03T03:00:00Z" in each["note"] for each in skips(lab)))
+    made = {call: number for call, number in lab.proxy.creates_and_deletes().items() if "flat-timed-" in call}
+    assert list(made.values()) == [1, 1], made
+
+
+def skips(lab: Lab) -> list[dict[str, Any]]:
+    events = lab.admin.get(f"/apis/events.k8s.io/v1/namespaces/{lab.namespace}/events")["items"]
+    return [each for each in events if each["reason"] == "RunSkipped"]

@@ -82,9 +82,9 @@ def due_run(
     latest = max((moment for each in runs if (moment := _moment(each)) is not None), default=-math.inf)
 
     def due(run: Run | None, skipped: str = "", *, starts_until: float = now) -> Due:
-        for moment in (next_time(text, max(now, latest), zone), starts_until):
-            if moment is not None:
-                times.changes_at(moment, f"a run of {child.id} is due, or too late")
+        if (following := next_time(text, max(now, latest), zone)) is not None:
+            times.changes_at(following, f"the next run of {child.id} is due")
+        times.changes_at(starts_until, f"the startingDeadline of {child.id} ends")
         last = (
             {"id": skipped, "run": requested(skipped, child, resource).name, "result": SKIPPED, "time": times.text}
             if skipped
