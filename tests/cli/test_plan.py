@@ -366,3 +366,42 @@ def test_a_plan_is_made_for_the_time_of_an_option(project, ruleop):
 def test_a_cluster_and_a_recorded_pass_have_a_time_of_their_own(project, ruleop, other):
     ran = ruleop("plan", *other, "--at", "2026-01-01T02:00:00Z")
     assert (ran.status, "a cluster and a recorded pass have a time of their own" in ran.err) == (2, True)
+
+
+def test_a_rotation_is_shown_without_its_values(project, ruleop):
+    project.write(
+        "watches.yaml",
+        """\
+- group: example.com
+  version: v1
+  kind: Site
+  children:
+    secret:
+      apply: {strategy: create-only}
+      rotateEvery: 90d
+      object:
+        apiVersion: v1
+        kind: Secret
+        metadata: {name: "{{ metadata.name }}-key"}
+        stringData: {key: "{{ random_password(24) }}"}
+""",
+    )
+    owner = "{apiVersion: example.com/v1, kind: Site, name: blog, uid: u1, controller: true}"
+    project.write(
+        "live.yaml",
+        f"""\
+apiVersion: v1
+kind: Secret
+metadata: {{name: blog-key, creationTimestamp: 2026-01-01T00:00:00Z, ownerReferences: [{owner}]}}
+stringData: {{key: ancient}}
+""",
+    )
+    arguments = ["plan", "-f", "site.yaml", "--with", "live.yaml", "--at"]
+    assert (
+        "Reconciled again in 31 d 0 h: the next rotation of secret is due."
+        in ruleop(*arguments, "2026-03-01T00:00:00Z").out
+    )
+    shown = ruleop(*arguments, "2026-04-02T00:00:00Z").out
+    assert "~ rotate Secret/blog-key  its random values are made anew" in shown
+    assert "data.previous-key: *** (after)" in shown
+    assert "ancient" not in shown

@@ -49,6 +49,7 @@ THIRTY_LINES = [
     'watches.yaml:39:16: the condition "Ready" is set by ruleop: choose another type',
 ]
 
+RANDOM = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: '{{ random_password(9) }}'}\n"
 ROWS = (
     Row(
         "unknown key in a child",
@@ -158,6 +159,34 @@ status: {ruleop: x}
             'watches.yaml:9:33: "d" runs once in any case: `once` is for `children`',
             "watches.yaml:10:12: status.ruleop is set by ruleop: choose another name",
         ],
+    ),
+    Row(
+        "random values made anew",
+        watch("""
+children:
+  a: {template: a.yaml, rotateEvery: 90d}
+  b: {object: {apiVersion: v1, kind: Secret, metadata: {name: b}}, apply: {strategy: create-only}, rotateEvery: 1d}
+  c: {template: secret.yaml, apply: {strategy: create-only}, renewBefore: 720h}
+  d: {template: secret.yaml, apply: {strategy: create-only}, rotateEvery: 30m}
+  e: {template: secret.yaml, apply: {strategy: create-only}, rotateEvery: 1d, forEach: spec.a}
+  f: {template: secret.yaml, apply: {strategy: create-only}, rotateEvery: 1 day}
+  g: {template: two.yaml, apply: {strategy: create-only}, rotateEvery: 7d}
+  h: {template: secret.yaml, rotateEvery: 7d}
+finalize:
+  i: {template: secret.yaml, apply: {strategy: create-only}, rotateEvery: 7d}
+"""),
+        [
+            "templates/secret.yaml:4:21: `random_password` is random: only the body of a child with `apply: {strategy: create-only}` may use it",
+            "watches.yaml:5:27: `rotateEvery` is for one of `children` with `apply: {strategy: create-only}`, a single Secret",
+            "watches.yaml:6:102: `rotateEvery` makes random values anew, and the body calls none of genCA, genSelfSignedCert, genSignedCert, htpasswd, random_password",
+            "watches.yaml:7:64: `renewBefore` makes certificates anew, and the body calls none of genCA, genSelfSignedCert, genSignedCert",
+            'watches.yaml:8:77: "rotateEvery" must be at least 1h, not 30m',
+            'watches.yaml:10:77: "rotateEvery": "1 day" is not a duration: write it like "10h", "1h30m" or "0s"',
+            "watches.yaml:11:61: `rotateEvery` is for one of `children` with `apply: {strategy: create-only}`, a single Secret",
+            "watches.yaml:12:32: `rotateEvery` is for one of `children` with `apply: {strategy: create-only}`, a single Secret",
+            "watches.yaml:14:64: `rotateEvery` is for one of `children` with `apply: {strategy: create-only}`, a single Secret",
+        ],
+        {"templates/secret.yaml": RANDOM, "templates/two.yaml": f"{RANDOM}---\n{RANDOM}"},
     ),
     Row(
         "once for each time of a schedule",

@@ -30,6 +30,7 @@ _REASONS = {
     "recreate": "Recreated",
     "adopted": "Adopted",
     "released": "Released",
+    "rotated": "Rotated",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import time
 from typing import TYPE_CHECKING, Any
@@ -122,3 +123,26 @@ def test_a_run_of_a_schedule_is_made_once_and_one_that_an_outage_delayed_is_skip
 def skips(lab: Lab) -> list[dict[str, Any]]:
     events = lab.admin.get(f"/apis/events.k8s.io/v1/namespaces/{lab.namespace}/events")["items"]
     return [each for each in events if each["reason"] == "RunSkipped"]
+
+
+def test_a_secret_is_rotated_once_and_what_reads_it_follows(lab: Lab) -> None:
+    """The next operators see the API server's clock 91 days later, and then a day later still."""
+    path = f"/api/v1/namespaces/{lab.namespace}/secrets/flat-secret"
+    lab.make("stacks", "flat", "Stack", spec={"keyed": True})
+    lab.eventually("the stack", lambda: lab.is_observed("stacks", "flat", "Ready"))
+    first, digest = lab.admin.get(path)["data"], lab.get("configmaps", "flat-reader")["data"]
+    mark = lab.proxy.mark()
+    for days in (91, 92):
+        lab.kill()
+        lab.proxy.ahead = days * DAY
+        lab.start_and_wait()
+        lab.eventually("the reader", lambda: lab.get("configmaps", "flat-reader")["data"] != digest)
+        while not is_quiet(lab.proxy):
+            pass
+    second = lab.admin.get(path)["data"]
+    assert second == {"user": first["user"], "password": second["password"], "previous-password": first["password"]}
+    assert [call for call in lab.proxy.written(mark) if "secrets" in call] == ["patch secrets flat-secret"]
+    log = lab.log_file.read_text()
+    for value in (first["password"], second["password"]):
+        assert value not in log
+        assert base64.b64decode(value).decode() not in log

@@ -52,6 +52,7 @@ class Verb(Enum):
     REVERT = "revert drift in", "drift reverted"
     ADOPT = "adopt", "adopted"
     RELEASE = "release", "released"
+    ROTATE = "rotate", "rotated"
     REPLACE = "replace", "replaced"
     APPLY = "apply", "applied"
     DELETE = "delete", "deleted"
@@ -72,7 +73,12 @@ _OF_TYPE: Final[Mapping[type, Verb]] = {
     AddFinalizer: Verb.ADD_FINALIZER,
     RemoveFinalizer: Verb.REMOVE_FINALIZER,
 }
-_OF_REASON: Final[Mapping[str, Verb]] = {"adopted": Verb.ADOPT, "released": Verb.RELEASE, "given up": Verb.RELEASE}
+_OF_REASON: Final[Mapping[str, Verb]] = {
+    "adopted": Verb.ADOPT,
+    "released": Verb.RELEASE,
+    "given up": Verb.RELEASE,
+    "rotated": Verb.ROTATE,
+}
 _REASONS: Final[Mapping[str, str]] = {
     "pruned": "no longer part of the desired state",
     "recreate": "an immutable field changed; will be recreated",
@@ -82,6 +88,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "unordered": "the order of deletion is skipped",
     "adopted": "had no owner",
     "released": "stays, without ruleop's own metadata",
+    "rotated": "its random values are made anew",
     "given up": "its fields are no longer part of the desired state",
 }
 _MARKS: Final = (

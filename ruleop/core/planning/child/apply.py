@@ -64,6 +64,7 @@ from ruleop.core.planning.model.marks import (
 from ruleop.core.planning.model.observed import Observed, Served
 from ruleop.core.planning.model.outcome import Failed, Failure
 from ruleop.core.planning.rendering.desired import Desired, kept_reference, merge_strategy, with_marks
+from ruleop.core.planning.rendering.rotation import rotated
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, Unlisted, Unread, child_error
 from ruleop.core.schema.builtin.table import object_meta
 from ruleop.core.schema.shape import UNKNOWN, Shape
@@ -171,7 +172,8 @@ def apply(
         return Applied(live, in_sync=True)
     reference = kept_reference(live, owner, observed.kinds) if reference_owner else None
     if strategy == "create-only":
-        return _update_marks(child, desired, owner, live, reference=reference, adopting=adopting)
+        marked = _update_marks(child, desired, owner, live, reference=reference, adopting=adopting)
+        return _rotate(child, desired, live, marked, observed.now) if desired.rotated and not adopting else marked
     return _update(child, desired, owner, observed, history, live, reference=reference, adopting=adopting)
 
 
@@ -411,7 +413,7 @@ def _patch(
     desired: Desired,
     live: Object,
     result: Object,
-    why: Literal["changed", "adopted"],
+    why: Literal["changed", "adopted", "rotated"],
     sent: Object | None = None,
 ) -> Patch:
     patch = merge_patch(live, result)
@@ -511,6 +513,14 @@ def _update_marks(
         new["ownerReferences"] = references
     result = {**live, "metadata": new}
     return Applied(result, _patch(child, desired, live, result, "adopted" if adopting else "changed"))
+
+
+def _rotate(child: Child, desired: Desired, live: Object, marked: Applied, now: str) -> Applied:
+    """The random values of a Secret are made anew, together with a change of its marks."""
+    assert marked.result is not None
+    rendered = _normalised(child, desired, desired.rendered)
+    result = rotated(marked.result, rendered, desired.rotated, now)
+    return Applied(result, _patch(child, desired, live, result, "rotated"))
 
 
 def release(child: str, live: Object, key: ObjectKey, owner: Owner, *, needs: frozenset[str] = frozenset()) -> Patch:

@@ -72,7 +72,8 @@ def is_retried(child: Child, resource: Object) -> bool:
 
 
 def _retry(child: Child, resource: Object) -> str:
-    return annotations_of(resource).get(RETRY + child.id, "")
+    found: str = annotations_of(resource).get(RETRY + child.id, "")
+    return found
 
 
 def digest_of_texts(*texts: str) -> str:

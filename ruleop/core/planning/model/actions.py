@@ -47,7 +47,7 @@ class Patch:
     live: Object
     merged: Object
     desired_digest: str
-    why: Literal["changed", "adopted", "released"] = "changed"
+    why: Literal["changed", "adopted", "released", "rotated"] = "changed"
     sent: Object | None = (
         None  # all desired fields that are not ignored; compared with the answer to learn normalisations
     )

@@ -127,6 +127,19 @@ def issue(name: str, requested: Request, by: Authority | None, now: datetime, dr
     }
 
 
+def validity(pem: str) -> tuple[float, float] | None:
+    """The times, in seconds since 1970, between which a certificate is valid; None if the text is none."""
+    if not pem.startswith("-----BEGIN CERTIFICATE-----") or len(pem) > MAX_PEM:
+        return None
+    from cryptography import x509  # noqa: PLC0415
+
+    try:
+        found = x509.load_pem_x509_certificate(pem.encode())
+        return found.not_valid_before_utc.timestamp(), found.not_valid_after_utc.timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
 def _subject_of(issuer: Certificate | None, subject: Name) -> Name:
     return subject if issuer is None else issuer.subject
 

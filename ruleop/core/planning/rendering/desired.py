@@ -29,6 +29,7 @@ from ruleop.core.names import (
 from ruleop.core.planning.model.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, RULEOP, Owner
 from ruleop.core.planning.model.observed import KindInfo, Served
 from ruleop.core.planning.rendering.randomness import COSTLY, different_time
+from ruleop.core.planning.rendering.rotation import is_due, random_keys
 from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, child_error
 from ruleop.core.rules import REFUSED_METADATA
 from ruleop.core.secrets.hidden_fields import hidden_fields
@@ -60,6 +61,7 @@ class Desired:
     names: Mapping[str, Any]  # the scope that it was rendered in
     orphan: bool
     values: int = 0  # their number, approximately; 0 if it was rendered for an earlier plan
+    rotated: frozenset[str] = frozenset()  # the keys of the Secret whose values are made anew in this pass
     hidden: Hidden | None = None  # the fields whose values come from a Secret, if the plan is to be shown
 
     @property
@@ -194,12 +196,15 @@ def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> 
         functions = " or ".join(f"`{name}`" for name in drawn)
         message = f"{functions} gives the object another kind, namespace or name each time: derive them from the CR"
         raise ChildFails(message, child.body.site)
-    if COSTLY.isdisjoint(drawn) or all(
-        scope.observed.objects.get(each.key, version=each.kind.version) for each in desired
-    ):
-        return desired
-    real = scope.random(names, purpose, now, is_real=True)
-    return _rendered(child, scope, real, scope.random(names, purpose, now))
+    live = [scope.observed.objects.get(each.key, version=each.kind.version) for each in desired]
+    rotated: frozenset[str] = frozenset()
+    if child.rotates and desired and live[0] is not None:
+        keys = random_keys(child, desired[0].rendered, again[0].rendered)
+        rotated = keys if is_due(child, live[0], keys, scope.time_functions()) else rotated
+    if not COSTLY.isdisjoint(drawn) and (rotated or not all(live)):
+        real = scope.random(names, purpose, now, is_real=True)
+        desired = _rendered(child, scope, real, scope.random(names, purpose, now))
+    return [replace(each, rotated=rotated) for each in desired] if rotated else desired
 
 
 def _rendered(

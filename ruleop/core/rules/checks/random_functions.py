@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from jinja2 import nodes
 
 from ruleop.core.errors import Site
+from ruleop.core.kinds import Kind
 from ruleop.core.rules.checks.scopes import written
 from ruleop.core.rules.language.durations import parse_duration
 from ruleop.core.schema.cron import is_zone, times_problem
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from ruleop.core.rules.checks.scopes import Part
     from ruleop.core.rules.findings import Findings
+    from ruleop.core.rules.language.parsed import ChildDraft
     from ruleop.core.templating import Library
 
 _PRINTED = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
@@ -46,11 +48,15 @@ _PARAMETERS: Final = {  # with the number of those that are required
 _TIMELESS: Final = frozenset({"observe", "observe.forEach", "forEach", "namespace", "deletion", "apply.ignore"})
 """Keys that decide which objects there are, or whose. They must not change with time alone."""
 
-_EXTRAS = {**dict.fromkeys(("genCA", "genSignedCert", "genSelfSignedCert"), "cryptography"), "htpasswd": "bcrypt"}
+CERTIFICATES: Final = frozenset({"genCA", "genSignedCert", "genSelfSignedCert"})
+SECRETS: Final = Kind("", "v1", "Secret")
+_EXTRAS = {**dict.fromkeys(CERTIFICATES, "cryptography"), "htpasswd": "bcrypt"}
 
 
 def check_random(parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
     for part in parts:
+        if part.body and part.child is not None:
+            _check_rotation(part.child, {name for name, _ in part.compiled.calls}, findings)
         calls = [(name, site) for name, site in part.compiled.calls if name in NONDETERMINISTIC]
         if not calls:
             continue
@@ -71,6 +77,22 @@ def check_random(parts: Iterable[Part], templates: Mapping[str, str], findings: 
         for name, site in _random_names(part, templates):
             message = f"`{name}` in metadata.name would create another object each time: derive the name from the CR"
             findings.mistake("random", message, site, word=name, start=part.site)
+
+
+def _check_rotation(child: ChildDraft, calls: set[str], findings: Findings) -> None:
+    for key, makers, made in (
+        ("rotateEvery", NONDETERMINISTIC - {"now"}, "random values"),
+        ("renewBefore", NONDETERMINISTIC & CERTIFICATES, "certificates"),
+    ):
+        if (site := child.table.key_sites.get(key)) is None:
+            continue
+        has_one = child.table.template is None or not child.table.template.compiled.many
+        if not (child.create_only and not child.final and child.kinds == {SECRETS} and has_one):
+            message = f"`{key}` is for one of `children` with `apply: {{strategy: create-only}}`, a single Secret"
+            findings.mistake("out-of-place", message, site)
+        elif calls.isdisjoint(makers):
+            message = f"`{key}` makes {made} anew, and the body calls none of {', '.join(sorted(makers))}"
+            findings.mistake("out-of-place", message, site)
 
 
 def _random_names(part: Part, templates: Mapping[str, str]) -> Iterator[tuple[str, Site]]:

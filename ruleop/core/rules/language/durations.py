@@ -9,8 +9,14 @@ _PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|h|m|s)", re.ASCII)
 PATTERN = r"^([0-9]{1,9}(\.[0-9]{1,9})?(ms|h|m|s))+$"
 
 
-def parse_duration(text: str) -> float:
-    """The duration in seconds. Raises ValueError with a message for users; also parses the annotation of a CR."""
+DAYS = r"^[0-9]{1,5}d$"
+
+
+def parse_duration(text: str, *, days: bool = False) -> float:
+    """The duration in seconds. Raises ValueError with a message for users; also parses the annotation of a CR.
+    `days`: it may be a number of days, which Kubernetes does not have."""
+    if days and re.fullmatch(DAYS, text, re.ASCII):
+        return int(text[:-1]) * 24 * 3600.0
     seconds, at = 0.0, 0
     while match := _PART.match(text, at):
         seconds += float(match[1]) * _UNITS[match[2]]

@@ -99,6 +99,8 @@ class Child:
     once: StringTemplate | None = None  # the request id: an object is made once for each
     schedule: Schedule | None = None  # instead: an object is made once for each of these times
     history: int = 3  # finished objects of `once` or `schedule` that stay
+    rotate_every: float | None = None  # seconds after which the random values of a Secret are made anew
+    renew_before: float | None = None  # seconds before its certificates end, when they are
     depends_on: tuple[str, ...] = ()
     ready_when: Expression | None = None
     apply: Apply = field(default_factory=Apply)
@@ -114,6 +116,10 @@ class Child:
     mentions: frozenset[str] = frozenset()  # ids of children that this child reads, except through `live.`
     secrecy: Secrecy = PUBLIC
     reads_cr_only: bool = False  # its objects depend only on the CR, and on no random value
+
+    @property
+    def rotates(self) -> bool:
+        return self.rotate_every is not None or self.renew_before is not None
 
     @property
     def runs(self) -> bool:

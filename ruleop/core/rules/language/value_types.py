@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from ruleop.core.errors import RuleError, Site
 from ruleop.core.merge import Path, PathError, parse_path
 from ruleop.core.rules.findings import Findings, did_you_mean_quoted, format_list
-from ruleop.core.rules.language.durations import PATTERN, parse_duration
+from ruleop.core.rules.language.durations import DAYS, PATTERN, parse_duration
 from ruleop.core.templating import Expression, Library, RuleErrors, StringTemplate, TextTemplate, Tree, YamlNode
 from ruleop.core.templating.bodies.search import read_file
 from ruleop.core.templating.compile.library import NO_KIND
@@ -206,6 +206,7 @@ class Checked(Type[str]):
 @dataclass(frozen=True, slots=True)
 class Duration(Type[float]):
     minimum: str = ""
+    days: bool = False  # also a number of days, such as 90d
 
     def read(self, node: YamlNode, what: str, reading: Reading) -> float | None:
         value = node.value
@@ -213,7 +214,7 @@ class Duration(Type[float]):
             wrong_type(node, what, 'a duration like "10h"', reading)
             return None
         try:
-            found = parse_duration(str(value))
+            found = parse_duration(str(value), days=self.days)
         except ValueError as error:
             reading.findings.mistake("wrong-value", f"{what}: {error}", node.site)
             return None
@@ -223,7 +224,7 @@ class Duration(Type[float]):
         return found
 
     def schema(self) -> dict[str, JSON]:
-        return {"type": "string", "pattern": PATTERN}
+        return {"type": "string", "pattern": f"{PATTERN}|{DAYS}" if self.days else PATTERN}
 
     def of(self, default: JSON) -> float:
         return parse_duration(default)

@@ -393,6 +393,16 @@ class ChildTable(Table):
         default="1h",
     )
     history: int = key("history", Count(0), "The finished objects of `once` or `schedule` that stay.", default=3)
+    rotate_every: float | None = key(
+        "rotateEvery",
+        Duration("1h", days=True),
+        "The time, such as 90d, after which the random values of a create-only Secret are made anew.",
+    )
+    renew_before: float | None = key(
+        "renewBefore",
+        Duration("1m", days=True),
+        "The time before the end of its certificates, at which the same is done.",
+    )
     depends_on: tuple[Word, ...] = key(
         "dependsOn", ListOf(ID, "an id"), "Ids that must be ready before this one is created.", default=[]
     )

@@ -87,7 +87,7 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         deletion_order=table.deletion_order,
         rbac=tuple(map(_policy_rule, table.rbac)),
         reads_time=any(not TIME_FUNCTIONS.isdisjoint(part.compiled.names) for part in parts)
-        or any(child.schedule is not None for child in children.values()),
+        or any(child.schedule is not None or child.rotates for child in children.values()),
         public_words={id_: each.words for id_, each in secrecy.items() if each.reads},
         order=order(draft.children, read),
         final_order=order(draft.final, read),
@@ -129,6 +129,8 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozens
         if table.schedule is not None
         else None,
         history=table.history,
+        rotate_every=table.rotate_every,
+        renew_before=table.renew_before,
         depends_on=_texts(table.depends_on),
         ready_when=_compiled(table.ready_when),
         apply=Apply(
