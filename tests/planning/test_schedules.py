@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -326,6 +327,15 @@ def test_a_malformed_schedule_of_the_resource_is_a_problem_of_its_line(spec: dic
     assert message in problem.message
     assert problem.site is not None
     assert problem.site.line == 4
+
+
+def test_a_schedule_is_a_problem_if_the_definition_drops_the_record() -> None:
+    found = harness("schedule: '{{ spec.at }}'", {"at": ""})
+    info = found.offline.info(found.rule.kind)
+    found.infos["App"] = replace(info, status_schema={"type": "object", "properties": {"status": {"type": "object"}}})
+    assert found.plan().problems == ()
+    found.edit({"at": "0 3 * * *"})
+    assert "drop the results of `schedule`" in found.plan().problems[0].message
 
 
 def test_a_schedule_without_times_never_runs() -> None:

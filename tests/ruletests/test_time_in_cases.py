@@ -48,11 +48,51 @@ CASE = """\
   expect: {absent: [preview]}
 """
 
+RUNS = """\
+  children:
+    backup:
+      schedule: 0 3 * * *
+      readyWhen: this.metadata.annotations['example.com/done'] == 'yes'
+      object: {apiVersion: v1, kind: ConfigMap, metadata: {name: backup}}
+    key:
+      apply: {strategy: create-only}
+      rotateEvery: 1d
+      object:
+        apiVersion: v1
+        kind: Secret
+        metadata: {name: key}
+        stringData: {key: "{{ random_password(24) }}"}
+    reader:
+      object:
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: reader}
+        data: {rotated: "{{ key.data['previous-key'] is defined | string }}"}
+"""
+RUNS_CASE = """\
+- name: two nights
+  at: 2026-01-01T02:00:00Z
+  resource: site.yaml
+  expect: {absent: [backup], conditions: {Ready: "True"}, children: {reader: {data: {rotated: "false"}}}}
+  then:
+    - after: 1h
+      expect:
+        actions: [create backup]
+        status: {ruleop: {once: {backup: [{id: "2026-01-01T03:00:00Z", result: Running}, {result: Scheduled}]}}}
+    - existing: [{patch: {backup: {metadata: {annotations: {example.com/done: "yes"}}}}}]
+      expect: {conditions: {Ready: "True"}}
+    - after: 25h
+      expect:
+        actions: [rotate key, patch reader]
+        children: {reader: {data: {rotated: "true"}}}
+        status: {ruleop: {once: {backup: [{result: Skipped}, {result: Succeeded}, {result: Scheduled}]}}}
+"""
 
-def make(root: Path) -> None:
+
+def make(root: Path, children: str = PREVIEW) -> None:
     write_project(root)
     head = WATCHES[: WATCHES.index("  children:")]
-    (root / "watches.yaml").write_text(head + PREVIEW, "utf-8")
+    (root / "watches.yaml").write_text(head + children, "utf-8")
     for template in (root / "templates").iterdir():
         template.unlink()
 
@@ -60,6 +100,11 @@ def make(root: Path) -> None:
 def test_time_passes_between_steps_and_nowhere_else(tmp_path: Path) -> None:
     make(tmp_path)
     assert shown(tmp_path, CASE) == ""
+
+
+def test_a_run_of_a_schedule_and_a_rotation_come_in_time(tmp_path: Path) -> None:
+    make(tmp_path, RUNS)
+    assert shown(tmp_path, RUNS_CASE) == ""
 
 
 def test_a_time_that_does_not_exist_is_reported(tmp_path: Path) -> None:

@@ -256,15 +256,16 @@ class Children:
     def _desired_of_run(self, child_plan: ChildPlan) -> list[Desired] | None:
         """The object of the run that the CR asks for. There is none if it has ended, or if no run is asked for."""
         child, names = child_plan.child, self.scope.names
-        if not can_record(self.observed.kinds.info(self.rule.kind)):
-            key = "once" if child.once is not None else "schedule"
-            raise ChildFails(no_record(self.rule.kind.kind, key), child.site)
         if child.once is not None:
-            run, instead = run_of(child, names, self.scope.resource), "change the request id, or"
+            run, key, instead = run_of(child, names, self.scope.resource), "once", "change the request id, or"
+            is_asked = run is not None
         else:
             times, begun = self.scope.time_functions(), self.runs(child).begun
             due = self._due[child.id] = due_run(child, names, self.scope.resource, times, begun)
-            run, instead = due.run, "wait for the next one, or change"
+            run, key, instead = due.run, "schedule", "wait for the next one, or change"
+            is_asked = bool(due.entries)
+        if is_asked and not can_record(self.observed.kinds.info(self.rule.kind)):
+            raise ChildFails(no_record(self.rule.kind.kind, key), child.site)
         if run is None:
             return None
         result = result_of(self.scope.resource, child, run)
