@@ -402,6 +402,6 @@ stringData: {{key: ancient}}
         in ruleop(*arguments, "2026-03-01T00:00:00Z").out
     )
     shown = ruleop(*arguments, "2026-04-02T00:00:00Z").out
-    assert "~ rotate Secret/blog-key  its random values are made anew" in shown
+    assert "~ rotate Secret/blog-key  its random values are regenerated" in shown
     assert "data.previous-key: *** (after)" in shown
     assert "ancient" not in shown

@@ -1,4 +1,4 @@
-"""Random values of a Secret are made anew in time, in one write, and the old ones are kept."""
+"""Random values of a Secret are regenerated in time, in one write, and the old ones are kept."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def at(found: Harness, now: str) -> Harness:
     return found
 
 
-def test_values_are_made_anew_in_time_and_the_old_ones_are_kept_until_the_next_rotation() -> None:
+def test_values_are_regenerated_in_time_and_the_old_ones_are_kept_until_the_next_rotation() -> None:
     found = harness()
     first = data(found)
     assert first.keys() == {"user", "password"}
@@ -82,7 +82,7 @@ def test_a_rotation_is_one_write_and_an_event() -> None:
     found.writes.clear()
     found.now, found.seed = "2026-05-01T00:00:00Z", b"other"
     (event,) = write_events(found.plan().actions, "shop")
-    assert (event.reason, event.message) == ("Rotated", "Rotated Secret/s: its random values are made anew")
+    assert (event.reason, event.message) == ("Rotated", "Rotated Secret/s: its random values are regenerated")
     found.settle()
     assert found.writes == ["Patch Secret/s"]
     assert found.plan().quiet

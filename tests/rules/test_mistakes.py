@@ -161,7 +161,7 @@ status: {ruleop: x}
         ],
     ),
     Row(
-        "random values made anew",
+        "random values regenerated",
         watch("""
 children:
   a: {template: a.yaml, rotateEvery: 90d}
@@ -178,8 +178,8 @@ finalize:
         [
             "templates/secret.yaml:4:21: `random_password` is random: only the body of a child with `apply: {strategy: create-only}` may use it",
             "watches.yaml:5:27: `rotateEvery` is for one of `children` with `apply: {strategy: create-only}`, a single Secret",
-            "watches.yaml:6:102: `rotateEvery` makes random values anew, and the body calls none of genCA, genSelfSignedCert, genSignedCert, htpasswd, random_password",
-            "watches.yaml:7:64: `renewBefore` makes certificates anew, and the body calls none of genCA, genSelfSignedCert, genSignedCert",
+            "watches.yaml:6:102: `rotateEvery` regenerates random values, and the body calls none of genCA, genSelfSignedCert, genSignedCert, htpasswd, random_password",
+            "watches.yaml:7:64: `renewBefore` regenerates certificates, and the body calls none of genCA, genSelfSignedCert, genSignedCert",
             'watches.yaml:8:77: "rotateEvery" must be at least 1h, not 30m',
             'watches.yaml:10:77: "rotateEvery": "1 day" is not a duration: write it like "10h", "1h30m" or "0s"',
             "watches.yaml:11:61: `rotateEvery` is for one of `children` with `apply: {strategy: create-only}`, a single Secret",

@@ -296,7 +296,7 @@ class Proxy:
                 call.status = upstream.status
                 if upstream.status == 200:
                     return await self._stream(request, call, upstream)
-                return web.Response(status=upstream.status, body=await upstream.read(), headers=_kept(upstream))
+                return web.Response(status=upstream.status, body=await upstream.read(), headers=self._kept(upstream))
         # A request that has begun is finished even without the operator, so that the writes of the server are known.
         response = await asyncio.shield(asyncio.create_task(self._forward(request, call, headers)))
         await self._going.wait()
@@ -321,14 +321,18 @@ class Proxy:
             return web.Response(
                 status=answer.status, body=answer.body, headers=answer.headers, content_type="application/json"
             )
-        return web.Response(status=call.status, body=body, headers={**_kept(upstream), "Date": self.date()})
+        return web.Response(status=call.status, body=body, headers=self._kept(upstream))
 
-    def date(self) -> str:
+    def _kept(self, upstream: aiohttp.ClientResponse) -> dict[str, str]:
+        kept = {name: value for name, value in upstream.headers.items() if name.lower() not in HOP}
+        return {**kept, "Date": self._date()}
+
+    def _date(self) -> str:
         return formatdate(time.time() + self.ahead, usegmt=True)
 
     async def _stream(self, request: web.Request, call: Call, upstream: aiohttp.ClientResponse) -> web.StreamResponse:
         response = web.StreamResponse(
-            headers={"Content-Type": upstream.headers.get("Content-Type", "application/json"), "Date": self.date()}
+            headers={"Content-Type": upstream.headers.get("Content-Type", "application/json"), "Date": self._date()}
         )
         await response.prepare(request)
         lines: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -370,10 +374,6 @@ class Proxy:
         for lines, call in self.watches.items():
             if call.parts[0] == resource:
                 lines.put_nowait(line)
-
-
-def _kept(upstream: aiohttp.ClientResponse) -> dict[str, str]:
-    return {name: value for name, value in upstream.headers.items() if name.lower() not in HOP}
 
 
 async def _read(upstream: aiohttp.ClientResponse, lines: asyncio.Queue[bytes | None]) -> None:

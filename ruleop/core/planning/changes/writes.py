@@ -88,7 +88,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "unordered": "the order of deletion is skipped",
     "adopted": "had no owner",
     "released": "stays, without ruleop's own metadata",
-    "rotated": "its random values are made anew",
+    "rotated": "its random values are regenerated",
     "given up": "its fields are no longer part of the desired state",
 }
 _MARKS: Final = (

@@ -516,7 +516,7 @@ def _update_marks(
 
 
 def _rotate(child: Child, desired: Desired, live: Object, marked: Applied, now: str) -> Applied:
-    """The random values of a Secret are made anew, together with a change of its marks."""
+    """The random values of a Secret are regenerated, together with a change of its marks."""
     assert marked.result is not None
     rendered = _normalised(child, desired, desired.rendered)
     result = rotated(marked.result, rendered, desired.rotated, now)

@@ -61,7 +61,7 @@ class Desired:
     names: Mapping[str, Any]  # the scope that it was rendered in
     orphan: bool
     values: int = 0  # their number, approximately; 0 if it was rendered for an earlier plan
-    rotated: frozenset[str] = frozenset()  # the keys of the Secret whose values are made anew in this pass
+    rotated: frozenset[str] = frozenset()  # the keys of the Secret whose values are regenerated in this pass
     hidden: Hidden | None = None  # the fields whose values come from a Secret, if the plan is to be shown
 
     @property

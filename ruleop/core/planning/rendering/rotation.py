@@ -1,4 +1,4 @@
-"""Secrets with `rotateEvery` or `renewBefore`: their random values are made anew in time.
+"""Secrets with `rotateEvery` or `renewBefore`: their random values are regenerated in time.
 
 Only keys of `data` whose values are random change: those that differ between two renders with other seeds. One patch
 sets the new values, keeps the old ones under `previous-` keys, and records the time on the object, so a crash leaves
@@ -42,7 +42,7 @@ def random_keys(child: Child, one: Object, other: Object) -> frozenset[str]:
 
 
 def is_due(child: Child, live: Object, keys: Collection[str], times: TimeFunctions) -> bool:
-    """Whether the values of these keys have to be made anew. Raises ChildFails."""
+    """Whether the values of these keys have to be regenerated. Raises ChildFails."""
     moments = [*_rotations(child, live), *_renewals(child, live, keys)]
     for moment in moments:
         times.changes_at(moment, f"the next rotation of {child.id} is due")

@@ -91,7 +91,7 @@ def _check_rotation(child: ChildDraft, calls: set[str], findings: Findings) -> N
             message = f"`{key}` is for one of `children` with `apply: {{strategy: create-only}}`, a single Secret"
             findings.mistake("out-of-place", message, site)
         elif calls.isdisjoint(makers):
-            message = f"`{key}` makes {made} anew, and the body calls none of {', '.join(sorted(makers))}"
+            message = f"`{key}` regenerates {made}, and the body calls none of {', '.join(sorted(makers))}"
             findings.mistake("out-of-place", message, site)
 
 

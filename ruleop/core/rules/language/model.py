@@ -99,7 +99,7 @@ class Child:
     once: StringTemplate | None = None  # the request id: an object is made once for each
     schedule: Schedule | None = None  # instead: an object is made once for each of these times
     history: int = 3  # finished objects of `once` or `schedule` that stay
-    rotate_every: float | None = None  # seconds after which the random values of a Secret are made anew
+    rotate_every: float | None = None  # seconds after which the random values of a Secret are regenerated
     renew_before: float | None = None  # seconds before its certificates end, when they are
     depends_on: tuple[str, ...] = ()
     ready_when: Expression | None = None

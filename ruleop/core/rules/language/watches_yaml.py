@@ -396,7 +396,7 @@ class ChildTable(Table):
     rotate_every: float | None = key(
         "rotateEvery",
         Duration("1h", days=True),
-        "The time, such as 90d, after which the random values of a create-only Secret are made anew.",
+        "The time, such as 90d, after which the random values of a create-only Secret are regenerated.",
     )
     renew_before: float | None = key(
         "renewBefore",
