@@ -87,6 +87,8 @@ class Child:
     when: Expression | None = None
     wait_for: Expression | None = None
     for_each: tuple[Loop, ...] = ()  # outermost first
+    for_each_of: str = ""  # the child with `forEach` for whose items that end this one of `finalize` is made
+    ended_by: tuple[str, ...] = ()  # the children of `finalize` that are made when an item of this one ends
     once: StringTemplate | None = None  # the request id: an object is made once for each
     history: int = 3  # finished objects of `once` that stay
     depends_on: tuple[str, ...] = ()
@@ -104,6 +106,11 @@ class Child:
     mentions: frozenset[str] = frozenset()  # ids of children that this child reads, except through `live.`
     secrecy: Secrecy = PUBLIC
     reads_cr_only: bool = False  # its objects depend only on the CR, and on no random value
+
+    @property
+    def has_items(self) -> bool:
+        """Whether it is rendered for each of several items, of which one with a mistake fails alone."""
+        return bool(self.for_each or self.for_each_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +205,11 @@ class Rule:
     def has_order(self) -> bool:
         """Whether its children are deleted in an order."""
         return any(child.in_order for child in self.children.values())
+
+    @property
+    def ends_items(self) -> bool:
+        """Whether something is done when an item of a `forEach` ends."""
+        return any(child.for_each_of for child in self.finalize.values())
 
     @property
     def adopts_helm_releases(self) -> bool:

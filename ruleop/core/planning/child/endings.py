@@ -1,0 +1,84 @@
+"""Ends of items that have begun: what children of `finalize` with `forEachOf` have made, and for which item.
+
+The objects themselves show it, so a crash at any moment repeats nothing:
+
+- the item's object alone: the end has not begun
+- both: it has begun. It is completed even if the item is wanted again, because half of a clean-up is no state that
+  anybody would want: the object waits, and is made anew when the end is over
+- the object that ends the item alone: it is removed when it is ready
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ruleop.core.planning.model.item_records import ItemRecord, item_on
+from ruleop.core.planning.model.marks import SKIP_FINALIZE, annotations_of
+from ruleop.core.planning.rendering.desired import Item
+from ruleop.core.templating import view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ruleop.core.kinds import Object, ObjectKey
+    from ruleop.core.planning.child.child_plan import Existing
+    from ruleop.core.planning.model.marks import Owner
+    from ruleop.core.planning.model.observed import Observed
+    from ruleop.core.planning.rendering.desired import Desired
+    from ruleop.core.planning.rendering.scope import Scope
+    from ruleop.core.rules import Child, Rule
+
+
+@dataclass(slots=True)
+class Ending:
+    """An item whose end has begun, or begins in this pass."""
+
+    record: ItemRecord
+    child: str  # with the `forEach`
+    made: list[Existing] = field(default_factory=list)  # what exists for this end
+    decided: set[str] = field(default_factory=set)  # the children of `finalize` that are rendered, or not wanted
+
+
+def skip_reason(resource: Object, observed: Observed) -> str:
+    """The reason that `finalize` is skipped; empty if it is not."""
+    if annotations_of(resource).get(SKIP_FINALIZE) == "true":
+        return f"the annotation {SKIP_FINALIZE} skips finalizing"
+    return "the namespace is being deleted; nothing can be created in it" if observed.namespace_terminating else ""
+
+
+def ends_item(rule: Rule, each: Existing) -> bool:
+    """Whether the object is made at the end of an item."""
+    child = rule.finalize.get(each.child)
+    return child is not None and bool(child.for_each_of)
+
+
+def begun(existing: Iterable[Existing], rule: Rule, owner: Owner, scope: Scope) -> dict[ObjectKey, Ending]:
+    """The ends that have begun, by the object of the item."""
+    found: dict[ObjectKey, Ending] = {}
+    if not rule.ends_items or skip_reason(scope.resource, scope.observed):
+        return found
+    for each in existing:
+        if ends_item(rule, each):
+            record = item_on(each.live, each.key, owner)
+            if record is not None and record.ends is not None:
+                ending = found.setdefault(record.ends, Ending(record, rule.finalize[each.child].for_each_of))
+                ending.made.append(each)
+    return found
+
+
+def end_before(found: Mapping[ObjectKey, Ending], desired: Desired) -> ObjectKey | None:
+    """What still ends the item of the same object, or an equal item."""
+    for key, ending in found.items():
+        same = desired.item is not None and desired.item.items == ending.record.items
+        if ending.made and (key == desired.key or same):
+            return ending.made[0].key
+    return None
+
+
+def ended_items(found: Mapping[ObjectKey, Ending], child: Child, names: Mapping[str, Any]) -> Iterator[Item]:
+    """The items that have ended, each with the names of the loop as they were recorded."""
+    ending = [each for each in found.values() if each.child == child.for_each_of]
+    for index, each in enumerate(ending):
+        items = {name: view(name, value) for name, value in each.record.values.items()}
+        yield Item(index, {**names, **items}, ended=each.record)
