@@ -80,7 +80,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "elsewhere": "not collected by the garbage collector",
     "ordered": "deleted before its custom resource, in the order of the rules",
     "unordered": "the order of deletion is skipped",
-    "skipped": "what its end needs is skipped",
+    "skipped": "its finalize children are skipped",
     "adopted": "had no owner",
     "released": "stays, without ruleop's own metadata",
     "given up": "its fields are no longer part of the desired state",

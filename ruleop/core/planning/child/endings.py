@@ -1,11 +1,11 @@
-"""Ends of items that have begun: what children of `finalize` with `forEachOf` have made, and for which item.
+"""The ends of items that have begun: the objects of `finalize` children with `forEachOf`, and their items.
 
-The objects themselves show it, so a crash at any moment repeats nothing:
+The objects alone show how far an end has come, so a crash at any moment repeats nothing:
 
-- the item's object alone: the end has not begun
-- both: it has begun. It is completed even if the item is wanted again, because half of a clean-up is no state that
-  anybody would want: the object waits, and is made anew when the end is over
-- the object that ends the item alone: it is removed when it is ready
+- only the item's object exists: the end has not begun
+- both exist: it has begun. It is completed even if the item is desired again, because after half of a clean-up the
+  item's object is of no use: it waits, is deleted, and is created again when the end is over
+- only the object that ends the item exists: it is removed when it is ready
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Ending:
 
     record: ItemRecord
     child: str  # with the `forEach`
-    made: list[Existing] = field(default_factory=list)  # what exists for this end
-    decided: set[str] = field(default_factory=set)  # the children of `finalize` that are rendered, or not wanted
+    made: list[Existing] = field(default_factory=list)
+    decided: set[str] = field(default_factory=set)  # the `finalize` children that are rendered, or not desired
 
 
 def skip_reason(resource: Object, observed: Observed) -> str:
@@ -68,7 +68,7 @@ def begun(existing: Iterable[Existing], rule: Rule, owner: Owner, scope: Scope) 
 
 
 def end_before(found: Mapping[ObjectKey, Ending], desired: Desired) -> ObjectKey | None:
-    """What still ends the item of the same object, or an equal item."""
+    """The object that still ends the item of the same object, or an equal item."""
     for key, ending in found.items():
         same = desired.item is not None and desired.item.items == ending.record.items
         if ending.made and (key == desired.key or same):

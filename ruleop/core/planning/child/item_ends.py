@@ -33,7 +33,7 @@ class Ends:
 
 
 def plan_ends(children: Children, deletions: Sequence[Action]) -> Steps[Ends]:
-    """What ends items in this pass, given the deletions and releases that it would make otherwise."""
+    """The steps of all ends in this pass, given the deletions and releases that it would make otherwise."""
     rule, ends = children.rule, Ends()
     going = {action.key: action for action in deletions if isinstance(action, Delete) and _has_end(rule, action)}
     others = [action for action in deletions if action.key not in going]
@@ -77,7 +77,7 @@ def _has_end(rule: Rule, action: Delete) -> bool:
 
 
 def _begin(children: Children, action: Delete) -> str:
-    """Begins the end of the object's item, unless an equal item is still wanted. Returns why that is impossible."""
+    """Begins the end of the object's item, unless an equal item is still desired. Returns why that is impossible."""
     record = item_on(action.live, action.key, children.owner)
     if record is None or record.ends is not None:
         return (
@@ -85,14 +85,14 @@ def _begin(children: Children, action: Delete) -> str:
             f"annotation {SKIP_FINALIZE}"
         )
     child_plan = children.plans.get(action.child)
-    wanted = {each.desired.item for each in child_plan.objects} if child_plan is not None else set()
-    if record not in wanted:
+    desired = {each.desired.item for each in child_plan.objects} if child_plan is not None else set()
+    if record not in desired:
         children.ending[action.key] = Ending(ItemRecord(record.items, action.key), action.child)
     return ""
 
 
 def _awaited(rule: Rule, ending: Ending, planned: Sequence[ObjectPlan]) -> str:
-    """What the end of an item waits for; empty if nothing is left to do."""
+    """A message about what the end of an item waits for; empty if nothing is left to do."""
     for each in planned:
         if each.state is not State.READY:
             return f"{each.desired.key} is not ready"
@@ -103,7 +103,7 @@ def _awaited(rule: Rule, ending: Ending, planned: Sequence[ObjectPlan]) -> str:
 def _removals(
     children: Children, planned: Mapping[ObjectKey, Sequence[ObjectPlan]], exists: Container[ObjectKey]
 ) -> Iterator[Delete]:
-    """What was made at the end of items whose objects are gone, or is not part of an end any more."""
+    """Deletes the objects that have ended items whose objects are gone, and those that are not part of an end."""
     rule = children.rule
     for key, ending in children.ending.items():
         states = {each.desired.key: each.state for each in planned[key]}
@@ -119,6 +119,6 @@ def _removals(
 
 
 def _removal(rule: Rule, each: Existing) -> Delete:
-    """It needs nothing that this pass writes: what the item's next object waits for must not wait for others."""
+    """It depends on no write of this pass: the item's next object waits for it, and others may wait for that."""
     propagation = rule.finalize[each.child].propagation
     return Delete(each.key, each.child, each.live, "finalized", propagation, after_writes=False)

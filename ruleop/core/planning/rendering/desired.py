@@ -68,7 +68,7 @@ class Desired:
 
     @property
     def source(self) -> Object:
-        """What it is made of, for a digest: a change of the item alone is no drift."""
+        """The rendered object with its item, for a digest: a change of the item alone is an edit, not drift."""
         return self.rendered if self.item is None else {**self.rendered, ITEM: self.item.items}
 
     @property

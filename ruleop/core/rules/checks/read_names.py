@@ -138,7 +138,7 @@ def _why_not_visible(draft: Draft, part: Part, name: str) -> str:
     if part.child is not None and part.loop and name in {each.name for each in part.child.table.for_each or ()}:
         return f"{title} cannot read `{name}` here: a list sees only the items of the loops before it"
     if part.child is not None and part.child.table.for_each_of is not None and name == "index":
-        return f"{title} cannot read `index`: the item has no position any more when it has ended"
+        return f"{title} cannot read `index`: the item has no position when it has ended"
     if name in ("item", "index"):
         if part.view.items:
             return f"`{name}` is not available in {title}; here the item is named `{part.view.items[-1]}`"

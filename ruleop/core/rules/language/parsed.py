@@ -157,7 +157,7 @@ class Draft:
     from_environment: frozenset[str] = frozenset()  # the vars that read environment variables
 
     def looped(self, child: ChildDraft) -> ChildDraft:
-        """The child whose loops give this one its items: itself, or the one that it names in `forEachOf`."""
+        """The child whose loops give this one its items: itself, or the child that it names in `forEachOf`."""
         other = child.table.for_each_of
         return child if other is None else self.children.get(other.text, child)
 

@@ -292,7 +292,7 @@ class WatchTypes:
                 self.bodies.objects(part, requires=child.strategy != "server-side")
 
     def _items(self, child: ChildDraft, env: Environment) -> Environment:
-        """What is known with the items of the child's loops."""
+        """The environment with the items of the child's loops."""
         for part in self._of("forEach", child):
             iterated = self.run(part, env)
             self._check_items(part, iterated)
