@@ -155,7 +155,8 @@ def _why_not_visible(draft: Draft, part: Part, name: str) -> str:
 def _why_no_children(part: Part, name: str) -> str:
     title = part.view.title
     if part.child is not None and part.view.live and part.child.final:
-        return f"{title} cannot read the finalize child `{name}`: {_ALONE}"
+        what = "`ready.`" if name == "ready" else f"the finalize child `{name}`"
+        return f"{title} cannot read {what}: {_ALONE}"
     if part.child is not None and part.view.live:
         return f"{title} cannot read the finalize child `{name}`, which exists only during deletion"
     hint = ""
@@ -216,7 +217,7 @@ def check_dependencies(draft: Draft, findings: Findings) -> None:
     """Checks the ids in `dependsOn`."""
     for child in draft.everyone:
         peers, others = draft.peers(child), draft.children if child.final else draft.final
-        for word in child.table.depends_on:
+        for word in child.table.depends_on if child.table.for_each_of is None else ():
             if word.text in peers:
                 continue
             if word.text in others:
