@@ -15,7 +15,7 @@ from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import Failed, Failure
 from ruleop.core.planning.child.ready_statuses import made_ready
 from ruleop.core.planning.model.item_records import ITEM, MAX_ITEM
-from ruleop.core.planning.model.marks import PAUSED, SKIP_FINALIZE
+from ruleop.core.planning.model.marks import APPLIED, PAUSED, SKIP_FINALIZE
 from ruleop.core.planning.model.proofs import KeyedProofs
 from tests.planning.harness import Harness, key, project
 
@@ -120,6 +120,20 @@ def test_an_item_whose_object_has_a_new_name_has_not_ended():
     found.project = renamed
     found.settle(controllers=False)
     assert found.names() == ["ConfigMap/data-a", "ConfigMap/data-b"]
+
+
+def test_equal_items_of_two_children_end_each_for_itself():
+    users = DATABASE.replace("children:\n", "").replace("databases:", "users:").replace("db-{{", "user-{{")
+    condition = "    as: tenant\n    when: spec.databases | default(true)\n"
+    found = settled(DATABASE.replace("    as: tenant\n", condition) + users + DROP, "a")
+    found.edit({**tenants("a"), "databases": False})
+    found.settle(controllers=False)
+    assert found.names() == ["ConfigMap/db-a", "ConfigMap/user-a", "Job/drop-a"]
+    found.edit({**tenants("a", size="2"), "databases": False})
+    found.settle(controllers=False)
+    assert found.objects[key("user-a")]["data"] == {"size": "2"}, "it does not wait for the end of the other"
+    finish(found)
+    assert found.names() == ["ConfigMap/user-a"]
 
 
 def test_an_item_whose_condition_is_false_has_ended():
@@ -381,6 +395,19 @@ def test_a_forged_item_is_not_ended_but_written_again_or_reported():
     found.patch_resource({"annotations": {SKIP_FINALIZE: "true"}})
     found.settle(controllers=False)
     assert found.names() == ["ConfigMap/db-b"]
+
+
+def test_an_object_that_claims_to_be_of_another_child_is_not_ended_as_one_of_that():
+    users = DATABASE.replace("children:\n", "").replace("databases:", "users:").replace("db-{{", "user-{{")
+    leave = DROP.replace("finalize:\n", "").replace("drop", "leave").replace("databases", "users")
+    found = settled(DATABASE + users.replace("spec.tenants", "spec.tenants[1:]") + DROP + leave)
+    record = found.objects[key("db-a")]["metadata"]["annotations"][APPLIED]
+    forged = record.replace('"id":"databases"', '"id":"users"')
+    found.change(key("db-a"), {"metadata": {"annotations": {APPLIED: forged}}})
+    found.edit(tenants("b"))
+    found.step()
+    assert not [each for each in found.objects if each.kind == "Job"]
+    assert "the item of ConfigMap/shop/db-a is not recorded on it" in found.ready()[2]
 
 
 def test_templates_in_an_item_are_text():

@@ -326,9 +326,10 @@ class _Planner:
         """The deletions and releases, with what ends items before."""
         ends = yield from plan_ends(self.children, pruned)
         for key, why in ends.held.items():
-            child = self.children.ending[key].child if key in self.children.ending else ""
+            child = self.children.ending[key].record.child if key in self.children.ending else ""
             self.children.report.add_wait(child, f"{key} to be deleted: {why}", why="deletion")
-        removals = [action for action in ends.deletions if action not in pruned]
+        reported = {action.key for action in pruned}
+        removals = [action for action in ends.deletions if action.key not in reported]
         if removals and self.history.writes is not None:
             self._report_failed_pruning(removals)
         if self.observed.held_until:

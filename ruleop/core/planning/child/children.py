@@ -33,7 +33,7 @@ from ruleop.core.planning.child.child_plan import (
     planned_view,
     select_shown,
 )
-from ruleop.core.planning.child.endings import begun, end_before, ended_items
+from ruleop.core.planning.child.endings import begun, ended_items, waits
 from ruleop.core.planning.child.field_patches import held_by_others, patch, patches_on, state_of
 from ruleop.core.planning.child.once import FAILED, RETRY, SUCCEEDED, Runs, can_record, no_record, result_of, run_of
 from ruleop.core.planning.child.readiness import READY, Readiness, readiness
@@ -117,6 +117,7 @@ class Children:
         self.render_failed = False  # a child could not be rendered: nothing is written
         self.report = PassReport()
         self.ending = begun(existing, rule, owner, scope)  # by the objects of the items
+        self.ended_by = waits(self.ending)
         self.prunes_next = False  # an object can be deleted as soon as the status has what it shows
         self._by_id: dict[str, list[Existing]] = {}
         self._shown: dict[str, list[Existing]] = {}
@@ -336,7 +337,7 @@ class Children:
             self._fail_duplicate(child_plan, object_plan, *holder)
             return
         self._by_key[desired.key] = child_plan, object_plan
-        if not child_plan.child.final and (end := end_before(self.ending, desired)) is not None:
+        if self.ended_by and not child_plan.child.final and (end := self._end_before(desired)):
             wait = f"{end} to be gone: it ends the item that was there before"
             object_plan.stop(State.WAITING, wait)
             self.report.add_wait(child_plan.child.id, wait, why="deletion")
@@ -379,6 +380,11 @@ class Children:
                 State.FAILED,
                 self._add_failure(child_plan, error, only_this_child=child_plan.child.has_items),
             )
+
+    def _end_before(self, desired: Desired) -> ObjectKey | None:
+        """The object that still ends what was there before, or the same item under another name."""
+        same = self.ended_by.get(desired.item) if desired.item is not None else None
+        return self.ended_by.get(desired.key) or same
 
     def _fail_duplicate(
         self, child_plan: ChildPlan, object_plan: ObjectPlan, holder: ChildPlan, other: ObjectPlan

@@ -10,7 +10,7 @@ The objects alone show how far an end has come, so a crash at any moment repeats
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ruleop.core.planning.model.item_records import ItemRecord, item_on
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ruleop.core.planning.child.child_plan import Existing
     from ruleop.core.planning.model.marks import Owner
     from ruleop.core.planning.model.observed import Observed
-    from ruleop.core.planning.rendering.desired import Desired
     from ruleop.core.planning.rendering.scope import Scope
     from ruleop.core.rules import Child, Rule
 
@@ -35,7 +34,6 @@ class Ending:
     """An item whose end has begun, or begins in this pass."""
 
     record: ItemRecord
-    child: str  # with the `forEach`
     made: list[Existing] = field(default_factory=list)
     decided: set[str] = field(default_factory=set)  # the `finalize` children that are rendered, or not desired
 
@@ -61,24 +59,20 @@ def begun(existing: Iterable[Existing], rule: Rule, owner: Owner, scope: Scope) 
     for each in existing:
         if ends_item(rule, each):
             record = item_on(each.live, each.key, owner)
-            if record is not None and record.ends is not None:
-                ending = found.setdefault(record.ends, Ending(record, rule.finalize[each.child].for_each_of))
-                ending.made.append(each)
+            if record is not None and record.ends is not None and record.child == rule.finalize[each.child].for_each_of:
+                found.setdefault(record.ends, Ending(record)).made.append(each)
     return found
 
 
-def end_before(found: Mapping[ObjectKey, Ending], desired: Desired) -> ObjectKey | None:
-    """The object that still ends the item of the same object, or an equal item."""
-    for key, ending in found.items():
-        same = desired.item is not None and desired.item.items == ending.record.items
-        if ending.made and (key == desired.key or same):
-            return ending.made[0].key
-    return None
+def waits(found: Mapping[ObjectKey, Ending]) -> dict[ObjectKey | ItemRecord, ObjectKey]:
+    """The object that still ends an item, by the object of the item and by the item: neither is created again before
+    it is gone."""
+    return {at: ending.made[0].key for key, ending in found.items() for at in (key, replace(ending.record, ends=None))}
 
 
 def ended_items(found: Mapping[ObjectKey, Ending], child: Child, names: Mapping[str, Any]) -> Iterator[Item]:
     """The items that have ended, each with the names of the loop as they were recorded."""
-    ending = [each for each in found.values() if each.child == child.for_each_of]
+    ending = [each for each in found.values() if each.record.child == child.for_each_of]
     for index, each in enumerate(ending):
         items = {name: view(name, value) for name, value in each.record.values.items()}
         yield Item(index, {**names, **items}, ended=each.record)

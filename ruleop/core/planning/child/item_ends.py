@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.core.planning.child.endings import Ending, ends_item, skip_reason
 from ruleop.core.planning.model.actions import Action, Create, Delete, State
-from ruleop.core.planning.model.item_records import ItemRecord, item_on
+from ruleop.core.planning.model.item_records import item_on
 from ruleop.core.planning.model.marks import SKIP_FINALIZE
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ruleop.core.kinds import ObjectKey
     from ruleop.core.planning.child.child_plan import Existing, ObjectPlan
     from ruleop.core.planning.child.children import Children
+    from ruleop.core.planning.model.item_records import ItemRecord
     from ruleop.core.rules import Rule
     from ruleop.core.steps import Steps
 
@@ -39,10 +40,14 @@ def plan_ends(children: Children, deletions: Sequence[Action]) -> Steps[Ends]:
     others = [action for action in deletions if action.key not in going]
     if skip_reason(children.scope.resource, children.observed):
         ends.deletions += [*others, *(replace(action, why="skipped") for action in going.values())]
-        ends.deletions += [_removal(rule, each) for each in children.existing if ends_item(rule, each)]
+        ends.deletions += (
+            _removal(rule, each) for each in children.existing if ends_item(rule, each) and not each.terminating
+        )
         return ends
+    plans = children.plans.values() if going else ()
+    desired = {each.desired.item for found in plans for each in found.objects}
     for key, action in going.items():
-        if key not in children.ending and (problem := _begin(children, action)):
+        if key not in children.ending and (problem := _begin(children, action, desired)):
             children.report.add_problem(action.child, "ChildFailed", problem)
             ends.held[key] = problem
     written = children.written()
@@ -76,18 +81,16 @@ def _has_end(rule: Rule, action: Delete) -> bool:
     return child is not None and bool(child.ended_by)
 
 
-def _begin(children: Children, action: Delete) -> str:
+def _begin(children: Children, action: Delete, desired: Container[ItemRecord | None]) -> str:
     """Begins the end of the object's item, unless an equal item is still desired. Returns why that is impossible."""
     record = item_on(action.live, action.key, children.owner)
-    if record is None or record.ends is not None:
+    if record is None or record.ends is not None or record.child != action.child:
         return (
             f"the item of {action.key} is not recorded on it, so it cannot be ended: delete the object, or set the "
             f"annotation {SKIP_FINALIZE}"
         )
-    child_plan = children.plans.get(action.child)
-    desired = {each.desired.item for each in child_plan.objects} if child_plan is not None else set()
     if record not in desired:
-        children.ending[action.key] = Ending(ItemRecord(record.items, action.key), action.child)
+        children.ending[action.key] = Ending(replace(record, ends=action.key))
     return ""
 
 
@@ -96,8 +99,8 @@ def _awaited(rule: Rule, ending: Ending, planned: Sequence[ObjectPlan]) -> str:
     for each in planned:
         if each.state is not State.READY:
             return f"{each.desired.key} is not ready"
-    undecided = [id_ for id_ in rule.children[ending.child].ended_by if id_ not in ending.decided]
-    return f"{undecided[0]} is not known" if undecided else ""
+    undecided = [id_ for id_ in rule.children[ending.record.child].ended_by if id_ not in ending.decided]
+    return f"{undecided[0]} is not rendered" if undecided else ""
 
 
 def _removals(
@@ -112,9 +115,9 @@ def _removals(
             if not each.terminating and each.child in ending.decided and (done or each.key not in states):
                 yield _removal(rule, each)
     known = {each.key for ending in children.ending.values() for each in ending.made}
-    rendered = {each.desired.key for found in planned.values() for each in found}
+    known |= {each.desired.key for found in planned.values() for each in found}
     for each in children.existing:
-        if ends_item(rule, each) and not each.terminating and each.key not in known | rendered:
+        if ends_item(rule, each) and not each.terminating and each.key not in known:
             yield _removal(rule, each)
 
 

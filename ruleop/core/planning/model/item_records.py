@@ -37,12 +37,13 @@ _PROOF: Final = "proof"
 
 @dataclass(frozen=True, slots=True)
 class ItemRecord:
+    child: str  # with the `forEach`
     items: str  # JSON of the items of all loops by their names, in canonical form: equal texts are equal items
     ends: ObjectKey | None = None  # the object of the item, if this one is made at its end
 
     @classmethod
-    def of(cls, items: Mapping[str, JSON]) -> ItemRecord:
-        return cls(canonical(dict(items)).decode())
+    def of(cls, child: str, items: Mapping[str, JSON]) -> ItemRecord:
+        return cls(child, canonical(dict(items)).decode())
 
     @property
     def values(self) -> dict[str, JSON]:
@@ -51,7 +52,7 @@ class ItemRecord:
 
     def annotation(self, owner: Owner, key: ObjectKey, live: Object | None = None) -> str:
         """The text for an object. Without a key, the proof on the live object is kept, as with the owner."""
-        data: dict[str, JSON] = {"items": self.values, "of": list(key), "uid": owner.uid}
+        data: dict[str, JSON] = {"child": self.child, "items": self.values, "of": list(key), "uid": owner.uid}
         if self.ends is not None:
             data["ends"] = list(self.ends)
         text = canonical(data).decode()
@@ -70,7 +71,9 @@ def item_on(live: Object, key: ObjectKey, owner: Owner) -> ItemRecord | None:
         return None
     proof = data.pop(_PROOF, "")
     match data:
-        case {"items": dict() as items, "of": of, "uid": uid, **rest} if of == list(key) and uid == owner.uid != "":
+        case {"child": str() as child, "items": dict() as items, "of": of, "uid": uid, **rest} if (
+            of == list(key) and uid == owner.uid != ""
+        ):
             ends = _object(rest.get("ends"))
             if rest and (ends is None or len(rest) > 1):
                 return None
@@ -78,7 +81,7 @@ def item_on(live: Object, key: ObjectKey, owner: Owner) -> ItemRecord | None:
             return None
     proofs = owner.proofs
     if proofs is None or proofs.accept_unproven or proofs.hold(canonical(data).decode(), str(proof)):
-        return ItemRecord(canonical(items).decode(), ends)
+        return ItemRecord(child, canonical(items).decode(), ends)
     return None
 
 

@@ -36,9 +36,9 @@ from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, chi
 from ruleop.core.rules import REFUSED_METADATA
 from ruleop.core.secrets.hidden_fields import hidden_fields
 from ruleop.core.secrets.secret_values import SECRET
-from ruleop.core.templating import NONDETERMINISTIC, TextTemplate, loop_items, plain
+from ruleop.core.templating import NONDETERMINISTIC, TextTemplate, loop_items
 from ruleop.core.templating.values.cost import DOCUMENT_UNITS, ITEM_UNITS, METER, NODE_BYTES, Exhausted, size_of
-from ruleop.core.templating.values.data import retained_bytes
+from ruleop.core.templating.values.data import plain_and_weight, retained_bytes
 
 if TYPE_CHECKING:
     from ruleop.core.planning.model.observed import Kinds
@@ -135,7 +135,7 @@ def recorded(child: Child, item: Item) -> ItemRecord:
     """The record of an item for its end. Raises ChildFails if it is too large."""
     site = child.for_each[0].over.site
     try:
-        items = {loop.name: plain(item.names[loop.name]) for loop in child.for_each}
+        items = {loop.name: plain_and_weight(item.names[loop.name])[0] for loop in child.for_each}
         size = len(as_json(items))
     except UnwritableError as error:
         raise ChildFails(f"the item {error}", site) from None
@@ -145,7 +145,7 @@ def recorded(child: Child, item: Item) -> ItemRecord:
             "loop over a list with less in each item, and look up the rest in the body"
         )
         raise ChildFails(text, site)
-    return ItemRecord.of(items)
+    return ItemRecord.of(child.id, items)
 
 
 def _loops_of(child: Child) -> str:
