@@ -404,7 +404,7 @@ def test_an_object_that_claims_to_be_of_another_child_is_not_ended_as_one_of_tha
     record = found.objects[key("db-a")]["metadata"]["annotations"][APPLIED]
     forged = record.replace('"id":"databases"', '"id":"users"')
     found.change(key("db-a"), {"metadata": {"annotations": {APPLIED: forged}}})
-    found.edit(tenants("b"))
+    found.edit(tenants("c", "b"))
     found.step()
     assert not [each for each in found.objects if each.kind == "Job"]
     assert "the item of ConfigMap/shop/db-a is not recorded on it" in found.ready()[2]
