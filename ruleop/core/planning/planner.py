@@ -325,16 +325,15 @@ class _Planner:
     def _ends(self, pruned: list[Action]) -> Steps[list[Action]]:
         """The deletions and releases, with what ends items before."""
         ends = yield from plan_ends(self.children, pruned)
-        for key, why in ends.held.items():
-            child = self.children.ending[key].record.child if key in self.children.ending else ""
-            self.children.report.add_wait(child, f"{key} to be deleted: {why}", why="deletion")
+        for key, ending in self.children.ending.items():
+            if why := ends.held.get(key):
+                self.children.report.add_wait(ending.record.child, f"{key} to be deleted: {why}", why="deletion")
         reported = {action.key for action in pruned}
         removals = [action for action in ends.deletions if action.key not in reported]
         if removals and self.history.writes is not None:
             self._report_failed_pruning(removals)
-        if self.observed.held_until:
-            return ends.writes
-        return [*(ends.writes if not self.children.render_failed else ()), *ends.deletions]
+        writes = ends.writes if not self.children.render_failed else []
+        return writes if self.observed.held_until else [*writes, *ends.deletions]
 
     def _finalizer_of_helm(self) -> list[Action]:
         """The removal of the Helm operator's finalizer, once there is nothing else to do: its release is adopted."""

@@ -116,8 +116,8 @@ class Children:
         self.has_held_fields = False  # another manager holds fields of a child with `patch`
         self.render_failed = False  # a child could not be rendered: nothing is written
         self.report = PassReport()
-        self.ending = begun(existing, rule, owner, scope)  # by the objects of the items
-        self.ended_by = waits(self.ending)
+        self.ending = begun(existing, rule, owner, scope) if rule.ends_items else {}  # by the objects of the items
+        self.ended_by = waits(self.ending) if self.ending else {}
         self.prunes_next = False  # an object can be deleted as soon as the status has what it shows
         self._by_id: dict[str, list[Existing]] = {}
         self._shown: dict[str, list[Existing]] = {}

@@ -54,7 +54,7 @@ def ends_item(rule: Rule, each: Existing) -> bool:
 def begun(existing: Iterable[Existing], rule: Rule, owner: Owner, scope: Scope) -> dict[ObjectKey, Ending]:
     """The ends that have begun, by the object of the item."""
     found: dict[ObjectKey, Ending] = {}
-    if not rule.ends_items or skip_reason(scope.resource, scope.observed):
+    if skip_reason(scope.resource, scope.observed):
         return found
     for each in existing:
         if ends_item(rule, each):
