@@ -7,12 +7,14 @@ import base64
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pytest
 from structlog.testing import capture_logs
 
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import Owner
+from ruleop.core.planning.model.item_records import ITEM
 from ruleop.core.planning.model.marks import OWNER, PART_OF
 from ruleop.core.planning.model.proofs import KeyedProofs
 from ruleop.core.planning.model.rule_permissions import needs_key
@@ -222,6 +224,21 @@ def test_children_of_earlier_versions_are_written_again_once(cluster: Callable[.
             assert harness.manager.owner_key.proofs.accept_unproven is False
             await harness.until_settled()
         assert [each for each in server.writes() if "configmaps" in each] == ["patch configmaps a"]
+
+    run(scenario())
+
+
+def test_records_of_items_get_a_proof_by_the_new_key(cluster: Callable[..., ApiServer]):
+    async def scenario():
+        looped = FAR.replace("a: {", "a: {forEach: '[1]', ")
+        server = cluster(f"{looped}\nfinalize: {{b: {{forEachOf: a, template: a.yaml}}}}")
+        await scenario_of_upgrade(server, paused=True, delete_key=True)
+        before = orjson.loads(server.cluster.objects[CHILD]["metadata"]["annotations"][ITEM])
+        async with settled_operator(server) as harness:
+            assert await remark(harness)
+            after = orjson.loads(server.cluster.objects[CHILD]["metadata"]["annotations"][ITEM])
+        assert after.pop("proof") != before.pop("proof")
+        assert after == before
 
     run(scenario())
 

@@ -54,6 +54,10 @@ WATCHES = """\
     purge:
       namespace: platform
       object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "purge-{{ metadata.name }}"}}
+    leave:
+      forEachOf: account
+      namespace: platform
+      object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "leave-{{ member }}"}}
   status:
     fixed: 1
     zone: "{{ zone }}"
@@ -72,6 +76,7 @@ def test_edges_lead_from_what_comes_first_to_what_depends_on_it() -> None:
     assert {(edge.source, edge.target, edge.why) for edge in graph().edges} == {
         (RESOURCE, "home", "creates"),
         (RESOURCE, "purge", "creates"),
+        ("account", "leave", "reads"),
         ("home", "account", "waits"),  # objects in a Namespace that is a child
         ("home", "log", "reads"),
         ("settings", "log", "observes"),  # through `let`, in `when`
@@ -88,6 +93,7 @@ def test_nodes_have_the_conditions_and_loops_of_children() -> None:
     assert nodes["log"].lines[2] == "when zone != '<\"a&b\">' and spec.audit"
     assert nodes["log"].conditional
     assert nodes["purge"].lines[2] == "on deletion"
+    assert nodes["leave"].lines[2] == "at the end of each of account"
     assert nodes["settings"].lines == ("settings", "ConfigMap", "one object")
     assert nodes[STATUS].lines == ("status", "fixed", "zone ← settings", "log ← log", "Logged ← log")
 

@@ -58,6 +58,9 @@ WATCHES = """\
   finalize:
     farewell:
       object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "bye-{{ metadata.name }}"}}
+    leave:
+      forEachOf: copies
+      object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "bye-{{ metadata.name }}-{{ zone }}"}}
   status:
     address: "{{ config.metadata.name }}"
   conditions:
@@ -129,6 +132,7 @@ def test_objects_have_their_names_and_when_they_are_made() -> None:
         "one for each `variable` in `spec.env` and each `zone` in `['a', 'b']`; after `config` is ready",
     ]
     assert row(text, "`farewell`")[4] == "made when the resource is deleted"
+    assert row(text, "`leave`")[4] == "made when one of `copies` is to be deleted, which waits until it is ready"
 
 
 def test_objects_that_stay_after_a_deletion_are_named() -> None:

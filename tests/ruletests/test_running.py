@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.definitions import definition
-from tests.ruletests.running import SPEC, expected, results, shown, write_project
+from tests.ruletests.running import SPEC, WATCHES, expected, results, shown, write_project
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -156,6 +156,38 @@ def test_a_case_can_set_environment_variables_of_the_rules(tmp_path: Path) -> No
     expect = "{children: {web: {spec: {template: {spec: {containers: [{name: web, image: caddy}]}}}}}}"
     assert expected(tmp_path, expect, "env: {IMAGE: caddy}, ") == ""
     assert "image: nginx" in expected(tmp_path, expect)
+
+
+def test_steps_show_the_end_of_an_item(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    watches = tmp_path / "watches.yaml"
+    undo = WATCHES.replace("    backup:\n", "    undo:\n      forEachOf: jobs\n").replace("-backup", "-undo-{{ job }}")
+    watches.write_text(undo, "utf-8")
+    steps = """\
+    - name: a
+      resource: site.yaml
+      set: {spec: {jobs: [a, b]}}
+      expect: {absent: [undo]}
+      then:
+        - name: an item is removed
+          resource: {spec: {jobs: [b]}}
+          expect:
+            actions: [create undo]
+            children: {undo: {metadata: {name: blog-undo-a}}, Job/blog-a: {kind: Job}}
+            waits: {jobs: "Job/default/blog-a to be deleted: Job/default/blog-undo-a is not ready"}
+        - name: its end is ready
+          existing: [{ready: [undo]}]
+          expect: {absent: [Job/blog-a]}
+        - name: it is over
+          expect: {absent: [undo], children: {jobs: {metadata: {name: blog-b}}}}
+        - name: deleted
+          deleted: true
+          expect: {children: {undo: {metadata: {name: blog-undo-b}}}}
+        - name: ended
+          existing: [{ready: [undo]}]
+          expect: {gone: true, children: {}}
+"""
+    assert shown(tmp_path, steps) == ""
 
 
 # -- what fails --------------------------------------------------------------------------------------------------------

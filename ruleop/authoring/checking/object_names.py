@@ -195,7 +195,7 @@ def _check_collisions(part: Part, sources: Sources, findings: Findings) -> None:
             whose = f"two {sources.watch.rule.kind.kind}s{scope}"
             what = "metadata.name"
         elif item := _missing_item(slots, given, part, sources):
-            whose, what = "each item of `forEach`", f"`{item}` or `index`"
+            whose, what = "each item of `forEach`", f"`{item}` or `index`" if part.view.index else f"`{item}`"
         else:
             continue
         message = f"the {body.kind.kind} of {whose} would have the same name: use {what} in it"
@@ -207,7 +207,11 @@ def _check_children(sources: Sources, findings: Findings) -> None:
     first: dict[tuple[bool, GroupKind, tuple[str, ...]], str] = {}
     for part in sources.body_parts:
         found, child = sources.bodies(part), part.child
-        if child is None or len(found) != 1 or {"when", "forEach", "namespace"} & child.table.key_sites.keys():
+        if (
+            child is None
+            or len(found) != 1
+            or {"when", "forEach", "forEachOf", "namespace"} & child.table.key_sites.keys()
+        ):
             continue
         places = [field for field in found[0].fields if field.path in {NAME, NAMESPACE}]
         texts = tuple(text_of(field, part) for field in places)
@@ -259,7 +263,7 @@ def _loops_over(item: str, part: Part, sources: Sources) -> list[str]:
     """The item, and those of loops over something of it."""
     found = [item]
     for each in sources.watch.parts:
-        if each.loop and each.child is part.child and each.compiled.names & {*found}:
+        if each.loop and each.view.items_of == part.view.items_of and each.compiled.names & {*found}:
             found.append(each.loop)
     return found
 

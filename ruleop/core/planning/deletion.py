@@ -1,9 +1,9 @@
 """Plans the deletion of a CR that has ruleop's finalizer.
 
 Children with an ownerReference are left to the garbage collector. The rest is done here, in this order: the children of
-`finalize` are created and have to become ready, objects in other namespaces and those with an order are deleted,
-orphans are released, and then ruleop's finalizer is removed. `children` are not rendered, and `validate` is not
-evaluated.
+`finalize` are created and have to become ready, then those of each item of a `forEach`, objects in other namespaces and
+those with an order are deleted, orphans are released, and then ruleop's finalizer is removed. `children` are not
+rendered, and `validate` is not evaluated.
 
 Orphans that the garbage collector would delete lose their ownerReference first, while `finalize` may still need them:
 with `kubectl delete --cascade=orphan`, the garbage collector soon removes its own finalizer, and the objects may
@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Literal
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.planning.child.apply import keep, release
 from ruleop.core.planning.child.deletion_order import awaited_by, in_order, order_is_skipped, still_there
+from ruleop.core.planning.child.endings import ends_item, skip_reason
 from ruleop.core.planning.child.field_patches import release_fields
+from ruleop.core.planning.child.item_ends import plan_ends
 from ruleop.core.planning.child.pruning import deadline, is_orphan
 from ruleop.core.planning.model.actions import Action, Delete, Event, RemoveFinalizer, State
 from ruleop.core.planning.model.conditions import FINALIZED, Conditions, find_condition
@@ -32,7 +34,7 @@ from ruleop.core.planning.model.rule_permissions import missing_list_permission,
 from ruleop.core.planning.status import overall_conditions
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from ruleop.core.kinds import Object
     from ruleop.core.planning.child.child_plan import Existing
@@ -58,16 +60,22 @@ def plan_deletion(rule: Rule, resource: Object, observed: Observed, children: Ch
     if observed.finalizer not in (resource["metadata"].get("finalizers") or []):
         return DeletionPlan(_deleting("Deleting"))
     done = _is_finalized(resource, last_reason)
-    why_not = _skip_reason(resource, observed)
-    if rule.finalize and not done and not why_not:
+    why_not = skip_reason(resource, observed)
+    final = [rule.finalize[id_] for id_ in rule.final_order if not rule.finalize[id_].for_each_of]
+    if final and not done and not why_not:
         if kept := list(_keep_actions(rule, resource, children)):
             return DeletionPlan(_deleting("Finalizing"), kept)
-        yield from children.plan_all([rule.finalize[id_] for id_ in rule.final_order])
+        yield from children.plan_all(final)
         if not all(child_plan.ready or child_plan.state is State.UNWANTED for child_plan in children.plans.values()):
             return DeletionPlan(_finalizing(children), children.actions())
         return DeletionPlan(_deleting(FINALIZED), check_after=0.0)
-    plan = _cleanup(rule, resource, observed, children, reason=FINALIZED if done else "Deleting")
-    if rule.finalize and why_not and find_condition(resource, "Ready").get("reason", last_reason) != "Deleting":
+    plan = yield from _cleanup(rule, resource, observed, children, reason=FINALIZED if done else "Deleting")
+    if (
+        rule.finalize
+        and why_not
+        and not done
+        and find_condition(resource, "Ready").get("reason", last_reason) != "Deleting"
+    ):
         plan.events.append(Event("Warning", "FinalizeSkipped", why_not))
     return plan
 
@@ -79,13 +87,6 @@ def _deleting(reason: str, message: str = "") -> Conditions:
 def _is_finalized(resource: Object, last_reason: str) -> bool:
     """Whether Ready has the reason Finalized, now or before a pause."""
     return FINALIZED in {find_condition(resource, "Ready").get("reason"), last_reason}
-
-
-def _skip_reason(resource: Object, observed: Observed) -> str:
-    """The reason that `finalize` is skipped; empty if it is not."""
-    if annotations_of(resource).get(SKIP_FINALIZE) == "true":
-        return f"the annotation {SKIP_FINALIZE} skips finalizing"
-    return "the namespace is being deleted; nothing can be created in it" if observed.namespace_terminating else ""
 
 
 def _finalizing(children: Children) -> Conditions:
@@ -107,7 +108,9 @@ def _keep_actions(rule: Rule, resource: Object, children: Children) -> Iterator[
             yield keep(each.child, each.live, each.key, children.owner)
 
 
-def _cleanup(rule: Rule, resource: Object, observed: Observed, children: Children, *, reason: str) -> DeletionPlan:
+def _cleanup(
+    rule: Rule, resource: Object, observed: Observed, children: Children, *, reason: str
+) -> Steps[DeletionPlan]:
     """Removes all objects that the garbage collector will not delete; once none is left, removes ruleop's finalizer."""
     if observed.held_until:
         message = f"{deadline(observed.held_until)}: the rules have just changed, and more files of the edit may follow"
@@ -123,20 +126,26 @@ def _cleanup(rule: Rule, resource: Object, observed: Observed, children: Childre
         # A deletion may take time. The event of the deleted object starts the next pass.
         awaited = awaited_by(children, left) if ordered else {}
         is_skipped = bool(awaited and order_is_skipped(children))
+        stays = _stays_for_items(children, left)
         actions: list[Action] = [release_fields(each) for each in children.patched]
-        expected = [_expected_release(children, each) for each in children.patched]
+        expected = {each.key: _expected_release(children, each) for each in children.patched}
         for each in left:
-            if is_orphan(children, each) or (all_orphans and each.child not in rule.finalize):
+            if ends_item(rule, each):
+                expected |= {each.key: still_there(each)} if each.terminating else {}
+            elif is_orphan(children, each) or (all_orphans and each.child not in rule.finalize):
                 actions.append(release(each.child, each.live, each.key, children.owner))
-                expected.append(f"{each.key} is to be released")
+                expected[each.key] = f"{each.key} is to be released"
             elif each.key in awaited and not is_skipped:
-                expected.append(f"{each.key} is to be deleted: {awaited[each.key]}")
+                expected[each.key] = f"{each.key} is to be deleted: {awaited[each.key]}"
+            elif each.key in stays:
+                expected[each.key] = f"{each.key} is to be deleted when all items have ended"
             else:
-                expected.append(still_there(each) if each.terminating else f"{each.key} is to be gone")
+                expected[each.key] = still_there(each) if each.terminating else f"{each.key} is to be gone"
                 if not each.terminating:
                     actions.append(_delete(rule, each, ordered, awaited))
-        message = "; ".join(expected[:8] + ["and more"] * (len(expected) > 8))
-        return DeletionPlan(_deleting(reason, message), actions)
+        if rule.ends_items:
+            return (yield from _end_items(children, actions, expected, reason))
+        return DeletionPlan(_deleting(reason, _listed(expected.values())), actions)
     unread = next(missing_read_permissions(rule, observed, children.owner.namespace), None)
     if unread is not None and annotations_of(resource).get(SKIP_FINALIZE) != "true":
         message = (
@@ -145,6 +154,38 @@ def _cleanup(rule: Rule, resource: Object, observed: Observed, children: Childre
         )
         return DeletionPlan(Conditions.of(reason, message, stalled=True))
     return DeletionPlan(_deleting(reason), [RemoveFinalizer(ObjectKey.of(resource), observed.finalizer)])
+
+
+def _stays_for_items(children: Children, left: Iterable[Existing]) -> frozenset[ObjectKey]:
+    """The objects that stay until all items have ended, as they do for other children of `finalize`: all but those that
+    the objects of items wait for."""
+    rule = children.rule
+    ended = {id_: child for id_, child in rule.children.items() if child.ended_by}
+    if skip_reason(children.scope.resource, children.observed) or not (
+        children.ending or any(each.child in ended for each in left)
+    ):
+        return frozenset()
+    before = frozenset[str]().union(*(child.deleted_after for child in ended.values()))
+    return frozenset(each.key for each in left if each.child not in {*ended, *before, *rule.finalize})
+
+
+def _end_items(
+    children: Children, deletions: list[Action], expected: dict[ObjectKey, str], reason: str
+) -> Steps[DeletionPlan]:
+    ends = yield from plan_ends(children, deletions)
+    expected |= {key: f"{key} is to be deleted: {why}" for key, why in ends.held.items()}
+    problems = children.report.problems
+    doing = overall_conditions(children, problems).ready.message
+    message = _listed([*filter(None, [doing]), *expected.values()])
+    is_ending = bool(children.ending or ends.held)
+    reason = "Finalizing" if is_ending and reason == "Deleting" else reason
+    conditions = Conditions.of(reason, message, reconciling=not problems, stalled=bool(problems))
+    return DeletionPlan(conditions, [*ends.writes, *ends.deletions])
+
+
+def _listed(parts: Iterable[str]) -> str:
+    found = list(parts)
+    return "; ".join(found[:8] + ["and more"] * (len(found) > 8))
 
 
 def _expected_release(children: Children, each: PatchedObject) -> str:

@@ -27,6 +27,7 @@ MAX_NAMES = 8
 _REASONS = {
     "pruned": "Pruned",
     "unordered": "DeletionOrderSkipped",
+    "skipped": "FinalizeSkipped",
     "recreate": "Recreated",
     "adopted": "Adopted",
     "released": "Released",
@@ -45,12 +46,12 @@ def transition_events(
     if reason in HEALTHY:
         return [] if last in HEALTHY else [Event("Normal", "Synced", f"{resource['kind']} synced successfully")]
     if (
-        reason in _WITHOUT_EVENT
+        (reason in _WITHOUT_EVENT and not (reason == FINALIZED and problems))
         or (reason in _REPORTED_ELSEWHERE and not held)
         or (last == reason and before.get("message", message) == message)
     ):
         return []
-    if reason == "Finalizing":
+    if reason in {"Finalizing", FINALIZED}:
         return [Event("Warning", problems[0].reason, message)] if problems else []
     return [Event("Warning", {"Invalid": "InvalidSpec"}.get(reason, reason), message)]
 

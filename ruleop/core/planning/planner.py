@@ -19,6 +19,7 @@ from ruleop.core.planning.child import helm_release
 from ruleop.core.planning.child.blocking import find_blocking
 from ruleop.core.planning.child.child_plan import find_existing
 from ruleop.core.planning.child.children import NO_KEYS, Children
+from ruleop.core.planning.child.item_ends import plan_ends
 from ruleop.core.planning.child.once import RECORD, with_record
 from ruleop.core.planning.child.plan_masks import find_masks
 from ruleop.core.planning.child.pruning import give_up, held_back, prune
@@ -214,7 +215,7 @@ class _Planner:
         if problem is not None:
             return self._invalid_plan(problem)
         yield
-        actions = self._actions()  # before the status: an error in the status must not stop a child
+        actions = yield from self._actions()  # before the status: an error in the status must not stop a child
         return self._plan(None, actions, check_after=self._check_conflicting(), complete=self.children.complete)
 
     def late_steps(self, overtime: Overtime) -> Steps[Plan]:
@@ -235,6 +236,7 @@ class _Planner:
         """Plans the children, unless a rule of `validate` is broken: that is returned."""
         for id_ in self.rule.finalize:
             self.scope.names[id_] = Disabled(id_)
+        self.children.use_existing(child for child in self.rule.finalize.values() if child.for_each_of)
         problem = self._invalid()
         if problem is None:
             yield from self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order])
@@ -286,21 +288,26 @@ class _Planner:
         is_conflicting = any(each.reason == "ErrResourceExists" for each in self.children.report.problems)
         return CHECK_CONFLICTING if is_conflicting else None
 
-    def _actions(self) -> list[Action]:
-        if self.children.render_failed:
-            # An error in the rules or in the CR. Applying half of the desired state may be worse than applying none.
-            return []
-        actions = self.children.actions()
-        pruned = prune(self.children)
-        if self.children.patched:
+    def _actions(self) -> Steps[list[Action]]:
+        # An error in the rules or in the CR. Applying half of the desired state may be worse than applying none.
+        failed = self.children.render_failed
+        actions = self.children.actions() if not failed else []
+        pruned = prune(self.children) if not failed else []
+        if self.children.patched and not failed:
             pruned += give_up(self.children)
         if pruned and self.history.writes is not None:
             self._report_failed_pruning(pruned)
-        if pruned and not self._status_fails():
-            if self.observed.held_until:
-                self.held_back = held_back(pruned, self.observed.held_until)
-            else:
-                actions += pruned
+        if pruned and self._status_fails():
+            pruned = []
+        if pruned and self.observed.held_until:
+            self.held_back = held_back(pruned, self.observed.held_until)
+            pruned = []
+        if self.rule.ends_items:
+            actions += yield from self._ends(pruned)
+        else:
+            actions += pruned
+        if failed:
+            return actions
         holds = self.observed.finalizer in (self.resource["metadata"].get("finalizers") or [])
         key = self.key
         if self._needs_finalizer():
@@ -314,6 +321,19 @@ class _Planner:
             actions.append(RemoveFinalizer(key, self.observed.finalizer))
         report = self.children.report
         return actions or (self._finalizer_of_helm() if not report.problems and not report.waits else [])
+
+    def _ends(self, pruned: list[Action]) -> Steps[list[Action]]:
+        """The deletions and releases, with what ends items before."""
+        ends = yield from plan_ends(self.children, pruned)
+        for key, ending in self.children.ending.items():
+            if why := ends.held.get(key):
+                self.children.report.add_wait(ending.record.child, f"{key} to be deleted: {why}", why="deletion")
+        reported = {action.key for action in pruned}
+        removals = [action for action in ends.deletions if action.key not in reported]
+        if removals and self.history.writes is not None:
+            self._report_failed_pruning(removals)
+        writes = ends.writes if not self.children.render_failed else []
+        return writes if self.observed.held_until else [*writes, *ends.deletions]
 
     def _finalizer_of_helm(self) -> list[Action]:
         """The removal of the Helm operator's finalizer, once there is nothing else to do: its release is adopted."""

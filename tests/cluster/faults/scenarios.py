@@ -131,6 +131,43 @@ class OnceScenario:
         )
 
 
+class RoomScenario:
+    """An item is removed, comes back while it is ended, and all end with their custom resource."""
+
+    def __str__(self) -> str:
+        return "room"
+
+    project = None
+
+    def steps(self, lab: Lab) -> Iterator[Any]:
+        lab.make("stacks", "wide", "Stack", spec={"rooms": ["hall", "attic"]})
+        yield lambda: lab.is_observed("stacks", "wide", "Ready")
+        lab.edit("stacks", "wide", {"spec": {"rooms": ["hall"]}})
+        yield lambda: lab.get("configmaps", "wide-clearing-attic")["data"] == {"of": "attic"}
+        uid = lab.get("configmaps", "wide-room-attic")["metadata"]["uid"]
+        lab.edit("stacks", "wide", {"spec": {"rooms": ["hall", "attic"]}})
+        yield lambda: lab.is_observed("stacks", "wide", "Waiting")
+        self.clear(lab, "attic")
+        yield lambda: lab.is_observed("stacks", "wide", "Ready")
+        assert lab.get("configmaps", "wide-room-attic")["metadata"]["uid"] != uid
+        lab.admin.delete(lab.path("stacks", "wide"))
+        yield lambda: lab.get("configmaps", "wide-clearing-attic") and lab.get("configmaps", "wide-clearing-hall")
+        for name in ("attic", "hall"):
+            self.clear(lab, name)
+        yield lambda: gone(lab, "stacks", "wide")
+        found = [each.partition("-")[2] for each in lab.proxy.written() if each.startswith("delete configmaps ")]
+        for name in ("attic", "hall"):
+            ended = [each for each in found if each.endswith(name)]
+            assert [each for each, _ in groupby(ended)] == [f"room-{name}", f"clearing-{name}"] * (
+                1 + (name == "attic")
+            )
+
+    @staticmethod
+    def clear(lab: Lab, name: str) -> None:
+        done = {"metadata": {"annotations": {"example.com/done": "yes"}}}
+        lab.edit("configmaps", f"wide-clearing-{name}", done)
+
+
 class MarkScenario:
     """A custom resource sets fields of somebody else's objects: other fields, those of another object, and none."""
 
@@ -221,4 +258,4 @@ def record_end(lab: Lab, recording: Recording, foreign: Any) -> None:
     recording.foreign = "untouched" if now["resourceVersion"] == foreign["metadata"]["resourceVersion"] else "touched"
 
 
-SCENARIOS = (AppScenario(), LedgerScenario(), StackScenario(), OnceScenario(), MarkScenario())
+SCENARIOS = (AppScenario(), LedgerScenario(), StackScenario(), OnceScenario(), RoomScenario(), MarkScenario())

@@ -148,7 +148,7 @@ class Sources:
 
     def _loop(self, part: Part) -> list[nodes.Template]:
         """Loops that give the items of `forEach` their values."""
-        loops = [each for each in self.watch.parts if each.loop in part.view.items and each.child is part.child]
+        loops = [each for each in self.watch.parts if each.gives_items_to(part)]
         return [self.loaded.library.written_string(each.loop_text, each.site) for each in loops]
 
     def _of(self, part: Part) -> list[nodes.Template]:

@@ -100,7 +100,7 @@ def _ordered(rule: Rule) -> Iterator[Child]:
 def _child_node(child: Child) -> Node:
     lines = [child.id, kinds_of(child.kinds)]
     if child.final:
-        lines.append("on deletion")
+        lines.append(f"at the end of each of {child.for_each_of}" if child.for_each_of else "on deletion")
     if child.patch is not None:
         lines.append("fields of it")
     lines += [f"for each {loop.name} in {loop.over.source}" for loop in child.for_each]
@@ -130,6 +130,7 @@ def _edges(watch: Watch, loaded: Loaded, status: Mapping[str, frozenset[str]]) -
         namespaces = _namespaces(child, watch, loaded)
         waits = {*child.depends_on, *(id_ for id_ in peers if id_ in namespaces)}
         read = ids_read(watch.draft, parts)
+        yield from (Edge(id_, child.id, "reads") for id_ in rule.order if id_ == child.for_each_of)
         yield from (Edge(id_, child.id, "waits") for id_ in peers if id_ in waits)
         yield from (Edge(id_, child.id, "reads") for id_ in peers if id_ in child.mentions)
         yield from (Edge(id_, child.id, "observes") for id_ in rule.observe if id_ in read)

@@ -189,7 +189,9 @@ class _Page:
         notes = []
         if watch.rule.name:
             notes.append(f"of the rule {code(watch.rule.name)}")
-        if child.final:
+        if child.for_each_of:
+            notes.append(f"made when one of {code(child.for_each_of)} is to be deleted, which waits until it is ready")
+        elif child.final:
             notes.append("made when the resource is deleted")
         if child.patch is not None:
             notes.append("not created or deleted: only fields of it are set, until the resource is deleted")

@@ -86,6 +86,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "elsewhere": "not collected by the garbage collector",
     "ordered": "deleted before its custom resource, in the order of the rules",
     "unordered": "the order of deletion is skipped",
+    "skipped": "its finalize children are skipped",
     "adopted": "had no owner",
     "released": "stays, without ruleop's own metadata",
     "rotated": "its random values are regenerated",

@@ -50,6 +50,7 @@ from ruleop.core.planning.model.actions import (
     Replace,
     ServerSideApply,
 )
+from ruleop.core.planning.model.item_records import ITEM
 from ruleop.core.planning.model.marks import (
     APPLIED,
     MANAGED_BY,
@@ -490,7 +491,13 @@ def _update_marks(
     record, note = read_record(live), owner.annotation(desired.key, orphan=desired.orphan, live=live)
     metadata = live.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, annotations_of(live)
-    marked = labels.get(PART_OF) == owner.part_of and record is not None and record.id == child.id
+    item = desired.item.annotation(owner, desired.key, live) if desired.item is not None else None
+    marked = (
+        labels.get(PART_OF) == owner.part_of
+        and record is not None
+        and record.id == child.id
+        and annotations.get(ITEM) == item
+    )
     versions = [
         each.get("apiVersion") for each in metadata.get("ownerReferences") or () if each.get("uid") == owner.uid
     ]
@@ -501,8 +508,8 @@ def _update_marks(
     if marked and owned:
         return Applied(live, in_sync=True)
     references = [each for each in metadata.get("ownerReferences") or () if each.get("uid") != owner.uid]
-    notes = {key: value for key, value in annotations.items() if key != OWNER}
-    notes[APPLIED] = encode(Record(child.id, NO_FIELDS))
+    notes = {key: value for key, value in annotations.items() if key not in {OWNER, ITEM}}
+    notes |= {APPLIED: encode(Record(child.id, NO_FIELDS))} | ({ITEM: item} if item is not None else {})
     if reference is not None:
         references.append(reference)
     else:
@@ -531,7 +538,7 @@ def release(child: str, live: Object, key: ObjectKey, owner: Owner, *, needs: fr
         for name, value in (metadata.get("labels") or {}).items()
         if name != PART_OF and (name, value) != (MANAGED_BY, RULEOP)
     }
-    notes = {name: value for name, value in annotations_of(live).items() if name not in {APPLIED, OWNER}}
+    notes = {name: value for name, value in annotations_of(live).items() if name not in {APPLIED, OWNER, ITEM}}
     return _metadata_patch(child, live, key, owner, "released", labels=labels, annotations=notes, needs=needs)
 
 

@@ -33,6 +33,7 @@ from ruleop.core.planning.child.child_plan import (
     planned_view,
     select_shown,
 )
+from ruleop.core.planning.child.endings import begun, ended_items, waits
 from ruleop.core.planning.child.field_patches import held_by_others, patch, patches_on, state_of
 from ruleop.core.planning.child.once import FAILED, RETRY, SUCCEEDED, Runs, can_record, no_record, result_of, run_of
 from ruleop.core.planning.child.readiness import READY, Readiness, readiness
@@ -58,6 +59,7 @@ from ruleop.core.planning.rendering.desired import (
     Item,
     is_enabled,
     items_of,
+    recorded,
     render,
     source_of,
     wait_for,
@@ -115,6 +117,8 @@ class Children:
         self.has_held_fields = False  # another manager holds fields of a child with `patch`
         self.render_failed = False  # a child could not be rendered: nothing is written
         self.report = PassReport()
+        self.ending = begun(existing, rule, owner, scope) if rule.ends_items else {}  # by the objects of the items
+        self.ended_by = waits(self.ending) if self.ending else {}
         self.prunes_next = False  # an object can be deleted as soon as the status has what it shows
         self.skipped: list[tuple[Child, str]] = []  # runs of schedules
         self._due: dict[str, Due] = {}  # of schedules, as far as it is known
@@ -160,7 +164,7 @@ class Children:
                 self._shown[child.id] = select_shown(self.rule, self.owner, child, existing, desired.key)
 
     def _is_ready(self, child: Child) -> bool:
-        if child.ready_when is None or child.for_each:  # the value of `item` is unknown
+        if child.ready_when is None or child.has_items:  # the value of `item` is unknown
             return existing_is_ready(self._of(child))
         try:
             found = [_ready_when(child, self.scope.names, each.live).ready for each in self._of(child)]
@@ -212,7 +216,7 @@ class Children:
         if child.optional and not self._serves(child):
             child_plan.message = "the cluster does not serve its kind"
             return None
-        if not child.for_each:
+        if not child.for_each and not child.for_each_of:
             if not is_enabled(child, names):
                 self._due[child.id] = Due()
                 return None
@@ -227,14 +231,12 @@ class Children:
         found: list[Desired] = []
         first: tuple[Item, ChildFails] | None = None
         failed = 0
-        for item in items_of(child, self.scope):
+        items = items_of(child, self.scope) if child.for_each else ended_items(self.ending, child, self.scope.names)
+        for item in items:
             try:
-                if is_enabled(child, item.names):
-                    wait_for(child, item.names)
-                    desired = render(child, self.scope, item.names, item.index)
-                    if child.patch is not None and child.optional:
-                        desired = self._with_objects(child_plan, desired)
-                    found.extend(desired)
+                found += self._desired_of_item(child_plan, item)
+                if item.ended is not None and item.ended.ends is not None:
+                    self.ending[item.ended.ends].decided.add(child.id)
             except ChildWaits as wait:
                 child_plan.incomplete = True
                 self._add_wait(child_plan, wait)
@@ -252,6 +254,17 @@ class Children:
             failure = _items_error(first[0].title(child), first[1], failed)
             self._add_failure(child_plan, failure, only_this_child=True)
         return found
+
+    def _desired_of_item(self, child_plan: ChildPlan, item: Item) -> list[Desired]:
+        child = child_plan.child
+        if not is_enabled(child, item.names):
+            return []
+        wait_for(child, item.names)
+        desired = render(child, self.scope, item.names, item.index)
+        if child.patch is not None and child.optional:
+            desired = self._with_objects(child_plan, desired)
+        record = item.ended or (recorded(child, item) if child.ended_by else None)
+        return desired if record is None else [replace(each, item=record) for each in desired]
 
     def _desired_of_run(self, child_plan: ChildPlan) -> list[Desired] | None:
         """The object of the run that the CR asks for. There is none if it has ended, or if no run is asked for."""
@@ -342,6 +355,11 @@ class Children:
             self._fail_duplicate(child_plan, object_plan, *holder)
             return
         self._by_key[desired.key] = child_plan, object_plan
+        if self.ended_by and not child_plan.child.final and (end := self._end_before(desired)):
+            wait = f"{end} to be gone: it ends the item that was there before"
+            object_plan.stop(State.WAITING, wait)
+            self.report.add_wait(child_plan.child.id, wait, why="deletion")
+            return
         METER.spend(OBJECT_UNITS + VALUE_UNITS * desired.values)
         try:
             if child_plan.child.patch is not None:
@@ -378,8 +396,13 @@ class Children:
                 error.site = self._site_of(child_plan, object_plan, error.fields)
             object_plan.stop(
                 State.FAILED,
-                self._add_failure(child_plan, error, only_this_child=bool(child_plan.child.for_each)),
+                self._add_failure(child_plan, error, only_this_child=child_plan.child.has_items),
             )
+
+    def _end_before(self, desired: Desired) -> ObjectKey | None:
+        """The object that still ends what was there before, or the same item under another name."""
+        same = self.ended_by.get(desired.item) if desired.item is not None else None
+        return self.ended_by.get(desired.key) or same
 
     def _fail_duplicate(
         self, child_plan: ChildPlan, object_plan: ObjectPlan, holder: ChildPlan, other: ObjectPlan
@@ -389,7 +412,7 @@ class Children:
         affected."""
         key, child = object_plan.desired.key, child_plan.child
         by = "by this child" if holder is child_plan else f"by the children {holder.child.id} and {child.id}"
-        by_items = bool(child.for_each or holder.child.for_each)
+        by_items = child.has_items or holder.child.has_items
         message = self._add_failure(
             child_plan,
             ChildFails(
@@ -647,7 +670,7 @@ class Children:
     def in_sync(self) -> tuple[tuple[ObjectKey, Object], ...]:
         """The objects that are in sync, without those whose change failed or is delayed."""
         found = [
-            (each.desired.key, each.desired.rendered)
+            (each.desired.key, each.desired.source)
             for child_plan in self.plans.values()
             for each in child_plan.objects
             if each.applied is not None and each.applied.in_sync

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ruleop.core.planning.child.apply import release
 from ruleop.core.planning.child.deletion_order import awaited_by, order_is_skipped
+from ruleop.core.planning.child.endings import ends_item
 from ruleop.core.planning.child.field_patches import release_fields
 from ruleop.core.planning.model.actions import Action, Delete
 from ruleop.core.planning.rendering.desired import deletion_policy
@@ -38,7 +39,11 @@ def prune(children: Children) -> list[Action]:
     desired.update(
         key for child in children.rule.children.values() if child.runs for key in children.runs(child).kept()
     )
-    undesired = [each for each in children.existing if each.key not in desired]
+    undesired = [
+        each
+        for each in children.existing
+        if (each.key not in desired or each.key in children.ending) and not ends_item(children.rule, each)
+    ]
     if not undesired or not _has_no_errors(children.report.problems):
         return []
     incomplete = [child_plan.child for child_plan in children.plans.values() if child_plan.blocks_pruning]
@@ -47,7 +52,7 @@ def prune(children: Children) -> list[Action]:
     is_skipped = bool(awaited and order_is_skipped(children))
     found: list[Action] = []
     for each in _dependents_first(children.rule, undesired):
-        if _may_belong_to(each, incomplete, children.rule):
+        if each.key not in children.ending and _may_belong_to(each, incomplete, children.rule):
             continue
         if is_orphan(children, each):
             found.append(release(each.child, each.live, each.key, children.owner, needs=needs))

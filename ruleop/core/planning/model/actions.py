@@ -91,7 +91,7 @@ class Delete:
     key: ObjectKey
     child: str
     live: Object
-    why: Literal["pruned", "recreate", "finalized", "elsewhere", "ordered", "unordered"]
+    why: Literal["pruned", "recreate", "finalized", "elsewhere", "ordered", "unordered", "skipped"]
     propagation: Literal["background", "foreground"] = "background"
     needs: frozenset[str] = frozenset()
     after_writes: bool = True  # only when no write of this pass failed

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ruleop.core.errors import RenderError, Site
 from ruleop.core.kinds import JSON, Kind, Object, ObjectKey
+from ruleop.core.merge import UnwritableError
 from ruleop.core.merge.equality import canonical
+from ruleop.core.merge.server.normalise import as_json
 from ruleop.core.messages import shortened
 from ruleop.core.names import (
     KEY_IN_WORDS,
@@ -26,6 +28,7 @@ from ruleop.core.names import (
     is_object_name,
     name_in_words,
 )
+from ruleop.core.planning.model.item_records import ITEM, MAX_ITEM, ItemRecord
 from ruleop.core.planning.model.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, RULEOP, Owner
 from ruleop.core.planning.model.observed import KindInfo, Served
 from ruleop.core.planning.rendering.randomness import COSTLY, different_time
@@ -36,7 +39,7 @@ from ruleop.core.secrets.hidden_fields import hidden_fields
 from ruleop.core.secrets.secret_values import SECRET
 from ruleop.core.templating import NONDETERMINISTIC, TextTemplate, loop_items
 from ruleop.core.templating.values.cost import DOCUMENT_UNITS, ITEM_UNITS, METER, NODE_BYTES, Exhausted, size_of
-from ruleop.core.templating.values.data import retained_bytes
+from ruleop.core.templating.values.data import plain_and_weight, retained_bytes
 
 if TYPE_CHECKING:
     from ruleop.core.planning.model.observed import Kinds
@@ -62,11 +65,17 @@ class Desired:
     orphan: bool
     values: int = 0  # their number, approximately; 0 if it was rendered for an earlier plan
     rotated: frozenset[str] = frozenset()  # the keys of the Secret whose values are regenerated in this pass
+    item: ItemRecord | None = None  # the item that it is recorded for
     hidden: Hidden | None = None  # the fields whose values come from a Secret, if the plan is to be shown
 
     @property
+    def source(self) -> Object:
+        """The rendered object with its item, for a digest: a change of the item alone is an edit, not drift."""
+        return self.rendered if self.item is None else {**self.rendered, ITEM: self.item.items}
+
+    @property
     def digest(self) -> str:
-        return digest_of(self.rendered)
+        return digest_of(self.source)
 
     def renamed(self, name: str) -> Desired:
         rendered = {**self.rendered, "metadata": {**self.rendered["metadata"], "name": name}}
@@ -94,13 +103,17 @@ def merge_strategy(child: Child, kind: Kind) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An item of `forEach`: its place among all, its scope, and its position or key in each loop."""
+    """An item of `forEach`: its place among all, its scope, and its position or key in each loop. One that has ended
+    has the record of what it was instead."""
 
     index: int
     names: Mapping[str, Any]
-    address: tuple[int | str, ...]
+    address: tuple[int | str, ...] = ()
+    ended: ItemRecord | None = None
 
     def title(self, child: Child) -> str:
+        if self.ended is not None:
+            return f"the end of the item of {self.ended.ends}"
         if len(self.address) == 1:
             return f"item {self.index} of {_loops_of(child)}"
         loops = zip(child.for_each, self.address, strict=True)
@@ -118,6 +131,23 @@ def items_of(child: Child, scope: Scope) -> Iterator[Item]:
         raise ChildFails(limit.reason, site, limit=True) from None
     for index, (address, names) in enumerate(found):
         yield Item(index, scope.with_items(names, index), address)
+
+
+def recorded(child: Child, item: Item) -> ItemRecord:
+    """The record of an item for its end. Raises ChildFails if it is too large."""
+    site = child.for_each[0].over.site
+    try:
+        items = {loop.name: plain_and_weight(item.names[loop.name])[0] for loop in child.for_each}
+        size = len(as_json(items))
+    except UnwritableError as error:
+        raise ChildFails(f"the item {error}", site) from None
+    if size > MAX_ITEM:
+        text = (
+            f"the item has {size:,} bytes, and at most {MAX_ITEM:,} are recorded for {' and '.join(child.ended_by)}: "
+            "loop over a list with less in each item, and look up the rest in the body"
+        )
+        raise ChildFails(text, site)
+    return ItemRecord.of(child.id, items)
 
 
 def _loops_of(child: Child) -> str:
@@ -410,6 +440,11 @@ def with_marks(
         metadata["annotations"] = {
             **(metadata.get("annotations") or {}),
             OWNER: owner.annotation(desired.key, orphan=desired.orphan, live=live),
+        }
+    if desired.item is not None:
+        metadata["annotations"] = {
+            **(metadata.get("annotations") or {}),
+            ITEM: desired.item.annotation(owner, desired.key, live),
         }
     return {**rendered, "metadata": metadata}
 

@@ -52,7 +52,7 @@ def reads(draft: Draft, parts: Iterable[Part]) -> dict[str, ChildReads]:
 
 def _reads(draft: Draft, child: ChildDraft, parts: list[Part]) -> ChildReads:
     links = [link for part in parts for link in _links(part)]
-    peers = draft.final if child.final else draft.children
+    peers = draft.peers(child)
     depends = [Link(word.text, word.site) for word in child.table.depends_on if word.text in peers]
     return ChildReads(frozenset(link.target for link in links), (*links, *depends))
 
@@ -177,6 +177,31 @@ def check_deletion_order(draft: Draft, read: Mapping[str, ChildReads], findings:
             elif child.id in _reached(graph, word.text):
                 first = "itself" if word.text == child.id else f'"{word.text}", which is deleted after "{child.id}"'
                 findings.mistake("cycle", f'"{child.id}" cannot be deleted after {first}', word.site)
+
+
+def check_item_ends(draft: Draft, findings: Findings) -> None:
+    """Checks the ids in `forEachOf`."""
+    for child in draft.everyone:
+        if (word := child.table.for_each_of) is None:
+            continue
+        named = draft.children.get(word.text)
+        if not child.final:
+            message = f'"{child.id}" is made while its item exists: `forEachOf` is for `finalize`'
+            findings.mistake("out-of-place", message, child.table.key_sites["forEachOf"])
+        elif word.text in draft.final:
+            message = f'"{word.text}" is a finalize child: `forEachOf` names a child with `forEach`'
+            findings.mistake("out-of-place", message, word.site)
+        elif named is None:
+            findings.mistake("unknown-id", unknown_child(word.text, draft.children), word.site)
+        elif not named.table.for_each or named.table.patch is not None:
+            message = f'"{word.text}" makes no object for each item of a `forEach`, so it has no items that end'
+            findings.mistake("conflict", message, word.site)
+        elif named.table.template is not None and named.table.template.compiled.many:
+            message = (
+                f'"{word.text}" makes several objects for each item, and one of them has to stand for the item: '
+                "make several children of its template"
+            )
+            findings.mistake("conflict", message, word.site)
 
 
 def _graph(draft: Draft, read: Mapping[str, ChildReads]) -> dict[str, set[str]]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 FUNCTION_NAMES = ("range", "dict", "namespace", "cycler", "joiner", "file", "render", *FUNCTIONS)
 OWN_CONDITIONS = ("Ready", "Reconciling", "Stalled", "Paused")
 _MOST_LISTED = 6  # ids in a message
+_ALONE = "one with `forEachOf` is made for one item, and reads no other finalize child, nor is it read by one"
 _BOOLEANS = {
     "no": "false",
     "off": "false",
@@ -136,6 +137,8 @@ def _why_not_visible(draft: Draft, part: Part, name: str) -> str:
         return f"`this` is available only in `readyWhen` and `where`, not in {title}"
     if part.child is not None and part.loop and name in {each.name for each in part.child.table.for_each or ()}:
         return f"{title} cannot read `{name}` here: a list sees only the items of the loops before it"
+    if part.child is not None and part.child.table.for_each_of is not None and name == "index":
+        return f"{title} cannot read `index`: the item has no position when it has ended"
     if name in ("item", "index"):
         if part.view.items:
             return f"`{name}` is not available in {title}; here the item is named `{part.view.items[-1]}`"
@@ -151,6 +154,9 @@ def _why_not_visible(draft: Draft, part: Part, name: str) -> str:
 
 def _why_no_children(part: Part, name: str) -> str:
     title = part.view.title
+    if part.child is not None and part.view.live and part.child.final:
+        what = "`ready.`" if name == "ready" else f"the finalize child `{name}`"
+        return f"{title} cannot read {what}: {_ALONE}"
     if part.child is not None and part.view.live:
         return f"{title} cannot read the finalize child `{name}`, which exists only during deletion"
     hint = ""
@@ -192,7 +198,11 @@ def _check_reference(draft: Draft, part: Part, reference: Reference, findings: F
         elif rest[0] not in ids:
             why = f'no child has the id "{rest[0]}"{_suggested_id(rest[0], ids)}'
             if rest[0] in draft.final:
-                why = "a finalize child exists only during deletion"
+                why = (
+                    _ALONE
+                    if part.child is not None and part.child.final
+                    else "a finalize child exists only during deletion"
+                )
             elif rest[0] in draft.children:
                 why = "children are not rendered during deletion, so their readiness is unknown"
             findings.mistake("unknown-id", f"`{head}.{rest[0]}`: {why}", reference.site, word=head, start=part.site)
@@ -206,13 +216,15 @@ def _steps(reference: Reference) -> list[str | None]:
 def check_dependencies(draft: Draft, findings: Findings) -> None:
     """Checks the ids in `dependsOn`."""
     for child in draft.everyone:
-        peers, others = (draft.final, draft.children) if child.final else (draft.children, draft.final)
-        for word in child.table.depends_on:
+        peers, others = draft.peers(child), draft.children if child.final else draft.final
+        for word in child.table.depends_on if child.table.for_each_of is None else ():
             if word.text in peers:
                 continue
             if word.text in others:
                 when = "children are not rendered during deletion" if child.final else "it exists only during deletion"
                 findings.mistake("out-of-place", f'"{child.id}" cannot depend on "{word.text}": {when}', word.site)
+            elif word.text in draft.final:
+                findings.mistake("out-of-place", f'"{child.id}" cannot depend on "{word.text}": {_ALONE}', word.site)
             elif word.text in draft.observed:
                 findings.mistake(
                     "out-of-place",

@@ -10,7 +10,8 @@ The views follow "What a template sees" in docs/rules.md. In doubt they are narr
 - `let` sees earlier names; `observe` sees the lets that read no observed object, because observed objects must not
   depend on one another.
 - a `finalize` child sees the other finalize children, and the existing objects of other children, which are not
-  rendered during deletion; it does not wait for them. They do not see it.
+  rendered during deletion; it does not wait for them. They do not see it. One with `forEachOf` is made while the CR
+  lives, too: it sees the items, and no other finalize child sees it or is seen by it.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class View:
     )  # children whose readiness is known, and which are ordered before a child that reads it
     live: frozenset[str] = frozenset()
     items: tuple[str, ...] = ()  # the names of the items of forEach, outermost first
+    items_of: str = ""  # the child whose loops these are
     index: bool = False  # of the items
     this: bool = False
     reads_status: bool = True
@@ -84,6 +86,10 @@ class Part:
     @property
     def site(self) -> Site:
         return self.node.site
+
+    def gives_items_to(self, other: Part) -> bool:
+        """Whether this is a loop whose items the other part can read."""
+        return self.child is not None and self.child.id == other.view.items_of and self.loop in other.view.items
 
     @property
     def loop_text(self) -> str:
@@ -158,17 +164,17 @@ def selector_values(selector: FullSelectorTable) -> Iterator[Templated[StringTem
 
 
 def _child_parts(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]:
-    peers = frozenset(draft.final if child.final else draft.children)
-    seen = frozenset(draft.children) | frozenset(draft.final) if child.final else peers
-    looped = child.has_items
-    items = tuple(each.name for each in child.loops)
+    peers = frozenset(draft.peers(child))
+    seen = frozenset(draft.children) | peers
+    looped, source = child.has_items, draft.looped(child)
+    items = tuple(each.name for each in source.loops)
     kind = "finalize child" if child.final else "child"
 
     def view(key: str, *, children: bool, this: bool = False) -> View:
         title = f'the {kind} "{child.id}"' if key in ("template", "object") else f"`{key}`"
         if children:
-            return View(title, outer.lets, outer.observed, seen, peers, seen, items, looped, this)
-        return View(title, outer.lets, outer.observed, items=items, index=looped, this=this)
+            return View(title, outer.lets, outer.observed, seen, peers, seen, items, source.id, looped, this)
+        return View(title, outer.lets, outer.observed, items=items, items_of=source.id, index=looped, this=this)
 
     table = child.table
     for number, each in enumerate(child.loops):

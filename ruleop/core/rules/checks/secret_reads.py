@@ -66,6 +66,17 @@ def check_secrets(draft: Draft, parts: Iterable[Part], library: Library, finding
                     "use its metadata, or test whether it exists"
                 )
                 findings.mistake("secret-data", message, reference.site, word=reference.name, start=part.site)
+    holders = _holders(draft, parts, library)
+    ended = {each.table.for_each_of.text for each in draft.final.values() if each.table.for_each_of is not None}
+    for part in parts:
+        for reference in part.compiled.references if part.loop and part.child and part.child.id in ended else ():
+            if _exposes(part, reference, holders, library, allowed=is_name_field):
+                path = ".".join(step or "*" for step in reference.path)
+                message = (
+                    f"`{path}` would give the items data of a Secret, and they are recorded for `forEachOf`: "
+                    "loop over something else, and read the Secret in the body"
+                )
+                findings.mistake("secret-data", message, reference.site, word=reference.name, start=part.site)
     secrecy = secrecy_of(draft, parts, library, generated=False)
     for part in parts:
         if part.child is None or part.key not in _BODY_KEYS:
@@ -91,10 +102,16 @@ def secrecy_of(
     found = {}
     for child in draft.everyone:
         its_parts = [part for part in parts if part.child is child]
-        loops = [part for part in its_parts if part.loop]
         slots = _NO_SLOTS.union(
             *(
-                _slots_of(part, loops, library, secrets, own, generated=generated)
+                _slots_of(
+                    part,
+                    [each for each in parts if each.gives_items_to(part)],
+                    library,
+                    secrets,
+                    own,
+                    generated=generated,
+                )
                 for part in its_parts
                 if part.key in _BODY_KEYS
             )

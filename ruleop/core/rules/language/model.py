@@ -96,6 +96,8 @@ class Child:
     when: Expression | None = None
     wait_for: Expression | None = None
     for_each: tuple[Loop, ...] = ()  # outermost first
+    for_each_of: str = ""  # the child with `forEach` for whose items that end this one of `finalize` is made
+    ended_by: tuple[str, ...] = ()  # the children of `finalize` that are made when an item of this one ends
     once: StringTemplate | None = None  # the request id: an object is made once for each
     schedule: Schedule | None = None  # instead: an object is made once for each of these times
     history: int = 3  # finished objects of `once` or `schedule` that stay
@@ -125,6 +127,11 @@ class Child:
     def runs(self) -> bool:
         """Whether its objects are made once for each run."""
         return self.once is not None or self.schedule is not None
+
+    @property
+    def has_items(self) -> bool:
+        """Whether it is rendered for each of several items, of which one with a mistake fails alone."""
+        return bool(self.for_each or self.for_each_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +226,11 @@ class Rule:
     def has_order(self) -> bool:
         """Whether its children are deleted in an order."""
         return any(child.in_order for child in self.children.values())
+
+    @property
+    def ends_items(self) -> bool:
+        """Whether something is done when an item of a `forEach` ends."""
+        return any(child.for_each_of for child in self.finalize.values())
 
     @property
     def adopts_helm_releases(self) -> bool:

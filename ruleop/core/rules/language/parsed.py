@@ -98,7 +98,11 @@ class ChildDraft:
 
     @property
     def many(self) -> bool:
-        return self.has_items or (self.table.template is not None and self.table.template.compiled.many)
+        return (
+            self.has_items
+            or self.table.for_each_of is not None
+            or (self.table.template is not None and self.table.template.compiled.many)
+        )
 
     @property
     def loops(self) -> tuple[NamedEntry[Templated[Expression]], ...]:
@@ -156,6 +160,18 @@ class Draft:
     final: Mapping[str, ChildDraft]
     observed: Mapping[str, NamedEntry[ObserveTable]]
     from_environment: frozenset[str] = frozenset()  # the vars that read environment variables
+
+    def looped(self, child: ChildDraft) -> ChildDraft:
+        """The child whose loops give this one its items: itself, or the child that it names in `forEachOf`."""
+        other = child.table.for_each_of
+        return child if other is None else self.children.get(other.text, child)
+
+    def peers(self, child: ChildDraft) -> Mapping[str, ChildDraft]:
+        """The children that are rendered together with this one. One with `forEachOf` is rendered alone."""
+        if not child.final:
+            return self.children
+        together = child.table.for_each_of is None
+        return {id_: each for id_, each in self.final.items() if together and each.table.for_each_of is None}
 
     @property
     def everyone(self) -> Iterator[ChildDraft]:

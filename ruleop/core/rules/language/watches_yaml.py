@@ -334,6 +334,11 @@ class ChildTable(Table):
         Needs("startingDeadline", "schedule"),
         Needs("history", "once", "schedule"),
         Excludes(
+            "forEachOf",
+            ("forEach", "as", "objects", "patch", "once", "schedule", "dependsOn", "adopt", "deletion"),
+            "it is made for one item, and removed when that has ended",
+        ),
+        Excludes(
             "patch",
             ("namespace", "apply", "adopt", "deletion", "propagation", "deleteAfter", "once", "schedule"),
             "the object belongs to somebody else",
@@ -374,6 +379,11 @@ class ChildTable(Table):
     )
     item_name: Word | None = key(
         "as", Text(NAME, "a name that starts with a lowercase letter"), "The name of an item, instead of item."
+    )
+    for_each_of: Word | None = key(
+        "forEachOf",
+        ID,
+        "In finalize: the id of a child with forEach. Made when one of its items ends, before the item's object goes.",
     )
     once: Templated[StringTemplate] | None = key(
         "once", Template(), "A request id: the object is made once for each, and never again. Empty: for none."

@@ -111,6 +111,7 @@ def _compiled(value: Templated[C] | None) -> C | None:
 def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozenset[str], draft: Draft) -> Child:
     table = child.table
     holds_objects = draft.table.deletion_order == "reverse" and Kind("", "v1", "Namespace") in child.kinds
+    ended_by = tuple(each.id for each in draft.final.values() if each is not child and draft.looped(each) is child)
     assert child.body is not None, "a project with mistakes is never built"
     body = child.body.compiled
     return Child(
@@ -124,6 +125,8 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozens
         when=_compiled(table.when),
         wait_for=_compiled(table.wait_for),
         for_each=tuple(Loop(each.name, _required(each.value).compiled) for each in child.loops),
+        for_each_of=table.for_each_of.text if table.for_each_of is not None else "",
+        ended_by=ended_by,
         once=_compiled(table.once),
         schedule=Schedule(table.schedule.compiled, _compiled(table.time_zone), table.starting_deadline)
         if table.schedule is not None
@@ -144,14 +147,14 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozens
         deletion=_compiled(table.deletion),
         propagation=table.propagation,
         deleted_after=after,
-        in_order=not child.final and table.patch is None and (bool(after) or holds_objects),
+        in_order=not child.final and table.patch is None and (bool(after) or holds_objects or bool(ended_by)),
         namespace=_compiled(table.namespace),
         optional=table.optional,
         given=table.objects is not None,
         privileged="extra-privileges" in table.allow,
         mentions=read.mentions,
         secrecy=secrecy,
-        reads_cr_only=not child.loops and _reads_cr_only(child, body),
+        reads_cr_only=not child.loops and table.for_each_of is None and _reads_cr_only(child, body),
     )
 
 

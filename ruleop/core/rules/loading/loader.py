@@ -18,7 +18,7 @@ from ruleop.core.rules.checks.child_bodies import check_bodies
 from ruleop.core.rules.checks.crd_files import check_definition, check_kinds, read_crds
 from ruleop.core.rules.checks.job_ttl import warn_of_job_ttl
 from ruleop.core.rules.checks.likely_mistakes import warn_of_plain_text
-from ruleop.core.rules.checks.order import check_cycles, check_deletion_order, reads
+from ruleop.core.rules.checks.order import check_cycles, check_deletion_order, check_item_ends, reads
 from ruleop.core.rules.checks.owned_lists import check_owned
 from ruleop.core.rules.checks.random_functions import check_random, check_time
 from ruleop.core.rules.checks.read_names import check_defined_names, check_dependencies, check_lets, check_read_names
@@ -238,6 +238,7 @@ class _Loading:
         check_cycles(draft.children, read, findings)
         check_cycles(draft.final, read, findings)
         check_deletion_order(draft, read, findings)
+        check_item_ends(draft, findings)
         check_bodies(draft, crds, self.reading.library, findings)
         check_random(draft_parts, self.reading.templates, findings)
         check_time(draft_parts, self.reading.library, findings)

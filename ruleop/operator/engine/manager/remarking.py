@@ -17,6 +17,7 @@ import structlog
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind
 from ruleop.core.planning import Owner, choose_rule
+from ruleop.core.planning.model.item_records import ITEM, item_on
 from ruleop.core.planning.model.marks import OWNER, annotations_of, claim_on, named_owner
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.watch.store import State
@@ -64,10 +65,10 @@ class Remarking:
                     unlisted.add(str(kind))
                 for key, entry in list(informer.entries()):
                     live = self.cache.parse(informer, key, entry) if _ANNOTATION in entry.body else None
-                    note = self._renewed(key, live) if live is not None else None
-                    if live is not None and note is not None:
+                    notes = self._renewed(key, live) if live is not None else None
+                    if live is not None and notes:
                         count += 1
-                        left += not await self._write(key, live, note)
+                        left += not await self._write(key, live, notes)
         if count:
             self.log.info("owner annotations re-signed", objects=count - left, failed=left)
         if unlisted:
@@ -76,8 +77,8 @@ class Remarking:
             )
         return not left and not unlisted
 
-    def _renewed(self, key: ObjectKey, live: Object) -> str | None:
-        """The annotation with a proof by the current key; None if it has one, or is not to be believed."""
+    def _renewed(self, key: ObjectKey, live: Object) -> dict[str, str] | None:
+        """The annotations with proofs by the current key; none if they have them, or are not to be believed."""
         named = named_owner(live)
         controller = self.controllers.get(named[0].group_kind) if named is not None else None
         resource = self.cache.resource(named[0]) if named is not None and controller is not None else None
@@ -89,13 +90,15 @@ class Remarking:
         near = claim.proven or (rule is not None and (rule.reach == "cluster" or key.namespace == owner.namespace))
         if not (claim.owned and claim.annotated and known and near):
             return None
-        note = owner.annotation(key, orphan=claim.orphan, kept=claim.kept)
-        return note if annotations_of(live).get(OWNER) != note else None
+        notes = {OWNER: owner.annotation(key, orphan=claim.orphan, kept=claim.kept)}
+        if (record := item_on(live, key, owner)) is not None:
+            notes[ITEM] = record.annotation(owner, key)
+        return {name: note for name, note in notes.items() if annotations_of(live).get(name) != note}
 
-    async def _write(self, key: ObjectKey, live: Object, note: str) -> bool:
+    async def _write(self, key: ObjectKey, live: Object, notes: dict[str, str]) -> bool:
         guards = {name: live["metadata"][name] for name in ("uid", "resourceVersion")}
         try:
-            response = await self.api.patch(Kind.of(live), key, {"metadata": {**guards, "annotations": {OWNER: note}}})
+            response = await self.api.patch(Kind.of(live), key, {"metadata": {**guards, "annotations": notes}})
         except ApiError as error:
             if error.problem is Problem.NOT_FOUND:
                 return True

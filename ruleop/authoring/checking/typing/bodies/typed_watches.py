@@ -266,7 +266,7 @@ class WatchTypes:
         return {
             child.id: expression_node(self.library, child.table.when.compiled)
             for child in self.draft.everyone
-            if child.table.when is not None and not child.has_items
+            if child.table.when is not None and not child.has_items and child.table.for_each_of is None
         }
 
     def _is_certain(self, when: nodes.Node, env: Environment) -> bool:
@@ -274,10 +274,11 @@ class WatchTypes:
 
     def _child(self, child: ChildDraft, valid: Environment) -> None:
         env = valid
-        for part in self._of("forEach", child):
-            iterated = self.run(part, env)
-            self._check_items(part, iterated)
-            env = env.with_names({part.loop: item_type(iterated)})
+        if child.table.for_each_of is not None:
+            with self.inference.report.silence():
+                env = self._items(self.draft.looped(child), env)
+        else:
+            env = self._items(child, env)
         env = env.with_names({"index": INTEGER} if child.loops else {})
         for part in self._of("when", child):
             self.run(part, env)
@@ -294,6 +295,14 @@ class WatchTypes:
             for part in self._of(key, child):
                 self.run(part, env)
                 self.bodies.objects(part, requires=child.strategy != "server-side")
+
+    def _items(self, child: ChildDraft, env: Environment) -> Environment:
+        """The environment with the items of the child's loops."""
+        for part in self._of("forEach", child):
+            iterated = self.run(part, env)
+            self._check_items(part, iterated)
+            env = env.with_names({part.loop: item_type(iterated)})
+        return env
 
     def _assumed(self, part: Part, env: Environment, *, truth: bool = True) -> Environment:
         assert isinstance(part.compiled, Expression)

@@ -1,0 +1,78 @@
+"""The ends of items that have begun: the objects of `finalize` children with `forEachOf`, and their items.
+
+The objects alone show how far an end has come, so a crash at any moment repeats nothing:
+
+- only the item's object exists: the end has not begun
+- both exist: it has begun. It is completed even if the item is desired again, because after half of a clean-up the
+  item's object is of no use: it waits, is deleted, and is created again when the end is over
+- only the object that ends the item exists: it is removed when it is ready
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ruleop.core.planning.model.item_records import ItemRecord, item_on
+from ruleop.core.planning.model.marks import SKIP_FINALIZE, annotations_of
+from ruleop.core.planning.rendering.desired import Item
+from ruleop.core.templating import view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ruleop.core.kinds import Object, ObjectKey
+    from ruleop.core.planning.child.child_plan import Existing
+    from ruleop.core.planning.model.marks import Owner
+    from ruleop.core.planning.model.observed import Observed
+    from ruleop.core.planning.rendering.scope import Scope
+    from ruleop.core.rules import Child, Rule
+
+
+@dataclass(slots=True)
+class Ending:
+    """An item whose end has begun, or begins in this pass."""
+
+    record: ItemRecord
+    made: list[Existing] = field(default_factory=list)
+    decided: set[str] = field(default_factory=set)  # the `finalize` children that are rendered, or not desired
+
+
+def skip_reason(resource: Object, observed: Observed) -> str:
+    """The reason that `finalize` is skipped; empty if it is not."""
+    if annotations_of(resource).get(SKIP_FINALIZE) == "true":
+        return f"the annotation {SKIP_FINALIZE} skips finalizing"
+    return "the namespace is being deleted; nothing can be created in it" if observed.namespace_terminating else ""
+
+
+def ends_item(rule: Rule, each: Existing) -> bool:
+    """Whether the object is made at the end of an item."""
+    child = rule.finalize.get(each.child)
+    return child is not None and bool(child.for_each_of)
+
+
+def begun(existing: Iterable[Existing], rule: Rule, owner: Owner, scope: Scope) -> dict[ObjectKey, Ending]:
+    """The ends that have begun, by the object of the item."""
+    found: dict[ObjectKey, Ending] = {}
+    if skip_reason(scope.resource, scope.observed):
+        return found
+    for each in existing:
+        if ends_item(rule, each):
+            record = item_on(each.live, each.key, owner)
+            if record is not None and record.ends is not None and record.child == rule.finalize[each.child].for_each_of:
+                found.setdefault(record.ends, Ending(record)).made.append(each)
+    return found
+
+
+def waits(found: Mapping[ObjectKey, Ending]) -> dict[ObjectKey | ItemRecord, ObjectKey]:
+    """The object that still ends an item, by the object of the item and by the item: neither is created again before
+    it is gone."""
+    return {at: ending.made[0].key for key, ending in found.items() for at in (key, replace(ending.record, ends=None))}
+
+
+def ended_items(found: Mapping[ObjectKey, Ending], child: Child, names: Mapping[str, Any]) -> Iterator[Item]:
+    """The items that have ended, each with the names of the loop as they were recorded."""
+    ending = [each for each in found.values() if each.record.child == child.for_each_of]
+    for index, each in enumerate(ending):
+        items = {name: view(name, value) for name, value in each.record.values.items()}
+        yield Item(index, {**names, **items}, ended=each.record)
