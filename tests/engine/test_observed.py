@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ruleop.operator.engine.queue.request import Request
 from tests.definitions import definition
 from tests.invariants.api_server import ApiServer
 from tests.invariants.operator_harness import settled_operator
@@ -107,5 +108,43 @@ def test_a_selector_over_all_namespaces_finds_changes_in_each(run, server, monke
             made.cluster.add(settings("shop", "two"))
             await harness.until_quiet()
             assert made.cluster["App/web"]["status"]["seen"] == "one,two"
+
+    run(scenario())
+
+
+PATCH = """
+- group: example.com
+  version: v1
+  kind: App
+  children:
+    mark: {patch: {version: v1, kind: ConfigMap, selector: {tier: "{{ spec.tier }}"}, fields: {data: {set: "1"}}}}
+"""
+
+
+def test_an_object_queues_the_crs_whose_selector_of_a_patch_matches_it_or_matched_it(run, server, monkeypatch):
+    """It stays in the store when it loses the label."""
+    monkeypatch.setattr("tests.engine.test_observed.RULES", PATCH)
+
+    def labelled(tier):
+        return {**settings("default", "x"), "metadata": {"name": "a", "namespace": "default", "labels": {"tier": tier}}}
+
+    async def scenario():
+        made = server("", "", {"tier": "one"})
+        made.cluster.add({**made.cluster["App/web"], "metadata": {"name": "two", "namespace": "default"}})
+        made.cluster.edit("App/two", {"spec": {"tier": "two"}})
+        made.cluster.add(labelled("one"))
+        async with settled_operator(made) as harness:
+            assert made.cluster["ConfigMap/a"]["data"] == {"v": "x", "set": "1"}
+            index = harness.controllers[0].reconciler.index
+            for tier, expected in {"one": {"web"}, "two": {"two"}, "three": set()}.items():
+                object_ = {**labelled(tier), "metadata": {**labelled(tier)["metadata"], "name": "b"}}
+                assert {each.name for each in index.observers_of(object_)} == expected
+            made.cluster.edit("ConfigMap/a", {"metadata": {"labels": {"tier": "three"}}})
+            await harness.until_quiet()
+            assert made.cluster["ConfigMap/a"]["data"] == {"v": "x"}
+            made.cluster.edit("ConfigMap/a", {"metadata": {"labels": {"tier": "two"}}})
+            await harness.until_quiet()
+            assert made.cluster["ConfigMap/a"]["data"] == {"v": "x", "set": "1"}
+            assert index.observers_of(made.cluster["ConfigMap/a"]) == {Request("default", "two")}
 
     run(scenario())

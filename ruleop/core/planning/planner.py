@@ -486,12 +486,16 @@ class _Planner:
                 yield from self.scope.targets(observe)
             except RuleopError:
                 continue
-        patched = [each.key for each in self.children.patched]
+        yield from dict.fromkeys(self.scope.selections)
+        patched, selected = [each.key for each in self.children.patched], set[ObjectKey]()
         for child_plan in self.children.plans.values() if self.rule.patches else ():
-            if child_plan.child.patch is not None:
-                patched += (each.desired.key for each in child_plan.objects)
+            if (patch := child_plan.child.patch) is not None:
+                keys = [each.desired.key for each in child_plan.objects]
+                selected.update(keys if patch.target.many else ())
+                patched += keys
         for key in dict.fromkeys([*patched, *self.children.awaited]):
-            yield Target(key.group_kind, key.namespace, key.name)
+            if key not in selected:
+                yield Target(key.group_kind, key.namespace, key.name)
 
     def _is_steady(self) -> bool:
         ready, generation = find_condition(self.resource, "Ready"), self.resource["metadata"].get("generation")

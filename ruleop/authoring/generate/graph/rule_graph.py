@@ -102,7 +102,7 @@ def _child_node(child: Child) -> Node:
     if child.final:
         lines.append("on deletion")
     if child.patch is not None:
-        lines.append("fields of it")
+        lines.append("fields of all that match" if child.patch.target.many else "fields of it")
     lines += [f"for each {loop.name} in {loop.over.source}" for loop in child.for_each]
     if child.when is not None:
         lines.append(f"when {child.when.source}")

@@ -33,7 +33,7 @@ from ruleop.core.planning.child.child_plan import (
     planned_view,
     select_shown,
 )
-from ruleop.core.planning.child.field_patches import held_by_others, patch, patches_on, state_of
+from ruleop.core.planning.child.field_patches import held_by_others, patch, patches_on, select, state_of
 from ruleop.core.planning.child.once import FAILED, RETRY, SUCCEEDED, Runs, can_record, no_record, result_of, run_of
 from ruleop.core.planning.child.readiness import READY, Readiness, readiness
 from ruleop.core.planning.model.actions import (
@@ -216,9 +216,10 @@ class Children:
                 return self._desired_of_run(child_plan)
             wait_for(child, names)
             known = self.work.desired(child, names, self.observed.kinds) if self.work is not None else None
-            desired = render(child, self.scope, names, 0) if known is None else known
-            if child.patch is not None and child.optional:
-                desired = self._with_objects(child_plan, desired)
+            if child.patch is not None:
+                desired = self._desired_fields(child_plan, names, 0)
+            else:
+                desired = render(child, self.scope, names, 0) if known is None else known
             return desired if desired or child.many else None
         found: list[Desired] = []
         first: tuple[Item, ChildFails] | None = None
@@ -227,10 +228,10 @@ class Children:
             try:
                 if is_enabled(child, item.names):
                     wait_for(child, item.names)
-                    desired = render(child, self.scope, item.names, item.index)
-                    if child.patch is not None and child.optional:
-                        desired = self._with_objects(child_plan, desired)
-                    found.extend(desired)
+                    if child.patch is not None:
+                        found.extend(self._desired_fields(child_plan, item.names, item.index))
+                    else:
+                        found.extend(render(child, self.scope, item.names, item.index))
             except ChildWaits as wait:
                 child_plan.incomplete = True
                 self._add_wait(child_plan, wait)
@@ -302,12 +303,22 @@ class Children:
         served = [kind for kind in child.kinds if self.observed.kinds.info(kind).state is not Served.UNSERVED]
         return {kind.versionless for kind in served} == {kind.versionless for kind in child.kinds}
 
-    def _with_objects(self, child_plan: ChildPlan, desired: list[Desired]) -> list[Desired]:
-        """Without the objects that do not exist."""
-        found = []
+    def _desired_fields(self, child_plan: ChildPlan, names: Mapping[str, Any], index: int) -> list[Desired]:
+        """The fields of an object, or of all that a selector matches; with `optional`, of those that exist."""
+        child = child_plan.child
+        assert child.patch is not None
+        target = child.patch.target
+        if target.selector is not None:
+            try:
+                selected = select(child, self.scope, names, {each.key for each in self.existing})
+            except Unlisted:
+                child_plan.unreadable = self.scope.missing_permission(target)
+                raise ChildFails(child_plan.unreadable, child.site, reason="Forbidden") from None
+            return render(child, self.scope, names, index, selected=selected)
+        desired, found = render(child, self.scope, names, index), []
         for each in desired:
-            known = state_of(child_plan.child, each, self.observed) is Served.SYNCED
-            if known and self.observed.objects.get(each.key, version=each.kind.version) is None:
+            known = state_of(target, each.key.namespace, self.observed) is Served.SYNCED
+            if child.optional and known and self.observed.objects.get(each.key, version=each.kind.version) is None:
                 self.awaited.append(each.key)
                 child_plan.message = f"{each.key} does not exist"
             else:
@@ -360,7 +371,7 @@ class Children:
                 error.site = self._site_of(child_plan, object_plan, error.fields)
             object_plan.stop(
                 State.FAILED,
-                self._add_failure(child_plan, error, only_this_child=bool(child_plan.child.for_each)),
+                self._add_failure(child_plan, error, only_this_child=child_plan.child.has_items),
             )
 
     def _fail_duplicate(
@@ -371,7 +382,7 @@ class Children:
         affected."""
         key, child = object_plan.desired.key, child_plan.child
         by = "by this child" if holder is child_plan else f"by the children {holder.child.id} and {child.id}"
-        by_items = bool(child.for_each or holder.child.for_each)
+        by_items = child.has_items or holder.child.has_items
         message = self._add_failure(
             child_plan,
             ChildFails(

@@ -55,6 +55,7 @@ class Scope:
         self.times: TimeFunctions | None = None  # once one of them was called
         self.live: dict[str, Any] = {}
         self.ready: dict[str, Any] = {}
+        self.selections: list[Target] = []  # of the selectors of `patch` that were evaluated
         self.names: dict[str, Any] = {
             "cr": view("cr", {**resource, "status": status}),
             "metadata": view("metadata", resource.get("metadata") or {}),
@@ -140,11 +141,7 @@ class Scope:
         found: list[Object] = []
         for target in targets:
             if (key := target.key) is None:
-                matches = partial(_matches, target)
-                selected = objects.select(
-                    target.kind, target.namespace, version=version, partial=is_partial, matches=matches
-                )
-                found += _charged(selected)
+                found += _charged(self.select(observe, target))
             elif (obj := objects.get(key, version=version, partial=is_partial)) is not None:
                 found += _charged([obj]) if observe.many else [without_server_noise(obj)]
             elif not observe.many:
@@ -166,10 +163,22 @@ class Scope:
                 raise
             return False
 
-    def targets(self, observe: Observe) -> list[Target]:
-        """The object or objects that an `observe` refers to. Raises RenderError."""
+    def targets(self, observe: Observe, names: Mapping[str, Any] | None = None) -> list[Target]:
+        """The object or objects that an `observe` refers to. Raises RenderError. `names`: those of an item."""
         namespaced = self.observed.kinds.info(observe.kind).namespaced
-        return resolve_targets(observe, self.names, namespaced=namespaced, home=self.namespace)
+        names = self.names if names is None else names
+        return resolve_targets(observe, names, namespaced=namespaced, home=self.namespace)
+
+    def select(self, observe: Observe, target: Target) -> Iterable[Object]:
+        """The objects of a target by labels."""
+        matches = partial(_matches, target)
+        return self.observed.objects.select(
+            target.kind,
+            target.namespace,
+            version=observe.kind.version,
+            partial=observe.metadata_only,
+            matches=matches,
+        )
 
 
 def _matches(target: Target, labels: Mapping[str, str]) -> bool:

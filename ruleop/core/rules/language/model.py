@@ -69,7 +69,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Patched:
-    """The object whose fields a child sets. It belongs to somebody else."""
+    """The object whose fields a child sets, or all that a selector matches. They belong to somebody else."""
 
     target: Observe
     force: bool = False  # fields that another manager holds are taken
@@ -81,7 +81,7 @@ class Child:
     site: Site
     body: TextTemplate | Tree
     kinds: frozenset[Kind]  # the kinds that the body can render
-    many: bool  # forEach, or a `---` in the source: the id is a list
+    many: bool  # forEach, a `---` in the source, or a selector of `patch`: the id is a list
     patch: Patched | None = None  # the body has fields of this object; None: the body is an object of the CR
     final: bool = False  # one of `finalize`
     when: Expression | None = None
@@ -105,6 +105,11 @@ class Child:
     secrecy: Secrecy = PUBLIC
     reads_cr_only: bool = False  # its objects depend only on the CR, and on no random value
 
+    @property
+    def has_items(self) -> bool:
+        """Whether its objects come from data, so that a mistake in one may be a mistake in the data."""
+        return bool(self.for_each) or (self.patch is not None and self.patch.target.many)
+
 
 @dataclass(frozen=True, slots=True)
 class Observe:
@@ -123,6 +128,11 @@ class Observe:
     where: Expression | None = None  # over `this`: which objects of the list count
     many: bool = False  # the id is a list
     metadata_only: bool = False  # only the metadata is read
+    patched: bool = False  # a child sets fields of it: objects that its selector matched before are watched too
+
+    @property
+    def title(self) -> str:
+        return f'the {"child" if self.patched else "observed resource"} "{self.id}"'
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,11 @@ class ChildDraft:
 
     @property
     def many(self) -> bool:
-        return self.has_items or (self.table.template is not None and self.table.template.compiled.many)
+        return (
+            self.has_items
+            or (self.table.template is not None and self.table.template.compiled.many)
+            or (self.table.patch is not None and self.table.patch.selector is not None)
+        )
 
     @property
     def loops(self) -> tuple[NamedEntry[Templated[Expression]], ...]:

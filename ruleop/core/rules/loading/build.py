@@ -144,7 +144,7 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozens
         privileged="extra-privileges" in table.allow,
         mentions=read.mentions,
         secrecy=secrecy,
-        reads_cr_only=not child.loops and _reads_cr_only(child, body),
+        reads_cr_only=not child.loops and table.patch is None and _reads_cr_only(child, body),
     )
 
 
@@ -154,7 +154,11 @@ def _patched(child: ChildDraft, table: PatchTable) -> Patched:
         site=child.site,
         kind=table.object_kind,
         name=_compiled(table.name),
+        selector=_selector(table.selector),
         namespace=_compiled(table.namespace),
+        all_namespaces=table.namespaces is not None,
+        many=table.selector is not None,
+        patched=True,
     )
     return Patched(target, table.force)
 
