@@ -148,3 +148,48 @@ def test_an_object_queues_the_crs_whose_selector_of_a_patch_matches_it_or_matche
             assert index.observers_of(made.cluster["ConfigMap/a"]) == {Request("default", "two")}
 
     run(scenario())
+
+
+OWNED = """
+- group: example.com
+  version: v1
+  kind: App
+  children:
+    own: {object: {apiVersion: v1, kind: ServiceAccount, metadata: {name: "{{ metadata.name }}"}}}
+  observe:
+    seen: {version: v1, kind: ConfigMap, ownedBy: own, through: [v1/Endpoints]}
+  status:
+    seen: "{{ seen | map(attribute='metadata.name') | join(',') }}"
+"""
+
+
+def test_an_object_queues_the_cr_whose_child_owns_it_also_if_the_child_was_just_created(run, server, monkeypatch):
+    monkeypatch.setattr("tests.engine.test_observed.RULES", OWNED)
+
+    async def scenario():
+        made = server("", "", {})
+        made.cluster.add({**made.cluster["App/web"], "metadata": {"name": "two", "namespace": "default"}})
+        async with settled_operator(made) as harness:
+
+            def add(kind, name, owner):
+                owner_kind, _, owner_name = owner.partition("/")
+                uid = made.cluster[owner]["metadata"]["uid"]
+                references = [{"apiVersion": "v1", "kind": owner_kind, "name": owner_name, "uid": uid}]
+                metadata = {"name": name, "namespace": "default", "ownerReferences": references}
+                made.cluster.add({"apiVersion": "v1", "kind": kind, "metadata": metadata})
+                return made.cluster[f"{kind}/{name}"]
+
+            index = harness.controllers[0].reconciler.index
+            between = add("Endpoints", "between", "ServiceAccount/web")
+            assert index.observers_of(between) == {Request("default", "web")}
+            await harness.until_quiet()
+            seen = add("ConfigMap", "a", "Endpoints/between")
+            assert index.observers_of(seen) == {Request("default", "web")}
+            await harness.until_quiet()
+            assert made.cluster["App/web"]["status"]["seen"] == "a"
+            assert made.cluster["App/two"]["status"]["seen"] == ""
+            made.cluster.delete("Endpoints/between")
+            await harness.until_quiet()
+            assert made.cluster["App/web"]["status"]["seen"] == ""
+
+    run(scenario())

@@ -61,11 +61,13 @@ children:
   a: {patch: {version: v1, kind: ConfigMap, selector: {a: b}, namespaces: all, fields: {data: {a: b}}}}
   b: {patch: {version: v1, kind: ConfigMap, selector: {a: b}, namespace: "{{ spec.x }}", fields: {data: {a: b}}}}
   c: {patch: {version: v1, kind: ConfigMap, selector: {a: "{{ missing }}"}, fields: {data: {a: b}}}}
+  d: {patch: {version: v1, kind: ConfigMap, selector: {a: "{{ within('0 2 * * *', '2h') }}"}, fields: {data: {a: b}}}}
 """),
         [
             'watches.yaml:5:65: the child "a" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that',
             'watches.yaml:6:76: the child "b" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that',
             'watches.yaml:7:65: "missing" is not known in `selector`',
+            "watches.yaml:8:65: `selector` cannot depend on the time, as `within` does: use it in `when`, or where it decides a value of a field",
         ],
     ),
     Row(

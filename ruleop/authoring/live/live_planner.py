@@ -17,7 +17,7 @@ from ruleop.authoring.checking.desired_objects import with_violations
 from ruleop.authoring.live.reading.objects import LiveObjects
 from ruleop.authoring.offline.stand_in import with_defaults
 from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.kinds import Kind, Object, ObjectKey, owners_of
 from ruleop.core.labels import labels_of
 from ruleop.core.names import RESERVED_PREFIX
 from ruleop.core.planning import Failure, History, Observed, Owner, Plan, choose_rule, plan
@@ -220,7 +220,8 @@ class LivePlanner:
             each.targets |= new
             for observe in each.rule.read_objects:
                 for target in new:
-                    if observe.selector is not None and observe.kind.versionless == target.kind:
+                    is_for = observe.name is None and (observe.selector is None) == bool(target.owner)
+                    if is_for and observe.kind.versionless == target.kind:
                         selected[observe.kind].add(target)
                         patched.update([observe.kind] if observe.patched else ())
         await asyncio.gather(
@@ -279,7 +280,8 @@ class LivePlanner:
             for obj in page:
                 if patched:
                     self.objects.add(kind, ObjectKey.of(obj), obj)
-                if any(target.matches(labels_of(obj)) for target in targets):
+                owners = owners_of(obj["metadata"])
+                if any(target.matches(labels_of(obj)) and target.owner in {"", *owners} for target in targets):
                     self.objects.add_selected(kind, obj)
 
 

@@ -482,6 +482,10 @@ class _Planner:
     def _watches(self) -> Iterator[Target]:
         """The targets of each `observe` whose names or selector can be evaluated, and the objects of others."""
         for observe in self.rule.observe.values():
+            if observe.owned_by is not None:
+                owned = self.scope.owned_targets(observe, observe.owned_by)
+                yield from (*owned.between, *owned.observed)
+                continue
             try:
                 yield from self.scope.targets(observe)
             except RuleopError:

@@ -125,6 +125,9 @@ class Children:
                 self._shown[child.id] = select_shown(rule, owner, child, found, desired_keys.get(child.id))
             if child.many or child.id in self._shown:
                 scope.live[child.id] = existing_view(child, self._of(child), Origin.LIVE)
+        for observe in rule.observe.values():
+            if (owned_by := observe.owned_by) is not None:
+                scope.existing[owned_by.child] = [each.live for each in self._shown.get(owned_by.child, ())]
 
     def _of(self, child: Child) -> list[Existing]:
         """The existing objects that templates can read as this child."""
@@ -621,8 +624,9 @@ class Children:
         rule, kinds = self.rule, self.observed.kinds
         for id_ in ids:
             if (observe := rule.observe.get(id_)) is not None:
-                if kinds.state_of(observe) is Served.FORBIDDEN:
-                    return self.scope.missing_permission(observe)
+                for each in (observe, *observe.owners):
+                    if kinds.state_of(each) is Served.FORBIDDEN:
+                        return self.scope.missing_permission(each)
                 continue
             child_plan = self.plans.get(id_)
             if child_plan is not None and child_plan.unreadable:

@@ -19,22 +19,24 @@ if TYPE_CHECKING:
     from ruleop.core.rules import Observe
     from ruleop.core.templating import Expression
 
+MAX_OWNED = 1000  # objects of an `ownedBy`, and owners in between
 MAX_OBSERVED = 500  # items of `forEach` in an `observe`
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One object by name, or the objects of a kind by labels."""
+    """One object by name, or the objects of a kind by labels or by the uid of an owner."""
 
     kind: GroupKind
     namespace: str | None  # '' of a cluster-scoped object; None: all
     name: str | None = None
     labels: tuple[tuple[str, str], ...] = ()
     requirements: tuple[Requirement, ...] = ()
+    owner: str = ""
 
     @property
     def key(self) -> ObjectKey | None:
-        """The key of the object; None for a target by labels."""
+        """The key of the object; None for a target by labels or owner."""
         return (
             None if self.name is None else ObjectKey(self.kind.group, self.kind.kind, self.namespace or "", self.name)
         )

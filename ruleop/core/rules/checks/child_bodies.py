@@ -65,7 +65,8 @@ def check_bodies(draft: Draft, crds: Iterable[CustomResourceDefinition], library
         if (table := entry.value) is None:
             continue
         what = f'the observed resource "{entry.name}"'
-        _check_place(draft, table, what, entry.site, custom, findings)
+        if table.owned_by is None:  # those are where their owner is
+            _check_place(draft, table, what, entry.site, custom, findings)
         if table.where is not None and not table.many:
             message = f'{what} is one object, and "where" selects objects of a list: use `when` or `waitFor` of a child'
             findings.mistake("conflict", message, table.key_sites["where"])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ruleop.core.errors import Site
-    from ruleop.core.kinds import JSON, Kind, Object
+    from ruleop.core.kinds import JSON, GroupKind, Kind, Object
     from ruleop.core.merge import Path
     from ruleop.core.rules.findings import Finding
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
@@ -112,6 +112,14 @@ class Child:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnedBy:
+    """The objects that a child owns, itself or through owners in between."""
+
+    child: str
+    chains: Mapping[GroupKind, tuple[Observe, ...]]  # the owners in between, outermost first, for a kind of the child
+
+
+@dataclass(frozen=True, slots=True)
 class Observe:
     """A resource that ruleop reads and watches but never writes: one by `name`, or a list."""
 
@@ -125,6 +133,7 @@ class Observe:
     selector: Selector | None = None
     namespace: StringTemplate | None = None
     all_namespaces: bool = False
+    owned_by: OwnedBy | None = None
     where: Expression | None = None  # over `this`: which objects of the list count
     many: bool = False  # the id is a list
     metadata_only: bool = False  # only the metadata is read
@@ -133,6 +142,12 @@ class Observe:
     @property
     def title(self) -> str:
         return f'the {"child" if self.patched else "observed resource"} "{self.id}"'
+
+    @property
+    def owners(self) -> tuple[Observe, ...]:
+        """The kinds of owners in between, of which the metadata is read."""
+        chains = self.owned_by.chains.values() if self.owned_by is not None else ()
+        return tuple({each.kind: each for chain in chains for each in chain}.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +232,8 @@ class Rule:
     @property
     def read_objects(self) -> tuple[Observe, ...]:
         """The objects that it reads, other than its own children."""
-        return (*self.observe.values(), *(each.target for each in self.patches))
+        owners = (owner for each in self.observe.values() for owner in each.owners)
+        return (*self.observe.values(), *owners, *(each.target for each in self.patches))
 
     @property
     def secrecy(self) -> Secrecy:

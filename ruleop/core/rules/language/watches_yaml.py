@@ -436,11 +436,13 @@ class ObserveTable(Table):
     TITLE: ClassVar[str] = "an observed resource"
     DEFINITION: ClassVar[str] = "observe"
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (
-        ExactlyOne(("name", "names", "selector")),
+        ExactlyOne(("name", "names", "selector", "ownedBy")),
         Needs("forEach", "name"),
         Needs("as", "forEach"),
         Needs("namespaces", "selector"),
+        Needs("through", "ownedBy"),
         AtMostOne(("namespace", "namespaces")),
+        Excludes("ownedBy", ("namespace",), "they are where their owner is"),
     )
 
     group: Word = key("group", GROUP, "The API group; empty for the core one.", default="")
@@ -462,6 +464,15 @@ class ObserveTable(Table):
     )
     namespaces: Literal["all"] | None = key(
         "namespaces", Choice(("all",)), "all: the objects of all namespaces that the operator watches, with a selector."
+    )
+    owned_by: Word | None = key(
+        "ownedBy", ID, "The id of a child: all objects that it owns, itself or through owners in between."
+    )
+    through: tuple[Word, ...] = key(
+        "through",
+        ListOf(KIND_IN_VERSION, "a kind", minimum=0),
+        "The kinds of owners between the child and the objects, outermost first; known for kinds like Deployment.",
+        default=[],
     )
     where: Templated[Expression] | None = key(
         "where", BareExpression(), "Which objects of a list count, as an expression over `this`."
