@@ -117,6 +117,13 @@ class ObjectKey(NamedTuple):
         return f"{self.kind}/{self.namespace}/{self.name}" if self.namespace else f"{self.kind}/{self.name}"
 
 
+def owners_of(metadata: Object) -> frozenset[str]:
+    """The uids of the owners of an object."""
+    references = metadata.get("ownerReferences")
+    found = (each.get("uid") for each in references or () if isinstance(each, Mapping)) if references else ()
+    return frozenset(uid for uid in found if isinstance(uid, str) and uid)
+
+
 def version_of(obj: Object | None) -> str:
     """The resourceVersion of an object; empty for none."""
     return (obj["metadata"].get("resourceVersion") or "") if obj is not None else ""

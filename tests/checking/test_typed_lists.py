@@ -38,10 +38,14 @@ def unknown(field: str, meant: str) -> list[str]:
             unknown("spec.ports[].prt", "spec.ports[].port"),
         ),
         ("forEach: spec.hosts, name: '{{ item }}-{{ index }}'", "p['z'].metadata.name | length", []),
+        ("ownedBy: web, where: this.spec.nodeName == 'x'", "p['z'].metadata.name | length", []),
+        ("ownedBy: web, through: []", "p['z'].metdata.name", unknown("p[].metdata", "p[].metadata")),
         ("names: [a, b]", "p['z'].metdata.name | length", unknown("p[].metdata", "p[].metadata")),
     ],
 )
 def test_a_list_is_typed(observe: str, value: str, found: list[str]) -> None:
     observe = observe.replace("forEach: spec.ports | default([])", 'forEach: "spec.ports | default([])"')
-    watch = f'observe: {{p: {{version: v1, kind: Pod, {observe}}}}}\nstatus: {{ready: "{{{{ {value} }}}}"}}'
+    child = "{object: {apiVersion: batch/v1, kind: Job, metadata: {name: a}}}" if "ownedBy" in observe else ""
+    watch = f"children: {{web: {child}}}\n" if child else ""
+    watch += f'observe: {{p: {{version: v1, kind: Pod, {observe}}}}}\nstatus: {{ready: "{{{{ {value} }}}}"}}'
     assert list(dict.fromkeys(said(findings(watch)))) == found

@@ -172,7 +172,8 @@ class Life:
         self.operator, self.root, self.namespace = operator, root, namespace
         loaded = with_definitions(load_with_sources(root, environ={}))
         self.rules = loaded.project.rules
-        self.crds = [*_documents(root / "crds"), *loaded.project.definitions]
+        definitions = [*_documents(root / "crds"), *loaded.project.definitions]  # of `schema`, often in both
+        self.crds = list({each["metadata"]["name"]: each for each in definitions}.values())
         known = {each["spec"]["names"]["plural"] for each in self.crds}
         by_hand = [policy for rule in self.rules for policy in rule.rbac if policy.resources[0] not in known]
         kinds = {kind.group: kind for rule in self.rules for child in rule.every_child() for kind in child.kinds}

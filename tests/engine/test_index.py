@@ -46,6 +46,20 @@ def test_targets_without_a_name_match_by_label_or_match_all_objects():
     assert index.observers_of(obj(app="db")) == {WEB, DB}
 
 
+def test_a_target_by_owner_is_each_object_that_names_its_uid():
+    index = Index()
+    index.update(WEB, "abc", [Target(POD, "shop", owner="uid-1")])
+    index.update(DB, "def", [Target(POD, None, owner="uid-2")])
+    owned = obj(app="uid-1")
+    assert index.observers_of(owned) == set()
+    owned["metadata"]["ownerReferences"] = [{"uid": "uid-2"}, {"uid": "uid-1"}]
+    assert index.observers_of(owned) == {WEB, DB}
+    owned["metadata"]["namespace"] = "other"
+    assert index.observers_of(owned) == {DB}
+    index.remove(DB)
+    assert index.observers_of(owned) == set()
+
+
 def test_a_cluster_scoped_target_has_no_namespace():
     index = Index()
     index.update(WEB, "abc", [Target(NODE, "", "n")])

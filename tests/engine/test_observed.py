@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ruleop.operator.engine.queue.request import Request
 from tests.definitions import definition
 from tests.invariants.api_server import ApiServer
 from tests.invariants.operator_harness import settled_operator
@@ -107,5 +108,88 @@ def test_a_selector_over_all_namespaces_finds_changes_in_each(run, server, monke
             made.cluster.add(settings("shop", "two"))
             await harness.until_quiet()
             assert made.cluster["App/web"]["status"]["seen"] == "one,two"
+
+    run(scenario())
+
+
+PATCH = """
+- group: example.com
+  version: v1
+  kind: App
+  children:
+    mark: {patch: {version: v1, kind: ConfigMap, selector: {tier: "{{ spec.tier }}"}, fields: {data: {set: "1"}}}}
+"""
+
+
+def test_an_object_queues_the_crs_whose_selector_of_a_patch_matches_it_or_matched_it(run, server, monkeypatch):
+    """It stays in the store when it loses the label."""
+    monkeypatch.setattr("tests.engine.test_observed.RULES", PATCH)
+
+    def labelled(tier):
+        return {**settings("default", "x"), "metadata": {"name": "a", "namespace": "default", "labels": {"tier": tier}}}
+
+    async def scenario():
+        made = server("", "", {"tier": "one"})
+        made.cluster.add({**made.cluster["App/web"], "metadata": {"name": "two", "namespace": "default"}})
+        made.cluster.edit("App/two", {"spec": {"tier": "two"}})
+        made.cluster.add(labelled("one"))
+        async with settled_operator(made) as harness:
+            assert made.cluster["ConfigMap/a"]["data"] == {"v": "x", "set": "1"}
+            index = harness.controllers[0].reconciler.index
+            for tier, expected in {"one": {"web"}, "two": {"two"}, "three": set()}.items():
+                object_ = {**labelled(tier), "metadata": {**labelled(tier)["metadata"], "name": "b"}}
+                assert {each.name for each in index.observers_of(object_)} == expected
+            made.cluster.edit("ConfigMap/a", {"metadata": {"labels": {"tier": "three"}}})
+            await harness.until_quiet()
+            assert made.cluster["ConfigMap/a"]["data"] == {"v": "x"}
+            made.cluster.edit("ConfigMap/a", {"metadata": {"labels": {"tier": "two"}}})
+            await harness.until_quiet()
+            assert made.cluster["ConfigMap/a"]["data"] == {"v": "x", "set": "1"}
+            assert index.observers_of(made.cluster["ConfigMap/a"]) == {Request("default", "two")}
+
+    run(scenario())
+
+
+OWNED = """
+- group: example.com
+  version: v1
+  kind: App
+  children:
+    own: {object: {apiVersion: v1, kind: ServiceAccount, metadata: {name: "{{ metadata.name }}"}}}
+  observe:
+    seen: {version: v1, kind: ConfigMap, ownedBy: own, through: [v1/Endpoints]}
+  status:
+    seen: "{{ seen | map(attribute='metadata.name') | join(',') }}"
+"""
+
+
+def test_an_object_queues_the_cr_whose_child_owns_it_also_if_the_child_was_just_created(run, server, monkeypatch):
+    monkeypatch.setattr("tests.engine.test_observed.RULES", OWNED)
+
+    async def scenario():
+        made = server("", "", {})
+        made.cluster.add({**made.cluster["App/web"], "metadata": {"name": "two", "namespace": "default"}})
+        async with settled_operator(made) as harness:
+
+            def add(kind, name, owner):
+                owner_kind, _, owner_name = owner.partition("/")
+                uid = made.cluster[owner]["metadata"]["uid"]
+                references = [{"apiVersion": "v1", "kind": owner_kind, "name": owner_name, "uid": uid}]
+                metadata = {"name": name, "namespace": "default", "ownerReferences": references}
+                made.cluster.add({"apiVersion": "v1", "kind": kind, "metadata": metadata})
+                return made.cluster[f"{kind}/{name}"]
+
+            index = harness.controllers[0].reconciler.index
+            between = add("Endpoints", "between", "ServiceAccount/web")
+            assert index.observers_of(between) == {Request("default", "web")}
+            await harness.until_quiet()
+            seen = add("ConfigMap", "a", "Endpoints/between")
+            assert index.observers_of(seen) == {Request("default", "web")}
+            await harness.until_quiet()
+            assert made.cluster["App/web"]["status"]["seen"] == "a"
+            assert made.cluster["App/two"]["status"]["seen"] == ""
+            made.cluster.delete("Endpoints/between")
+            await harness.until_quiet()
+            assert made.cluster["App/web"]["status"]["seen"] == ""
 
     run(scenario())

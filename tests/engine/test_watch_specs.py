@@ -9,7 +9,7 @@ import pytest
 
 from ruleop.core.kinds import GroupKind, Kind
 from ruleop.core.rules import build_project
-from ruleop.operator.engine.cache.watch_specs import child_need, uses_has_kind
+from ruleop.operator.engine.cache.watch_specs import child_need, observe_need, uses_has_kind
 from ruleop.operator.engine.manager.controller_set import ControllerSet
 from ruleop.operator.engine.manager.controllers import Controller, Controllers
 from ruleop.operator.engine.manager.inventory import InventoryEntry
@@ -84,3 +84,21 @@ def test_every_use_of_has_kind_in_a_rule_is_found(keys, text, asks):
     }
     asking = {name: text.replace("ASK", "has_kind(metadata.name, spec.kind)") for name, text in files.items()}
     assert uses_has_kind(build_project(asking, root="rules", environ={}).rules) is asks
+
+
+def test_objects_that_a_selector_of_a_patch_does_not_match_are_watched_too():
+    (rule,) = build_project(
+        {
+            "watches.yaml": """
+- group: example.com
+  version: v1
+  kind: App
+  observe: {seen: {version: v1, kind: ConfigMap, selector: {tier: web}}}
+  children: {c: {patch: {version: v1, kind: ConfigMap, selector: {tier: web}, fields: {data: {a: b}}}}}
+"""
+        },
+        root="rules",
+        environ={},
+    ).rules
+    seen, patched = rule.read_objects
+    assert (observe_need(seen).labels, observe_need(patched).labels) == ("tier=web", "")

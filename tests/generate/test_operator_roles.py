@@ -421,3 +421,18 @@ def test_people_who_may_edit_may_scale_and_nobody_writes_the_status():
 def test_a_cluster_scoped_kind_is_marked_in_the_roles_of_people():
     (view, *_) = user_roles(loaded(PLAIN, scope="Cluster").project, Choices())
     assert view["rules"][0].comment.startswith("App is cluster-scoped: only a ClusterRoleBinding gives access to it")
+
+
+def test_owners_in_between_need_to_be_followed_too():
+    body = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: a}\n"
+    roles = generated(f"{PLAIN}\nobserve: {{pods: {{version: v1, kind: Pod, ownedBy: a}}}}", body)
+    found = granted(roles.cluster)
+    assert (found["jobs.batch"], found["pods"], found["cronjobs.batch"]) == ("list watch", "list watch", WRITTEN)
+
+
+def test_a_patch_of_all_objects_that_match_needs_the_kind_and_no_creation_or_deletion():
+    roles = generated(
+        "reach: cluster\n"
+        "children: {a: {patch: {version: v1, kind: Node, selector: {pool: x}, fields: {metadata: {labels: {a: b}}}}}}"
+    )
+    assert granted(roles.cluster)["nodes"] == "get list watch patch"

@@ -9,6 +9,8 @@ from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.names import PART_OF_LABEL
@@ -283,6 +285,33 @@ def test_children_are_indexed_by_their_part_of_label(store: Store) -> None:
     store.delete(labelled("b", 10, "one"))
     assert [child["metadata"]["name"] for child in store.children("two")] == ["a"]
     assert list(store.children("one")) == []
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.sets(st.sampled_from("xyz"))), max_size=12),
+    st.integers(0, 12),
+)
+def test_objects_are_found_by_their_owners_from_the_first_question_on(
+    steps: list[tuple[str, set[str] | None]], asked: int
+) -> None:
+    store, owners = Store(SOURCE), dict[str, set[str]]()
+    store.begin_list()
+    store.end_list(1)
+    for version, (name, uids) in enumerate(steps, 2):
+        if version == asked:
+            store.owned_keys("x")
+        references = [{"uid": uid} for uid in sorted(uids or ())]
+        obj = widget(name, version, metadata={"ownerReferences": references})
+        if uids is None:
+            store.delete(obj)
+            owners.pop(name, None)
+        else:
+            store.apply(obj)
+            owners[name] = uids
+    for uid in "xyz":
+        expected = [key(name) for name in sorted(owners) if uid in owners[name]]
+        assert store.owned_keys(uid) == store.owned_keys(uid, "ns") == expected
+        assert store.owned_keys(uid, "other") == []
 
 
 def test_objects_are_selected_by_namespace_and_sorted(store: Store) -> None:

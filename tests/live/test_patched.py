@@ -43,3 +43,28 @@ def test_fields_of_an_object_of_others_are_explained_and_planned(tmp_path):
         assert status == 0
         assert "~ apply Namespace/default  server-side" in out
         assert "accepted by the server" in out
+
+
+SELECTED = RULES.replace('name: "{{ metadata.namespace }}"', 'selector: {tier: "{{ spec.tier }}"}')
+
+
+def test_fields_of_all_objects_that_match_are_planned_and_those_that_no_longer_match_are_released(tmp_path):
+    with LocalCluster() as cluster:
+        live = new_live(tmp_path, cluster, {"watches.yaml": SELECTED, "crds/teams.yaml": definition("Team")})
+        for name, tier in {"a": "web", "b": "web", "c": "db"}.items():
+            live.apply(f"{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}, labels: {{tier: {tier}}}}}}}")
+        live.apply(TEAM.replace("team: red", "team: red, tier: web"))
+        live.converge(lambda: live.reasons("Team") == ["Ready"])
+        status, out, err = live.run("plan", "--live", "Team/a")
+        assert (status, err) == (0, "")
+        assert "Nothing to do." in out
+        status, out, _ = live.run("explain", "Team/a")
+        assert status == 0
+        assert "Namespace a  ready" in out
+        assert "Namespace b  ready" in out
+        live.edit("watches.yaml", 'tier: "{{ spec.tier }}"', "tier: db")
+        status, out, _ = live.run("plan", "--live", "Team/a")
+        assert status == 0
+        assert "~ apply Namespace/c  server-side" in out
+        for name in ("a", "b"):
+            assert f"Namespace/{name}" in out

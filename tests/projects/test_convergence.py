@@ -47,6 +47,13 @@ ONCE = (
 
 EXTRA = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extra"}, "data": {"a": "b"}}
 PORTS = {"ports": [{"port": 80}]}
+
+
+def _labelled(name: str, group: str) -> dict[str, Any]:
+    found = foreign("ConfigMap", name, data={"theirs": "x"})
+    return {**found, "metadata": {**found["metadata"], "labels": {"group": group}}}
+
+
 EXAMPLE_CRS: dict[str, tuple[str, str, str, tuple[Any, ...], list[dict[str, Any]]]] = {
     "App": (
         "",
@@ -184,7 +191,10 @@ EXAMPLE_CRS: dict[str, tuple[str, str, str, tuple[Any, ...], list[dict[str, Any]
         "tests/projects/bundle",
         "all",
         "default",
-        tuple(foreign("ConfigMap", name, data={"theirs": "x"}) for name in ("one", "two")),
+        (
+            *(foreign("ConfigMap", name, data={"theirs": "x"}) for name in ("one", "two")),
+            *(_labelled(name, group) for name, group in {"three": "x", "four": "x", "five": "y"}.items()),
+        ),
         [
             {"persistent": True},
             {"persistent": False},
@@ -202,6 +212,9 @@ EXAMPLE_CRS: dict[str, tuple[str, str, str, tuple[Any, ...], list[dict[str, Any]
             {"extras": []},
             {"version": "2"},
             {"version": "3"},
+            {"group": "y"},
+            {"group": "none"},
+            {"group": None},
         ],
     ),
     "console": (

@@ -32,6 +32,35 @@ observe:
         ],
     ),
     Row(
+        "owners",
+        watch("""
+children:
+  web: {object: {apiVersion: apps/v1, kind: Deployment, metadata: {name: w}}}
+  map: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: m}}}
+  far: {patch: {version: v1, kind: ConfigMap, name: x, fields: {data: {a: b}}}}
+observe:
+  a: {version: v1, kind: Pod, ownedBy: wep}
+  b: {version: v1, kind: Pod, ownedBy: map}
+  c: {version: v1, kind: Pod, ownedBy: far}
+  d: {version: v1, kind: Pod, ownedBy: web, selector: {a: b}}
+  e: {version: v1, kind: Pod, ownedBy: web, namespace: shop}
+  f: {version: v1, kind: Pod, selector: {a: b}, through: []}
+  g: {version: v1, kind: Pod, ownedBy: web, through: [Job]}
+  h: {group: apps, version: v1, kind: Deployment, ownedBy: web}
+  i: {version: v1, kind: Pod, ownedBy: map, through: [apps/v1/ReplicaSet]}
+"""),
+        [
+            'watches.yaml:9:42: no child has the id "wep" (did you mean "web"?)',
+            "watches.yaml:10:42: which owners are between ConfigMap and Pod is not known: list their kinds in `through`, outermost first; `through: []` if there are none",
+            'watches.yaml:11:42: "far" has `patch`: its objects belong to somebody else. Use `selector` or `name`',
+            'watches.yaml:12:33: an observed resource has both "selector" and "ownedBy": remove one of them',
+            'watches.yaml:13:47: an observed resource has "ownedBy" and "namespace": remove "namespace", because they are where their owner is',
+            'watches.yaml:14:51: an observed resource has "through", which requires "ownedBy"',
+            'watches.yaml:15:57: a kind must be a kind with its version, like "v1/ConfigMap" or "apps/v1/Deployment", not "Job"',
+            "watches.yaml:16:62: which owners are between Deployment and Deployment is not known: list their kinds in `through`, outermost first; `through: []` if there are none",
+        ],
+    ),
+    Row(
         "names",
         watch("""
 let: {later: "{{ p | length }}"}

@@ -32,6 +32,45 @@ children:
         ],
     ),
     Row(
+        "a selector",
+        watch("""
+reach: cluster
+children:
+  a: {patch: {version: v1, kind: Namespace, fields: {metadata: {labels: {a: b}}}}}
+  b: {patch: {version: v1, kind: Namespace, name: x, selector: {a: b}, fields: {metadata: {labels: {a: b}}}}}
+  c: {patch: {version: v1, kind: ConfigMap, name: x, namespaces: all, fields: {data: {a: b}}}}
+  d: {patch: {version: v1, kind: ConfigMap, selector: {a: b}, namespaces: all, namespace: x, fields: {data: {a: b}}}}
+  e: {patch: {version: v1, kind: Namespace, selector: {}, fields: {metadata: {labels: {a: b}}}}}
+  f: {patch: {version: v1, kind: Secret, selector: {a: b}, namespaces: all, fields: {data: {a: YQ==}}}}
+  g: {patch: {version: v1, kind: ConfigMap, selector: {a: "{{ spec.x +}}"}, fields: {data: {a: b}}}}
+"""),
+        [
+            'watches.yaml:6:16: a patch needs "name" or "selector"',
+            'watches.yaml:7:56: a patch has both "name" and "selector": remove one of them',
+            'watches.yaml:8:56: a patch has "namespaces", which requires "selector"',
+            'watches.yaml:9:65: a patch has both "namespace" and "namespaces": remove one of them',
+            'watches.yaml:10:57: "selector" is empty: leave the key out to match everything',
+            "watches.yaml:11:88: `data` of a Secret in another namespace than the CR's cannot be set",
+            "watches.yaml:12:61: template syntax: unexpected 'end of print statement'",
+        ],
+    ),
+    Row(
+        "objects of a selector out of reach",
+        watch("""
+children:
+  a: {patch: {version: v1, kind: ConfigMap, selector: {a: b}, namespaces: all, fields: {data: {a: b}}}}
+  b: {patch: {version: v1, kind: ConfigMap, selector: {a: b}, namespace: "{{ spec.x }}", fields: {data: {a: b}}}}
+  c: {patch: {version: v1, kind: ConfigMap, selector: {a: "{{ missing }}"}, fields: {data: {a: b}}}}
+  d: {patch: {version: v1, kind: ConfigMap, selector: {a: "{{ within('0 2 * * *', '2h') }}"}, fields: {data: {a: b}}}}
+"""),
+        [
+            'watches.yaml:5:65: the child "a" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that',
+            'watches.yaml:6:76: the child "b" may be in another namespace than its CR: set `reach: cluster` in the watch to allow that',
+            'watches.yaml:7:65: "missing" is not known in `selector`',
+            "watches.yaml:8:65: `selector` cannot depend on the time, as `within` does: use it in `when`, or where it decides a value of a field",
+        ],
+    ),
+    Row(
         "fields that no rule may set",
         watch("""
 reach: cluster
@@ -109,3 +148,16 @@ children:
         {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 2}, "metadata": {"name": "web"}}
     ]
     assert (child.apply.strategy, child.apply.ignore) == ("server-side", ())
+
+
+def test_a_selector_is_a_list_of_objects_and_the_body_has_only_the_fields() -> None:
+    found = rule("""
+children:
+  maps:
+    patch: {version: v1, kind: ConfigMap, selector: {a: "{{ metadata.name }}"}, fields: {data: {a: b}}}
+""")
+    child = found.children["maps"]
+    assert child.many
+    assert child.patch is not None
+    assert child.patch.target.selector is not None
+    assert child.body.render({}) == [{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}, "metadata": {}}]

@@ -17,7 +17,7 @@ from ruleop.authoring.checking.desired_objects import with_violations
 from ruleop.authoring.live.reading.objects import LiveObjects
 from ruleop.authoring.offline.stand_in import with_defaults
 from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.kinds import Kind, Object, ObjectKey, owners_of
 from ruleop.core.labels import labels_of
 from ruleop.core.names import RESERVED_PREFIX
 from ruleop.core.planning import Failure, History, Observed, Owner, Plan, choose_rule, plan
@@ -214,14 +214,19 @@ class LivePlanner:
         self.objects.unread.clear()
         await asyncio.gather(*(self._read_objects(kind, keys) for kind, keys in missing.items()))
         selected: dict[Kind, set[Target]] = defaultdict(set)
+        patched: set[Kind] = set()
         for each in rest:
             new = _selectors(each.plan) - each.targets if each.plan is not None else set()
             each.targets |= new
-            for observe in each.rule.observe.values():
+            for observe in each.rule.read_objects:
                 for target in new:
-                    if observe.selector is not None and observe.kind.versionless == target.kind:
+                    is_for = observe.name is None and (observe.selector is None) == bool(target.owner)
+                    if is_for and observe.kind.versionless == target.kind:
                         selected[observe.kind].add(target)
-        await asyncio.gather(*(self._read_selected(kind, targets) for kind, targets in selected.items()))
+                        patched.update([observe.kind] if observe.patched else ())
+        await asyncio.gather(
+            *(self._read_selected(kind, targets, patched=kind in patched) for kind, targets in selected.items())
+        )
 
     async def _read_objects(self, kind: Kind, keys: Sequence[ObjectKey]) -> None:
         try:
@@ -258,21 +263,25 @@ class LivePlanner:
             self._keys[kind] = await self.reader.keys(kind, self.namespace if is_inside else "")
         return [key for key in keys if key in self._keys[kind]]
 
-    async def _read_selected(self, kind: Kind, targets: Collection[Target]) -> None:
-        """The objects of selectors: with a list for each while they are few, else with a list for several."""
+    async def _read_selected(self, kind: Kind, targets: Collection[Target], *, patched: bool) -> None:
+        """The objects of selectors: with a list for each while they are few, else with a list for several. `patched`:
+        those that match no selector may have fields that are to be released."""
         each_alone = len(targets) <= SINGLE
         groups = [[each] for each in targets] if each_alone else list(_chunks(sorted(targets, key=repr), TOGETHER))
         try:
-            await asyncio.gather(*(self._read_targets(kind, group) for group in groups))
+            await asyncio.gather(*(self._read_targets(kind, group, patched=patched) for group in groups))
         except ApiError as error:
             self._forbid(kind, error)
 
-    async def _read_targets(self, kind: Kind, targets: Sequence[Target]) -> None:
+    async def _read_targets(self, kind: Kind, targets: Sequence[Target], *, patched: bool) -> None:
         namespaces = {each.namespace or "" for each in targets}
         namespace = namespaces.pop() if len(namespaces) == 1 else ""
-        async for page in self.reader.pages(kind, namespace, labels=common_selector(targets)):
+        async for page in self.reader.pages(kind, namespace, labels="" if patched else common_selector(targets)):
             for obj in page:
-                if any(target.matches(labels_of(obj)) for target in targets):
+                if patched:
+                    self.objects.add(kind, ObjectKey.of(obj), obj)
+                owners = owners_of(obj["metadata"])
+                if any(target.matches(labels_of(obj)) and target.owner in {"", *owners} for target in targets):
                     self.objects.add_selected(kind, obj)
 
 

@@ -8,7 +8,7 @@ deterministic; the current time is not used.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.kinds import SERVER_METADATA, Kind, Object, ObjectKey
@@ -219,12 +219,33 @@ def identified(resource: Object, live: Iterable[Object], kinds: Kinds) -> Object
 
 
 def as_live(objects: Iterable[Object], kinds: Kinds, now: str = EPOCH) -> list[dict[str, Any]]:
-    """Objects as a cluster stores them: missing uids, versions, times and namespaces are filled in, and `stringData` of
-    Secrets is encoded.
+    """Objects as a cluster stores them: missing uids, also of owners, versions, times and namespaces are filled in, and
+    `stringData` of Secrets is encoded.
 
     A generation is not filled in. With one, a status without observedGeneration, as in most files, would count as old.
     """
-    return [_as_stored(stored_secret(obj), namespaced=kinds.info(Kind.of(obj)).namespaced, now=now) for obj in objects]
+
+    def uid(owner: ObjectKey, kind: Kind) -> str:
+        namespace = owner.namespace if kinds.info(kind).namespaced else ""
+        metadata = {"name": owner.name, "namespace": namespace}
+        return uid_of({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata})
+
+    stored = (
+        _as_stored(stored_secret(obj), namespaced=kinds.info(Kind.of(obj)).namespaced, now=now) for obj in objects
+    )
+    return [with_owner_uids(obj, uid) for obj in stored]
+
+
+def with_owner_uids(obj: Object, uid: Callable[[ObjectKey, Kind], str]) -> dict[str, Any]:
+    """The object with the uids that its ownerReferences lack. The owner is in its namespace, or in none."""
+    metadata, found = obj.get("metadata") or {}, []
+    for each in metadata.get("ownerReferences") or ():
+        if isinstance(each, Mapping) and not each.get("uid"):
+            kind = Kind.parse(str(each.get("apiVersion", "")), str(each.get("kind", "")))
+            owner = ObjectKey(kind.group, kind.kind, metadata.get("namespace") or "", str(each.get("name", "")))
+            each = {**each, "uid": uid(owner, kind)}  # noqa: PLW2901
+        found.append(each)
+    return {**obj, "metadata": {**metadata, "ownerReferences": found}} if found else dict(obj)
 
 
 def stored_secret(obj: Object) -> Object:

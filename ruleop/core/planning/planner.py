@@ -506,16 +506,24 @@ class _Planner:
     def _watches(self) -> Iterator[Target]:
         """The targets of each `observe` whose names or selector can be evaluated, and the objects of others."""
         for observe in self.rule.observe.values():
+            if observe.owned_by is not None:
+                owned = self.scope.owned_targets(observe, observe.owned_by)
+                yield from (*owned.between, *owned.observed)
+                continue
             try:
                 yield from self.scope.targets(observe)
             except RuleopError:
                 continue
-        patched = [each.key for each in self.children.patched]
+        yield from dict.fromkeys(self.scope.selections)
+        patched, selected = [each.key for each in self.children.patched], set[ObjectKey]()
         for child_plan in self.children.plans.values() if self.rule.patches else ():
-            if child_plan.child.patch is not None:
-                patched += (each.desired.key for each in child_plan.objects)
+            if (patch := child_plan.child.patch) is not None:
+                keys = [each.desired.key for each in child_plan.objects]
+                selected.update(keys if patch.target.many else ())
+                patched += keys
         for key in dict.fromkeys([*patched, *self.children.awaited]):
-            yield Target(key.group_kind, key.namespace, key.name)
+            if key not in selected:
+                yield Target(key.group_kind, key.namespace, key.name)
 
     def _is_steady(self) -> bool:
         ready, generation = find_condition(self.resource, "Ready"), self.resource["metadata"].get("generation")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.core.labels import Matches, any_labels, labels_of
+from ruleop.core.labels import Matches, any_labels
 from ruleop.core.planning import FixedObjects, History, KindInfo, Observed, Served
 from ruleop.core.planning.child.apply import read_record
 from ruleop.core.planning.memory.synced import Synced
@@ -201,8 +201,11 @@ class _RecordedObjects:
         version: str = "",
         partial: bool = False,
         matches: Matches = any_labels,
+        owner: str = "",
     ) -> Sequence[Object]:
-        found = list(self.source.select(kind, namespace, version=version, partial=partial, matches=matches))
+        found = list(
+            self.source.select(kind, namespace, version=version, partial=partial, matches=matches, owner=owner)
+        )
         asked = (kind, namespace, version, partial)
         known = {ObjectKey.of(obj): obj for obj in (*self.answers.select.get(asked, ()), *found)}
         self.answers.select[asked] = [obj for _, obj in sorted(known.items())]
@@ -234,10 +237,11 @@ class _ReplayedObjects:
         version: str = "",
         partial: bool = False,
         matches: Matches = any_labels,
+        owner: str = "",
     ) -> Sequence[Object]:
         asked = (kind, namespace, version, partial)
         found = self.answers.select[asked] if asked in self.answers.select else self.seen.select(kind, namespace)
-        return [obj for obj in found if matches(labels_of(obj))]
+        return FixedObjects(found).select(kind, namespace, matches=matches, owner=owner)
 
 
 class _RecordedKinds:

@@ -83,7 +83,7 @@ def needed_permissions(project: Project, kinds: Kinds, settings: Settings) -> It
 
 def _of_rule(rule: Rule, kinds: Kinds) -> Iterator[Permission]:
     children = (kind for child in rule.every_child() for kind in sorted(child.kinds))
-    used = {kind.versionless: kind for kind in (rule.kind, *children, *(each.kind for each in rule.observe.values()))}
+    used = {kind.versionless: kind for kind in (rule.kind, *children, *(each.kind for each in rule.read_objects))}
     for kind in used.values():
         info = kinds.info(kind)
         for need in needs(rule, kind.versionless, info):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ruleop.core.kinds import Kind
-    from ruleop.core.rules import Child, Loaded, Rule, Watch
+    from ruleop.core.rules import Child, Loaded, Observe, Rule, Watch
     from ruleop.core.templating.bodies.body import FieldPath
 
 Role = Literal["resource", "child", "observed", "status"]
@@ -63,10 +63,7 @@ def rule_graph(watch: Watch, loaded: Loaded) -> Graph:
     rule = watch.rule
     status = dict(_status(watch, loaded))
     nodes = [Node(RESOURCE, "resource", (rule.kind.kind, rule.kind.api_version, *filter(None, [rule.name])))]
-    nodes += [
-        Node(each.id, "observed", (each.id, each.kind.kind, "a list" if each.many else "one object"))
-        for each in rule.observe.values()
-    ]
+    nodes += [Node(each.id, "observed", (each.id, each.kind.kind, _how_many(each))) for each in rule.observe.values()]
     nodes += [_child_node(child) for child in _ordered(rule)]
     if status:
         lines = [f"{name} ← {', '.join(sorted(ids))}" if ids else name for name, ids in status.items()]
@@ -97,12 +94,18 @@ def _ordered(rule: Rule) -> Iterator[Child]:
     yield from (rule.finalize[id_] for id_ in rule.final_order)
 
 
+def _how_many(observe: Observe) -> str:
+    if observe.owned_by is not None:
+        return f"owned by {observe.owned_by.child}"
+    return "a list" if observe.many else "one object"
+
+
 def _child_node(child: Child) -> Node:
     lines = [child.id, kinds_of(child.kinds)]
     if child.final:
         lines.append(f"at the end of each of {child.for_each_of}" if child.for_each_of else "on deletion")
     if child.patch is not None:
-        lines.append("fields of it")
+        lines.append("fields of all that match" if child.patch.target.many else "fields of it")
     lines += [f"for each {loop.name} in {loop.over.source}" for loop in child.for_each]
     if child.when is not None:
         lines.append(f"when {child.when.source}")

@@ -34,6 +34,7 @@ REASONS: Final = {
     "Waiting": "An object waits for another, or for a value. The message names it.",
     "Invalid": "The resource breaks a rule of this page. Nothing was changed.",
     "RenderFailed": "An object cannot be made of this resource.",
+    "TooManyObjects": "A selector matches more objects than fields can be set of.",
     "ApplyFailed": "The API server rejected an object.",
     "StatusRefused": "The API server rejected the status.",
     "Forbidden": "The operator lacks a permission, or a policy or quota rejected an object.",
@@ -194,14 +195,16 @@ class _Page:
         elif child.final:
             notes.append("made when the resource is deleted")
         if child.patch is not None:
-            notes.append("not created or deleted: only fields of it are set, until the resource is deleted")
+            which = "all that match its selector" if child.patch.target.many else "it"
+            notes.append(f"not created or deleted: only fields of {which} are set, until the resource is deleted")
         if child.for_each:
             loops = (f"each {code(loop.name)} in {code(loop.over.source)}" for loop in child.for_each)
             notes.append(f"one for {' and '.join(loops)}")
         if child.depends_on:
             notes.append(f"after {', '.join(map(code, child.depends_on))} is ready")
         if child.optional:
-            notes.append("only if the cluster has this kind" if child.patch is None else "only if it exists")
+            is_one = child.patch is not None and not child.patch.target.many
+            notes.append("only if it exists" if is_one else "only if the cluster has this kind")
         when = self._code(child.when) if child.when is not None else ""
         return code(child.id), kinds_of(child.kinds), ", ".join(map(code, filter(None, names))), when, "; ".join(notes)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.core.labels import Matches, any_labels, labels_of
+from ruleop.core.labels import Matches, any_labels
 from ruleop.core.planning.model.marks import PART_OF, names_an_owner
 from ruleop.core.planning.model.observed import FixedObjects
 
@@ -54,11 +54,10 @@ class LiveObjects:
         version: str = "",
         partial: bool = False,  # noqa: ARG002
         matches: Matches = any_labels,
+        owner: str = "",
     ) -> Sequence[Object]:
         found = self._selected.get((kind, version), {})
-        return [
-            obj for key, obj in sorted(found.items()) if namespace in {None, key.namespace} and matches(labels_of(obj))
-        ]
+        return FixedObjects(found.values()).select(kind, namespace, matches=matches, owner=owner)
 
     # -- what was read -------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ import structlog
 
 from ruleop.authoring.checking.inferred_definitions import to_serve
 from ruleop.authoring.dev.dev_session import Session, Settings, View
+from ruleop.authoring.offline.stand_in import NAMESPACE, with_owner_uids
 from ruleop.authoring.ruletests.running.overlay import overlaid
 from ruleop.authoring.ruletests.running.provenance import Provenance
 from ruleop.authoring.ruletests.running.state import After, Error, described, named, owned
@@ -145,10 +146,19 @@ class DevMode(View):
         raise RuleopError("the time cannot be set in mode dev, in which the operator runs: use mode plan")
 
     def add(self, obj: Object) -> None:
+        obj = with_owner_uids(obj, self._uid)
         status = obj.get("status")
         stored = self.session.cluster.apply({name: value for name, value in obj.items() if name != "status"})
         if status is not None:
             self._write_status(stored.obj, status)
+
+    def _uid(self, owner: ObjectKey, _kind: Kind) -> str:
+        """The uid of an object that exists; empty for another one."""
+        existing = self._objects()
+        for namespace in (owner.namespace or NAMESPACE, ""):
+            if (found := existing.get(owner._replace(namespace=namespace))) is not None:
+                return str(found["metadata"]["uid"])
+        return ""
 
     def _write_status(self, obj: Object, status: Mapping[str, Any]) -> None:
         stored, resource = self._stored(ObjectKey.of(obj)), self._resource(Kind.of(obj))

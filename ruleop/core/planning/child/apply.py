@@ -182,12 +182,17 @@ def require_known(child: Child, desired: Desired, observed: Observed, state: Ser
     """Raises unless the object may be written, and it is known whether it exists."""
     if desired.key in observed.own:
         raise ChildFails(f"{desired.key} belongs to the operator itself, and no rule can write it", child.body.site)
+    if state is not Served.SYNCED:
+        require_readable(child, desired.kind, desired.key.namespace, state)
+
+
+def require_readable(child: Child, kind: Kind, namespace: str, state: Served) -> None:
     if state is Served.PENDING:  # an object that is not in the cache may exist
-        raise ChildWaits(f"the kind {desired.kind} to be listed", child.body.site, why="kind")
+        raise ChildWaits(f"the kind {kind} to be listed", child.body.site, why="kind")
     if state is Served.FORBIDDEN:
         raise Unlisted
     if state is Served.UNWATCHED:  # drift would not be reverted, nor the object deleted with its CR
-        message = f"the namespace {desired.key.namespace} to be watched: add it to --namespaces"
+        message = f"the namespace {namespace} to be watched: add it to --namespaces"
         raise ChildWaits(message, child.body.site, why="namespace")
 
 

@@ -34,7 +34,7 @@ from ruleop.core.planning.child.child_plan import (
     select_shown,
 )
 from ruleop.core.planning.child.endings import begun, ended_items, waits
-from ruleop.core.planning.child.field_patches import held_by_others, patch, patches_on, state_of
+from ruleop.core.planning.child.field_patches import held_by_others, patch, patches_on, select, state_of
 from ruleop.core.planning.child.once import FAILED, RETRY, SUCCEEDED, Runs, can_record, no_record, result_of, run_of
 from ruleop.core.planning.child.readiness import READY, Readiness, readiness
 from ruleop.core.planning.child.schedules import Due, due_run, kept_entries
@@ -132,6 +132,9 @@ class Children:
                 self._shown[child.id] = select_shown(rule, owner, child, found, desired_keys.get(child.id))
             if child.many or child.id in self._shown:
                 scope.live[child.id] = existing_view(child, self._of(child), Origin.LIVE)
+        for observe in rule.observe.values():
+            if (owned_by := observe.owned_by) is not None:
+                scope.existing[owned_by.child] = [each.live for each in self._shown.get(owned_by.child, ())]
 
     def _of(self, child: Child) -> list[Existing]:
         """The existing objects that templates can read as this child."""
@@ -224,9 +227,10 @@ class Children:
                 return self._desired_of_run(child_plan)
             wait_for(child, names)
             known = self.work.desired(child, names, self.observed.kinds) if self.work is not None else None
-            desired = render(child, self.scope, names, 0) if known is None else known
-            if child.patch is not None and child.optional:
-                desired = self._with_objects(child_plan, desired)
+            if child.patch is not None:
+                desired = self._desired_fields(child_plan, names, 0)
+            else:
+                desired = render(child, self.scope, names, 0) if known is None else known
             return desired if desired or child.many else None
         found: list[Desired] = []
         first: tuple[Item, ChildFails] | None = None
@@ -260,9 +264,9 @@ class Children:
         if not is_enabled(child, item.names):
             return []
         wait_for(child, item.names)
+        if child.patch is not None:
+            return self._desired_fields(child_plan, item.names, item.index)
         desired = render(child, self.scope, item.names, item.index)
-        if child.patch is not None and child.optional:
-            desired = self._with_objects(child_plan, desired)
         record = item.ended or (recorded(child, item) if child.ended_by else None)
         return desired if record is None else [replace(each, item=record) for each in desired]
 
@@ -333,12 +337,22 @@ class Children:
         served = [kind for kind in child.kinds if self.observed.kinds.info(kind).state is not Served.UNSERVED]
         return {kind.versionless for kind in served} == {kind.versionless for kind in child.kinds}
 
-    def _with_objects(self, child_plan: ChildPlan, desired: list[Desired]) -> list[Desired]:
-        """Without the objects that do not exist."""
-        found = []
+    def _desired_fields(self, child_plan: ChildPlan, names: Mapping[str, Any], index: int) -> list[Desired]:
+        """The fields of an object, or of all that a selector matches; with `optional`, of those that exist."""
+        child = child_plan.child
+        assert child.patch is not None
+        target = child.patch.target
+        if target.selector is not None:
+            try:
+                selected = select(child, self.scope, names, {each.key for each in self.existing})
+            except Unlisted:
+                child_plan.unreadable = self.scope.missing_permission(target)
+                raise ChildFails(child_plan.unreadable, child.site, reason="Forbidden") from None
+            return render(child, self.scope, names, index, selected=selected)
+        desired, found = render(child, self.scope, names, index), []
         for each in desired:
-            known = state_of(child_plan.child, each, self.observed) is Served.SYNCED
-            if known and self.observed.objects.get(each.key, version=each.kind.version) is None:
+            known = state_of(target, each.key.namespace, self.observed) is Served.SYNCED
+            if child.optional and known and self.observed.objects.get(each.key, version=each.kind.version) is None:
                 self.awaited.append(each.key)
                 child_plan.message = f"{each.key} does not exist"
             else:
@@ -651,8 +665,9 @@ class Children:
         rule, kinds = self.rule, self.observed.kinds
         for id_ in ids:
             if (observe := rule.observe.get(id_)) is not None:
-                if kinds.state_of(observe) is Served.FORBIDDEN:
-                    return self.scope.missing_permission(observe)
+                for each in (observe, *observe.owners):
+                    if kinds.state_of(each) is Served.FORBIDDEN:
+                        return self.scope.missing_permission(each)
                 continue
             child_plan = self.plans.get(id_)
             if child_plan is not None and child_plan.unreadable:

@@ -6,26 +6,32 @@ a value in another form, its answer to an apply shows that: the fields are in sy
 
 A field that another manager holds with another value is not taken without `force`: the server rejects the apply, and
 names the manager. The apply is retried when the object changes.
+
+With a selector, the fields are the same for all objects that match. Those of the CR itself and of the operator do not
+count.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from ruleop.core.errors import RenderError
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.merge import MergeError, UnwritableError, normalise_desired, three_way
 from ruleop.core.merge.equality import same
-from ruleop.core.planning.child.apply import Applied, require_known, unmergeable, unwritable
+from ruleop.core.planning.child.apply import Applied, require_known, require_readable, unmergeable, unwritable
 from ruleop.core.planning.model.actions import ServerSideApply
 from ruleop.core.planning.model.managers import applied_fields, fingerprint_of, manager_of, managers_on, values_of
 from ruleop.core.planning.model.observed import Served
 from ruleop.core.planning.model.outcome import Failure
-from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits
+from ruleop.core.planning.rendering.unplanned import ChildFails, ChildWaits, child_error
+from ruleop.core.secrets.secret_values import DATA_FIELDS
 from ruleop.core.templating.values.cost import EXISTING_UNITS, METER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator, Mapping
 
     from ruleop.core.kinds import Object
     from ruleop.core.planning.memory.history import History
@@ -33,11 +39,12 @@ if TYPE_CHECKING:
     from ruleop.core.planning.model.observed import Observed
     from ruleop.core.planning.model.outcome import Failed
     from ruleop.core.planning.rendering.desired import Desired
-    from ruleop.core.rules import Child
+    from ruleop.core.planning.rendering.scope import Scope
+    from ruleop.core.rules import Child, Observe
     from ruleop.core.secrets.secrecy import Secrecy
 
 MAX_HELD = 8  # fields that a message about a conflict names
-_SECRET_DATA = ("data", "stringData")
+MAX_SELECTED = 1000  # objects that a selector may match
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +64,42 @@ def patches_on(live: Object, owner: Owner) -> Iterator[PatchedObject]:
             yield PatchedObject(ObjectKey.of(live), live, child, manager_of(owner, child))
 
 
-def state_of(child: Child, desired: Desired, observed: Observed) -> Served:
-    """Whether the object can be read."""
-    assert child.patch is not None
-    target, places = child.patch.target, desired.info.places
+def state_of(target: Observe, namespace: str, observed: Observed) -> Served:
+    """Whether objects of this namespace can be read."""
+    places = observed.kinds.info(target.kind).places
     is_fixed = target.namespace is not None and target.namespace.constant
-    if places is not None and desired.key.namespace and not is_fixed and desired.key.namespace not in places:
+    if places is not None and namespace and not is_fixed and namespace not in places:
         return Served.UNWATCHED
     return observed.kinds.state_of(target)
+
+
+def select(child: Child, scope: Scope, names: Mapping[str, Any], own: Container[ObjectKey]) -> list[ObjectKey]:
+    """The objects that the selector of a child matches, sorted; without those of the CR itself, `own`. Their target is
+    noted in the scope. Raises ChildFails, ChildWaits and Unlisted."""
+    assert child.patch is not None
+    observe, observed, site = child.patch.target, scope.observed, child.site
+    kind = observe.kind
+    if observed.kinds.info(kind).state is Served.UNSERVED:
+        raise ChildWaits(f"the kind {kind} to be served by the cluster", site, why="kind")
+    try:
+        (target,) = scope.targets(observe, names)
+    except RenderError as error:
+        raise child_error(error) from None
+    scope.selections.append(target)
+    require_readable(child, kind, target.namespace or "", state_of(observe, target.namespace or "", observed))
+    found = [ObjectKey.of(obj) for obj in islice(scope.select(observe, target), MAX_SELECTED + 1)]
+    if len(found) > MAX_SELECTED:
+        message = f"the selector matches more than {MAX_SELECTED:,} objects of the kind {kind.kind}: narrow it"
+        raise ChildFails(message, site, reason="TooManyObjects")
+    return [key for key in found if key not in own and key not in observed.own]
 
 
 def patch(child: Child, desired: Desired, owner: Owner, observed: Observed, history: History) -> Applied:
     """The decision about the fields. Raises ChildFails, ChildWaits and Unlisted."""
     assert child.patch is not None
-    require_known(child, desired, observed, state_of(child, desired, observed))
+    require_known(child, desired, observed, state_of(child.patch.target, desired.key.namespace, observed))
     if desired.key.kind == "Secret" and not desired.key.group and desired.key.namespace != owner.namespace:
-        for name in _SECRET_DATA:
+        for name in DATA_FIELDS:
             if name in desired.rendered:
                 message = f"`{name}` of a Secret in another namespace than the CR's cannot be set"
                 raise ChildFails(message, child.body.site)

@@ -55,5 +55,9 @@ def _observed(observe: Observe, scope: Scope) -> Iterator[Object]:
             yield from () if found is None else (found,)
         else:
             yield from objects.select(
-                target.kind, target.namespace, version=observe.kind.version, partial=observe.metadata_only
+                target.kind,
+                target.namespace,
+                version=observe.kind.version,
+                partial=observe.metadata_only,
+                owner=target.owner,
             )

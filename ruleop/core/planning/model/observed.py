@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
+from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey, owners_of
 from ruleop.core.labels import Matches, any_labels, labels_of
 from ruleop.core.names import RESERVED_PREFIX
 from ruleop.core.planning.model.managers import managers_on
@@ -90,9 +90,11 @@ class Objects(Protocol):
         version: str = "",
         partial: bool = False,
         matches: Matches = any_labels,
+        owner: str = "",
     ) -> Iterable[Object]:
         """The objects of a kind whose labels match, of one namespace or of all; sorted by namespace and name. There may
-        be many, so each is read only when it is asked for, and only its labels if they do not match."""
+        be many, so each is read only when it is asked for, and only its labels if they do not match. `owner`: only
+        those of the owner with this uid."""
         ...
 
 
@@ -123,11 +125,15 @@ class FixedObjects:
         version: str = "",  # noqa: ARG002
         partial: bool = False,  # noqa: ARG002
         matches: Matches = any_labels,
+        owner: str = "",
     ) -> Sequence[Object]:
         return [
             obj
             for key, obj in sorted(self._by_key.items())
-            if key.group_kind == kind and namespace in {None, key.namespace} and matches(labels_of(obj))
+            if key.group_kind == kind
+            and namespace in {None, key.namespace}
+            and matches(labels_of(obj))
+            and (not owner or owner in owners_of(obj["metadata"]))
         ]
 
     def __iter__(self) -> Any:

@@ -57,8 +57,7 @@ def needs(rule: Rule, kind: GroupKind, served: Serving) -> Iterator[Need]:
             yield Need(_written(child, rule), f"the child {child.id} of {owner}", child.site)
     for observe in rule.read_objects:
         if observe.kind.versionless == kind:
-            is_patched = any(each.target is observe for each in rule.patches)
-            verbs, what = ((*READ, "patch"), "patched") if is_patched else (FOLLOW, "observed")
+            verbs, what = ((*READ, "patch"), "patched") if observe.patched else (FOLLOW, "observed")
             name = observe.name.constant if observe.name is not None else None
             where = observe.namespace.constant if observe.namespace is not None else None
             yield Need(verbs, f"the {what} {observe.id} of {owner}", observe.site, name or "", where or "")

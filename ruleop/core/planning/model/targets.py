@@ -19,22 +19,24 @@ if TYPE_CHECKING:
     from ruleop.core.rules import Observe
     from ruleop.core.templating import Expression
 
+MAX_OWNED = 1000  # objects of an `ownedBy`, and owners in between
 MAX_OBSERVED = 500  # items of `forEach` in an `observe`
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One object by name, or the objects of a kind by labels."""
+    """One object by name, or the objects of a kind by labels or by the uid of an owner."""
 
     kind: GroupKind
     namespace: str | None  # '' of a cluster-scoped object; None: all
     name: str | None = None
     labels: tuple[tuple[str, str], ...] = ()
     requirements: tuple[Requirement, ...] = ()
+    owner: str = ""
 
     @property
     def key(self) -> ObjectKey | None:
-        """The key of the object; None for a target by labels."""
+        """The key of the object; None for a target by labels or owner."""
         return (
             None if self.name is None else ObjectKey(self.kind.group, self.kind.kind, self.namespace or "", self.name)
         )
@@ -47,7 +49,7 @@ class Target:
 def resolve_targets(observe: Observe, names: Mapping[str, Any], *, namespaced: bool, home: str) -> list[Target]:
     """The targets of an `observe`: one, or one for each item. Raises RenderError. `home`: the custom resource's
     namespace, which is used if the rule's namespace is missing or empty."""
-    kind, what = observe.kind.versionless, f'the observed resource "{observe.id}"'
+    kind = observe.kind.versionless
     named = [(name, names) for name in observe.names or (observe.name,)]
     if observe.for_each is not None:
         named = [(observe.name, inner) for inner in _names_of_items(observe, observe.for_each, names)]
@@ -57,7 +59,7 @@ def resolve_targets(observe: Observe, names: Mapping[str, Any], *, namespaced: b
         if namespaced and not observe.all_namespaces:
             namespace = (observe.namespace.string(inner) if observe.namespace is not None else "") or home
             if not namespace:
-                message = f"{what} needs a namespace because its CR is cluster-scoped: set `namespace`"
+                message = f"{observe.title} needs a namespace because its CR is cluster-scoped: set `namespace`"
                 raise RenderError(message, observe.site)
         if name is not None:
             found.append(Target(kind, namespace, name.string(inner)))
@@ -69,7 +71,7 @@ def resolve_targets(observe: Observe, names: Mapping[str, Any], *, namespaced: b
 
 
 def _names_of_items(observe: Observe, for_each: Expression, names: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    what, items = f'the observed resource "{observe.id}"', loop_items(for_each.value(names))
+    what, items = observe.title, loop_items(for_each.value(names))
     if items is None:
         raise RenderError(f"{what} needs a list or a mapping in forEach", for_each.site)
     for index, (_, item) in enumerate(items):

@@ -42,6 +42,8 @@ from ruleop.core.templating.values.cost import DOCUMENT_UNITS, ITEM_UNITS, METER
 from ruleop.core.templating.values.data import plain_and_weight, retained_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ruleop.core.planning.model.observed import Kinds
     from ruleop.core.planning.rendering.scope import Scope
     from ruleop.core.rules import Child, Loop
@@ -209,8 +211,10 @@ def wait_for(child: Child, names: Mapping[str, Any]) -> None:
     raise ChildWaits(f"waitFor: {child.wait_for.source}", child.wait_for.site, why="condition")
 
 
-def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> list[Desired]:
-    """The desired objects of one item.
+def render(
+    child: Child, scope: Scope, names: Mapping[str, Any], index: int, *, selected: Iterable[ObjectKey] | None = None
+) -> list[Desired]:
+    """The desired objects of one item. `selected`: the objects that a body without a name is for.
 
     Kind, namespace and name must not be random, or each pass would create more objects. So a child with random values
     is rendered twice, with another seed and time, and both results must have the same identities. Values that take long
@@ -218,7 +222,7 @@ def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> 
     """
     drawn = sorted(NONDETERMINISTIC.intersection(name for name, _ in child.body.calls))
     if not drawn:
-        return _rendered(child, scope, names)
+        return _rendered(child, scope, names, selected=selected)
     purpose, now = f"{child.id}/{index}", scope.observed.now
     desired = _rendered(child, scope, scope.random(names, purpose, now))
     again = _rendered(child, scope, scope.random(names, f"again/{purpose}", different_time(now)))
@@ -238,7 +242,12 @@ def render(child: Child, scope: Scope, names: Mapping[str, Any], index: int) -> 
 
 
 def _rendered(
-    child: Child, scope: Scope, names: Mapping[str, Any], cheap: Mapping[str, Any] | None = None
+    child: Child,
+    scope: Scope,
+    names: Mapping[str, Any],
+    cheap: Mapping[str, Any] | None = None,
+    *,
+    selected: Iterable[ObjectKey] | None = None,
 ) -> list[Desired]:
     """`cheap`: names with placeholders for costly values, to find what has to be masked."""
     try:
@@ -247,6 +256,9 @@ def _rendered(
         namespace = child.namespace.string(names) if child.namespace is not None else ""
     except RenderError as error:
         raise child_error(error) from None
+    printed = documents
+    if selected is not None:
+        documents = [_of_object(document, key) for document in documents for key in selected]
     try:
         METER.spend(DOCUMENT_UNITS * len(documents))
         desired = [
@@ -254,10 +266,20 @@ def _rendered(
         ]
         if not scope.masks or not child.secrecy.slots:
             return desired
-        hidden = hidden_fields(child.body, names if cheap is None else cheap, child.secrecy.slots, documents)
+        hidden = hidden_fields(child.body, names if cheap is None else cheap, child.secrecy.slots, printed)
+        hidden = hidden if selected is None else hidden * len(documents)  # one body, for all of them
         return [replace(each, hidden=found) for each, found in zip(desired, hidden, strict=True)]
     except Exhausted as limit:
         raise ChildFails(limit.reason, child.body.site, limit=True) from None
+
+
+def _of_object(document: JSON, key: ObjectKey) -> JSON:
+    """The fields as those of this object."""
+    metadata = document.get("metadata") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or not isinstance(metadata, dict):
+        return document
+    identity = {"name": key.name} | ({"namespace": key.namespace} if key.namespace else {})
+    return {**document, "metadata": {**metadata, **identity}}
 
 
 def _deletion(child: Child, names: Mapping[str, Any]) -> str:

@@ -6,14 +6,16 @@ Costly values are lazy: an unused `let` is not evaluated and cannot fail, and an
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.errors import RenderError
-from ruleop.core.kinds import Kind, Object
+from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning.model.observed import Observed, Served
 from ruleop.core.planning.model.rule_permissions import missing_list_permission, missing_permission
-from ruleop.core.planning.model.targets import Target, resolve_targets
+from ruleop.core.planning.model.targets import MAX_OWNED, Target, resolve_targets
 from ruleop.core.planning.rendering.randomness import RandomFunctions
 from ruleop.core.planning.rendering.time_functions import TimeFunctions
 from ruleop.core.templating import (
@@ -30,15 +32,36 @@ from ruleop.core.templating import (
     partial_view,
     view,
 )
-from ruleop.core.templating.values.cost import FUEL, METER, SELECTED_NODE_BYTES, SELECTED_UNITS, Allowance, size_of
+from ruleop.core.templating.values.cost import (
+    FUEL,
+    ITEM_UNITS,
+    METER,
+    SELECTED_NODE_BYTES,
+    SELECTED_UNITS,
+    Allowance,
+    Exhausted,
+    size_of,
+)
 from ruleop.core.templating.values.data import retained_bytes
 from ruleop.core.templating.values.faults import fault_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ruleop.core.rules import Observe, Rule
+    from ruleop.core.rules import Observe, OwnedBy, Rule
     from ruleop.core.templating import Expression
+
+
+TOO_MANY_OWNED: Final = f"more than {MAX_OWNED:,} objects, or owners in between"
+
+
+@dataclass(slots=True)
+class OwnedTargets:
+    """The objects that a child owns: the targets of the observed ones, and those of the owners in between."""
+
+    observed: list[Target] = field(default_factory=list)
+    between: list[Target] = field(default_factory=list)
+    has_more: bool = False  # too many owners: not all observed objects are known
 
 
 class Scope:
@@ -55,6 +78,9 @@ class Scope:
         self.times: TimeFunctions | None = None  # once one of them was called, or a schedule was read
         self.live: dict[str, Any] = {}
         self.ready: dict[str, Any] = {}
+        self.selections: list[Target] = []  # of the selectors of `patch` that were evaluated
+        self.existing: dict[str, list[Object]] = {}  # the objects of each child that `ownedBy` names
+        self._owned: dict[str, OwnedTargets] = {}
         self.names: dict[str, Any] = {
             "cr": view("cr", {**resource, "status": status}),
             "metadata": view("metadata", resource.get("metadata") or {}),
@@ -111,13 +137,20 @@ class Scope:
 
     def _observed(self, observe: Observe) -> Callable[[], Any]:
         def force() -> Any:
-            state = self.observed.kinds.state_of(observe)
-            if state is Served.UNSERVED:
-                raise NotThereYet(f"{observe.id} ({observe.kind.kind} is not served by the cluster)", why="kind")
-            if state is Served.PENDING:
-                raise NotThereYet(f"{observe.id} ({observe.kind.kind} is not listed yet)", why="kind")
-            if state is Served.FORBIDDEN:
-                raise NotPermitted(self.missing_permission(observe))
+            for each in (observe, *observe.owners):
+                state = self.observed.kinds.state_of(each)
+                if state is Served.UNSERVED:
+                    raise NotThereYet(f"{observe.id} ({each.kind.kind} is not served by the cluster)", why="kind")
+                if state is Served.PENDING:
+                    raise NotThereYet(f"{observe.id} ({each.kind.kind} is not listed yet)", why="kind")
+                if state is Served.FORBIDDEN:
+                    raise NotPermitted(self.missing_permission(each))
+            for kind in self.rule.children[observe.owned_by.child].kinds if observe.owned_by is not None else ():
+                info = self.observed.kinds.info(kind)
+                if info.state is Served.PENDING:
+                    raise NotThereYet(f"{observe.id} ({kind.kind} is not listed yet)", why="kind")
+                if info.state is Served.FORBIDDEN:
+                    raise NotPermitted(missing_list_permission(self.rule, info, self.namespace))
             try:
                 return self._look_up(observe)
             except RenderError as error:
@@ -138,22 +171,22 @@ class Scope:
         )
 
     def _look_up(self, observe: Observe) -> Any:
-        targets, shown = self.targets(observe), partial_view if observe.metadata_only else view
+        shown = partial_view if observe.metadata_only else view
         objects, version, is_partial = self.observed.objects, observe.kind.version, observe.metadata_only
         found: list[Object] = []
-        for target in targets:
+        for target in self.targets(observe):
             if (key := target.key) is None:
-                matches = partial(_matches, target)
-                selected = objects.select(
-                    target.kind, target.namespace, version=version, partial=is_partial, matches=matches
-                )
-                found += _charged(selected)
+                found += _charged(self.select(observe, target))
             elif (obj := objects.get(key, version=version, partial=is_partial)) is not None:
                 found += _charged([obj]) if observe.many else [without_server_noise(obj)]
             elif not observe.many:
                 raise NotThereYet(f"{observe.id} ({key})", why="object")
         if not observe.many:
             return shown(observe.id, found[0], Origin.LATER)
+        if observe.owned_by is not None:  # of several owners, or of one object with two of them
+            found = [obj for _, obj in sorted({ObjectKey.of(obj): obj for obj in found}.items())]
+            if len(found) > MAX_OWNED:
+                raise RenderError(f"{observe.title} has {TOO_MANY_OWNED}", observe.site)
         if (where := observe.where) is not None:
             found = [obj for obj in found if self._counts(where, obj)]
         if observe.selector is not None:
@@ -169,10 +202,48 @@ class Scope:
                 raise
             return False
 
-    def targets(self, observe: Observe) -> list[Target]:
-        """The object or objects that an `observe` refers to. Raises RenderError."""
+    def targets(self, observe: Observe, names: Mapping[str, Any] | None = None) -> list[Target]:
+        """The object or objects that an `observe` refers to. Raises RenderError. `names`: those of an item."""
+        if observe.owned_by is not None:
+            if (owned := self.owned_targets(observe, observe.owned_by)).has_more:
+                raise RenderError(f"{observe.title} has {TOO_MANY_OWNED}", observe.site)
+            return owned.observed
         namespaced = self.observed.kinds.info(observe.kind).namespaced
-        return resolve_targets(observe, self.names, namespaced=namespaced, home=self.namespace)
+        names = self.names if names is None else names
+        return resolve_targets(observe, names, namespaced=namespaced, home=self.namespace)
+
+    def owned_targets(self, observe: Observe, owned_by: OwnedBy) -> OwnedTargets:
+        """The targets of `ownedBy`, by the uids of the owners that exist now."""
+        if (known := self._owned.get(observe.id)) is not None:
+            return known
+        found = self._owned[observe.id] = OwnedTargets()
+        for owner in self.existing.get(owned_by.child, ()):
+            key, uids = ObjectKey.of(owner), dict.fromkeys(filter(None, [owner["metadata"].get("uid")]))
+            for each in owned_by.chains.get(key.group_kind, ()):
+                targets = [Target(each.kind.versionless, key.namespace or None, owner=uid) for uid in uids]
+                found.between += targets
+                objects = (obj for target in targets for obj in self.select(each, target))
+                try:
+                    METER.spend(ITEM_UNITS * len(targets))
+                    uids = dict.fromkeys(obj["metadata"].get("uid") or "" for obj in islice(objects, MAX_OWNED + 1))
+                except Exhausted:
+                    found.has_more = True
+                if found.has_more or len(uids) > MAX_OWNED:
+                    found.has_more, uids = True, {}
+            found.observed += [Target(observe.kind.versionless, key.namespace or None, owner=uid) for uid in uids]
+        return found
+
+    def select(self, observe: Observe, target: Target) -> Iterable[Object]:
+        """The objects of a target by labels or owner."""
+        matches = partial(_matches, target)
+        return self.observed.objects.select(
+            target.kind,
+            target.namespace,
+            version=observe.kind.version,
+            partial=observe.metadata_only,
+            matches=matches,
+            owner=target.owner,
+        )
 
 
 def _matches(target: Target, labels: Mapping[str, str]) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.core.kinds import SERVER_METADATA, GroupKind, Kind
 from ruleop.core.names import RESERVED_PREFIX, is_object_name, name_in_words
 from ruleop.core.schema.builtin.table import builtin_resource
+from ruleop.core.secrets.secret_values import DATA_FIELDS, SECRET
 from ruleop.core.templating.bodies.body import MARK
 from ruleop.core.templating.bodies.search import read_file
 from ruleop.core.templating.compile.hints import has_templates
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ruleop.core.rules.findings import Findings
     from ruleop.core.rules.language.parsed import ChildDraft, Draft
     from ruleop.core.rules.language.value_types import Templated
-    from ruleop.core.rules.language.watches_yaml import ObserveTable
+    from ruleop.core.rules.language.watches_yaml import ObserveTable, PatchTable
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
     from ruleop.core.templating import Library, StringTemplate, YamlNode
 
@@ -55,6 +56,8 @@ def check_bodies(draft: Draft, crds: Iterable[CustomResourceDefinition], library
             if draft.table.reach == "namespace" and not child.table.kinds and _is_namespaced(kind, custom) is False:
                 findings.mistake("reach", f"{kind.kind} is a cluster-scoped kind: {_REACH}", site)
         _check_object(draft, child, findings)
+        if (patch := child.table.patch) is not None and patch.selector is not None:  # else the body has its namespace
+            _check_place(draft, patch, f'the child "{child.id}"', child.site, custom, findings)
         _check_given(child, custom, findings)
         _check_template(child, library, findings)
         _check_namespace(draft, child.table.namespace, f'the child "{child.id}"', findings)
@@ -62,24 +65,33 @@ def check_bodies(draft: Draft, crds: Iterable[CustomResourceDefinition], library
         if (table := entry.value) is None:
             continue
         what = f'the observed resource "{entry.name}"'
-        _check_namespace(draft, table.namespace, what, findings)
+        if table.owned_by is None:  # those are where their owner is
+            _check_place(draft, table, what, entry.site, custom, findings)
         if table.where is not None and not table.many:
             message = f'{what} is one object, and "where" selects objects of a list: use `when` or `waitFor` of a child'
             findings.mistake("conflict", message, table.key_sites["where"])
-        if table.namespaces is not None and draft.table.reach != "cluster":
-            message = f"{what} may be in another namespace than its CR: {_REACH}"
-            findings.mistake("reach", message, table.key_sites["namespaces"])
-        if (
-            is_cluster_scoped
-            and table.namespace is None
-            and table.namespaces is None
-            and _is_namespaced(_kind_of(table), custom)
-        ):
-            message = f"{what} needs a namespace because its CR is cluster-scoped: set `namespace`"
-            findings.mistake("missing-key", message, entry.site)
 
 
-def _kind_of(table: ObserveTable) -> Kind:
+def _check_place(
+    draft: Draft,
+    table: ObserveTable | PatchTable,
+    what: str,
+    site: Site,
+    custom: Mapping[GroupKind, bool],
+    findings: Findings,
+) -> None:
+    """Checks where the objects are that an `observe`, or the selector of a `patch`, refers to."""
+    _check_namespace(draft, table.namespace, what, findings)
+    if table.namespaces is not None and draft.table.reach != "cluster":
+        message = f"{what} may be in another namespace than its CR: {_REACH}"
+        findings.mistake("reach", message, table.key_sites["namespaces"])
+    is_given = table.namespace is not None or table.namespaces is not None
+    if not is_given and _is_namespaced(draft.kind, custom) is False and _is_namespaced(_kind_of(table), custom):
+        message = f"{what} needs a namespace because its CR is cluster-scoped: set `namespace`"
+        findings.mistake("missing-key", message, site)
+
+
+def _kind_of(table: ObserveTable | PatchTable) -> Kind:
     return Kind(table.group.text, table.version.text if table.version else "", table.kind.text if table.kind else "")
 
 
@@ -122,10 +134,12 @@ def _check_object(draft: Draft, child: ChildDraft, findings: Findings) -> None:
     for path, site in _reserved_fields(node, has_templates):
         findings.mistake("wrong-value", _refusal(path), site)
     if child.table.patch is not None:
-        _check_patch(child, node, findings)
+        _check_patch(child, child.table.patch, node, findings)
     _check_name(node, child.kinds, has_templates, findings)
     metadata = _member(node, "metadata")
-    if not any(_has_computed_keys(each, has_templates) for each in (node, metadata) if each is not None) and (
+    is_selected = child.table.patch is not None and child.table.patch.name is None
+    is_computed = any(_has_computed_keys(each, has_templates) for each in (node, metadata) if each is not None)
+    if not (is_selected or is_computed) and (
         metadata is None or (isinstance(metadata.value, dict) and not {"name", "generateName"} & metadata.value.keys())
     ):
         _report_no_name(node, findings)
@@ -152,7 +166,11 @@ def _check_given(child: ChildDraft, custom: Mapping[GroupKind, bool], findings: 
         findings.mistake("out-of-place", message, child.table.key_sites["adopt"])
 
 
-def _check_patch(child: ChildDraft, node: YamlNode, findings: Findings) -> None:
+def _check_patch(child: ChildDraft, patch: PatchTable, node: YamlNode, findings: Findings) -> None:
+    if patch.namespaces is not None and patch.object_kind.versionless == SECRET:
+        for name in (each for each in DATA_FIELDS if each in node.key_sites):
+            message = f"`{name}` of a Secret in another namespace than the CR's cannot be set"
+            findings.mistake("out-of-place", message, node.key_sites[name])
     if child.final:
         message = f'"{child.id}" has `patch`, which is for `children`: fields are released when the CR is deleted'
         findings.mistake("out-of-place", message, child.site)

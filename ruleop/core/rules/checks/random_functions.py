@@ -45,7 +45,9 @@ _PARAMETERS: Final = {  # with the number of those that are required
     "within": (2, ("schedule", "length", "zone")),
     "duration": (1, ("text",)),
 }
-_TIMELESS: Final = frozenset({"observe", "observe.forEach", "forEach", "namespace", "deletion", "apply.ignore"})
+_TIMELESS: Final = frozenset(
+    {"observe", "observe.forEach", "forEach", "namespace", "selector", "deletion", "apply.ignore"}
+)
 """Keys that decide which objects there are, or whose. They must not change with time alone."""
 
 CERTIFICATES: Final = frozenset({"genCA", "genSignedCert", "genSelfSignedCert"})

@@ -186,6 +186,10 @@ def _child_parts(draft: Draft, child: ChildDraft, outer: View) -> Iterator[Part]
         yield from _parts_of(key, view(key, children=False), value, child)
     yield from _parts_of("waitFor", view("waitFor", children=True), table.wait_for, child)
     yield from _parts_of("namespace", view("namespace", children=True), table.namespace, child)
+    if table.patch is not None and table.patch.selector is not None:  # else its namespace is in the body
+        yield from _parts_of("namespace", view("namespace", children=True), table.patch.namespace, child)
+        for value in selector_values(table.patch.selector):
+            yield from _parts_of("selector", view("selector", children=True), value, child)
     yield from _parts_of("deletion", view("deletion", children=False), table.deletion, child)
     yield from _parts_of("readyWhen", view("readyWhen", children=False, this=True), table.ready_when, child)
     for ignored in child.ignore:

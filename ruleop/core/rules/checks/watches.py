@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from ruleop.core.kinds import GroupKind, Kind
+from ruleop.core.rules.checks.read_names import unknown_child
 from ruleop.core.rules.checks.scopes import selector_values
+from ruleop.core.rules.language.owners import kinds_between
 from ruleop.core.schema.builtin.table import builtin_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ruleop.core.kinds import GroupKind
     from ruleop.core.rules.findings import Findings
     from ruleop.core.rules.language.parsed import Draft
-    from ruleop.core.rules.language.watches_yaml import FullSelectorTable
+    from ruleop.core.rules.language.watches_yaml import FullSelectorTable, ObserveTable
 
 LabelRequirement: TypeAlias = tuple[str, str, frozenset[str]]  # a label, an operator, values
 
@@ -124,6 +126,7 @@ def check_watch(draft: Draft, findings: Findings) -> None:
                 "conflict", f'"{name}" is never written, because of `manageStatus: false`', table.key_sites[name]
             )
     _check_once(draft, findings)
+    _check_owners(draft, findings)
     if table.status is not None and isinstance(table.status.node.value, dict):
         taken = [("conditions", 'use "conditions" of the watch'), ("observedGeneration", "remove it")]
         if any(child.run is not None for child in draft.everyone):
@@ -133,6 +136,34 @@ def check_watch(draft: Draft, findings: Findings) -> None:
                 findings.mistake(
                     "taken-name", f"status.{name} is set by ruleop: {instead}", table.status.node.key_sites[name]
                 )
+
+
+def chain_of(table: ObserveTable, owner: Kind) -> tuple[Kind, ...] | None:
+    """The kinds of owners between objects of the kind `owner` and those that are observed; None if it is not known."""
+    if "through" in table.key_sites:
+        return tuple(Kind.parse(*word.text.rsplit("/", 1)) for word in table.through)
+    return kinds_between(owner.versionless, GroupKind(table.group.text, table.kind.text if table.kind else ""))
+
+
+def _check_owners(draft: Draft, findings: Findings) -> None:
+    """Checks `ownedBy`: the child, and that the kinds of owners in between are known."""
+    for entry in draft.observed.values():
+        if (table := entry.value) is None or table.owned_by is None:
+            continue
+        site, id_ = table.owned_by.site, table.owned_by.text
+        child = draft.children.get(id_)
+        if child is None:
+            findings.mistake("unknown-id", unknown_child(id_, draft.children), site)
+        elif child.table.patch is not None:
+            message = f'"{id_}" has `patch`: its objects belong to somebody else. Use `selector` or `name`'
+            findings.mistake("out-of-place", message, site)
+        elif child.kinds and table.kind is not None and all(chain_of(table, kind) is None for kind in child.kinds):
+            owners = " or ".join(sorted(kind.kind for kind in child.kinds))
+            message = (
+                f"which owners are between {owners} and {table.kind.text} is not known: list their kinds in `through`, "
+                "outermost first; `through: []` if there are none"
+            )
+            findings.mistake("missing-key", message, site)
 
 
 def _check_once(draft: Draft, findings: Findings) -> None:

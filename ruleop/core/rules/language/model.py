@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ruleop.core.errors import Site
-    from ruleop.core.kinds import JSON, Kind, Object
+    from ruleop.core.kinds import JSON, GroupKind, Kind, Object
     from ruleop.core.merge import Path
     from ruleop.core.rules.findings import Finding
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
@@ -69,7 +69,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Patched:
-    """The object whose fields a child sets. It belongs to somebody else."""
+    """The object whose fields a child sets, or all that a selector matches. They belong to somebody else."""
 
     target: Observe
     force: bool = False  # fields that another manager holds are taken
@@ -90,7 +90,7 @@ class Child:
     site: Site
     body: TextTemplate | Tree
     kinds: frozenset[Kind]  # the kinds that the body can render
-    many: bool  # forEach, or a `---` in the source: the id is a list
+    many: bool  # forEach, a `---` in the source, or a selector of `patch`: the id is a list
     patch: Patched | None = None  # the body has fields of this object; None: the body is an object of the CR
     final: bool = False  # one of `finalize`
     when: Expression | None = None
@@ -130,8 +130,16 @@ class Child:
 
     @property
     def has_items(self) -> bool:
-        """Whether it is rendered for each of several items, of which one with a mistake fails alone."""
-        return bool(self.for_each or self.for_each_of)
+        """Whether its objects come from several items, so that a mistake in one may be a mistake in the item."""
+        return bool(self.for_each or self.for_each_of) or (self.patch is not None and self.patch.target.many)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedBy:
+    """The objects that a child owns, itself or through owners in between."""
+
+    child: str
+    chains: Mapping[GroupKind, tuple[Observe, ...]]  # the owners in between, outermost first, for a kind of the child
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +156,21 @@ class Observe:
     selector: Selector | None = None
     namespace: StringTemplate | None = None
     all_namespaces: bool = False
+    owned_by: OwnedBy | None = None
     where: Expression | None = None  # over `this`: which objects of the list count
     many: bool = False  # the id is a list
     metadata_only: bool = False  # only the metadata is read
+    patched: bool = False  # a child sets fields of it: objects that its selector matched before are watched too
+
+    @property
+    def title(self) -> str:
+        return f'the {"child" if self.patched else "observed resource"} "{self.id}"'
+
+    @property
+    def owners(self) -> tuple[Observe, ...]:
+        """The kinds of owners in between, of which the metadata is read."""
+        chains = self.owned_by.chains.values() if self.owned_by is not None else ()
+        return tuple({each.kind: each for chain in chains for each in chain}.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +260,8 @@ class Rule:
     @property
     def read_objects(self) -> tuple[Observe, ...]:
         """The objects that it reads, other than its own children."""
-        return (*self.observe.values(), *(each.target for each in self.patches))
+        owners = (owner for each in self.observe.values() for owner in each.owners)
+        return (*self.observe.values(), *owners, *(each.target for each in self.patches))
 
     @property
     def secrecy(self) -> Secrecy:

@@ -102,6 +102,7 @@ class ChildDraft:
             self.has_items
             or self.table.for_each_of is not None
             or (self.table.template is not None and self.table.template.compiled.many)
+            or (self.table.patch is not None and self.table.patch.selector is not None)
         )
 
     @property

@@ -258,13 +258,24 @@ class GivenObjectsType(Type[GivenObjects]):
 class PatchTable(Table):
     TITLE: ClassVar[str] = "a patch"
     DEFINITION: ClassVar[str] = "patch"
+    CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (
+        ExactlyOne(("name", "selector")),
+        Needs("namespaces", "selector"),
+        AtMostOne(("namespace", "namespaces")),
+    )
 
     group: Word = key("group", GROUP, "The API group; empty for the core one.", default="")
     version: Word | None = key("version", VERSION, "The version, like v1.", required=True)
     kind: Word | None = key("kind", KIND, "The kind, like Namespace.", required=True)
-    name: Templated[StringTemplate] | None = key("name", Template(), "The name of the object.", required=True)
+    name: Templated[StringTemplate] | None = key("name", Template(), "The name of the object.")
+    selector: FullSelectorTable | None = key(
+        "selector", SelectorType(), "Instead of name: all objects that match these labels."
+    )
     namespace: Templated[StringTemplate] | None = key(
         "namespace", Template(NAMESPACE), "The CR's by default. Another one needs reach: cluster."
+    )
+    namespaces: Literal["all"] | None = key(
+        "namespaces", Choice(("all",)), "all: the objects of all namespaces that the operator watches, with a selector."
     )
     fields: YamlNode | None = key(
         "fields", Verbatim(), "The fields to set, with templates in their strings.", required=True
@@ -284,7 +295,9 @@ class PatchType(Type[PatchTable]):
 
     def read(self, node: YamlNode, what: str, reading: Reading) -> PatchTable | None:
         table = self.table.read(node, what, reading)
-        if table is None or table.fields is None or table.name is None or not (table.version and table.kind):
+        if table is None or table.fields is None or not (table.version and table.kind):
+            return table
+        if table.name is None and table.selector is None:
             return table
         fields = table.fields
         members, sites = dict[str, YamlNode](fields.value), dict(fields.key_sites)  # type: ignore[arg-type]
@@ -302,13 +315,15 @@ class PatchType(Type[PatchTable]):
                 reading.findings.mistake("wrong-value", message, metadata.key_sites[name])
         if not (members.keys() - {"metadata"} or metadata.value):
             reading.findings.mistake("missing-key", f"{what} sets no fields", fields.site)
-        identity = {"name": table.name.node} | ({"namespace": table.namespace.node} if table.namespace else {})
+        identity: dict[str, YamlNode] = {}
+        if table.name is not None:  # a selector finds the names and namespaces
+            identity = {"name": table.name.node} | ({"namespace": table.namespace.node} if table.namespace else {})
         places = {name: table.key_sites[name] for name in identity}
         kind, version = table.object_kind, table.version.site
         head = {"apiVersion": YamlNode(kind.api_version, version), "kind": YamlNode(kind.kind, table.kind.site)}
         named = YamlNode({**metadata.value, **identity}, metadata.site, {**metadata.key_sites, **places})
         sites |= {"apiVersion": table.version.site, "kind": table.kind.site}
-        sites.setdefault("metadata", table.name.node.site)
+        sites.setdefault("metadata", named.site)
         body = TemplateTree(mapping=True).read(
             YamlNode({**head, **members, "metadata": named}, node.site, sites), what, reading
         )
@@ -460,11 +475,13 @@ class ObserveTable(Table):
     TITLE: ClassVar[str] = "an observed resource"
     DEFINITION: ClassVar[str] = "observe"
     CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (
-        ExactlyOne(("name", "names", "selector")),
+        ExactlyOne(("name", "names", "selector", "ownedBy")),
         Needs("forEach", "name"),
         Needs("as", "forEach"),
         Needs("namespaces", "selector"),
+        Needs("through", "ownedBy"),
         AtMostOne(("namespace", "namespaces")),
+        Excludes("ownedBy", ("namespace",), "they are where their owner is"),
     )
 
     group: Word = key("group", GROUP, "The API group; empty for the core one.", default="")
@@ -486,6 +503,15 @@ class ObserveTable(Table):
     )
     namespaces: Literal["all"] | None = key(
         "namespaces", Choice(("all",)), "all: the objects of all namespaces that the operator watches, with a selector."
+    )
+    owned_by: Word | None = key(
+        "ownedBy", ID, "The id of a child: all objects that it owns, itself or through owners in between."
+    )
+    through: tuple[Word, ...] = key(
+        "through",
+        ListOf(KIND_IN_VERSION, "a kind", minimum=0),
+        "The kinds of owners between the child and the objects, outermost first; known for kinds like Deployment.",
+        default=[],
     )
     where: Templated[Expression] | None = key(
         "where", BareExpression(), "Which objects of a list count, as an expression over `this`."

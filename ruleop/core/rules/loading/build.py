@@ -8,7 +8,7 @@ from ruleop.core.kinds import Kind
 from ruleop.core.rules.checks.metadata_only import metadata_only_ids
 from ruleop.core.rules.checks.order import ChildReads, deleted_after, ids_read, order, reads
 from ruleop.core.rules.checks.secret_reads import secrecy_of
-from ruleop.core.rules.checks.watches import is_builtin
+from ruleop.core.rules.checks.watches import chain_of, is_builtin
 from ruleop.core.rules.language.model import (
     Apply,
     Child,
@@ -16,6 +16,7 @@ from ruleop.core.rules.language.model import (
     Ignore,
     Loop,
     Observe,
+    OwnedBy,
     Patched,
     PolicyRule,
     Requirement,
@@ -29,6 +30,7 @@ from ruleop.core.templating import JINJA_NAMES, TIME_FUNCTIONS, Expression, Stri
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ruleop.core.kinds import GroupKind
     from ruleop.core.rules.checks.scopes import Part
     from ruleop.core.rules.language.parsed import ChildDraft, Draft
     from ruleop.core.rules.language.value_types import NamedEntry, Templated, Word
@@ -68,7 +70,7 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         site=table.site,
         children=children,
         patches=tuple(child.patch for child in children.values() if child.patch is not None),
-        observe={name: _observe(entry, metadata_only=name in partial) for name, entry in draft.observed.items()},
+        observe={name: _observe(entry, draft, metadata_only=name in partial) for name, entry in draft.observed.items()},
         status=_status(table.status),
         conditions=tuple(_condition(draft, condition) for condition in table.conditions),
         validate=tuple(
@@ -154,7 +156,7 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozens
         privileged="extra-privileges" in table.allow,
         mentions=read.mentions,
         secrecy=secrecy,
-        reads_cr_only=not child.loops and table.for_each_of is None and _reads_cr_only(child, body),
+        reads_cr_only=not (child.loops or table.for_each_of or table.patch) and _reads_cr_only(child, body),
     )
 
 
@@ -164,7 +166,11 @@ def _patched(child: ChildDraft, table: PatchTable) -> Patched:
         site=child.site,
         kind=table.object_kind,
         name=_compiled(table.name),
+        selector=_selector(table.selector),
         namespace=_compiled(table.namespace),
+        all_namespaces=table.namespaces is not None,
+        many=table.selector is not None,
+        patched=True,
     )
     return Patched(target, table.force)
 
@@ -179,7 +185,7 @@ def _reads_cr_only(child: ChildDraft, body: TextTemplate | Tree) -> bool:
     return all(each.names <= _CR_NAMES for each in (body, *others) if each is not None)
 
 
-def _observe(entry: NamedEntry[ObserveTable], *, metadata_only: bool) -> Observe:
+def _observe(entry: NamedEntry[ObserveTable], draft: Draft, *, metadata_only: bool) -> Observe:
     table = _required(entry.value)
     return Observe(
         id=entry.name,
@@ -192,10 +198,24 @@ def _observe(entry: NamedEntry[ObserveTable], *, metadata_only: bool) -> Observe
         selector=_selector(table.selector),
         namespace=_compiled(table.namespace),
         all_namespaces=table.namespaces is not None,
+        owned_by=_owned_by(entry, table, draft),
         where=_compiled(table.where),
         many=table.many,
         metadata_only=metadata_only,
     )
+
+
+def _owned_by(entry: NamedEntry[ObserveTable], table: ObserveTable, draft: Draft) -> OwnedBy | None:
+    if table.owned_by is None:
+        return None
+    child = draft.children[table.owned_by.text]
+    chains: dict[GroupKind, tuple[Observe, ...]] = {}
+    for kind in child.kinds:
+        between = chain_of(table, kind) or ()
+        chains[kind.versionless] = tuple(
+            Observe(f"{entry.name} ({each.kind})", entry.site, each, many=True, metadata_only=True) for each in between
+        )
+    return OwnedBy(child.id, chains)
 
 
 def _condition(draft: Draft, table: ConditionTable) -> Condition:

@@ -121,6 +121,7 @@ class Cache:
         version: str = "",
         partial: bool = False,
         matches: Matches = any_labels,
+        owner: str = "",
     ) -> Iterator[Object]:
         informers = [
             informer for informer in self.observed.get(kind, ()) if _serves(informer, version, partial=partial)
@@ -133,7 +134,8 @@ class Cache:
         ]
         holders: dict[ObjectKey, Store] = {}
         for store in _synced_or_all(stores):
-            holders |= dict.fromkeys(store.select_keys(namespace), store)
+            keys = store.owned_keys(owner, namespace) if owner else store.select_keys(namespace)
+            holders |= dict.fromkeys(keys, store)
         for key in sorted(holders):
             store = holders[key]
             if (entry := store.entry(key)) is not None and matches(entry.parsed_labels()):

@@ -1,10 +1,10 @@
-"""Maps a changed object to the CRs that it concerns: by ruleop's label, by name, or by selector."""
+"""Maps a changed object to the CRs that it concerns: by ruleop's label, by name, by selector, or by owner."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from ruleop.core.kinds import GroupKind, Object, ObjectKey
+from ruleop.core.kinds import GroupKind, Object, ObjectKey, owners_of
 from ruleop.core.labels import labels_of
 
 if TYPE_CHECKING:
@@ -56,21 +56,25 @@ class Index:
 
     def observers_of(self, obj: Object) -> set[Request]:
         """The CRs that observe an object. For a change, it is called with the old and with the new object."""
-        key, labels = ObjectKey.of(obj), labels_of(obj)
+        key, labels, owners = ObjectKey.of(obj), labels_of(obj), owners_of(obj["metadata"])
         found: set[Request] = set()
         for namespace in (key.namespace, None):
             found |= self._observers.get((key.group_kind, namespace, key.name), set())
             # A selector is indexed by its last label only; planning compares the others.
             for pair in (*labels.items(), None):
                 found |= self._observers.get((key.group_kind, namespace, pair), set())
+            for uid in owners:
+                found |= self._observers.get((key.group_kind, namespace, (uid,)), set())
         return found
 
 
-_IndexKey: TypeAlias = tuple[GroupKind, str | None, str | tuple[str, str] | None]
-"""Kind, namespace, and a name, a label, or None for all."""
+_IndexKey: TypeAlias = tuple[GroupKind, str | None, str | tuple[str, str] | tuple[str] | None]
+"""Kind, namespace, and a name, a label, the uid of an owner, or None for all."""
 
 
 def _index_key(target: Target) -> _IndexKey:
+    if target.owner:
+        return target.kind, target.namespace, (target.owner,)
     if target.name is not None:
         return target.kind, target.namespace, target.name
     return target.kind, target.namespace, target.labels[-1] if target.labels else None

@@ -36,5 +36,6 @@ class ParsedObjects:
         version: str = "",
         partial: bool = False,
         matches: Matches = any_labels,
+        owner: str = "",
     ) -> Iterable[Object]:
-        return self._objects.select(kind, namespace, version=version, partial=partial, matches=matches)
+        return self._objects.select(kind, namespace, version=version, partial=partial, matches=matches, owner=owner)

@@ -41,13 +41,13 @@ def child_need(kind: Kind) -> WatchSpec:
 
 def observe_need(observe: Observe) -> WatchSpec:
     """A constant name is watched with a field selector, a constant namespace alone. Of a selector, the terms that are
-    the same for each CR are sent to the API server."""
+    the same for each CR are sent to the API server, unless an object that lost these labels is still of interest."""
     namespace = observe.namespace.constant or "" if observe.namespace is not None else ""
     if observe.name is not None:
         name = observe.name.constant
         fields = f"metadata.name={name}" if name else ""
         return WatchSpec(observe.kind, fields=fields, namespace=namespace, metadata_only=observe.metadata_only)
-    labels = constant_labels(observe.selector)
+    labels = constant_labels(observe.selector) if not observe.patched else ""
     return WatchSpec(observe.kind, labels=labels, namespace=namespace, metadata_only=observe.metadata_only)
 
 

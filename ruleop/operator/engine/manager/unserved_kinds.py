@@ -66,8 +66,9 @@ def _needed(controllers: Iterable[Controller]) -> Iterator[tuple[Kind, bool, boo
     fixed: set[Kind] = set()
     for rule in (rule for controller in controllers for rule in controller.rules):
         watched.add(rule.kind)
-        required.update(observe.kind for observe in rule.observe.values())
-        fixed.update({rule.kind, *(observe.kind for observe in rule.observe.values())})
+        observed = {each.kind for observe in rule.observe.values() for each in (observe, *observe.owners)}
+        required.update(observed)
+        fixed.update({rule.kind, *observed})
         for child in rule.every_child():
             (optional if child.optional else required).update(child.kinds)
             versions = Counter(kind.versionless for kind in child.kinds)

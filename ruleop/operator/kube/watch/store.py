@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 import structlog
 
-from ruleop.core.kinds import Object, ObjectKey
+from ruleop.core.kinds import Object, ObjectKey, owners_of
 from ruleop.core.names import PART_OF_LABEL, PATCH_MANAGER
 from ruleop.core.planning.model.managers import managers_on, patch_entries
 from ruleop.operator.kube.client.json_depth import dump_json
@@ -164,6 +164,7 @@ class Store:
         self._children: dict[str, tuple[ObjectKey, ...] | dict[ObjectKey, None]] = {}
         self._namespaces: dict[str, dict[ObjectKey, None]] = {}
         self._patched: dict[str, dict[ObjectKey, None]] = {}  # by the label of the CR
+        self._owned: dict[str, dict[ObjectKey, None]] | None = None  # by the uid of an owner, once somebody asks
         self._listed: dict[ObjectKey, Entry] | None = None
         self._ended: dict[ObjectKey, _Ended] = {}
         self._unreadable: dict[ObjectKey, None] = {}  # those that were logged
@@ -198,6 +199,14 @@ class Store:
     def select_keys(self, namespace: str | None = None) -> list[ObjectKey]:
         """All keys, or those of one namespace; sorted."""
         return sorted(self._entries if namespace is None else self._namespaces.get(namespace, ()))
+
+    def owned_keys(self, uid: str, namespace: str | None = None) -> list[ObjectKey]:
+        """The keys of the objects of an owner, sorted. Objects are indexed by owner from the first call on."""
+        if self._owned is None:
+            self._owned = {}
+            for key, entry in self._entries.items():
+                self._index_owners(key, None, entry)
+        return sorted(key for key in self._owned.get(uid, ()) if namespace in {None, key.namespace})
 
     def select(self, namespace: str | None = None) -> list[Object]:
         """All objects, or those of one namespace; by namespace and name."""
@@ -410,6 +419,8 @@ class Store:
         self._entries[key] = entry
         if self._patched or _MANAGER in entry.body:
             self._index_patches(key, old, entry)
+        if self._owned is not None:
+            self._index_owners(key, old, entry)
         self._bytes += _size(entry) - (_size(old) if old is not None else 0)
         if old is None:
             self._namespaces.setdefault(key.namespace, {})[key] = None
@@ -431,6 +442,8 @@ class Store:
         self._disown(old.part_of, key)
         if self._patched:
             self._index_patches(key, old, None)
+        if self._owned is not None:
+            self._index_owners(key, old, None)
         self._notify(Change(key, old, None, origin))
 
     def _index_patches(self, key: ObjectKey, old: Entry | None, new: Entry | None) -> None:
@@ -440,6 +453,17 @@ class Store:
                 del self._patched[part_of]
         for part_of in _patchers(new):
             self._patched.setdefault(part_of, {})[key] = None
+
+    def _index_owners(self, key: ObjectKey, old: Entry | None, new: Entry | None) -> None:
+        assert self._owned is not None
+        if old is not None and new is not None and old.body == new.body:
+            return
+        for uid in _owners(old):
+            self._owned[uid].pop(key, None)
+            if not self._owned[uid]:
+                del self._owned[uid]
+        for uid in _owners(new):
+            self._owned.setdefault(uid, {})[key] = None
 
     def _own(self, part_of: str, key: ObjectKey) -> None:
         """Adds a child. A tuple takes less memory, a dict less time if there are many."""
@@ -479,6 +503,13 @@ def _patchers(entry: Entry | None) -> set[str]:
         return set()
     obj = {"metadata": orjson.loads(entry.body)["metadata"]}
     return {part_of for part_of, _ in managers_on(obj)}
+
+
+def _owners(entry: Entry | None) -> frozenset[str]:
+    """The uids of the owners of the object."""
+    if entry is None or b'"ownerReferences"' not in entry.body:
+        return frozenset()
+    return owners_of(orjson.loads(entry.body)["metadata"])
 
 
 def parse_version(text: Any) -> int:

@@ -286,7 +286,7 @@ class WatchTypes:
         for part in self._of("waitFor", child):
             self.run(part, env)
             env = self._assumed(part, env)
-        for key in ("once", "schedule", "timeZone", "namespace", "deletion", "apply.ignore"):
+        for key in ("once", "schedule", "timeZone", "namespace", "selector", "deletion", "apply.ignore"):
             for part in self._of(key, child):
                 self.run(part, env)
         for part in self._of("readyWhen", child):
