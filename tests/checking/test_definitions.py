@@ -196,6 +196,17 @@ schema:
     ]
 
 
+def test_a_field_of_an_unknown_type_is_one_mistake():
+    text = watch(
+        SPEC.replace("resource.Quantity", "apps.k8s.io.v1.Deployment").replace("spec.size", "spec.memory.size")
+    )
+    loaded = build_with_sources({"watches.yaml": text}, root="/project", environ={})
+    messages = [each.message for each in check_project(loaded) if each.severity == "error"]
+    assert [each for each in messages if "memory" in each or "type" in each] == [
+        'unknown type "apps.k8s.io.v1.Deployment" (did you mean apps.v1.Deployment?)'
+    ]
+
+
 def test_a_default_that_breaks_a_rule_in_cel_is_an_error_at_its_place():
     assert said("""
 schema:

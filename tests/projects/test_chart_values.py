@@ -116,10 +116,18 @@ def leaves(node: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tupl
 
 
 def _of_the_chart(path: tuple[str, ...]) -> bool:
-    fields: Any = yaml.safe_load((CHART / "watches.yaml").read_text(encoding="utf-8"))["watches"][0]["schema"]["spec"]
+    """Whether the schema of the watch names the fields of the mapping there."""
+    given = watch_schema()
+    fields: Any = given["spec"]
     for name in path:
         fields = fields[name]
-    return isinstance(fields, dict) and "x-kubernetes-int-or-string" not in fields
+        fields = given["types"].get(fields, fields) if isinstance(fields, str) else fields
+    return isinstance(fields, dict)
+
+
+@cache
+def watch_schema() -> Any:
+    return yaml.safe_load((CHART / "watches.yaml").read_text(encoding="utf-8"))["watches"][0]["schema"]
 
 
 PATHS = {path: node for path, node in leaves(schema()) if node.get("minimum", 0) != node.get("maximum")}
@@ -133,7 +141,7 @@ def others(path: str, node: Mapping[str, Any]) -> list[Any]:
     if found is not None:
         return [found]
     if "enum" in node:
-        return list(node["enum"])
+        return [*filter(None, node["enum"])]
     match node["type"]:
         case "boolean":
             return [False, True]
