@@ -32,23 +32,17 @@ RESOURCES = {
     "networkpolicies": "/apis/networking.k8s.io/v1",
     "servicemonitors": "/apis/monitoring.coreos.com/v1",
 }
-STANDALONE = {
-    "serviceaccounts": {"sessions-memcached"},
-    "services": {"sessions-memcached"},
-    "deployments": {"sessions-memcached"},
-    "networkpolicies": {"sessions-memcached"},
-}
-REPLICATED = {
-    "serviceaccounts": {"pages-memcached"},
-    "secrets": {"pages-memcached"},
-    "services": {"pages-memcached", "pages-memcached-metrics"},
+CHILDREN = {
+    "serviceaccounts": {"carts-memcached", "pages-memcached", "sessions-memcached"},
+    "secrets": {"carts-memcached"},
+    "services": {"carts-memcached", "pages-memcached", "pages-memcached-metrics", "sessions-memcached"},
     "configmaps": {"pages-clients"},
+    "deployments": {"carts-memcached", "sessions-memcached"},
     "statefulsets": {"pages-memcached"},
     "poddisruptionbudgets": {"pages-memcached"},
-    "networkpolicies": {"pages-memcached"},
+    "networkpolicies": {"carts-memcached", "pages-memcached", "sessions-memcached"},
     "servicemonitors": {"pages-memcached"},
 }
-
 ON_ANY_NODE = {"resourcesPreset": "none", "metrics": {"resourcesPreset": "none"}}
 """The simulated node has no ephemeral storage, which the presets ask for."""
 
@@ -77,14 +71,15 @@ def test_both_architectures_run_change_and_end(control_plane: ControlPlane, tmp_
         life.define()
         control_plane.restart_controllers(watching=["memcacheds.charts.example.com"])
         operator.apply(*({**each, "spec": patched(each["spec"], ON_ANY_NODE)} for each in life.crs))
-        both = {key: STANDALONE.get(key, set()) | REPLICATED.get(key, set()) for key in RESOURCES}
-        eventually("both to be ready", lambda: status("sessions") and status("pages"))
-        assert made() == {resource: names for resource, names in both.items() if names}
+        eventually("all to be ready", lambda: all(map(status, ("sessions", "carts", "pages"))))
+        assert made() == CHILDREN
         assert status("pages")["readyReplicas"] == 3
         assert status("pages")["host"] == f"pages-memcached.{namespace}.svc.cluster.local"
 
         admin.merge(f"{path}/sessions", {"spec": {"architecture": "high-availability"}}, "somebody")
-        eventually("another kind", lambda: "deployments" not in made() and status("sessions").get("readyReplicas") == 1)
+        eventually("another kind", lambda: made()["statefulsets"] == {"pages-memcached", "sessions-memcached"})
+        eventually("its old object to go", lambda: made()["deployments"] == {"carts-memcached"})
+        eventually("its pod", lambda: status("sessions").get("readyReplicas") == 1)
 
         scaled = {"autoscaling": {"enabled": True}, "extraDeploy": [], "metrics": {"enabled": False}}
         admin.merge(f"{path}/pages", {"spec": scaled}, "somebody")

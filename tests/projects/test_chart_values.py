@@ -26,7 +26,7 @@ MONITOR = Kind("monitoring.coreos.com", "v1", "ServiceMonitor")
 LABELS = {"a": "b"}
 DIGEST = "sha256:" + "0" * 64
 EVERYTHING = {
-    "auth": {"existingPasswordSecret": "mine"},
+    "auth": {"enabled": True, "username": "pages", "existingPasswordSecret": "mine"},
     "autoscaling": {"enabled": True},
     "volumePermissions": {"enabled": True},
     "startupProbe": {"enabled": True},
@@ -41,7 +41,7 @@ PRIVILEGED = {
 }
 CONTEXTS: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("replicated", EVERYTHING),
-    ("standalone", {}),
+    ("secured", {"resources": None}),
     ("replicated", {"podAffinityPreset": "soft", "diagnosticMode": {"enabled": True}, **PRIVILEGED}),
 )
 """Samples with changes of their spec; a value has an effect in one of them at least."""
@@ -159,7 +159,8 @@ def plan_of(context: int, spec: Mapping[str, Any]) -> Plan:
     cr = document(CHART / "examples" / f"{sample}.yaml")
     cr["spec"] = patched(patched(cr["spec"], more), spec)
     secrets = [
-        foreign("Secret", name, data={"memcached-password": "cA=="}) for name in ("pages-memcached", "mine", "another")
+        foreign("Secret", name, data={"memcached-password": "cA=="})
+        for name in ("carts-memcached", "pages-memcached", "mine", "another")
     ]
     found = planned(CHART, cr, secrets, served=[MONITOR])
     rule = choose_rule(loaded(CHART).rules, cr)

@@ -122,7 +122,7 @@ EXAMPLE_CRS: dict[str, tuple[str, str, str, tuple[Any, ...], list[dict[str, Any]
         "default",
         (foreign("Secret", "mine", data={"memcached-password": "cA=="}),),
         [
-            {"auth": {"password": "given"}},
+            {"auth": {"enabled": True, "username": "a", "password": "given"}},
             {"auth": {"password": None}},
             {"auth": {"existingPasswordSecret": "mine"}},
             {"auth": {"existingPasswordSecret": None, "enabled": False}},
