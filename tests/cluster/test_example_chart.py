@@ -71,10 +71,10 @@ def test_both_architectures_run_change_and_end(control_plane: ControlPlane, tmp_
         life.define()
         control_plane.restart_controllers(watching=["memcacheds.charts.example.com"])
         operator.apply(*({**each, "spec": patched(each["spec"], ON_ANY_NODE)} for each in life.crs))
-        eventually("all to be ready", lambda: all(map(status, ("sessions", "carts", "pages"))))
-        assert made() == CHILDREN
-        assert status("pages")["readyReplicas"] == 3
-        assert status("pages")["host"] == f"pages-memcached.{namespace}.svc.cluster.local"
+        eventually("all children", lambda: made() == CHILDREN)
+        eventually("all to be ready", lambda: all(map(status, ("sessions", "carts"))))
+        eventually("three pods", lambda: status("pages").get("readyReplicas") == 3)
+        assert admin.get(f"{path}/pages")["status"]["host"] == f"pages-memcached.{namespace}.svc.cluster.local"
 
         admin.merge(f"{path}/sessions", {"spec": {"architecture": "high-availability"}}, "somebody")
         eventually("another kind", lambda: made()["statefulsets"] == {"pages-memcached", "sessions-memcached"})
@@ -87,7 +87,7 @@ def test_both_architectures_run_change_and_end(control_plane: ControlPlane, tmp_
         workload = f"/apis/apps/v1/namespaces/{namespace}/statefulsets/pages-memcached"
         admin.merge(workload, {"spec": {"replicas": 4}}, "somebody")
         eventually("four pods", lambda: status("pages").get("readyReplicas") == 4)
-        assert {"configmaps", "servicemonitors"}.isdisjoint(made())
+        eventually("the others to go", lambda: {"configmaps", "servicemonitors"}.isdisjoint(made()))
 
         life.delete()
         eventually("nothing to be left", lambda: made() == {})
