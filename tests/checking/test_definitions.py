@@ -81,6 +81,22 @@ def test_the_type_of_a_field_is_that_of_its_expression(expression, schema):
     assert inferred(f'status:\n  field: "{expression}"\n') == {"field": schema}
 
 
+def test_the_type_of_a_field_that_all_kinds_of_a_choice_have_is_theirs():
+    chosen = SPEC.replace("kind: Deployment", "kind: \"{{ 'StatefulSet' if spec.size > 1 else 'Deployment' }}\"")
+    expressions = {
+        "ready": ("web.status.readyReplicas | default(0)", NUMBER),
+        "reasons": ("web.status.conditions | map(attribute='reason') | list", {"type": "array", "items": TEXT}),
+        "image": ("live.web.spec.template.spec.containers[0].image", TEXT),
+        "kind": ("web.kind", TEXT),
+    }
+    status = ", ".join(f'{name}: "{{{{ {expression} }}}}"' for name, (expression, _) in expressions.items())
+    text = watch(f"{chosen}status: {{{status}}}\n")
+    loaded = build_with_sources({"watches.yaml": text}, root="/project", environ={})
+    (document,) = with_definitions(loaded).project.definitions
+    fields = document["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
+    assert {name: fields[name] for name in expressions} == {name: each for name, (_, each) in expressions.items()}
+
+
 def test_mappings_and_lists_are_inferred_field_by_field():
     found = inferred("""
 status:
@@ -177,6 +193,17 @@ schema:
         "watches.yaml:6:74: spec.a.c.typ: is not a keyword of a CRD's schema (did you mean type?)",
         'watches.yaml:7:17: unknown type "v1.EnvVars" (did you mean v1.EnvVar?)',
         f'watches.yaml:8:10: unknown type "v1.Subject": {several}',
+    ]
+
+
+def test_a_field_of_an_unknown_type_is_one_mistake():
+    text = watch(
+        SPEC.replace("resource.Quantity", "apps.k8s.io.v1.Deployment").replace("spec.size", "spec.memory.size")
+    )
+    loaded = build_with_sources({"watches.yaml": text}, root="/project", environ={})
+    messages = [each.message for each in check_project(loaded) if each.severity == "error"]
+    assert [each for each in messages if "memory" in each or "type" in each] == [
+        'unknown type "apps.k8s.io.v1.Deployment" (did you mean apps.v1.Deployment?)'
     ]
 
 

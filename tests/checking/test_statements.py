@@ -140,6 +140,17 @@ def test_a_body_is_typed_by_each_kind_of_a_choice() -> None:
         assert any("spec is not in the schema of ConfigMap" in each for each in messages)
 
 
+def test_a_child_of_a_choice_has_the_fields_of_each_of_its_kinds() -> None:
+    reading = """\
+  j:
+    waitFor: i.data.size and i.spec.replicas and i.metadata.nmae
+    object: {apiVersion: v1, kind: ConfigMap, metadata: {name: j}}
+"""
+    template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"
+    messages = [each.message for each in findings(CHOSEN + reading, c=template) if "i." in each.message]
+    assert messages == ["i.metadata.nmae is not in the schema (did you mean i.metadata.name?)"]
+
+
 def test_for_each_needs_a_list_or_a_mapping() -> None:
     assert of("a: b", "forEach: spec.size") == [
         "error type-mismatch: spec.size is an integer: forEach needs a list or a mapping"

@@ -11,6 +11,7 @@ import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ruleop.authoring.checking.inferred_definitions import to_serve
 from ruleop.authoring.offline.stand_in import OfflineKinds
 from ruleop.authoring.ruletests.running.case_cluster import api_error
 from ruleop.core.kinds import SERVER_METADATA, Kind, Object, ObjectKey
@@ -85,9 +86,9 @@ class Cluster:
         self.server = LocalCluster()
         machinery = self.server.machinery
         machinery.controllers = [each(machinery) for each in ENDINGS]
-        for file in sorted((folder / "crds").glob("*.yaml")):
-            for definition in documents(file):
-                self.server.apply(definition)
+        written = [each for file in sorted((folder / "crds").glob("*.yaml")) for each in documents(file)]
+        for definition in to_serve(written, self.project):
+            self.server.apply(definition)
         self._own: set[ObjectKey] = set()
         for name in (home, *namespaces):
             self.add_namespace(name)

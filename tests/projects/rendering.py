@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.offline.stand_in import OfflineKinds, as_live, prepare
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.merge import ANNOTATION, Record, create_fields, encode
 from ruleop.core.planning import FixedObjects, Observed, Owner, Plan, choose_rule, plan
 from ruleop.core.planning.model.marks import PART_OF
-from ruleop.core.rules import Project, load_project
+from ruleop.core.rules import Project, load_with_sources
 from ruleop.core.schema.shape import UNKNOWN
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ NOTHING_RECORDED = create_fields({}, UNKNOWN)
 @cache
 def loaded(folder: Path) -> Project:
     """Cached for all tests: a project is frozen, and loading one is slow."""
-    return load_project(folder, environ={})
+    return with_definitions(load_with_sources(folder, environ={})).project
 
 
 def planned(

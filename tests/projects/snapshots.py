@@ -59,6 +59,8 @@ CASES = (
     Case("examples/wordpress", "small"),
     Case("examples/postgres", "orders", served=(Kind("monitoring.coreos.com", "v1", "ServiceMonitor"),)),
     Case("examples/postgres", "small"),
+    Case("examples/memcached-chart", "standalone"),
+    Case("examples/memcached-chart", "replicated", served=(Kind("monitoring.coreos.com", "v1", "ServiceMonitor"),)),
     Case("tests/projects/kafka", "events"),
     Case("tests/projects/kafka", "events-too-many-brokers", of="events"),
     Case("tests/projects/tenant", "acme"),

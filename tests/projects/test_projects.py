@@ -35,7 +35,7 @@ def test_a_project_loads_without_warnings(project: str) -> None:
 
 @pytest.mark.parametrize("project", PROJECTS)
 def test_the_crds_of_a_project_are_valid(project: str) -> None:
-    for file in sorted((ROOT / project / "crds").iterdir()):
+    for file in sorted((ROOT / project / "crds").glob("*")):
         for document in documents(file):
             assert [str(finding) for finding in check_crd(document)] == []
 

@@ -37,6 +37,7 @@ ALL = {
     "crontab": ("examples/crontab", "crontab", "default", ()),
     "wordpress": ("examples/wordpress", "blog", "default", ()),
     "postgres": ("examples/postgres", "orders", "default", ()),
+    "chart": ("examples/memcached-chart", "replicated", "default", ()),
     "kafka": ("tests/projects/kafka", "events", "default", ()),
     "tenant": ("tests/projects/tenant", "acme", "none", ()),
     "shop": ("tests/projects/shop", "shop", "web", (PLATFORM, CREDENTIALS, TLS)),

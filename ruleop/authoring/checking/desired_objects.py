@@ -5,6 +5,7 @@ The operator leaves this to the API server. Offline commands have none, and say 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from ruleop.core.planning import Plan
     from ruleop.core.rules import Child, Project, Rule
     from ruleop.core.templating import YamlNode
-    from ruleop.core.templating.bodies.body import FieldPath
+    from ruleop.core.templating.bodies.body import Body, FieldPath
 
 _BYTES: Final[Mapping[str, Any]] = {"properties": {"x": {"type": "string", "format": "byte"}}}
 _NOUNS: Final = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "a list"}
@@ -124,11 +125,17 @@ def _site(child: Child, kind: Kind, path: FieldPath, project: Project) -> Site:
     if not isinstance(child.body, TextTemplate):
         return child.body.site
     best, site = 0, child.body.site
-    for body in bodies_of_file(child.body.name, Library(project.templates)):
+    for body in _bodies(child.body.name, frozenset(project.templates.items())):
         depth, place = _place(body.document, path)
         if body.kind == kind and depth > best and place.line:
             best, site = depth, place
     return site
+
+
+@functools.lru_cache(maxsize=32)
+def _bodies(name: str, templates: frozenset[tuple[str, str]]) -> tuple[Body, ...]:
+    """Kept, because finding them takes much longer than planning, and mistakes seldom come alone."""
+    return tuple(bodies_of_file(name, Library(dict(templates))))
 
 
 def _place(node: YamlNode, path: FieldPath) -> tuple[int, Site]:

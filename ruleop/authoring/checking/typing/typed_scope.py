@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from jinja2 import nodes
 
     from ruleop.authoring.checking.typing.environments import Environment
+    from ruleop.authoring.checking.typing.types import Reason
     from ruleop.core.rules.language.parsed import ChildDraft, Draft
     from ruleop.core.rules.language.watches_yaml import ObserveTable
 
@@ -145,20 +146,42 @@ def observed_objects(table: ObserveTable, kinds: Kinds, path: str, *, many: bool
 def objects_of(
     nodes: Iterable[SchemaNode | None], path: str, origin: Origin, *, many: bool, named: bool = True
 ) -> Type:
-    each_path = f"{path}[]" if many else path
-    found = [of_node(node, each_path, origin=origin) for node in nodes]
-    item = join(found) if len(found) == 1 else Type(path=each_path, origin=origin)
-    item = _always_named(item)
+    item = _always_named(_shared(list(nodes), f"{path}[]" if many else path, origin))
     if many:
         return replace(list_of(item), origin=origin, path=path, named=named)
     return item.maybe(Undefined("later", path)) if origin is Origin.LATER else item
 
 
+def _shared(nodes: list[SchemaNode | None], path: str, origin: Origin) -> Type:
+    """The type of a value of one of several schemas, as a child with a choice of kinds has: a field that all of them
+    declare is of one of its types, and nothing is known of the others."""
+    known = [node for node in nodes if node is not None]
+    if not known or len(known) < len(nodes):
+        return Type(path=path, origin=origin)
+    first = known[0]
+    if all((node.name, node.schema) == (first.name, first.schema) for node in known):
+        return of_node(first, path, origin=origin)
+    kinds = frozenset[str]().union(*(node.kinds for node in known))
+    if kinds == {"list"}:
+        return replace(list_of(_shared([node.items for node in known], f"{path}[]", origin)), path=path, origin=origin)
+    if kinds != {"mapping"}:
+        return Type(kinds, path=path, origin=origin)
+    reason: Reason = "live" if origin is Origin.LIVE else "later"
+    fields = {
+        name: _shared([node.member(name) for node in known], f"{path}.{name}", origin).maybe(
+            Undefined(reason, f"{path}.{name}")
+        )
+        for name in first.names
+        if all(name in node.names for node in known)
+    }
+    return Type(kinds, fields=fields, values=Type(origin=origin), path=path, origin=origin)
+
+
 def _always_named(item: Type) -> Type:
     """An object, whose kind and name are always set."""
-    if item.node is None:
+    if item.node is None and item.fields is None:
         return item
-    return replace(item, fields={"apiVersion": STRING, "kind": STRING})
+    return replace(item, fields={**(item.fields or {}), "apiVersion": STRING, "kind": STRING})
 
 
 def item_type(iterated: Type) -> Type:

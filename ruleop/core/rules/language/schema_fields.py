@@ -87,7 +87,7 @@ class FieldReader:
             found = parse_field(text, self._resolve)
         except SimpleSchemaError as error:
             self._mistake_in(node, error)
-            return None
+            return Field({"x-kubernetes-preserve-unknown-fields": True})  # expressions with it are not reported too
         own = self.types.get(text.partition("|")[0].strip())
         if own is not None and isinstance(own.value, dict) and not found.required:
             return Field(with_empty_default(found.schema))

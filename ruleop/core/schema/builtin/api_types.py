@@ -68,6 +68,9 @@ def full_name(name: str) -> str:
     if names:
         groups = " or ".join(f'"{".".join(each.split(".")[-3:])}"' for each in names)
         raise UnknownTypeError(f": several groups have it: write {groups}")
+    without_domain = name.replace(".k8s.io.", ".")  # some write a group as apiVersion has it
+    if without_domain in _by_ending():
+        raise UnknownTypeError(f" (did you mean {without_domain}?)")
     similar = [each for each in _by_ending() if each.count(".") == name.count(".")]
     raise UnknownTypeError(did_you_mean(name, similar))
 
