@@ -116,6 +116,24 @@ def test_a_deleted_custom_resource_releases_its_fields_and_then_its_finalizer():
     assert labels(harness) == {"theirs": "x"}
 
 
+def test_fields_are_released_after_the_objects_that_waited_for_them():
+    rules = RULES + """
+  far:
+    waitFor: ready.quota
+    namespace: other
+    object: {apiVersion: v1, kind: ConfigMap, metadata: {name: far}}
+"""
+    harness = settled(rules)
+    harness.writes.clear()
+    harness.end()
+    harness.settle()
+    assert [each for each in harness.writes if each != "status"] == [
+        "Delete ConfigMap/far",
+        "ServerSideApply Namespace/team",
+        "remove finalizer",
+    ]
+
+
 def test_a_release_that_is_rejected_is_reported_and_keeps_the_finalizer():
     harness = settled()
     harness.refuse[TEAM] = Failed(Failure.FORBIDDEN, "no", verb="patch")

@@ -127,7 +127,8 @@ def _cleanup(
         awaited = awaited_by(children, left) if ordered else {}
         is_skipped = bool(awaited and order_is_skipped(children))
         stays = _stays_for_items(children, left)
-        actions: list[Action] = [release_fields(each) for each in children.patched]
+        # Last, because other children may have waited for these fields when they were created.
+        actions: list[Action] = [release_fields(each) for each in children.patched if not left]
         expected = {each.key: _expected_release(children, each) for each in children.patched}
         for each in left:
             if ends_item(rule, each):
