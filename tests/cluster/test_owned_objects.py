@@ -101,7 +101,7 @@ def test_the_pods_of_a_deployment_are_followed_through_its_replica_sets(operator
     sites.settle("other", 1)
 
 
-def test_a_deployment_that_is_made_anew_has_other_pods(operator: Operator, namespace: str) -> None:
+def test_a_recreated_deployment_has_other_pods(operator: Operator, namespace: str) -> None:
     sites = Sites(operator, namespace)
     sites.add("web", 1)
     old = sites.settle("web", 1)

@@ -84,7 +84,7 @@ def test_uids_decide_and_no_names():
     assert names(harness) == ["p"]
 
 
-def test_an_owner_that_is_made_anew_owns_nothing_of_the_old_one():
+def test_a_recreated_owner_owns_nothing_of_the_old_one():
     harness = settled()
     harness.add(owned("Pod", "p", add_set(harness, "set", uid_of(harness, DEPLOYMENT))))
     assert names(harness) == ["p"]

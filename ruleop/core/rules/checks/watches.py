@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ruleop.core.kinds import GroupKind, Kind
 from ruleop.core.rules.checks.read_names import unknown_child
 from ruleop.core.rules.checks.scopes import selector_values
-from ruleop.core.rules.language.owners import kinds_between
+from ruleop.core.rules.language.owner_chains import kinds_between
 from ruleop.core.schema.builtin.table import builtin_resource
 
 if TYPE_CHECKING:
