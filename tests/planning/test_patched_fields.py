@@ -117,12 +117,15 @@ def test_a_deleted_custom_resource_releases_its_fields_and_then_its_finalizer():
 
 
 def test_fields_are_released_after_the_objects_that_waited_for_them():
-    rules = RULES + """
+    rules = (
+        RULES
+        + """
   far:
     waitFor: ready.quota
     namespace: other
     object: {apiVersion: v1, kind: ConfigMap, metadata: {name: far}}
 """
+    )
     harness = settled(rules)
     harness.writes.clear()
     harness.end()
