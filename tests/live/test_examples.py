@@ -15,22 +15,21 @@ from tests.live.harness import new_live
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted(each.parent.name for each in ROOT.glob("examples/*/watches.yaml"))
 
-PASSWORD = "{apiVersion: v1, kind: Secret, metadata: {name: small-password}, stringData: {password: a}}"  # noqa: S105
-"""The Secret that one of the samples of postgres names: it is the user's."""
-
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_is_as_its_rules_desire(name, tmp_path):
     shutil.copytree(ROOT / "examples" / name, tmp_path / "project")
-    samples = [
-        each
-        for file in sorted((tmp_path / "project/examples").glob("*.yaml"))
-        for each in yaml.safe_load_all(file.read_text("utf-8"))
-    ]
+    existing, samples = (
+        [
+            each
+            for file in sorted((tmp_path / "project" / folder).glob("*.yaml"))
+            for each in yaml.safe_load_all(file.read_text("utf-8"))
+        ]
+        for folder in ("existing", "examples")
+    )
     with LocalCluster() as cluster:
         live = new_live(tmp_path / "project", cluster, {})
-        live.apply(PASSWORD)
-        for each in samples:
+        for each in (*existing, *samples):
             live.apply(yaml.safe_dump(each))
         kinds = {each["kind"] for each in samples}
         live.converge(lambda: all({"Ready", "Waiting"} >= set(live.reasons(kind)) > set() for kind in kinds))
