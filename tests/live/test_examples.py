@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
+from ruleop.cli.program import program
 from ruleop.localcluster import LocalCluster
 from tests.live.harness import new_live
 
@@ -19,6 +21,11 @@ EXAMPLES = sorted(each.parent.name for each in ROOT.glob("examples/*/watches.yam
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_is_as_its_rules_desire(name, tmp_path):
     shutil.copytree(ROOT / "examples" / name, tmp_path / "project")
+    if not (tmp_path / "project/crds").exists():
+        made = CliRunner().invoke(
+            program, ["generate", "crd", "-C", str(tmp_path / "project"), "--out", str(tmp_path / "project/crds")]
+        )
+        assert made.exit_code == 0, made.output
     existing, samples = (
         [
             each
@@ -37,7 +44,8 @@ def test_an_example_is_as_its_rules_desire(name, tmp_path):
         assert (status, err) == (0, "")
         assert out.startswith(f"0 of {len(samples)} would change")  # the operator may have stopped before a status
         for each in samples:
-            status, out, _ = live.run("explain", f"{each['kind']}/{each['metadata']['name']}")
+            place = ("-n", namespace) if (namespace := each["metadata"].get("namespace")) else ()
+            status, out, _ = live.run("explain", f"{each['kind']}/{each['metadata']['name']}", *place)
             assert status == 0
             assert out.startswith(each["kind"])
             assert "fields that ruleop sets are as it wrote them" in out
