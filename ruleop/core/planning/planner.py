@@ -236,7 +236,8 @@ class _Planner:
         """Plans the children, unless a rule of `validate` is broken: that is returned."""
         for id_ in self.rule.finalize:
             self.scope.names[id_] = Disabled(id_)
-        self.children.use_existing(child for child in self.rule.finalize.values() if child.for_each_of)
+        if self.rule.ends_items:
+            self.children.use_existing(child for child in self.rule.finalize.values() if child.for_each_of)
         problem = self._invalid()
         if problem is None:
             yield from self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order])
@@ -499,7 +500,7 @@ class _Planner:
             "events": (
                 *found["events"],
                 *self._transition(conditions, quiet=quiet),
-                *(skipped_events(self.children.skipped) if not self.acts else ()),
+                *(skipped_events(self.children.skipped) if self.children.skipped and not self.acts else ()),
             ),
         }
 

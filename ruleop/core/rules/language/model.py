@@ -100,6 +100,7 @@ class Child:
     ended_by: tuple[str, ...] = ()  # the children of `finalize` that are made when an item of this one ends
     once: StringTemplate | None = None  # the request id: an object is made once for each
     schedule: Schedule | None = None  # instead: an object is made once for each of these times
+    runs: bool = False  # it has one of these
     history: int = 3  # finished objects of `once` or `schedule` that stay
     rotate_every: float | None = None  # seconds after which the random values of a Secret are regenerated
     renew_before: float | None = None  # seconds before its certificates end, when they are
@@ -122,11 +123,6 @@ class Child:
     @property
     def rotates(self) -> bool:
         return self.rotate_every is not None or self.renew_before is not None
-
-    @property
-    def runs(self) -> bool:
-        """Whether its objects are made once for each run."""
-        return self.once is not None or self.schedule is not None
 
     @property
     def has_items(self) -> bool:
@@ -229,6 +225,7 @@ class Rule:
     final_order: tuple[str, ...] = ()  # the same for finalize children
     public_words: Mapping[str, frozenset[str]] = field(default_factory=lambda: EMPTY)  # of children that read Secrets
     reads_time: bool = False  # it calls functions whose results depend on the time
+    ends_items: bool = False  # something is done when an item of a `forEach` ends
     digest: str = ""  # of everything that a plan by this rule depends on: equal digests mean equal plans
 
     @property
@@ -246,11 +243,6 @@ class Rule:
     def has_order(self) -> bool:
         """Whether its children are deleted in an order."""
         return any(child.in_order for child in self.children.values())
-
-    @property
-    def ends_items(self) -> bool:
-        """Whether something is done when an item of a `forEach` ends."""
-        return any(child.for_each_of for child in self.finalize.values())
 
     @property
     def adopts_helm_releases(self) -> bool:

@@ -90,6 +90,7 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         rbac=tuple(map(_policy_rule, table.rbac)),
         reads_time=any(not TIME_FUNCTIONS.isdisjoint(part.compiled.names) for part in parts)
         or any(child.schedule is not None or child.rotates for child in children.values()),
+        ends_items=any(child.table.for_each_of is not None for child in draft.final.values()),
         public_words={id_: each.words for id_, each in secrecy.items() if each.reads},
         order=order(draft.children, read),
         final_order=order(draft.final, read),
@@ -133,6 +134,7 @@ def _child(child: ChildDraft, read: ChildReads, secrecy: Secrecy, after: frozens
         schedule=Schedule(table.schedule.compiled, _compiled(table.time_zone), table.starting_deadline)
         if table.schedule is not None
         else None,
+        runs=table.once is not None or table.schedule is not None,
         history=table.history,
         rotate_every=table.rotate_every,
         renew_before=table.renew_before,
