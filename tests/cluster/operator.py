@@ -19,6 +19,7 @@ from controlplane.cluster import free_ports
 
 from tests import waiting
 from tests.cluster.server import Client, RefusedError
+from tests.definitions import OPEN, definition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -329,3 +330,29 @@ def described(event: Event) -> str:
     target = event["objectRef"]
     part = f"/{target['subresource']}" if "subresource" in target else ""
     return f"{event['verb']} {target['resource']}{part} {target.get('name', '')}".rstrip()
+
+
+@contextlib.contextmanager
+def operator_of(
+    plane: ControlPlane,
+    folder: Path,
+    kind: str,
+    rules: str,
+    *,
+    children: Sequence[str] = (),
+    observed: Sequence[str] = (),
+    spec: str = OPEN,
+) -> Iterator[Operator]:
+    """An operator of a few rules for one kind of example.com, which the cluster has meanwhile. `children` and
+    `observed`: the resources that it may write and read."""
+    plural = f"{kind.lower()}s"
+    crd = folder / "rules" / "crds" / f"{plural}.yaml"
+    crd.parent.mkdir(parents=True)
+    crd.write_text(definition(kind, spec=spec))
+    (folder / "rules" / "watches.yaml").write_text(rules)
+    plane.define(crd)
+    permissions = Permissions([f"{plural}.example.com"], children, observed)
+    with Operator(plane, folder / "rules", permissions, folder / "operator" / "log") as operator:
+        yield operator
+        operator.check()
+        plane.kubectl("delete", f"--filename={crd}", "--wait=true", "--timeout=60s")

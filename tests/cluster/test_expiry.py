@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cluster.operator import Operator, Permissions, described, eventually
-from tests.definitions import definition
+from tests.cluster.operator import Operator, described, eventually, operator_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,16 +31,8 @@ PATH = "/apis/example.com/v1/namespaces/NAMESPACE/previews"
 
 @pytest.fixture
 def operator(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Operator]:
-    (tmp_path / "rules/crds").mkdir(parents=True)
-    crd = tmp_path / "rules/crds/previews.yaml"
-    crd.write_text(definition("Preview", spec=SPEC))
-    (tmp_path / "rules/watches.yaml").write_text(RULES)
-    control_plane.define(crd)
-    permissions = Permissions(["previews.example.com"], ["configmaps"])
-    with Operator(control_plane, tmp_path / "rules", permissions, tmp_path / "log") as operator:
+    with operator_of(control_plane, tmp_path, "Preview", RULES, children=["configmaps"], spec=SPEC) as operator:
         yield operator
-        operator.check()
-    control_plane.kubectl("delete", f"--filename={crd}", "--wait=true")
 
 
 def create(operator: Operator, namespace: str, ttl: str) -> str:

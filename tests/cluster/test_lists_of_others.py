@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cluster.operator import Operator, Permissions, eventually
-from tests.definitions import definition
+from tests.cluster.operator import Operator, eventually, operator_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,16 +32,8 @@ SPEC = "{type: object, properties: {parts: {type: array, items: {type: string}}}
 
 @pytest.fixture
 def operator(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Operator]:
-    (tmp_path / "rules/crds").mkdir(parents=True)
-    crd = tmp_path / "rules/crds/digests.yaml"
-    crd.write_text(definition("Digest", spec=SPEC))
-    (tmp_path / "rules/watches.yaml").write_text(RULES)
-    control_plane.define(crd)
-    permissions = Permissions(["digests.example.com"], [], ["configmaps"])
-    with Operator(control_plane, tmp_path / "rules", permissions, tmp_path / "log") as operator:
+    with operator_of(control_plane, tmp_path, "Digest", RULES, observed=["configmaps"], spec=SPEC) as operator:
         yield operator
-        operator.check()
-    control_plane.kubectl("delete", f"--filename={crd}", "--wait=true")
 
 
 def test_each_object_of_a_list_is_followed(operator: Operator, namespace: str) -> None:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cluster.operator import Operator, Permissions, eventually
+from tests.cluster.operator import Operator, eventually, operator_of
 from tests.cluster.server import RefusedError
-from tests.definitions import definition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,16 +42,10 @@ HELD = "example.com/held"
 
 @pytest.fixture(scope="module")
 def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    folder = tmp_path_factory.mktemp("stacks")
-    (folder / "crds").mkdir()
-    (folder / "crds" / "stacks.yaml").write_text(definition("Stack"))
-    (folder / "watches.yaml").write_text(RULES)
-    control_plane.define(folder / "crds")
-    permissions = Permissions(["stacks.example.com"], ["configmaps", "namespaces"])
-    with Operator(control_plane, folder, permissions, folder / "operator" / "log") as operator:
+    with operator_of(
+        control_plane, tmp_path_factory.mktemp("stacks"), "Stack", RULES, children=["configmaps", "namespaces"]
+    ) as operator:
         yield operator
-        operator.check()
-        operator.admin.delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/stacks.example.com")
 
 
 class Stack:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cluster.operator import Operator, Permissions, eventually
-from tests.definitions import definition
+from tests.cluster.operator import Operator, eventually, operator_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,16 +40,10 @@ RULES = """\
 
 @pytest.fixture
 def operator(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Operator]:
-    (tmp_path / "rules/crds").mkdir(parents=True)
-    crd = tmp_path / "rules/crds/sites.yaml"
-    crd.write_text(definition("Site"))
-    (tmp_path / "rules/watches.yaml").write_text(RULES)
-    control_plane.define(crd)
-    permissions = Permissions(["sites.example.com"], ["deployments.apps"], ["pods", "replicasets.apps"])
-    with Operator(control_plane, tmp_path / "rules", permissions, tmp_path / "log") as operator:
+    with operator_of(
+        control_plane, tmp_path, "Site", RULES, children=["deployments.apps"], observed=["pods", "replicasets.apps"]
+    ) as operator:
         yield operator
-        operator.check()
-    control_plane.kubectl("delete", f"--filename={crd}", "--wait=true")
 
 
 class Sites:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ruleop.core.planning.model.managers import managers_on
-from tests.cluster.operator import Operator, Permissions, eventually
+from tests.cluster.operator import Operator, eventually, operator_of
 from tests.cluster.server import RefusedError
-from tests.definitions import definition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,16 +42,14 @@ LABEL = "example.com/team"
 
 @pytest.fixture(scope="module")
 def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    folder = tmp_path_factory.mktemp("teams")
-    (folder / "crds").mkdir()
-    (folder / "crds" / "teams.yaml").write_text(definition("Team"))
-    (folder / "watches.yaml").write_text(RULES.replace("FIXED", "first"))
-    control_plane.define(folder / "crds")
-    permissions = Permissions(["teams.example.com"], ["configmaps", "namespaces"])
-    with Operator(control_plane, folder, permissions, folder / "operator" / "log") as operator:
+    with operator_of(
+        control_plane,
+        tmp_path_factory.mktemp("teams"),
+        "Team",
+        RULES.replace("FIXED", "first"),
+        children=["configmaps", "namespaces"],
+    ) as operator:
         yield operator
-        operator.check()
-        operator.admin.delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/teams.example.com")
 
 
 class Team:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cluster.operator import Operator, Permissions, eventually
+from tests.cluster.operator import Operator, eventually, operator_of
 from tests.cluster.server import RefusedError
-from tests.definitions import definition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,16 +42,10 @@ RULES = """\
 
 @pytest.fixture(scope="module")
 def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    folder = tmp_path_factory.mktemp("fleets")
-    (folder / "crds").mkdir()
-    (folder / "crds" / "fleets.yaml").write_text(definition("Fleet"))
-    (folder / "watches.yaml").write_text(RULES)
-    control_plane.define(folder / "crds")
-    permissions = Permissions(["fleets.example.com"], ["configmaps", "jobs.batch"])
-    with Operator(control_plane, folder, permissions, folder / "operator" / "log") as operator:
+    with operator_of(
+        control_plane, tmp_path_factory.mktemp("fleets"), "Fleet", RULES, children=["configmaps", "jobs.batch"]
+    ) as operator:
         yield operator
-        operator.check()
-        operator.admin.delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/fleets.example.com")
 
 
 class Fleet:
