@@ -16,7 +16,8 @@ from ruleop.authoring.offline.stand_in import OfflineKinds
 from ruleop.authoring.ruletests.running.case_cluster import api_error
 from ruleop.core.kinds import SERVER_METADATA, Kind, Object, ObjectKey
 from ruleop.core.planning import Failure, KindInfo, Served
-from ruleop.core.planning.model.marks import APPLIED
+from ruleop.core.planning.model.item_records import ITEM
+from ruleop.core.planning.model.marks import APPLIED, OWNER
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.api.requests.write_options import DeleteOptions, WriteOptions
 from ruleop.localcluster.controllers import ENDINGS
@@ -137,7 +138,7 @@ class Cluster:
         kept = {field: metadata[field] for field in ("name", "namespace") if field in metadata}
         for field, ours in (
             ("labels", {"ruleop.dev/part-of", "app.kubernetes.io/managed-by"}),
-            ("annotations", {APPLIED, "ruleop.dev/owner"}),
+            ("annotations", {APPLIED, OWNER, ITEM}),
         ):
             reconcile = {key: value for key, value in metadata.get(field, {}).items() if key not in ours}
             if reconcile:
