@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.core.planning.child.child_plan import Existing
+    from ruleop.core.planning.child.once import Records
     from ruleop.core.planning.model.actions import Event
     from ruleop.core.planning.model.conditions import Condition
     from ruleop.core.planning.model.observed import Objects, Observed
@@ -438,12 +439,14 @@ class _Planner:
         if self.acts and not self.predict_status:
             found["work"] = self.children.reusable()
         else:
-            self._add_status(found, conditions, actions)
+            METER.ensure_reserve()
+            records = self.children.records()
+            self._add_status(found, conditions, actions, records)
             time_check = self.scope.times.requeue() if self.scope.times is not None else None
             found |= {
                 "children": self.children.reports(),
                 "rendered": self.children.rendered(),
-                "requeue_after": self._requeue_after(self._check_after(actions, check_after), time_check),
+                "requeue_after": self._requeue_after(self._check_after(actions, check_after, records), time_check),
                 "time_check": time_check,
                 "complete": complete and not self.observed.held_until,
             }
@@ -464,9 +467,10 @@ class _Planner:
             **found,
         )
 
-    def _add_status(self, found: dict[str, Any], conditions: Conditions | None, actions: list[Action]) -> None:
+    def _add_status(
+        self, found: dict[str, Any], conditions: Conditions | None, actions: list[Action], records: Records
+    ) -> None:
         """Adds the status, the conditions and the events to the plan's fields. May add problems."""
-        METER.ensure_reserve()
         problems = self.children.report.problems
         conditions = self._report_finalizer(conditions)
         refused_status = self.history.refused_status
@@ -478,8 +482,8 @@ class _Planner:
             projected = projected_fields(self.rule, self.scope, problems)
             extra = custom_conditions(self.rule, self.children, problems)
         fields, own_fields = without_rejected(self.rule, refused_status, *projected, problems)
-        if records := self.children.records():
-            fields, own_fields = with_record(fields, records), own_fields | {RECORD}
+        if records.runs:
+            fields, own_fields = with_record(fields, records.runs), own_fields | {RECORD}
         if conditions is None:
             conditions = overall_conditions(self.children, problems, held_back=self.held_back)
         if self.paused:
@@ -500,7 +504,7 @@ class _Planner:
             "events": (
                 *found["events"],
                 *self._transition(conditions, quiet=quiet),
-                *(skipped_events(self.children.skipped) if self.children.skipped and not self.acts else ()),
+                *(skipped_events(records.skipped) if records.skipped and not self.acts else ()),
             ),
         }
 
@@ -532,13 +536,13 @@ class _Planner:
             "observedGeneration", generation
         ) == generation
 
-    def _check_after(self, actions: list[Action], check_after: float | None) -> float | None:
+    def _check_after(self, actions: list[Action], check_after: float | None, records: Records) -> float | None:
         """At once if the answers to this pass's writes made more actions possible. The cache has the answers already,
         so no event will trigger another pass."""
         writes = self.history.writes
         if self.paused:
             return None
-        if self.children.prunes_next:
+        if records.prunes_next:
             return 0.0
         return 0.0 if writes is not None and any(action.key not in writes.done for action in actions) else check_after
 

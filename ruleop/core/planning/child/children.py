@@ -35,7 +35,17 @@ from ruleop.core.planning.child.child_plan import (
 )
 from ruleop.core.planning.child.endings import begun, ended_items, waits
 from ruleop.core.planning.child.field_patches import held_by_others, patch, patches_on, select, state_of
-from ruleop.core.planning.child.once import FAILED, RETRY, SUCCEEDED, Runs, can_record, no_record, result_of, run_of
+from ruleop.core.planning.child.once import (
+    FAILED,
+    RETRY,
+    SUCCEEDED,
+    Records,
+    Runs,
+    can_record,
+    no_record,
+    result_of,
+    run_of,
+)
 from ruleop.core.planning.child.readiness import READY, Readiness, readiness
 from ruleop.core.planning.child.schedules import Due, due_run, kept_entries
 from ruleop.core.planning.model.actions import (
@@ -119,8 +129,6 @@ class Children:
         self.report = PassReport()
         self.ending = begun(existing, rule, owner, scope) if rule.ends_items else {}  # by the objects of the items
         self.ended_by = waits(self.ending) if self.ending else {}
-        self.prunes_next = False  # an object can be deleted as soon as the status has what it shows
-        self.skipped: list[tuple[Child, str]] = []  # runs of schedules
         self._due: dict[str, Due] = {}  # of schedules, as far as it is known
         self._by_id: dict[str, list[Existing]] = {}
         self._shown: dict[str, list[Existing]] = {}
@@ -312,16 +320,17 @@ class Children:
 
         return Runs.of(child, self.scope.resource, self._by_id.get(child.id, ()), ready)
 
-    def records(self) -> dict[str, list[dict[str, str]]]:
-        """The runs that the status records, by child."""
+    def records(self) -> Records:
         found: dict[str, list[dict[str, str]]] = {}
+        skipped: list[tuple[Child, str]] = []
+        prunes_next = False
         for child in self.rule.children.values():
             if not child.runs:
                 continue
             runs = self.runs(child)
             if child.schedule is not None:
                 due = self._due.get(child.id) or kept_entries(child, self.scope.resource)
-                self.skipped += [(child, due.skipped)] if due.skipped else []
+                skipped += [(child, due.skipped)] if due.skipped else []
                 record = due.recorded_with(runs.record(due.run, self.observed.now))
             else:
                 current = None
@@ -329,8 +338,8 @@ class Children:
                     current = run_of(child, self.scope.names, self.scope.resource)
                 record = runs.record(current, self.observed.now)
             found[child.id] = record
-            self.prunes_next |= replace(runs, recorded=record).kept() != runs.kept()
-        return found
+            prunes_next |= replace(runs, recorded=record).kept() != runs.kept()
+        return Records(found, skipped, prunes_next)
 
     def _serves(self, child: Child) -> bool:
         """Whether the cluster serves each kind that the child can have, in one of the versions that it can have."""

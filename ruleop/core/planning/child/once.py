@@ -111,6 +111,15 @@ def recorded_runs(resource: Object, child: Child) -> list[dict[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
+class Records:
+    """The record of all runs, for the status."""
+
+    runs: Mapping[str, list[dict[str, str]]]  # by child
+    skipped: Sequence[tuple[Child, str]]  # runs of schedules that this pass skips, with their times
+    prunes_next: bool  # an object can be deleted as soon as the status has this
+
+
+@dataclass(frozen=True, slots=True)
 class Runs:
     """The runs of one child: what the status has of them, and their objects."""
 
