@@ -291,11 +291,12 @@ class _Planner:
         return CHECK_CONFLICTING if is_conflicting else None
 
     def _actions(self) -> Steps[list[Action]]:
-        # An error in the rules or in the CR. Applying half of the desired state may be worse than applying none.
-        failed = self.children.render_failed
-        actions = self.children.actions() if not failed else []
-        pruned = prune(self.children) if not failed else []
-        if self.children.patched and not failed:
+        if self.children.render_failed:
+            # An error in the rules or in the CR. Applying half of the desired state may be worse than applying none.
+            return (yield from self._ends([])) if self.rule.ends_items else []
+        actions = self.children.actions()
+        pruned = prune(self.children)
+        if self.children.patched:
             pruned += give_up(self.children)
         if pruned and self.history.writes is not None:
             self._report_failed_pruning(pruned)
@@ -308,8 +309,6 @@ class _Planner:
             actions += yield from self._ends(pruned)
         else:
             actions += pruned
-        if failed:
-            return actions
         holds = self.observed.finalizer in (self.resource["metadata"].get("finalizers") or [])
         key = self.key
         if self._needs_finalizer():

@@ -359,9 +359,11 @@ class Children:
                 raise ChildFails(child_plan.unreadable, child.site, reason="Forbidden") from None
             return render(child, self.scope, names, index, selected=selected)
         desired, found = render(child, self.scope, names, index), []
+        if not child.optional:
+            return desired
         for each in desired:
             known = state_of(target, each.key.namespace, self.observed) is Served.SYNCED
-            if child.optional and known and self.observed.objects.get(each.key, version=each.kind.version) is None:
+            if known and self.observed.objects.get(each.key, version=each.kind.version) is None:
                 self.awaited.append(each.key)
                 child_plan.message = f"{each.key} does not exist"
             else:

@@ -51,9 +51,10 @@ def plan_ends(children: Children, deletions: Sequence[Action]) -> Steps[Ends]:
             children.report.add_problem(action.child, "ChildFailed", problem)
             ends.held[key] = problem
     written = children.written()
-    yield from children.plan_all([rule.finalize[id_] for id_ in rule.final_order if rule.finalize[id_].for_each_of])
+    enders = [id_ for id_ in rule.final_order if rule.finalize[id_].for_each_of]
+    yield from children.plan_all([rule.finalize[id_] for id_ in enders])
     planned: dict[ObjectKey, list[ObjectPlan]] = {key: [] for key in children.ending}
-    for id_ in [id_ for id_ in rule.final_order if rule.finalize[id_].for_each_of]:
+    for id_ in enders:
         if children.plans[id_].state is State.UNWANTED:  # of all items: the cluster does not serve its kind
             for ending in children.ending.values():
                 ending.decided.add(id_)
@@ -70,7 +71,7 @@ def plan_ends(children: Children, deletions: Sequence[Action]) -> Steps[Ends]:
             ends.held[key] = awaited
     ends.deletions += [*others, *(action for key, action in going.items() if key not in ends.held)]
     ends.deletions += _removals(children, planned, exists)
-    for id_ in [id_ for id_, child in rule.finalize.items() if child.for_each_of]:
+    for id_ in enders:
         if not children.plans[id_].objects and children.plans[id_].ready:
             del children.plans[id_]  # nothing to report of it
     return ends

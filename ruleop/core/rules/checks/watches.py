@@ -12,6 +12,7 @@ from ruleop.core.kinds import GroupKind, Kind
 from ruleop.core.rules.checks.read_names import unknown_child
 from ruleop.core.rules.checks.scopes import selector_values
 from ruleop.core.rules.language.owner_chains import kinds_between
+from ruleop.core.rules.language.watches_yaml import kind_in_version
 from ruleop.core.schema.builtin.table import builtin_resource
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def check_watch(draft: Draft, findings: Findings) -> None:
 def chain_of(table: ObserveTable, owner: Kind) -> tuple[Kind, ...] | None:
     """The kinds of owners between objects of the kind `owner` and those that are observed; None if it is not known."""
     if "through" in table.key_sites:
-        return tuple(Kind.parse(*word.text.rsplit("/", 1)) for word in table.through)
+        return tuple(map(kind_in_version, table.through))
     return kinds_between(owner.versionless, GroupKind(table.group.text, table.kind.text if table.kind else ""))
 
 

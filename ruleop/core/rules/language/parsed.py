@@ -23,6 +23,7 @@ from ruleop.core.rules.language.watches_yaml import (
     ObserveTable,
     OnImmutable,
     WatchTable,
+    kind_in_version,
 )
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class ChildDraft:
     @property
     def given_kinds(self) -> list[tuple[Kind, Site]]:
         """The kinds of `objects`."""
-        return [(Kind.parse(*word.text.rsplit("/", 1)), word.site) for word in self.table.kinds]
+        return [(kind_in_version(word), word.site) for word in self.table.kinds]
 
     @property
     def kinds(self) -> frozenset[Kind]:

@@ -86,6 +86,11 @@ NAMESPACE = Text(f"(?=.{{1,{MAX_LABEL}}}$){LABEL}", "a name of lowercase letters
 ID = Text(NAME, "a name that starts with a lowercase letter")
 
 
+def kind_in_version(word: Word) -> Kind:
+    """The kind that a text of KIND_IN_VERSION names."""
+    return Kind.parse(*word.text.rsplit("/", 1))
+
+
 @dataclass(frozen=True, slots=True)
 class ValuesFit(Constraint):
     """In and NotIn need values, the other operators must not have any."""
