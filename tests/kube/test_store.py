@@ -272,10 +272,24 @@ def test_a_put_does_not_modify_its_argument(store: Store) -> None:
     assert orjson.dumps(given) == before
 
 
-def test_children_are_indexed_by_their_part_of_label(store: Store) -> None:
-    def labelled(name: str, version: int, part_of: str | None) -> dict[str, Any]:
-        return widget(name, version, uid=name, metadata={"labels": {"ruleop.dev/part-of": part_of} if part_of else {}})
+def labelled(name: str, version: int, part_of: str | None) -> dict[str, Any]:
+    return widget(name, version, uid=name, metadata={"labels": {PART_OF_LABEL: part_of} if part_of else {}})
 
+
+def test_children_that_leave_while_they_are_read_are_left_out(store: Store) -> None:
+    for version, name in enumerate("abcde", start=5):
+        store.apply(labelled(name, version, "one"))
+    read = store.children("one")
+    first = next(read)
+    store.delete(labelled("a", 20, "one"))
+    store.delete(labelled("b", 21, "one"))
+    store.apply(labelled("c", 22, "two"))
+    store.apply(labelled("d", 23, "one"))
+    names = [(obj["metadata"]["name"], obj["metadata"]["resourceVersion"]) for obj in (first, *read)]
+    assert names == [("a", "5"), ("d", "23"), ("e", "9")]
+
+
+def test_children_are_indexed_by_their_part_of_label(store: Store) -> None:
     store.apply(labelled("b", 5, "one"))
     store.apply(labelled("a", 6, "one"))
     store.apply(labelled("c", 7, "two"))

@@ -213,14 +213,15 @@ class Store:
         return [self.parse(self._entries[key]) for key in self.select_keys(namespace)]
 
     def children(self, part_of: str) -> Iterator[Object]:
-        """The objects with this label, by namespace and name."""
+        """The objects with this label, by namespace and name. A large pass reads them in several turns of the loop:
+        one that was deleted since the first is left out."""
         for key in sorted(self._children.get(part_of, ())):
-            yield self.parse(self._entries[key])
+            if (entry := self._entries.get(key)) is not None and entry.part_of == part_of:
+                yield self.parse(entry)
 
-    def patched(self, part_of: str) -> Iterator[Object]:
+    def patched(self, part_of: str) -> list[Object]:
         """The objects with fields that a child of this CR has set, by namespace and name."""
-        for key in sorted(self._patched.get(part_of, ())):
-            yield self.parse(self._entries[key])
+        return [self.parse(self._entries[key]) for key in sorted(self._patched.get(part_of, ()))]
 
     def patches(self, part_of: str) -> bool:
         """Whether there are such objects."""
