@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import re
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,11 +18,13 @@ from ruleop.cli.inputs.project import Folder, is_unreadable, load, project_optio
 from ruleop.cli.inputs.signals import on_end_signal
 from ruleop.cli.program import DONE, NO, UNUSABLE, Command
 from ruleop.core.errors import RuleopError
-from ruleop.core.names import MOST_OF_NAME, is_label
+from ruleop.core.names import LABEL, MOST_OF_NAME, is_label
 from ruleop.core.printable import printable_lines
 from ruleop.core.rules import ProjectErrors, parse_duration
+from ruleop.core.selector_text import label_requirements
 from ruleop.operator.engine.manager.flags import Options
 from ruleop.operator.engine.manager.manager import Manager
+from ruleop.operator.engine.shards.ownership import Pod
 from ruleop.operator.engine.telemetry import logging as logs
 from ruleop.operator.kube.leader.lease import Timing
 
@@ -53,6 +57,18 @@ def _duration(name: str, default: str, text: str) -> Callable[[F], F]:
     default="",
     metavar="NAMESPACE",
     help="Namespace of the inventory ConfigMap and the Lease. Default: the pod's, else the context's.",
+)
+@flag(
+    "--selector",
+    default="",
+    metavar="LABELS",
+    help="Reconcile only custom resources with these labels, such as team=a or '!team'; other processes have the rest.",
+)
+@flag(
+    "--shards",
+    type=click.Choice(["auto"]),
+    default=None,
+    help="Be one of the pods of a StatefulSet that divide the custom resources among them. Implies --leader-elect.",
 )
 @flag("--leader-elect", is_flag=True, help="Use a Lease for leader election; the other processes stand by.")
 @_duration("--leader-elect-lease-duration", "15s", "Time that standbys wait after the leader's last renewal.")
@@ -134,7 +150,9 @@ def command(folder: str, env_files: tuple[str, ...], **flags: object) -> int:
         metrics_certificate=_certificate(flags),
         metrics_auth=_metrics_auth(flags),
         health_address=str(flags["health_probe_bind_address"]),
-        leader_elect=bool(flags["leader_elect"]),
+        leader_elect=bool(flags["leader_elect"]) or flags["shards"] is not None,
+        selector=_selector(flags),
+        pod=_pod() if flags["shards"] is not None else None,
         lease=_timing(flags),
         max_concurrent=flags["max_concurrent_reconciles"],  # type: ignore[arg-type]
         reload=bool(flags["reload"]),
@@ -178,6 +196,32 @@ def _namespace(name: str, origin: str) -> str:
 
 def _operator_namespace(text: str) -> str:
     return _namespace(text, "--operator-namespace") if text else ""
+
+
+def _selector(flags: Mapping[str, object]) -> str:
+    text = str(flags["selector"])
+    if text and flags["shards"] is not None:
+        raise click.BadParameter(
+            "not together with --shards: each has all resources among them", param_hint="--selector"
+        )
+    try:
+        label_requirements(text)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{error}: expected labels such as team=a or '!team'", param_hint="--selector"
+        ) from None
+    return text
+
+
+def _pod() -> Pod:
+    """By the downward API, or by the name of the host, which is that of the pod."""
+    name = os.environ.get("POD_NAME") or socket.gethostname()
+    if re.fullmatch(rf"{LABEL}-[0-9]{{1,5}}", name) is None:
+        message = f'"{name}" is not the name of a pod of a StatefulSet, such as ruleop-0: set POD_NAME'
+        raise click.BadParameter(message, param_hint="--shards")
+    return Pod(
+        _namespace(os.environ["POD_NAMESPACE"], "POD_NAMESPACE") if os.environ.get("POD_NAMESPACE") else "", name
+    )
 
 
 def _certificate(flags: Mapping[str, object]) -> tuple[Path, Path] | None:

@@ -124,6 +124,11 @@ def owners_of(metadata: Object) -> frozenset[str]:
     return frozenset(uid for uid in found if isinstance(uid, str) and uid)
 
 
+def parse_version(text: Any) -> int:
+    """A resourceVersion as a number; 0, which is older than everything, if it is not one."""
+    return int(text) if isinstance(text, str) and len(text) < 40 and text.isdecimal() else 0
+
+
 def version_of(obj: Object | None) -> str:
     """The resourceVersion of an object; empty for none."""
     return (obj["metadata"].get("resourceVersion") or "") if obj is not None else ""

@@ -35,6 +35,16 @@ RESERVED_PREFIX: Final = "ruleop.dev/"
 PART_OF_LABEL: Final = f"{RESERVED_PREFIX}part-of"
 """The label that tells whose child an object is. Watches and stores select by it."""
 
+BUCKET_LABEL: Final = f"{RESERVED_PREFIX}bucket"
+"""The label of children by which each of several processes watches its own (`ruleop.core.buckets`)."""
+OPERATOR_LABEL: Final = f"{RESERVED_PREFIX}operator"
+"""The label of a Lease: the name of the operator whose process holds it."""
+EPOCH: Final = f"{RESERVED_PREFIX}epoch"
+SELECTOR: Final = f"{RESERVED_PREFIX}selector"
+SINCE: Final = f"{RESERVED_PREFIX}since"
+"""The annotations of a Lease that tell which custom resources its holder reconciles, and at which resourceVersion it
+acquired the Lease."""
+
 PATCH_MANAGER: Final = "ruleop:"
 """The prefix of the field managers by which children set fields of objects that belong to somebody else. Stores keep
 what managedFields say about these managers."""

@@ -10,7 +10,7 @@ from unittest import mock
 import orjson
 
 from ruleop.authoring.offline.stand_in import OfflineKinds
-from ruleop.core.kinds import ObjectKey
+from ruleop.core.kinds import ObjectKey, parse_version
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.operator.engine.cache.own_writes import OwnWrites
 from ruleop.operator.engine.queue.request import Request
@@ -20,7 +20,6 @@ from ruleop.operator.engine.reconcile.reconciler import Reconciler
 from ruleop.operator.engine.reconcile.shared_objects import Environment
 from ruleop.operator.engine.reconcile.status.status_debounce import StatusDebounce
 from ruleop.operator.engine.telemetry.metrics import Metrics
-from ruleop.operator.kube.watch.store import parse_version
 from tests.engine.fake_config_map import FakeConfigMap
 from tests.engine.fake_stores import FakeStores, as_kept, selects
 from tests.engine.server import Server

@@ -67,6 +67,7 @@ def busy(run):
         await harness.reconcile("a")
         harness.metrics.request_done("api:6443", "get", 200, 0.01)
         harness.metrics.leader.labels("ruleop").set(1)
+        harness.metrics.shard_info.labels(0, 1).set(1)
         harness.metrics.lag.observe(0.1)
         harness.metrics.of(harness.title).wrote("create", "done")
         await harness.stop()
@@ -110,6 +111,8 @@ def test_no_label_is_the_name_of_an_object(busy):
                     "method",
                     "verb",
                     "host",
+                    "shard",
+                    "count",
                     "le",
                 ),  # their number is limited
             }

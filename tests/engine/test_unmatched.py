@@ -40,6 +40,7 @@ class Play:
             metrics=Metrics(),
             finalizer=OURS,
             own=frozenset(),
+            owns=None,
             dry_run=dry_run,
             clock=None,
             debounce=None,

@@ -9,6 +9,7 @@ import pytest
 
 from ruleop.core.kinds import GroupKind, Kind
 from ruleop.core.rules import build_project
+from ruleop.operator.engine.cache.share import Share
 from ruleop.operator.engine.cache.watch_specs import child_need, observe_need, uses_has_kind
 from ruleop.operator.engine.manager.controller_set import ControllerSet
 from ruleop.operator.engine.manager.controllers import Controller, Controllers
@@ -35,7 +36,7 @@ class Feeds:
 def test_a_remembered_kind_is_watched_as_soon_as_it_is_served():
     project = build_project({"watches.yaml": RULES}, root="rules", environ={})
     served: dict[GroupKind, object] = {}
-    controllers = Controllers(SimpleNamespace(invalidate=lambda: None))
+    controllers = Controllers(SimpleNamespace(invalidate=lambda: None, share=Share()))
     controllers.by_kind[APP] = Controller(project.rules[0].kind, project.rules, SimpleNamespace(), SimpleNamespace())
     controller_set = ControllerSet(
         controllers,

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.core.kinds import ObjectKey
+from ruleop.core.kinds import ObjectKey, parse_version
 from ruleop.core.names import PART_OF_LABEL
-from ruleop.operator.kube.watch.store import MAX_KEPT_BYTES, Change, Origin, State, Store, parse_version
+from ruleop.operator.kube.watch.store import MAX_KEPT_BYTES, Change, Origin, State, Store
 from tests.kube.model_server import SOURCE
 
 

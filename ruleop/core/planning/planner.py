@@ -178,7 +178,7 @@ class _Planner:
         self.period, self.period_note = reconcile_period(rule, resource)
         self.history = self._without_expired_refusals(history) if history.refusals else history
         self.info = observed.kinds.info(rule.kind)
-        self.owner = Owner.of(resource, observed.proofs)
+        self.owner = Owner.of(resource, observed.proofs, sharded=observed.sharded)
         self.is_shown = masks
         self.masks = masks and rule.secrecy.reads
         self.paused = is_paused(resource)

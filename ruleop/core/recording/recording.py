@@ -68,6 +68,7 @@ class Recorder:
             "observed": {
                 **{name: getattr(self.observed, name) for name in _PLAIN},
                 "expects_refusals": self.observed.expects_refusals,
+                "sharded": self.observed.sharded,
                 "retired": sorted(self.observed.retired),
                 "objects": {each.name: encode(getattr(self.objects.answers, each.name)) for each in fields(Answers)},
                 "kinds": encode({kind: _without_shape(info) for kind, info in self.kinds.infos.items()}),
@@ -130,6 +131,7 @@ def read_document(document: Mapping[str, Any]) -> Replay:
             seed=_HIDDEN_SEED,
             retired=frozenset(seen["retired"]),
             expects_refusals=bool(seen.get("expects_refusals")),
+            sharded=bool(seen.get("sharded")),
             own=frozenset(decode(seen.get("own", []))),
             proofs=_ReplayedProofs(seen["proofs"]) if seen.get("proofs") is not None else None,
             **{name: seen[name] for name in _PLAIN},

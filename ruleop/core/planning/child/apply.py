@@ -29,6 +29,7 @@ from ruleop.core.merge.equality import fingerprint
 from ruleop.core.merge.fields import Leaf, MapFields
 from ruleop.core.merge.ignored import ignored_at, with_live_places
 from ruleop.core.merge.removals import removes_items_of_others
+from ruleop.core.names import BUCKET_LABEL
 from ruleop.core.planning.changes.drift import (
     WHOLE_OBJECT,
     Correction,
@@ -498,7 +499,7 @@ def _update_marks(
     labels, annotations = metadata.get("labels") or {}, annotations_of(live)
     item = desired.item.annotation(owner, desired.key, live) if desired.item is not None else None
     marked = (
-        labels.get(PART_OF) == owner.part_of
+        labels.items() >= owner.labels(live).items()
         and record is not None
         and record.id == child.id
         and annotations.get(ITEM) == item
@@ -520,7 +521,7 @@ def _update_marks(
     else:
         notes[OWNER] = note
     new = {key: value for key, value in metadata.items() if key != "ownerReferences"}
-    new |= {"labels": {MANAGED_BY: RULEOP, **labels, PART_OF: owner.part_of}, "annotations": notes}
+    new |= {"labels": {MANAGED_BY: RULEOP, **labels, **owner.labels(live)}, "annotations": notes}
     if references:
         new["ownerReferences"] = references
     result = {**live, "metadata": new}
@@ -541,7 +542,7 @@ def release(child: str, live: Object, key: ObjectKey, owner: Owner, *, needs: fr
     labels = {
         name: value
         for name, value in (metadata.get("labels") or {}).items()
-        if name != PART_OF and (name, value) != (MANAGED_BY, RULEOP)
+        if name not in {PART_OF, BUCKET_LABEL} and (name, value) != (MANAGED_BY, RULEOP)
     }
     notes = {name: value for name, value in annotations_of(live).items() if name not in {APPLIED, OWNER, ITEM}}
     return _metadata_patch(child, live, key, owner, "released", labels=labels, annotations=notes, needs=needs)

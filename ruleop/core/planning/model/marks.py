@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from ruleop.core.buckets import bucket_of
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.merge import ANNOTATION
 from ruleop.core.messages import shortened
-from ruleop.core.names import PART_OF_LABEL, RESERVED_PREFIX
+from ruleop.core.names import BUCKET_LABEL, PART_OF_LABEL, RESERVED_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,24 +61,33 @@ def _part_of(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The CR that children belong to. Without `proofs`, as offline, annotations are believed by their text."""
+    """The CR that children belong to. Without `proofs`, as offline, annotations are believed by their text. With
+    `sharded`, children are labelled with its bucket."""
 
     kind: Kind
     namespace: str
     name: str
     uid: str
     proofs: Proofs | None = field(default=None, compare=False)
+    sharded: bool = field(default=False, compare=False)
 
     @classmethod
-    def of(cls, resource: Object, proofs: Proofs | None = None) -> Owner:
+    def of(cls, resource: Object, proofs: Proofs | None = None, *, sharded: bool = False) -> Owner:
         metadata = resource["metadata"]
         namespace, uid = metadata.get("namespace") or "", metadata.get("uid") or ""
-        return cls(Kind.of(resource), namespace, metadata["name"], uid, proofs)
+        return cls(Kind.of(resource), namespace, metadata["name"], uid, proofs, sharded)
 
     @property
     def part_of(self) -> str:
         """The value of the label that identifies a CR's children: short, and the same for every version of the kind."""
         return _label_of(self.kind.group, self.kind.kind, self.namespace, self.name)
+
+    def labels(self, live: Object | None) -> dict[str, str]:
+        """Of a child. One that has the bucket keeps it: the operator may have been one of several."""
+        found = {PART_OF: self.part_of}
+        if self.sharded or (live is not None and BUCKET_LABEL in (live["metadata"].get("labels") or {})):
+            found[BUCKET_LABEL] = str(bucket_of(self.uid))
+        return found
 
     def reference(self) -> dict[str, Any]:
         return {
@@ -192,6 +202,14 @@ def names_an_owner(metadata: Object, key: ObjectKey, proofs: Proofs | None) -> b
         and label == _label_of(note.get("group"), note.get("kind"), note.get("namespace"), note.get("name"))
         and (_is_proven(note, proofs) or (proofs is not None and proofs.accept_unproven))
     )
+
+
+def owner_uid(metadata: Object) -> str:
+    """The uid of the CR that an object names as its owner; empty if it names none."""
+    for reference in metadata.get("ownerReferences") or ():
+        if reference.get("controller"):
+            return str(reference.get("uid"))
+    return str((_note(metadata) or {}).get("uid") or "")
 
 
 def named_owner(live: Object) -> tuple[ObjectKey, str] | None:

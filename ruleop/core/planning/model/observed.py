@@ -155,4 +155,5 @@ class Observed:
     namespace_terminating: bool = False
     expects_refusals: bool = False  # nobody asks the server: changes of immutable fields count as refused
     proofs: Proofs | None = None  # of owner annotations; offline there is no key, and they are believed by their text
+    sharded: bool = False  # the operator is one of several processes, so children have the label of their bucket
     own: Collection[ObjectKey] = ()  # the operator's own objects, which no rule may write

@@ -29,7 +29,7 @@ from ruleop.core.names import (
     name_in_words,
 )
 from ruleop.core.planning.model.item_records import ITEM, MAX_ITEM, ItemRecord
-from ruleop.core.planning.model.marks import MANAGED_BY, OWNER, PART_OF, RESERVED, RULEOP, Owner
+from ruleop.core.planning.model.marks import MANAGED_BY, OWNER, RESERVED, RULEOP, Owner
 from ruleop.core.planning.model.observed import KindInfo, Served
 from ruleop.core.planning.rendering.randomness import COSTLY, different_time
 from ruleop.core.planning.rendering.rotation import is_due, random_keys
@@ -452,7 +452,7 @@ def with_marks(
     rendered = desired.rendered
     metadata = dict(rendered["metadata"])
     labels = dict(metadata.get("labels") or {})
-    labels[PART_OF] = owner.part_of
+    labels |= owner.labels(live)
     if managed:
         labels.setdefault(MANAGED_BY, RULEOP)
     metadata["labels"] = labels

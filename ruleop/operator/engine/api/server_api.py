@@ -25,6 +25,7 @@ class ServerApi:
 
     def __init__(self, client: Client, lookup: Lookup) -> None:
         self.client = client
+        self.holds_lease: Callable[[], bool] | None = None  # None: it needs none
         self.lookup = lookup
 
     def resource(self, kind: Kind, verb: str) -> ResourceInfo:
@@ -106,6 +107,11 @@ class ServerApi:
             raise
 
     async def _send(self, request: Request) -> dict[str, Any]:
+        holds = self.holds_lease
+        if request.method != "GET" and holds is not None and not holds():  # it was suspended, and is about to exit
+            raise ApiError(
+                Problem.UNREACHABLE, verb=request.verb, resource=request.resource, text="the Lease has run out"
+            )
         response: dict[str, Any] = await self.client.send(request)
         return (
             response

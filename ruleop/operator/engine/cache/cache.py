@@ -14,6 +14,7 @@ from ruleop.core.labels import Matches, any_labels
 from ruleop.core.planning import KindInfo, Served
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.operator.engine.cache.kind_infos import Published, kind_info
+from ruleop.operator.engine.cache.share import Share
 from ruleop.operator.engine.cache.watch_specs import child_need, observe_need
 from ruleop.operator.kube.watch.store import Entry, State
 
@@ -46,6 +47,7 @@ class Cache:
         self.api = api
         self.lookup = lookup
         self.namespaces = namespaces
+        self.share = Share()
         self.required: dict[GroupKind, tuple[Informer, ...]] = {}  # all that the rules of a watched kind need
         self.primary: dict[GroupKind, Informer] = {}
         self.other_versions: dict[
@@ -80,6 +82,11 @@ class Cache:
                 store = informer.store_for(key)
                 return store.get(key) if store is not None else None
         return None
+
+    def resources(self, kind: GroupKind) -> Iterable[tuple[ObjectKey, Entry]]:
+        """All CRs of a kind that this process watches."""
+        informer = self.primary.get(kind)
+        return informer.entries() if informer is not None else ()
 
     def primaries(self, kind: GroupKind) -> Iterator[Informer]:
         """The informers of a kind's CRs: first that of the default version, then those of other versions that rules
@@ -229,13 +236,14 @@ class Cache:
         return _NamespaceView(self, namespace) if self.namespaces else self
 
     def _build_info(self, kind: Kind, namespace: str) -> KindInfo:
+        need = self.share.of(child_need(kind))
         return kind_info(
             kind,
             self.lookup(kind),
             self.definitions.get(kind.versionless),
             Published(self.shapes.get(kind), self.published.get(kind)),
-            state=self._state(child_need(kind), namespace),
-            places={each: self._state(child_need(kind), each) for each in self.namespaces} or None,
+            state=self._state(need, namespace),
+            places={each: self._state(need, each) for each in self.namespaces} or None,
         )
 
     def _state(self, need: WatchSpec, namespace: str) -> Served:

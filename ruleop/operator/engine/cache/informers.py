@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ruleop.core.buckets import BUCKETS, hash_range
+from ruleop.core.names import BUCKET_LABEL
 from ruleop.core.permissions import FOLLOW
 from ruleop.operator.kube.client.requests import Source
 from ruleop.operator.kube.watch.store import Change, Entry, State, Store
@@ -37,6 +39,7 @@ class WatchSpec:
     namespace: str = ""  # '': all namespaces of the operator
     metadata_only: bool = False
     children: bool = False  # keep only objects that name a CR as their owner
+    buckets: frozenset[int] | None = None  # keep only CRs in these, or children of such CRs; None: all
 
 
 class Informer:
@@ -173,7 +176,7 @@ class Informers:
         need = informer.need
         namespaces = (need.namespace,) if need.namespace else self.namespaces if resource.namespaced else ("",)
         for namespace in namespaces:
-            source = Source(resource, namespace, need.labels, need.fields, need.metadata_only)
+            source = _source(need, resource, namespace)
             watcher = Watcher(
                 self.client,
                 source,
@@ -192,3 +195,14 @@ class Informers:
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
         informer.watchers = []
+
+
+def _source(need: WatchSpec, resource: ResourceInfo, namespace: str) -> Source:
+    """The server leaves out most of what is in other buckets. Children without the label of their bucket are listed
+    everywhere; they were made by a single process."""
+    labels, hashes = need.labels, None
+    if need.buckets and need.children and (others := sorted(set(range(BUCKETS)) - need.buckets)):
+        labels = f"{labels},{BUCKET_LABEL} notin ({','.join(map(str, others))})"
+    elif need.buckets:
+        hashes = hash_range(need.buckets)
+    return Source(resource, namespace, labels, need.fields, need.metadata_only, hashes)

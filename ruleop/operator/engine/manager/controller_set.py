@@ -22,7 +22,7 @@ from ruleop.operator.engine.cache.informers import WatchSpec
 from ruleop.operator.engine.cache.watch_specs import child_needs, observe_need
 from ruleop.operator.engine.manager.inventory import patched_key
 from ruleop.operator.engine.manager.unserved_kinds import UnservedKinds
-from ruleop.operator.engine.queue.request import START
+from ruleop.operator.engine.queue.request import START, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from ruleop.core.rules import Project, ProjectErrors, Rule
     from ruleop.operator.engine.cache.informers import Informer, Informers
     from ruleop.operator.engine.cache.published_schemas import PublishedSchemas
+    from ruleop.operator.engine.cache.share import Share
     from ruleop.operator.engine.manager.controllers import Controller, Controllers
     from ruleop.operator.engine.manager.inventory import Inventory
+    from ruleop.operator.engine.queue.request import Cause
     from ruleop.operator.engine.reconcile.status.status_schema import StatusSchemas
     from ruleop.operator.engine.telemetry.metrics import Metrics
     from ruleop.operator.kube.client.discovery import Discovery
@@ -168,6 +170,7 @@ class ControllerSet:
         """Watches what the rules need, and assigns the informers in the cache. The needs are computed each time,
         because a kind that only the inventory names can be watched once it is served."""
         needs: dict[WatchSpec, None] = {WatchSpec(CRD): None}
+        share = self.cache.share
         self.cache.required = {}
         self.cache.primary, self.cache.other_versions, self.cache.children_of, self.cache.observed = {}, {}, {}, {}
         self.cache.patched_kinds = {}
@@ -178,9 +181,9 @@ class ControllerSet:
         informers = self.informers.informers
         for kind, controller in self.controllers.by_kind.items():
             self.cache.required[kind] = tuple(informers[need] for need in controller.needs)
-            self.cache.primary[kind] = informers[WatchSpec(controller.kind)]
+            self.cache.primary[kind] = informers[share.resources(controller.kind)]
             others = dict.fromkeys(rule.kind for rule in controller.rules if rule.kind != controller.kind)
-            self.cache.other_versions[kind] = [informers[WatchSpec(each)] for each in others]
+            self.cache.other_versions[kind] = [informers[share.resources(each)] for each in others]
             for need in self._child_needs(kind, controller.rules):
                 _add(self.cache.children_of, informers[need])
             for need in _observed(controller.rules):
@@ -192,10 +195,10 @@ class ControllerSet:
         self.unserved_kinds.report(informers.values(), self.controllers)
 
     def _needed_watches(self, kind: Kind, rules: tuple[Rule, ...]) -> Iterator[WatchSpec]:
-        yield WatchSpec(kind)
+        yield self.cache.share.resources(kind)
         if not rules:
             return
-        yield from (WatchSpec(rule.kind) for rule in rules)
+        yield from (self.cache.share.resources(rule.kind) for rule in rules)
         yield WatchSpec(CRD)  # its schema says which status fields can be written
         yield from self._child_needs(kind.versionless, rules)
         yield from _observed(rules)
@@ -218,7 +221,7 @@ class ControllerSet:
             return
         remembered = self.inventory.of(kind).children
         preferred = {each: found.info.kind for each in remembered if (found := self.discovery.get(each)) is not None}
-        yield from child_needs(rules, remembered, preferred)
+        yield from map(self.cache.share.of, child_needs(rules, remembered, preferred))
 
     def verbs(self, kind: GroupKind) -> frozenset[str]:
         """The verbs that the operator needs on a kind."""
@@ -264,6 +267,26 @@ class ControllerSet:
                     f"{informer.need.kind.versionless} is {informer.state.value}" if controller in were_open else START
                 )
                 self.controllers.enqueue_all(controller, cause)
+
+    def enqueue_everything(self, cause: Cause) -> None:
+        for controller in self.controllers:
+            self.controllers.enqueue_all(controller, cause)
+
+    async def finish_running(self) -> None:
+        """Returns when the reconciles that run now are done."""
+        await asyncio.gather(*(controller.workers.finish_running() for controller in self.controllers))
+
+    def set_share(self, share: Share, keeps: Callable[[str], bool]) -> None:
+        """Watches this part of the CRs. The state of CRs whose uid it does not keep is removed."""
+        if share == self.cache.share:
+            return
+        for controller in self.controllers:
+            for key, entry in self.cache.resources(controller.kind.versionless):
+                if not keeps(entry.uid):
+                    controller.reconciler.remove(Request(key.namespace, key.name))
+        self.cache.share = share
+        self.update_watches()
+        self.open_workers()
 
     async def stop(self) -> None:
         """Returns when the running reconciles are done."""

@@ -71,6 +71,5 @@ class Controllers:
 
     def enqueue_all(self, controller: Controller, cause: Cause) -> None:
         """Queues all its CRs, less urgently than changes."""
-        informer = self.cache.primary.get(controller.kind.versionless)
-        for key, _ in informer.entries() if informer is not None else ():
+        for key, _ in self.cache.resources(controller.kind.versionless):
             controller.workers.add(Request(key.namespace, key.name), cause, Urgency.RESYNC)

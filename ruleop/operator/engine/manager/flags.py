@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from ruleop.operator.engine.shards.ownership import Pod
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -24,6 +26,8 @@ class Options:
     metrics_auth: bool = False
     health_address: str = ":8081"
     leader_elect: bool = False
+    selector: str = ""  # of the CRs
+    pod: Pod | None = None  # with --shards auto
     lease: Timing = field(default_factory=Timing)
     max_concurrent: int | None = None
     reload: bool = True

@@ -6,6 +6,8 @@ the inventory is checked only after the pause at the start of leadership and aft
 watched kind is decided when none of its CRs is queued, running or failing: a pass that started with the previous rules
 may be about to create an object of a kind that seems unused.
 
+Only a process that works alone does this: the others know a part of the custom resources each.
+
 Entries may also be missing, after somebody edited or deleted the ConfigMap. So existing objects are recorded first.
 """
 
@@ -22,6 +24,8 @@ from ruleop.operator.engine.manager.inventory import InventoryEntry, entry_of_ru
 from ruleop.operator.kube.watch.store import State
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ruleop.core.kinds import GroupKind, ObjectKey
     from ruleop.operator.engine.manager.controller_set import ControllerSet
     from ruleop.operator.engine.manager.controllers import Controller
@@ -31,7 +35,11 @@ RETRY_INTERVAL = 30.0  # seconds after a failed write
 
 
 class InventoryCollector:
-    def __init__(self, controller_set: ControllerSet, *, finalizer: str) -> None:
+    def __init__(
+        self, controller_set: ControllerSet, *, finalizer: str, is_alone: Callable[[], bool] = lambda: True
+    ) -> None:
+        """`is_alone`: whether no other process has CRs whose objects this one does not know."""
+        self.is_alone = is_alone
         self.controller_set = controller_set
         self.controllers, self.cache = controller_set.controllers, controller_set.cache
         self.inventory, self.discovery = controller_set.inventory, controller_set.discovery
@@ -44,7 +52,7 @@ class InventoryCollector:
             self.controller_set.settled.clear()
             pending = sorted({*self.inventory.entries, *self.controllers.by_kind})
             while pending and self.controller_set.is_settled:
-                await asyncio.sleep(CHECK_INTERVAL)
+                await asyncio.sleep(CHECK_INTERVAL if self.is_alone() else RETRY_INTERVAL)
                 try:
                     pending = [kind for kind in pending if not await self.collect(kind)]
                 except RuleopError as error:
@@ -76,7 +84,7 @@ class InventoryCollector:
         return True
 
     def _can_decide(self, controller: Controller | None) -> bool:
-        return self.controller_set.is_settled and (controller is None or controller.is_quiet())
+        return self.controller_set.is_settled and self.is_alone() and (controller is None or controller.is_quiet())
 
     def _remaining(self, kind: GroupKind) -> InventoryEntry:
         """The part of the entry that has to stay."""

@@ -17,17 +17,19 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from ruleop.core.buckets import bucket_of
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.names import RESERVED_PREFIX
+from ruleop.core.names import RESERVED_PREFIX, SELECTOR
 from ruleop.core.permissions import STORED, grant, place
-from ruleop.core.planning.model.marks import names_an_owner
+from ruleop.core.planning.model.marks import names_an_owner, owner_uid
 from ruleop.core.planning.model.rule_permissions import needs_key
 from ruleop.operator.engine.api.server_api import ServerApi, StoredData
 from ruleop.operator.engine.cache.cache import Cache
 from ruleop.operator.engine.cache.informers import Informers, WatchSpec
 from ruleop.operator.engine.cache.own_writes import OwnWrites
 from ruleop.operator.engine.cache.published_schemas import PublishedSchemas
+from ruleop.operator.engine.cache.share import Share
 from ruleop.operator.engine.clock import Clock
 from ruleop.operator.engine.manager import ready_checks
 from ruleop.operator.engine.manager.collector import StateCollector
@@ -48,6 +50,8 @@ from ruleop.operator.engine.reconcile.recorder import PassFiles
 from ruleop.operator.engine.reconcile.shared_objects import Environment
 from ruleop.operator.engine.reconcile.status.status_debounce import StatusDebounce
 from ruleop.operator.engine.reconcile.status.status_schema import StatusSchemas
+from ruleop.operator.engine.shards.ownership import BySelector, Ownership, Pod, Sharding
+from ruleop.operator.engine.shards.process_leases import ProcessLeases, lease_labels, lease_name
 from ruleop.operator.engine.telemetry.authorization import Authorizer, review
 from ruleop.operator.engine.telemetry.loop_watchdog import LoopWatchdog, call_on_loop, run_on_loop
 from ruleop.operator.engine.telemetry.metrics import Metrics
@@ -60,6 +64,7 @@ from ruleop.operator.kube.client.event_recorder import EventRecorder
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.client.session import Session
 from ruleop.operator.kube.leader.election import Election
+from ruleop.operator.kube.leader.shards import NO_SHARD
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -133,6 +138,9 @@ class Manager:
         await self._serve(probes)
         await self.retry(self._connect)
         await self.retry(self._load_key)
+        if isinstance(self.ownership, Sharding):
+            stack.push_async_callback(self.ownership.watcher.stop)
+            self.cache.share = await self.ownership.share()
         if self.options.leader_elect and not self.options.dry_run:
             # Released after everything that writes has stopped: no two processes may write.
             stack.push_async_callback(self._release, self._join_election())
@@ -144,7 +152,8 @@ class Manager:
         self.controller_set.apply(self.project)
         if not self.options.dry_run:
             self._spawn(self.inventory_gc.run(), "inventory_gc")
-            self._spawn(Remarking(self.controller_set, self.owner_key, self.api).run(), "remarking")
+            remarking = Remarking(self.controller_set, self.owner_key, self.api, self._is_alone)
+            self._spawn(remarking.run(), "remarking")
         for each in (self.discovery_sync.follow_discovery, self.discovery_sync.follow_schemas):
             self._spawn(each(), each.__name__)
         if self.options.reload:
@@ -238,6 +247,9 @@ class Manager:
             clock=time.monotonic,
             busy=lambda: self.debounce.busy,
         )
+        self.cache.share = Share(self.options.selector)
+        self.events = Events(self.recorder, dry_run=self.options.dry_run)
+        self.ownership = self._ownership()
         self.environment = self._environment()
         self.controllers = Controllers(self.cache)
         collector = StateCollector(
@@ -260,7 +272,9 @@ class Manager:
             max_concurrent=self.options.max_concurrent,
             pause=self.options.prune_after_reload,
         )
-        self.inventory_gc = InventoryCollector(self.controller_set, finalizer=self.environment.finalizer)
+        self.inventory_gc = InventoryCollector(
+            self.controller_set, finalizer=self.environment.finalizer, is_alone=self._is_alone
+        )
         self.discovery_sync = DiscoverySync(
             self.discovery, schemas, cache=self.cache, informers=self.informers, controller_set=self.controller_set
         )
@@ -280,7 +294,22 @@ class Manager:
             await self.owner_key.load()
 
     def _lease_key(self) -> ObjectKey:
-        return ObjectKey("coordination.k8s.io", "Lease", self.namespace, self.options.name)
+        ordinal = self.options.pod.ordinal if self.options.pod is not None else NO_SHARD
+        name = lease_name(self.options.name, selector=self.options.selector, ordinal=ordinal)
+        return ObjectKey("coordination.k8s.io", "Lease", self.namespace, name)
+
+    def _ownership(self) -> Ownership | None:
+        """None for a process without a Lease, which knows of no other."""
+        if not self.options.leader_elect or self.options.dry_run:
+            return None
+        leases = ProcessLeases(self.client, self.namespace, self.options.name)
+        if self.options.pod is not None:
+            pod = self.options.pod
+            return Sharding(Pod(pod.namespace or self.namespace, pod.name), leases, self.metrics)
+        return BySelector(self._lease_key().name, self.options.selector, leases, self.events)
+
+    def _is_alone(self) -> bool:
+        return not self.options.selector if self.ownership is None else self.ownership.is_alone()
 
     def _selection(self, need: WatchSpec) -> Selection:
         """The objects that a store keeps: of children, those that name an owner. The owner key is kept nowhere, so that
@@ -289,7 +318,11 @@ class Manager:
         def selects(key: ObjectKey, metadata: Mapping[str, Any]) -> bool:
             if key in self.own and key.kind == "Secret":
                 return False
-            return not need.children or names_an_owner(metadata, key, self.owner_key.proofs)
+            if need.children and not names_an_owner(metadata, key, self.owner_key.proofs):
+                return False
+            if need.buckets is None:
+                return True
+            return bucket_of(owner_uid(metadata) if need.children else metadata.get("uid") or "") in need.buckets
 
         return selects
 
@@ -322,13 +355,24 @@ class Manager:
         """A standby keeps its caches synced, and reconciles when it leads. The process exits when it loses the
         Lease."""
         election = self.election = Election(
-            self._credentials(), self._lease_key(), self.identity, timing=self.options.lease
+            self._credentials(),
+            self._lease_key(),
+            self.identity,
+            timing=self.options.lease,
+            labels=lease_labels(self.options.name),
+            annotations={SELECTOR: self.options.selector} if self.options.selector else {},
         )
+        self.api.holds_lease = election.leads
 
         async def lead() -> None:
             await election.leading()
             await self.retry(self.inventory.load)
             await self.retry(self._load_key)
+            if isinstance(self.ownership, BySelector):
+                await self.retry(partial(self.ownership.begin, election))
+                self._spawn(self.ownership.run(self.controller_set), "other processes")
+            elif isinstance(self.ownership, Sharding):
+                self._spawn(self.ownership.run(election, self.controller_set, self.inventory.load), "shards")
             self.metrics.leader.labels(self.options.name).set(1)
             self.controller_set.start_leading()
 
@@ -358,11 +402,13 @@ class Manager:
             inventory=self.inventory,
             owner_key=self.owner_key,
             own=self.own,
-            events=Events(self.recorder, dry_run=self.options.dry_run),
+            events=self.events,
             metrics=self.metrics,
             debounce=self.debounce,
             clock=self.clock,
             finalizer=f"{RESERVED_PREFIX}{self.options.name}",
+            owns=self.ownership.owns if self.ownership is not None else None,
+            sharded=self.options.pod is not None,
             dry_run=self.options.dry_run,
             pass_files=PassFiles(self.options.record) if self.options.record is not None else None,
         )
@@ -387,6 +433,8 @@ class Manager:
         yield ready_checks.of_rules(self.controller_set)
         if self.election is not None:
             yield ready_checks.of_election(self.election.leads(), self.election.holder)
+        if self.ownership is not None:
+            yield from self.ownership.checks()
         yield from ready_checks.of_watches(self.informers)
         for controller in self.controllers:
             yield ready_checks.of_controller(controller, self.controller_set)

@@ -23,6 +23,8 @@ from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.watch.store import State
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ruleop.core.kinds import Object, ObjectKey
     from ruleop.operator.engine.api.server_api import ServerApi
     from ruleop.operator.engine.manager.controller_set import ControllerSet
@@ -34,7 +36,14 @@ _ANNOTATION = f'"{OWNER}"'.encode()
 
 
 class Remarking:
-    def __init__(self, controller_set: ControllerSet, owner_key: OwnerKey, api: ServerApi) -> None:
+    def __init__(
+        self,
+        controller_set: ControllerSet,
+        owner_key: OwnerKey,
+        api: ServerApi,
+        is_alone: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.is_alone = is_alone  # else other processes have annotations of their own to write
         self.controller_set, self.owner_key, self.api = controller_set, owner_key, api
         self.controllers, self.cache = controller_set.controllers, controller_set.cache
         self.inventory = controller_set.inventory
@@ -47,7 +56,7 @@ class Remarking:
             if not self.controller_set.is_settled:
                 continue
             try:
-                done = await self.remark_all() and await self.owner_key.settle()
+                done = await self.remark_all() and self.is_alone() and await self.owner_key.settle()
             except RuleopError as error:
                 done = False
                 self.log.warning("owner key not written; will retry", error=str(error), retry_in=RETRY_INTERVAL)

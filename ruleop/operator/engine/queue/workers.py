@@ -87,6 +87,11 @@ class Workers:
         self._task.add_done_callback(self.on_exit)
         self._wake()
 
+    async def finish_running(self) -> None:
+        """Returns when the reconciles that run now are done; others may have started."""
+        if self._running:
+            await asyncio.wait([*self._running])
+
     async def stop(self) -> None:
         """Starts no reconcile any more, and returns when the running ones are done."""
         self._open = False

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import Kind, Object, ObjectKey, version_of
+from ruleop.core.kinds import Kind, Object, ObjectKey, parse_version, version_of
 from ruleop.core.planning import (
     GRANT,
     Action,
@@ -38,7 +38,6 @@ from ruleop.core.planning.model.actions import OWN_FINALIZER
 from ruleop.core.planning.model.marks import claim_on
 from ruleop.operator.engine.reconcile.write_failures import classify
 from ruleop.operator.kube.client.server_errors import ApiError
-from ruleop.operator.kube.watch.store import parse_version
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

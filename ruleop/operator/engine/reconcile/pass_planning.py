@@ -85,6 +85,7 @@ class PassPlanning:
             expects_refusals=self.environment.dry_run,
             proofs=self.environment.owner_key.proofs,
             own=self.environment.own,
+            sharded=self.environment.sharded,
         )
         files, predict_status, resource = self.environment.pass_files, self.environment.dry_run, current.resource
         recorder = Recorder(observed) if files is not None else None

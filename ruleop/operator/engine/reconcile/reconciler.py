@@ -65,12 +65,13 @@ class Reconciler:
     async def reconcile(self, request: Request) -> Result:
         key = self.key(request)
         resource = self.cache.resource(key)
-        if resource is None or key in self.environment.own:
-            self._remove(request)
+        owns = self.environment.owns
+        if resource is None or key in self.environment.own or (owns is not None and not owns(resource)):
+            self.remove(request)
             return Result()
         rule = choose_rule(self.rules, resource)
         if rule is None:
-            self._remove(request)
+            self.remove(request)
             return await self._unmatched(request, resource)
         if rule.kind != Kind.of(resource):
             resource = self.cache.resource(key, rule.kind.version)
@@ -211,7 +212,8 @@ class Reconciler:
 
     # -- one CR --------------------------------------------------------------------------------------------------------
 
-    def _remove(self, request: Request) -> None:
+    def remove(self, request: Request) -> None:
+        """Removes the state of a CR that is deleted, or that another process reconciles."""
         self.index.remove(request)
         self.histories.pop(request, None)
         self.status.remove(request)

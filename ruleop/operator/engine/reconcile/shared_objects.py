@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 from ruleop.operator.engine.reconcile.turns import Turns
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import GroupKind, ObjectKey
+    from collections.abc import Callable
+
+    from ruleop.core.kinds import GroupKind, Object, ObjectKey
     from ruleop.core.planning import Plan
     from ruleop.core.rules import Rule
     from ruleop.operator.engine.cache.cache import Cache
@@ -43,6 +45,8 @@ class Environment:
     clock: Clock
     finalizer: str
     own: frozenset[ObjectKey] = frozenset()  # the operator's own objects, which no rule may write
+    owns: Callable[[Object], bool] | None = None  # whether this process reconciles a CR; None: all
+    sharded: bool = False
     dry_run: bool = False
     pass_files: PassFiles | None = None  # with --record
     turns: Turns = field(default_factory=Turns)

@@ -139,6 +139,16 @@ class Metrics:
         self.clock_offset = self._gauge(
             "ruleop_clock_offset_seconds", "By how much the API server's clock is ahead of this machine's."
         )
+        self.shard_info = self._gauge(
+            "ruleop_shard_info", "1, with the ordinal of this process and the number of shards.", "shard", "count"
+        )
+        self.shard_buckets = self._gauge("ruleop_shard_buckets", "The buckets, of 64, that this process has.")
+        self.unowned_buckets = self._gauge(
+            "ruleop_unowned_buckets", "Buckets without a process for longer than a Lease lasts."
+        )
+        self.unowned_resources = self._gauge(
+            "ruleop_unowned_resources", "Custom resources in unowned buckets, which no process reconciles."
+        )
         self.reload_failed = self._gauge(
             "ruleop_reload_failed", "1 while the rules on disk are rejected and the previous ones are in force."
         )

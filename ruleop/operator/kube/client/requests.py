@@ -44,13 +44,14 @@ LIST_TIMEOUT = 90.0  # a page of 500 objects of a megabyte over a slow line
 @dataclass(frozen=True, slots=True)
 class Source:
     """The coverage of one watch: a kind, in one namespace ('' for all), narrowed by selectors; whole objects or
-    metadata only."""
+    metadata only. `hashes`: only objects with hashes of their uid in this range, where the server can tell."""
 
     resource: ResourceInfo
     namespace: str = ""
     labels: str = ""
     fields: str = ""
     metadata_only: bool = False
+    hashes: tuple[int, int] | None = None
 
     def __str__(self) -> str:
         return _describe(self.resource, self.namespace)
@@ -253,9 +254,11 @@ def _item(resource: ResourceInfo, key: ObjectKey, subresource: str = "") -> str:
 
 
 def _selectors(source: Source) -> list[tuple[str, str]]:
-    return [
-        (name, value) for name, value in (("labelSelector", source.labels), ("fieldSelector", source.fields)) if value
-    ]
+    selectors = [("labelSelector", source.labels), ("fieldSelector", source.fields)]
+    if source.hashes is not None:
+        first, end = source.hashes
+        selectors.append(("shardSelector", f"shardRange(object.metadata.uid,'0x{first:016x}','0x{end:016x}')"))
+    return [(name, value) for name, value in selectors if value]
 
 
 @cache

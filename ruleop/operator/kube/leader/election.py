@@ -15,12 +15,14 @@ import os
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.core.kinds import Kind, ObjectKey, parse_version
+from ruleop.core.names import SINCE
 from ruleop.core.permissions import STORED, grant, place
 from ruleop.core.schema.builtin.table import ResourceInfo
 from ruleop.operator.kube.client import requests
@@ -30,7 +32,7 @@ from ruleop.operator.kube.client.session import Session
 from ruleop.operator.kube.leader.lease import Candidate, Pause, Read, Role, Timing, Write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ruleop.operator.kube.http.access import Credentials
     from ruleop.operator.kube.http.prepared_request import Request
@@ -59,12 +61,20 @@ class Election:
         identity: str,
         *,
         timing: Timing | None = None,
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
         lost: Callable[[], None] = end_process,
     ) -> None:
+        """The lease has these labels and annotations while this process holds it, and one that tells since when."""
         self._timing = timing or Timing()
         self._credentials = credentials
         self._key = key
+        self._labels = dict(labels or {})
         self._candidate = Candidate(identity, timing=self._timing)
+        self._annotations = dict(annotations or {})
+        self._candidate.annotate(self._annotations, 0.0)
+        self.since = 0  # the resourceVersion of the write by which this process acquired the lease
+        self._annotating: list[tuple[Mapping[str, str], Callable[[], object]]] = []  # and who waits for the write
         self._lost = lost
         self._thread = threading.Thread(target=self._run, name="leader election", daemon=True)
         self._started_leading = threading.Event()
@@ -98,6 +108,21 @@ class Election:
         if self._started_leading.is_set():
             return
         await started.wait()
+
+    async def annotate(self, annotations: Mapping[str, str]) -> None:
+        """Adds annotations to the lease, which this process holds. Returns when they are written."""
+        loop, written = asyncio.get_running_loop(), asyncio.Event()
+
+        def begin() -> None:
+            assert self._woken is not None, "it leads"
+            desired = self._annotations = {**self._annotations, **annotations}
+            self._annotating.append((desired, partial(loop.call_soon_threadsafe, written.set)))
+            self._candidate.annotate(desired, time.monotonic())
+            self._woken.set()
+
+        assert self._loop is not None, "it leads"
+        self._loop.call_soon_threadsafe(begin)
+        await written.wait()
 
     async def release(self, *, hand_over: bool = True) -> None:
         """Releases the lease, if it is held, and ends the thread. Call it after the last write; if writes may still be
@@ -155,6 +180,7 @@ class Election:
                 await self._do(client, step)
             if self._candidate.role is Role.LEADING and not self._releasing:
                 self._become_leader()
+                self._report_annotations()
 
     def _become_leader(self) -> None:
         assert self._loop is not None, "set before the first step"
@@ -163,9 +189,19 @@ class Election:
         self._timer = self._loop.call_later(self._candidate.leads_until - time.monotonic(), self._lose)
         if not self._started_leading.is_set():
             log.info("became leader", lease=str(self._key), identity=self._candidate.identity)
+            # The next write, the first renewal, has it. Until then the version of the lease is the same.
+            self.since = parse_version(self._candidate.version)
+            self._annotations = {**self._annotations, SINCE: str(self.since)}
+            self._candidate.annotate(self._annotations, time.monotonic())
             self._started_leading.set()
             for listener in tuple(self._listeners):
                 listener()
+
+    def _report_annotations(self) -> None:
+        done = [each for each in self._annotating if each[0] is self._candidate.annotations]
+        self._annotating = [each for each in self._annotating if each not in done]
+        for _, report in done:
+            report()
 
     async def _open(self) -> Session | None:
         while not self._releasing:
@@ -228,7 +264,8 @@ class Election:
             return {"metadata": {"resourceVersion": version}, "spec": dict(response.get("spec") or {})}
 
     def _request(self, step: Write) -> Request:
-        metadata = {"name": self._key.name, "namespace": self._key.namespace}
+        metadata: dict[str, Any] = {"name": self._key.name, "namespace": self._key.namespace, "labels": self._labels}
+        metadata["annotations"] = dict(step.annotations)
         lease = {"apiVersion": LEASES.kind.api_version, "kind": "Lease", "metadata": metadata, "spec": step.spec}
         if not step.version:
             return requests.create(LEASES, lease)

@@ -23,13 +23,13 @@ A candidate is in one of three states:
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ruleop.core.kinds import Object
 
@@ -64,6 +64,7 @@ class Write:
 
     spec: dict[str, Any]
     version: str
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +88,15 @@ class Candidate:
         self._timing = timing or Timing()
         self._chance = chance
         self._record: dict[str, Any] | None = None  # the spec as last seen
-        self._version = ""
+        self.version = ""
         self._changed_at = 0.0  # when the record was seen to change
         self._known = False  # whether the record is recent enough to write to
         self._not_before = 0.0
         self._release_requested = False
         self._releasing = False  # the release has started
+        self.annotations: Mapping[str, str] = {}  # that this candidate has last written
+        self._desired: Mapping[str, str] = {}
+        self._sent: Mapping[str, str] = {}  # by the write under way
 
     def leads(self, now: float) -> bool:
         """Whether it may write at this moment. True only within the deadline, whatever the renewing thread does."""
@@ -114,7 +118,14 @@ class Candidate:
             self._known = False  # read again after the pause
             self._not_before = now + self._read_delay(now)
             return Pause(self._not_before)
-        return Write(self._claim(wall or datetime.now(UTC)), self._version)
+        self._sent = self._desired
+        return Write(self._claim(wall or datetime.now(UTC)), self.version, self._sent)
+
+    def annotate(self, annotations: Mapping[str, str], now: float) -> None:
+        """The next write, which a leader makes at once, leaves the lease with these annotations and no others."""
+        self._desired = annotations
+        if self.role is Role.LEADING:
+            self._not_before = min(self._not_before, now)
 
     def release(self) -> None:
         """Releases the lease at a clean stop, when no work of the leader is still running."""
@@ -132,9 +143,9 @@ class Candidate:
             return
         record = dict(lease.get("spec") or {}) if lease is not None else None
         version = str(lease["metadata"]["resourceVersion"]) if lease is not None else ""
-        if version != self._version or record != self._record:
+        if version != self.version or record != self._record:
             self._changed_at = now
-        self._record, self._version, self._known = record, version, True
+        self._record, self.version, self._known = record, version, True
         self.holder = str((record or {}).get("holderIdentity") or "")
         if self.role is Role.LEADING and self.holder != self.identity:
             self.role = Role.OVER  # acquired by another holder: by hand, or because clocks run at different speeds
@@ -144,7 +155,8 @@ class Candidate:
         then."""
         if self.role is Role.OVER:
             return
-        self._record, self._version = dict(lease["spec"]), str(lease["metadata"]["resourceVersion"])
+        self._record, self.version = dict(lease["spec"]), str(lease["metadata"]["resourceVersion"])
+        self.annotations = self._sent
         self._changed_at, self._known = now, True
         self.holder = str(self._record.get("holderIdentity") or "")
         if self.holder != self.identity:
@@ -155,7 +167,8 @@ class Candidate:
         self.role = (
             Role.LEADING if now < self.leads_until else (Role.OVER if self.role is Role.LEADING else Role.WAITING)
         )
-        self._not_before = started + self._timing.retry_period * (1 - 0.2 * self._chance())
+        delay = self._timing.retry_period * (1 - 0.2 * self._chance())
+        self._not_before = started + (delay if self.annotations is self._desired else 0.0)
 
     def failed(self, now: float) -> None:
         """A request failed, lost a race, or has an unknown outcome. A read shows the state."""
@@ -200,4 +213,4 @@ class Candidate:
         if not self._known:
             return Read()
         # The server rejects a duration of 0.
-        return Write({**(self._record or {}), "holderIdentity": "", "leaseDurationSeconds": 1}, self._version)
+        return Write({**(self._record or {}), "holderIdentity": "", "leaseDurationSeconds": 1}, self.version)

@@ -27,10 +27,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import orjson
 
+from ruleop.core.kinds import parse_version
 from ruleop.operator.kube.client import requests
 from ruleop.operator.kube.client.json_depth import TooManyValuesError, fold, parse_json
 from ruleop.operator.kube.client.server_errors import ApiError, Problem, status_error, too_many_values
-from ruleop.operator.kube.watch.store import State, parse_version
+from ruleop.operator.kube.watch.store import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 import structlog
 
-from ruleop.core.kinds import Object, ObjectKey, owners_of
+from ruleop.core.kinds import Object, ObjectKey, owners_of, parse_version
 from ruleop.core.names import PART_OF_LABEL, PATCH_MANAGER
 from ruleop.core.planning.model.managers import managers_on, patch_entries
 from ruleop.operator.kube.client.json_depth import dump_json
@@ -511,11 +511,6 @@ def _owners(entry: Entry | None) -> frozenset[str]:
     if entry is None or b'"ownerReferences"' not in entry.body:
         return frozenset()
     return owners_of(orjson.loads(entry.body)["metadata"])
-
-
-def parse_version(text: Any) -> int:
-    """A resourceVersion as a number; 0, which is older than everything, if it is not one."""
-    return int(text) if isinstance(text, str) and len(text) < 40 and text.isdecimal() else 0
 
 
 def _compact(value: Any) -> bytes:

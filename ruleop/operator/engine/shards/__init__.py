@@ -1,0 +1,1 @@
+"""Several processes of one operator: which custom resources this one reconciles."""

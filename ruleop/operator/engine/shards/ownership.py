@@ -1,0 +1,283 @@
+"""Decides which custom resources this process reconciles, and keeps its Lease and what it watches in step with that.
+
+With `--shards auto` it is one of the pods of a StatefulSet, and has some of 64 buckets of resources (`Sharding`).
+Without, it has those that its selector matches, except what an earlier process reconciles (`BySelector`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+import structlog
+
+from ruleop.core.buckets import BUCKETS, bucket_of, buckets_of, hash_range, owner_of
+from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.core.labels import labels_of
+from ruleop.core.names import EPOCH
+from ruleop.core.planning import Event
+from ruleop.core.schema.builtin.table import ResourceInfo
+from ruleop.operator.engine.cache.share import Share
+from ruleop.operator.engine.telemetry.probes import Check
+from ruleop.operator.kube.client.client import reading
+from ruleop.operator.kube.client.requests import Source, list_page
+from ruleop.operator.kube.client.server_errors import ApiError
+from ruleop.operator.kube.leader.shards import Claims, Confirm, Drain, Epoch, ListLeases, Shard
+from ruleop.operator.kube.watch.store import Change, State
+from ruleop.operator.kube.watch.watcher import Watcher
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from ruleop.core.kinds import Object
+    from ruleop.operator.engine.manager.controller_set import ControllerSet
+    from ruleop.operator.engine.reconcile.pass_log import Events
+    from ruleop.operator.engine.shards.process_leases import ProcessLeases
+    from ruleop.operator.engine.telemetry.metrics import Metrics
+    from ruleop.operator.kube.leader.election import Election
+
+STATEFUL_SETS: Final = ResourceInfo(
+    "statefulsets", namespaced=True, status_subresource=True, kind=Kind("apps", "v1", "StatefulSet")
+)
+AGAIN: Final = 1.0  # seconds until the Leases are listed again, while others still hold buckets
+PAGE: Final = 500
+REPORT: Final = 30.0  # seconds between two reports of unowned buckets
+
+log = structlog.get_logger(__name__)
+
+
+class Ownership(Protocol):
+    """The custom resources that this process reconciles. They may change at any time."""
+
+    def owns(self, resource: Object) -> bool: ...
+    def is_alone(self) -> bool:
+        """Whether no other process works with the same inventory, so that this one can tell what is obsolete."""
+        ...
+
+    def checks(self) -> Iterator[Check]: ...
+
+
+class BySelector:
+    """Of a process without shards."""
+
+    def __init__(self, lease: str, selector: str, leases: ProcessLeases, events: Events) -> None:
+        self.lease, self.selector, self.leases, self.events = lease, selector, leases, events
+        self.claims = Claims(lease, 0)
+
+    def owns(self, resource: Object) -> bool:
+        other = self.claims.owner_of(labels_of(resource)) if self.claims.earlier else None
+        if other is None:
+            return True
+        which = f'with the selector "{other.selector}"' if other.selector else "without a selector"
+        message = (
+            f"not reconciled by {self.lease}: another process {which} does that ({other.holder}, Lease "
+            f"{self.leases.namespace}/{other.name}); let only one of their selectors match it"
+        )
+        self.events.record(resource, [Event("Warning", "ReconciledElsewhere", message)])
+        return False
+
+    def is_alone(self) -> bool:
+        return not self.selector and not self.claims.earlier
+
+    def checks(self) -> Iterator[Check]:
+        for each in self.claims.earlier:
+            yield Check(
+                f"process {each.name}", False, f"reconciles {each.selector or 'all'}, and was here before", False
+            )
+
+    async def begin(self, election: Election) -> None:
+        """Called when this process holds its Lease, before its first reconcile. Raises ApiError."""
+        self.claims = Claims(self.lease, election.since)
+        self.claims.listed(await self.leases.list(), time.monotonic())
+
+    async def run(self, controller_set: ControllerSet) -> None:
+        """Takes over what an earlier process has left."""
+        while self.claims.earlier:
+            await asyncio.sleep(AGAIN)
+            with contextlib.suppress(ApiError):
+                if self.claims.listed(await self.leases.list(), time.monotonic()):
+                    controller_set.enqueue_everything("another process ended")
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod of a StatefulSet, by its name."""
+
+    namespace: str
+    name: str
+
+    @property
+    def ordinal(self) -> int:
+        return int(self.name.rpartition("-")[2])
+
+    @property
+    def stateful_set(self) -> ObjectKey:
+        return ObjectKey("apps", "StatefulSet", self.namespace, self.name.rpartition("-")[0])
+
+
+class Sharding:
+    """Of a pod of a StatefulSet: does the steps of its `Shard`."""
+
+    controller_set: ControllerSet
+
+    def __init__(self, pod: Pod, leases: ProcessLeases, metrics: Metrics) -> None:
+        self.pod, self.leases, self.metrics = pod, leases, metrics
+        self.shard = Shard(pod.ordinal)
+        self.ready: frozenset[int] = frozenset()  # buckets for which the inventory was read
+        self._changed = asyncio.Event()
+        self._problem = ""
+        self._unowned_since: dict[int, float] = {}
+        key = pod.stateful_set
+        source = Source(STATEFUL_SETS, key.namespace, fields=f"metadata.name={key.name}")
+        self.watcher = Watcher(leases.client, source, needed=lambda: ("get", "list", "watch"))
+        self.watcher.store.subscribe(self._read)
+        self.watcher.store.subscribe_state(lambda _: self._changed.set())
+
+    # -- what others ask -----------------------------------------------------------------------------------------------
+
+    def owns(self, resource: Object) -> bool:
+        return bucket_of(resource["metadata"].get("uid") or "") in self.shard.held & self.ready
+
+    def is_alone(self) -> bool:
+        return len(self.shard.held) == BUCKETS
+
+    def checks(self) -> Iterator[Check]:
+        shard = self.shard
+        if shard.target is None:
+            yield Check("shards", False, self._missing())
+            return
+        mine = buckets_of(shard.ordinal, shard.target.count)
+        text = f"{len(shard.held)} of {len(mine)} buckets, shard {shard.ordinal} of {shard.target.count}"
+        blockers = sorted({f"{each.name} (held by {each.holder})" for each in shard.blocked.values()})
+        if blockers:
+            text += f"; {len(shard.blocked)} buckets are still held by {', '.join(blockers)}"
+        yield Check("shards", shard.held == mine, self._problem or text, counts=False)
+        if unowned := self.unowned():
+            missing = sorted({owner_of(bucket, shard.target.count) for bucket in unowned})
+            names = ", ".join(f"{self.pod.stateful_set.name}-{each}" for each in missing)
+            yield Check("unowned buckets", False, f"{len(unowned)} buckets have no process: is {names} running?", False)
+
+    def _missing(self) -> str:
+        store, key = self.watcher.store, self.pod.stateful_set
+        if store.state is State.SYNCED and key not in store:
+            return f"StatefulSet {key.namespace}/{key.name} not found: --shards auto is for its pods"
+        return store.problem or f"StatefulSet {key.namespace}/{key.name} is not read yet"
+
+    def unowned(self) -> frozenset[int]:
+        """Buckets without a process for longer than a Lease lasts."""
+        now, longest = time.monotonic(), max([15.0, *(each.duration for each in self.shard.others)])
+        return frozenset(bucket for bucket, since in self._unowned_since.items() if now >= since + longest)
+
+    # -- the count -----------------------------------------------------------------------------------------------------
+
+    def _read(self, change: Change) -> None:
+        if change.new is None:
+            return  # its pods will end; until then the count stays
+        spec = change.new.parsed().get("spec") or {}
+        count = spec.get("replicas", 1)
+        if isinstance(count, int):
+            self.shard.aim(Epoch(change.new.version, count))
+            self._changed.set()
+
+    async def share(self) -> Share:
+        """Waits until the count is known. What is to be watched while this process waits for its Lease."""
+        self.watcher.start()
+        while self.shard.target is None:
+            self._changed.clear()
+            await self._changed.wait()
+            if self.shard.target is None:
+                log.warning("the number of shards is not known", problem=self._missing())
+        return Share(buckets=buckets_of(self.shard.ordinal, self.shard.target.count))
+
+    # -- the steps -----------------------------------------------------------------------------------------------------
+
+    async def run(
+        self, election: Election, controller_set: ControllerSet, load_inventory: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Called when this process holds its Lease."""
+        self.shard.since, self.controller_set = election.since, controller_set
+        while True:
+            self._changed.clear()
+            step = self.shard.next()
+            try:
+                if isinstance(step, Drain):
+                    await self._drain(step)
+                elif isinstance(step, Confirm):
+                    await election.annotate({EPOCH: str(step.epoch)})
+                    self.shard.confirmed(step.epoch)
+                elif isinstance(step, ListLeases):
+                    if step.again:
+                        await self._pause(AGAIN)
+                    await self._list(load_inventory)
+                else:
+                    await self._pause(REPORT)
+                    await self._list(load_inventory)
+                self._problem = ""
+            except ApiError as error:
+                if self._problem != str(error):
+                    log.warning("Leases of the shards cannot be listed; will retry", error=str(error))
+                self._problem = str(error)
+                await asyncio.sleep(AGAIN)
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+
+    async def _drain(self, step: Drain) -> None:
+        """From now on no pass begins on what this process loses. Those that run are finished first: the others wait for
+        that."""
+        self.ready &= self.shard.held
+        await self.controller_set.finish_running()
+        self.controller_set.set_share(Share(buckets=step.buckets), lambda uid: bucket_of(uid) in step.buckets)
+        self.shard.drained(step.buckets)
+
+    async def _list(self, load_inventory: Callable[[], Awaitable[None]]) -> None:
+        shard, before = self.shard, self.shard.held
+        shard.listed(await self.leases.list(), time.monotonic())
+        if shard.held - self.ready:
+            # Others may have written children of kinds that this process does not know yet.
+            added = shard.held
+            await load_inventory()
+            self.ready = added
+            self.controller_set.update_watches()
+            self.controller_set.enqueue_everything("it belongs to this shard")
+        self.ready &= shard.held
+        if shard.held != before:
+            log.info(
+                "buckets changed",
+                shard=shard.ordinal,
+                held=len(shard.held),
+                waiting=len(shard.blocked),
+                epoch=str(shard.target),
+            )
+        now = time.monotonic()
+        self._unowned_since = {bucket: self._unowned_since.get(bucket, now) for bucket in shard.unowned()}
+        await self._report()
+
+    async def _report(self) -> None:
+        """The metrics. The custom resources without a process are counted by one of those that run."""
+        shard, unowned = self.shard, self.unowned()
+        self.metrics.shard_info.clear()
+        self.metrics.shard_info.labels(shard.ordinal, shard.target.count if shard.target is not None else 0).set(1)
+        self.metrics.shard_buckets.set(len(shard.held))
+        self.metrics.unowned_buckets.set(len(unowned))
+        first = all(each.ordinal > shard.ordinal for each in shard.others)
+        self.metrics.unowned_resources.set(await self._count_resources(unowned) if first and unowned else 0)
+
+    async def _count_resources(self, buckets: frozenset[int]) -> int:
+        count = 0
+        for controller in self.controller_set.controllers:
+            resource = self.controller_set.discovery.resource(controller.kind)
+            token = None if resource is None else ""
+            while token is not None and resource is not None:
+                source = Source(resource, metadata_only=True, hashes=hash_range(buckets))
+                request = list_page(source, limit=PAGE, token=token)
+                page = await self.leases.client.send(request)
+                with reading(request):
+                    count += sum(bucket_of(each["metadata"]["uid"]) in buckets for each in page["items"])
+                    token = (page.get("metadata") or {}).get("continue") or None
+        return count

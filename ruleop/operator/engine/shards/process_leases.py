@@ -1,0 +1,74 @@
+"""The names and the contents of the Leases by which the processes of one operator know each other."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ruleop.core.kinds import parse_version
+from ruleop.core.names import EPOCH, OPERATOR_LABEL, SELECTOR, SINCE
+from ruleop.operator.kube.client import requests
+from ruleop.operator.kube.client.client import reading
+from ruleop.operator.kube.client.requests import Source
+from ruleop.operator.kube.leader.election import LEASES
+from ruleop.operator.kube.leader.shards import NO_SHARD, Epoch, ProcessLease
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ruleop.core.kinds import Object
+    from ruleop.operator.kube.client.client import Client
+
+_ORDINAL = re.compile(r"[0-9]{1,5}")
+
+
+def lease_name(name: str, *, selector: str = "", ordinal: int = NO_SHARD) -> str:
+    """Processes with the same name stand by for each other."""
+    if ordinal != NO_SHARD:
+        return f"{name}-{ordinal}"
+    if not selector:
+        return name
+    words = re.sub(r"[^a-z0-9]+", "-", selector.lower()).strip("-")[:30].strip("-")
+    return "-".join(filter(None, [name, words, hashlib.sha256(selector.encode()).hexdigest()[:6]]))
+
+
+def lease_labels(name: str) -> dict[str, str]:
+    return {OPERATOR_LABEL: name}
+
+
+def read_lease(lease: Object, operator: str) -> ProcessLease:
+    """Of any content: anybody with the permission may have written it."""
+    metadata, spec = lease["metadata"], lease.get("spec") or {}
+    annotations: Mapping[str, Any] = metadata.get("annotations") or {}
+    name, duration = metadata["name"], spec.get("leaseDurationSeconds")
+    number = name.removeprefix(f"{operator}-")
+    version = metadata.get("resourceVersion") or ""
+    return ProcessLease(
+        name=name,
+        ordinal=int(number) if number != name and _ORDINAL.fullmatch(number) else NO_SHARD,
+        holder=str(spec.get("holderIdentity") or ""),
+        epoch=Epoch.parse(annotations.get(EPOCH)),
+        version=version,
+        duration=float(duration) if isinstance(duration, int) else 15.0,
+        since=parse_version(annotations.get(SINCE)) or parse_version(version),
+        selector=str(annotations.get(SELECTOR) or ""),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLeases:
+    """The Leases of all processes of an operator."""
+
+    client: Client
+    namespace: str
+    name: str
+
+    async def list(self) -> list[ProcessLease]:
+        """As they are now: the server reads them from its storage. Raises ApiError."""
+        source = Source(LEASES, self.namespace, f"{OPERATOR_LABEL}={self.name}")
+        request = requests.list_page(source, limit=0)
+        response = await self.client.send(request)
+        with reading(request):
+            return [read_lease(each, self.name) for each in response["items"]]
