@@ -196,7 +196,10 @@ def _event(entry: Audited) -> Event:
         **({"objectRef": {name: value for name, value in target.items() if value}} if entry.resource else {}),
         "responseStatus": {"code": entry.status},
         "stage": "ResponseStarted" if entry.verb == "watch" else "ResponseComplete",
-        "requestReceivedTimestamp": datetime.fromtimestamp(entry.time, UTC).isoformat(),
+        # A write is done at one moment.
+        **dict.fromkeys(
+            ("requestReceivedTimestamp", "stageTimestamp"), datetime.fromtimestamp(entry.time, UTC).isoformat()
+        ),
     }
 
 

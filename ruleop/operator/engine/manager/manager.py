@@ -305,7 +305,12 @@ class Manager:
         leases = ProcessLeases(self.client, self.namespace, self.options.name)
         if self.options.pod is not None:
             pod = self.options.pod
-            return Sharding(Pod(pod.namespace or self.namespace, pod.name), leases, self.metrics)
+            return Sharding(
+                Pod(pod.namespace or self.namespace, pod.name),
+                leases,
+                self.metrics,
+                duration=self.options.lease.duration,
+            )
         return BySelector(self._lease_key().name, self.options.selector, leases, self.events)
 
     def _is_alone(self) -> bool:

@@ -123,8 +123,9 @@ class Sharding:
 
     controller_set: ControllerSet
 
-    def __init__(self, pod: Pod, leases: ProcessLeases, metrics: Metrics) -> None:
-        self.pod, self.leases, self.metrics = pod, leases, metrics
+    def __init__(self, pod: Pod, leases: ProcessLeases, metrics: Metrics, *, duration: float) -> None:
+        """`duration` of the Lease."""
+        self.pod, self.leases, self.metrics, self.duration = pod, leases, metrics, duration
         self.shard = Shard(pod.ordinal)
         self.ready: frozenset[int] = frozenset()  # buckets for which the inventory was read
         self._changed = asyncio.Event()
@@ -168,8 +169,8 @@ class Sharding:
 
     def unowned(self) -> frozenset[int]:
         """Buckets without a process for longer than a Lease lasts."""
-        now, longest = time.monotonic(), max([15.0, *(each.duration for each in self.shard.others)])
-        return frozenset(bucket for bucket, since in self._unowned_since.items() if now >= since + longest)
+        now = time.monotonic()
+        return frozenset(bucket for bucket, since in self._unowned_since.items() if now >= since + self.duration)
 
     # -- the count -----------------------------------------------------------------------------------------------------
 
