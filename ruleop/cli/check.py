@@ -58,6 +58,10 @@ def _explain(context: click.Context, _option: click.Parameter, name: str | None)
 @click.option("--name", default="ruleop", metavar="NAME", help="With --rbac: as for `run`. Default: ruleop.")
 @click.option("--operator-namespace", default="", metavar="NAMESPACE", help="With --rbac: as for `run`. Default: any.")
 @click.option("--leader-elect", is_flag=True, help="With --rbac: as for `run`, which needs a Lease then.")
+@click.option(
+    "--selector", default="", metavar="LABELS", help="With --rbac: as for `run`, whose Lease has another name."
+)
+@click.option("--shards", type=click.Choice(["auto"]), help="With --rbac: as for `run`, which reads all Leases then.")
 @click.option("--metrics-auth", is_flag=True, help="With --rbac: as for `run`, which reviews tokens then.")
 @click.option(
     "--explain",
@@ -118,7 +122,14 @@ def _roles(rbac: tuple[str, ...], folder: str, flags: dict[str, Any]) -> Roles |
         return None
     grants = Grants.of(" ".join(rbac), [document.data for document in read_documents(rbac, folder=folder)])
     namespaces = tuple(dict.fromkeys(name.strip() for name in flags["namespaces"].split(",") if name.strip()))
-    settings = Settings(flags["name"], namespaces, flags["leader_elect"], flags["metrics_auth"])
+    settings = Settings(
+        flags["name"],
+        namespaces,
+        flags["leader_elect"],
+        flags["metrics_auth"],
+        flags["selector"],
+        flags["shards"] is not None,
+    )
     return Roles(grants, settings, flags["operator_namespace"])
 
 

@@ -5,6 +5,7 @@ The patterns are strings, for use in larger patterns and in JSON Schema. The fun
 
 from __future__ import annotations
 
+import hashlib
 import re
 from functools import lru_cache
 from typing import Final
@@ -61,6 +62,16 @@ _QUALIFIED = re.compile(QUALIFIED, re.ASCII)
 _FREE_GROUPS = frozenset({"rbac.authorization.k8s.io"})  # a Role's name may be any segment of a URL's path
 _MOST = {("batch", "CronJob"): LONGEST_CRON_JOB}
 _PATH_SEGMENT = re.compile(r"[^/%]+")
+
+
+def lease_name(operator: str, *, selector: str = "", ordinal: int | None = None) -> str:
+    """The Lease of a process. Processes with the same Lease stand by for each other."""
+    if ordinal is not None:
+        return f"{operator}-{ordinal}"
+    if not selector:
+        return operator
+    words = re.sub(r"[^a-z0-9]+", "-", selector.lower())[:15].strip("-")
+    return "-".join(filter(None, [operator, words, hashlib.sha256(selector.encode()).hexdigest()[:6]]))
 
 
 def is_label(text: str, *, most: int = MAX_LABEL) -> bool:

@@ -97,7 +97,7 @@ rules:
   - {apiGroups: [""], resources: [configmaps, secrets], verbs: [create]}
   - {apiGroups: [""], resources: [configmaps], resourceNames: [ruleop-inventory], verbs: [get, update]}
   - {apiGroups: [""], resources: [secrets], resourceNames: [ruleop-owner-key], verbs: [get, update]}
-  - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]}
+  - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [list, create]}
   - {apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [ruleop], verbs: [get, update]}
 """
 EXACT = (
@@ -118,8 +118,13 @@ LEFT_OUT = {
             "(ruleop-owner-key)"
         )
     ],
-    "resources: [leases], verbs: [create]": [
-        f"watches.yaml:1:3: does not grant create on leases.coordination.k8s.io {IN_OPS} leader election (ruleop)"
+    "resources: [leases], verbs: [list, create]": [
+        f"watches.yaml:1:3: does not grant create on leases.coordination.k8s.io {IN_OPS} leader election (ruleop)",
+        (
+            "watches.yaml:1:3: warning[RO704]: rbac.yaml does not grant list on leases.coordination.k8s.io in namespace "
+            "ops, for other processes of the operator: without it, another process that reconciles the same custom "
+            "resources is not noticed"
+        ),
     ],
     "resources: [events], verbs: [create, patch]": [
         (

@@ -14,6 +14,7 @@ import yaml
 
 from ruleop.cli import run
 from ruleop.operator.engine.manager.flags import Options
+from ruleop.operator.engine.shards.ownership import Pod
 from ruleop.operator.kube.leader.lease import Timing
 
 ROOT = Path(__file__).parents[2]
@@ -53,6 +54,8 @@ FLAGS = [
     ("--name", "shop", "name", "shop", "ruleop"),
     ("--operator-namespace", "ops", "operator_namespace", "ops", ""),
     ("--leader-elect", "true", "leader_elect", True, False),
+    ("--selector", "team=a,!test", "selector", "team=a,!test", ""),
+    ("--shards", "auto", "pod", Pod("ops", "ruleop-3"), None),
     ("--leader-elect-lease-duration", "1m", "lease", Timing(60, 10, 2), Timing(15, 10, 2)),
     ("--leader-elect-renew-deadline", "12s", "lease", Timing(15, 12, 2), Timing(15, 10, 2)),
     ("--leader-elect-retry-period", "500ms", "lease", Timing(15, 10, 0.5), Timing(15, 10, 2)),
@@ -86,9 +89,9 @@ def test_each_flag_has_a_variable_and_a_default(options, flag, text, name, value
     given = [SWITCHES[flag]] if flag in SWITCHES else [f"{flag}={text}"]
     variable = "RULEOP_" + flag.removeprefix("--").replace("-", "_").upper()
     assert getattr(options()[0], name) == default
-    needed = NEEDED.get(flag, [])
-    assert getattr(options(*given, *needed)[0], name) == value
-    assert getattr(options(*needed, **{variable: text})[0], name) == value
+    needed, pod = NEEDED.get(flag, []), {"POD_NAME": "ruleop-3", "POD_NAMESPACE": "ops"}
+    assert getattr(options(*given, *needed, **pod)[0], name) == value
+    assert getattr(options(*needed, **{variable: text}, **pod)[0], name) == value
 
 
 def test_a_flag_overrides_its_variable_which_overrides_watch_namespace(options):

@@ -146,7 +146,7 @@ class Shards:
             self.admin.merge(f"{self.notes}/note-{number}", {"spec": {"text": text}}, "somebody")
 
     def wait_until_ready(self, names: range, text: str) -> None:
-        """All children are as a single operator makes them, and the status says so."""
+        """All children are as a single operator makes them, and the status shows it."""
 
         def pending() -> list[str]:
             notes = {each["metadata"]["name"]: each for each in self.admin.get(self.notes)["items"]}
@@ -224,7 +224,7 @@ def assert_divided(shards: Shards, text: str) -> None:
     }
 
 
-def test_scaling_under_way_divides_the_resources_anew(shards: Shards) -> None:
+def test_scaling_divides_the_resources_again_while_they_change(shards: Shards) -> None:
     shards.start(0)
     shards.create(range(NOTES))
     shards.wait_until_ready(range(NOTES), "first")
@@ -294,7 +294,7 @@ def test_buckets_without_a_process_are_reported(shards: Shards) -> None:
     assert first.probe("/readyz")[0] == 200, "a restart would not help"
 
 
-def test_a_process_that_is_not_of_a_stateful_set_says_so(shards: Shards) -> None:
+def test_a_pod_without_a_stateful_set_reports_that(shards: Shards) -> None:
     pod = shards.pod(0)
     pod.launch()
     line = pod.wait_for_log("the number of shards is not known")
@@ -303,7 +303,7 @@ def test_a_process_that_is_not_of_a_stateful_set_says_so(shards: Shards) -> None
 
 
 def test_two_processes_whose_selectors_match_the_same_resource(shards: Shards) -> None:
-    """The first keeps it; the second says so, and has it when the first is gone."""
+    """The first keeps it; the second reports that, and has it when the first has ended."""
     first = shards.pod(0, "--leader-elect", "--selector=team=a")
     first.start()
     for name, labels in (("one", {"team": "a", "tier": "x"}), ("two", {"tier": "x"}), ("three", {"team": "a"})):

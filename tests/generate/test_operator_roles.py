@@ -90,7 +90,7 @@ def test_a_plain_rule_needs_no_key_and_no_finalizer():
     assert granted(roles.operator) == {
         "configmaps": "create",
         "configmaps [ruleop-inventory]": "get update",
-        "leases.coordination.k8s.io": "create",
+        "leases.coordination.k8s.io": "list create",
         "leases.coordination.k8s.io [ruleop]": "get update",
     }
     assert (roles.watched, roles.elsewhere, roles.warnings) == ((), {}, ())

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from ruleop.core.permissions import ANY, EVENT_VERBS, FOLLOW, GRANTING, NAMED, REVIEWS
+from ruleop.core.names import lease_name
+from ruleop.core.permissions import ANY, EVENT_VERBS, FOLLOW, GRANTING, NAMED, READ, REVIEWS, STORED
 from ruleop.core.planning.model.rule_permissions import Need, needs, needs_key
 from ruleop.core.schema.builtin.table import builtin_kinds, builtin_resource
 
@@ -67,6 +68,8 @@ class Settings:
     namespaces: tuple[str, ...] = ()
     leader_elect: bool = False
     metrics_auth: bool = False
+    selector: str = ""
+    shards: bool = False
 
 
 def needed_permissions(project: Project, kinds: Kinds, settings: Settings) -> Iterator[Permission]:
@@ -140,8 +143,18 @@ def _of_operator(rules: Sequence[Rule], kinds: Kinds, settings: Settings) -> Ite
     yield from _stored("", "configmaps", f"{name}-inventory", "the inventory")
     if any(map(needs_key, rules)):
         yield from _stored("", "secrets", f"{name}-owner-key", "the key that signs owner annotations")
-    if settings.leader_elect:
-        yield from _stored("coordination.k8s.io", "leases", name, "leader election")
+    if settings.shards:
+        # How many Leases there are changes with the number of pods.
+        verbs = ("list", *STORED)
+        yield Permission("coordination.k8s.io", "leases", verbs, Scope.OPERATOR, "the Leases of the shards")
+        yield Permission("apps", "statefulsets", READ, Scope.OPERATOR, "the number of shards", names=(name,))
+    elif settings.leader_elect:
+        lease = lease_name(name, selector=settings.selector)
+        yield from _stored("coordination.k8s.io", "leases", lease, "leader election")
+        late = "another process that reconciles the same custom resources is not noticed"
+        yield Permission(
+            "coordination.k8s.io", "leases", ("list",), Scope.OPERATOR, "other processes of the operator", without=late
+        )
     namespaced = [rule for rule in rules if kinds.info(rule.kind).namespaced]
     unsaid = "no Events are written"
     for scope, namespace, needed in (

@@ -98,6 +98,17 @@ ALERTS: Final = (
         ),
     ),
     Alert(
+        "RuleopResourcesUnowned",
+        "max(ruleop_unowned_buckets{JOB}) > 0",
+        "2m",
+        "critical",
+        "Custom resources have no process: a shard of the operator is missing.",
+        (
+            "`/readyz?verbose` of a shard names the pod that is missing. Look why it does not run; on a node that is lost, "
+            "delete it with `--force`, so that the StatefulSet replaces it."
+        ),
+    ),
+    Alert(
         "RuleopBug",
         (
             "sum(increase(controller_runtime_reconcile_panics_total{JOB}[1h]))"

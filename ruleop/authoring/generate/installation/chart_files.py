@@ -84,6 +84,13 @@ def _values(loaded: Loaded, choices: Choices) -> str:
     repository, tag, digest = choices.image_parts
     computed: Object = {
         "replicas": Noted("One pod works, the others stand by.", choices.replicas),
+        "shards": Noted(
+            "More than 0: the number of pods, of a StatefulSet, that divide the resources. `kubectl scale` changes it.",
+            choices.shards,
+        ),
+        "selector": Noted(
+            "Only custom resources with these labels, such as team=a; other releases have the rest.", choices.selector
+        ),
         "image": {
             "repository": repository,
             "tag": tag,
@@ -112,6 +119,7 @@ _WORDS: Final[dict[str, dict[str, JSON]]] = {
     "logLevel": {"enum": ["debug", "info", "warning", "error"]},
     "pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
     "replicas": {"type": "integer", "minimum": 0},
+    "shards": {"type": "integer", "minimum": 0},
     "watchNamespaces": {"type": "array", "uniqueItems": True, "items": NAMESPACE.schema()},
     "fullnameOverride": {"type": "string", "maxLength": MOST_OF_NAME, "pattern": f"^({LABEL})?$"},
     "extraArgs": {"type": "array", "items": {"type": "string"}},
@@ -153,16 +161,18 @@ def _of_value(name: str, value: JSON) -> dict[str, JSON]:
 
 def _roles(loaded: Loaded, choices: Choices) -> Iterator[tuple[str, str]]:
     """The rules of each role that the values choose from."""
-    bare = replace(choices, name=_NAME, namespaces=(), leader_elect=False, metrics_auth=False)
+    bare = replace(choices, name=_NAME, namespaces=(), leader_elect=False, shards=0, selector="", metrics_auth=False)
     everywhere = operator_roles(loaded, bare, elsewhere=False)
     limited = operator_roles(loaded, replace(bare, namespaces=("a",)), elsewhere=False)
     leader = operator_roles(loaded, replace(bare, leader_elect=True)).operator
+    shards = operator_roles(loaded, replace(bare, shards=1)).operator
     metrics = operator_roles(loaded, replace(bare, metrics_auth=True), elsewhere=False).cluster
     yield "all-namespaces", _rules_text(everywhere.cluster)
     yield "namespace", _rules_text(limited.watched)
     yield "cluster", _rules_text(limited.cluster)
     yield "own", _rules_text(everywhere.operator)
     yield "leader", _rules_text(each for each in leader if each not in everywhere.operator)
+    yield "shards", _rules_text(each for each in shards if each not in everywhere.operator)
     yield "metrics", _rules_text(each for each in metrics if each not in everywhere.cluster)
 
 

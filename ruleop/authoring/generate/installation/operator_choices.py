@@ -19,6 +19,7 @@ from ruleop.core.names import LABEL, MAX_LABEL, MOST_OF_NAME
 from ruleop.core.rules.findings import Finding, Findings, ProjectErrors, did_you_mean_quoted
 from ruleop.core.rules.language.tables import Table, TableOf, key, table_schema
 from ruleop.core.rules.language.value_types import Choice, Count, Flag, ListOf, MapOf, NamedEntry, Reading, Text, Word
+from ruleop.core.selector_text import label_requirements
 from ruleop.core.templating import Library, read_yaml
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ IMAGE: Final = Text(
 VERSION: Final = Text(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?", 'a version such as "1.2.0"'
 )
+SELECTOR: Final = Text(r"[^\x00-\x1f]+", "a label selector such as team=a")
 VARIABLE: Final = Text(r"[^\x00]*", "text without the character NUL")
 
 
@@ -55,6 +57,8 @@ _KEYS_OF_VARIABLES: Final = {
     "WATCH_NAMESPACE": "namespaces",
     "RULEOP_LEADER_ELECT": "leaderElect",
     "RULEOP_METRICS_AUTH": "metricsAuth",
+    "RULEOP_SELECTOR": "selector",
+    "RULEOP_SHARDS": "shards",
 }
 """Flags of `ruleop run` on which the roles depend, so that a variable alone would leave the operator without some."""
 
@@ -83,6 +87,15 @@ class ChoicesTable(Table):
     leader_elect: bool = key(
         "leaderElect", Flag(), "Use a Lease, so that never two pods work at the same time.", default=True
     )
+    shards: int = key(
+        "shards",
+        Count(0),
+        "More than 0: the number of pods, of a StatefulSet, that divide the custom resources.",
+        default=0,
+    )
+    selector: Word | None = key(
+        "selector", SELECTOR, "Only custom resources with these labels, such as team=a; another operator has the rest."
+    )
     env: tuple[NamedEntry[Word], ...] = key(
         "env",
         MapOf(VARIABLE, "the variable", r"[-._a-zA-Z][-._a-zA-Z0-9]*", 'letters, digits, "-", "_" and "."'),
@@ -105,6 +118,8 @@ class Choices:
     rules: Rules = "configmap"
     replicas: int = 1
     leader_elect: bool = True
+    shards: int = 0
+    selector: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     metrics_auth: bool = False
     about: About = field(default_factory=About)
@@ -140,6 +155,15 @@ def read_choices(root: Path) -> Choices:
         if table.replicas > 1 and not table.leader_elect:
             message = "several replicas need the Lease: remove leaderElect, or have one replica"
             findings.mistake("conflict", message, table.key_sites["leaderElect"])
+        for other in [each for each in ("replicas", "leaderElect", "selector") if each in table.key_sites]:
+            if table.shards:
+                message = f"`{other}` is for an operator without shards, of which one pod works: remove it, or `shards`"
+                findings.mistake("conflict", message, table.key_sites[other])
+        if table.selector is not None:
+            try:
+                label_requirements(table.selector.text)
+            except ValueError as error:
+                findings.mistake("wrong-value", f"not a label selector: {error}", table.key_sites["selector"])
         for each in table.env:
             if meant := _KEYS_OF_VARIABLES.get(each.name):
                 message = f'the roles do not depend on the variable {each.name}: use the key "{meant}"'
@@ -186,6 +210,8 @@ def _choices(table: ChoicesTable) -> Choices:
         rules=table.rules,
         replicas=table.replicas,
         leader_elect=table.leader_elect,
+        shards=table.shards,
+        selector=table.selector.text if table.selector is not None else "",
         env={each.name: each.value.text for each in table.env if each.value is not None},
         metrics_auth=table.metrics_auth,
         env_sites={each.name: each.site for each in table.env},

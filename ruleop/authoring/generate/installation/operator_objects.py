@@ -32,15 +32,17 @@ def namespace(choices: Choices) -> Iterator[Object]:
 
 
 def operator(choices: Choices, rules: Object | None, variables: Mapping[str, str]) -> Iterator[Object]:
-    """The Deployment and what belongs to its pods. `rules`: the volume of the rules, if the image does not hold
-    them."""
-    yield _deployment(choices, rules, variables)
+    """The Deployment, or the StatefulSet of shards, and what belongs to its pods. `rules`: the volume of the rules, if
+    the image does not hold them."""
+    yield _pods(choices, rules, variables)
     ports = [{"name": "metrics", "port": METRICS, "targetPort": "metrics"}]
     yield _object(
         "v1 Service", choices, {"selector": _selector(choices), "ports": ports}, name=f"{choices.name}-metrics"
     )
-    if choices.replicas > 1:
-        budget: Object = {"minAvailable": 1, "selector": {"matchLabels": _selector(choices)}}
+    if _is_several(choices):
+        # Standbys take over for the pod that works; each shard has work of its own.
+        least = {"maxUnavailable": 1} if choices.shards else {"minAvailable": 1}
+        budget: Object = {**least, "selector": {"matchLabels": _selector(choices)}}
         yield _object("policy/v1 PodDisruptionBudget", choices, budget)
     # Nobody can say in a policy where the API server is, so what the pods send is not limited.
     limits: Object = {
@@ -74,8 +76,12 @@ def arguments(choices: Choices) -> list[JSON]:
         found.append(f"--name={choices.name}")
     if choices.namespaces:
         found.append(f"--namespaces={','.join(choices.namespaces)}")
-    if choices.leader_elect:
+    if choices.shards:
+        found.append("--shards=auto")
+    elif choices.leader_elect:
         found.append("--leader-elect")
+    if choices.selector:
+        found.append(f"--selector={choices.selector}")
     if choices.metrics_auth:
         found += [
             "--metrics-auth",
@@ -85,7 +91,11 @@ def arguments(choices: Choices) -> list[JSON]:
     return [*found, *(["--no-reload"] if choices.rules == "image" else [])]
 
 
-def _deployment(choices: Choices, rules: Object | None, variables: Mapping[str, str]) -> Object:
+def _is_several(choices: Choices) -> bool:
+    return max(choices.replicas, choices.shards) > 1
+
+
+def _pods(choices: Choices, rules: Object | None, variables: Mapping[str, str]) -> Object:
     volumes, mounts = [], []
     if rules is not None:
         volumes.append({"name": "rules", **rules})
@@ -93,11 +103,15 @@ def _deployment(choices: Choices, rules: Object | None, variables: Mapping[str, 
     if choices.metrics_auth:
         volumes.append({"name": "metrics-tls", "secret": {"secretName": f"{choices.name}-metrics-tls"}})
         mounts.append({"name": "metrics-tls", "mountPath": CERTIFICATE, "readOnly": True})
+    env = [_variable(name, value) for name, value in variables.items()]
+    if choices.shards:
+        fields = {"POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace"}
+        env += [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()]
     container: dict[str, Any] = {
         "name": "operator",
         "image": _image(choices),
         "args": arguments(choices),
-        **({"env": [_variable(name, value) for name, value in variables.items()]} if variables else {}),
+        **({"env": env} if env else {}),
         "ports": [{"name": "metrics", "containerPort": METRICS}, {"name": "health", "containerPort": HEALTH}],
         "livenessProbe": _probe("/healthz"),
         "readinessProbe": _probe("/readyz"),
@@ -119,18 +133,20 @@ def _deployment(choices: Choices, rules: Object | None, variables: Mapping[str, 
         "serviceAccountName": choices.name,
         "terminationGracePeriodSeconds": GRACE,
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-        **({"topologySpreadConstraints": [spread]} if choices.replicas > 1 else {}),
+        **({"topologySpreadConstraints": [spread]} if _is_several(choices) else {}),
         "containers": [container],
         **({"volumes": volumes} if volumes else {}),
     }
     spec: dict[str, Any] = {
-        "replicas": choices.replicas,
-        **({} if choices.leader_elect else {"strategy": {"type": "Recreate"}}),
         "selector": {"matchLabels": _selector(choices)},
         # Without the version, so that changed rules need not replace the pods.
         "template": {"metadata": {"labels": _selector(choices)}, "spec": pod},
     }
-    return _object("apps/v1 Deployment", choices, spec)
+    if choices.shards:
+        named = {"serviceName": f"{choices.name}-metrics", "podManagementPolicy": "Parallel"}
+        return _object("apps/v1 StatefulSet", choices, {"replicas": choices.shards, **named, **spec})
+    strategy = {} if choices.leader_elect else {"strategy": {"type": "Recreate"}}
+    return _object("apps/v1 Deployment", choices, {"replicas": choices.replicas, **strategy, **spec})
 
 
 def _image(choices: Choices) -> str:

@@ -45,7 +45,14 @@ class OperatorRoles:
 def operator_roles(loaded: Loaded, choices: Choices, *, elsewhere: bool = True) -> OperatorRoles:
     """Raises ProjectErrors with what cannot be computed. `elsewhere`: there may be roles in other namespaces; else what
     is needed there is granted in the cluster."""
-    settings = Settings(choices.name, choices.namespaces, choices.leader_elect, choices.metrics_auth)
+    settings = Settings(
+        choices.name,
+        choices.namespaces,
+        choices.leader_elect,
+        choices.metrics_auth,
+        choices.selector,
+        choices.shards > 0,
+    )
     findings = Findings(loaded.files)
     needed = _needed(loaded, settings, findings)
     if findings.failed:

@@ -20,7 +20,7 @@ import structlog
 from ruleop.core.buckets import bucket_of
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.names import RESERVED_PREFIX, SELECTOR
+from ruleop.core.names import RESERVED_PREFIX, SELECTOR, lease_name
 from ruleop.core.permissions import STORED, grant, place
 from ruleop.core.planning.model.marks import names_an_owner, owner_uid
 from ruleop.core.planning.model.rule_permissions import needs_key
@@ -51,7 +51,7 @@ from ruleop.operator.engine.reconcile.shared_objects import Environment
 from ruleop.operator.engine.reconcile.status.status_debounce import StatusDebounce
 from ruleop.operator.engine.reconcile.status.status_schema import StatusSchemas
 from ruleop.operator.engine.shards.ownership import BySelector, Ownership, Pod, Sharding
-from ruleop.operator.engine.shards.process_leases import ProcessLeases, lease_labels, lease_name
+from ruleop.operator.engine.shards.process_leases import ProcessLeases, lease_labels
 from ruleop.operator.engine.telemetry.authorization import Authorizer, review
 from ruleop.operator.engine.telemetry.loop_watchdog import LoopWatchdog, call_on_loop, run_on_loop
 from ruleop.operator.engine.telemetry.metrics import Metrics
@@ -64,7 +64,6 @@ from ruleop.operator.kube.client.event_recorder import EventRecorder
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.client.session import Session
 from ruleop.operator.kube.leader.election import Election
-from ruleop.operator.kube.leader.shards import NO_SHARD
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -294,7 +293,7 @@ class Manager:
             await self.owner_key.load()
 
     def _lease_key(self) -> ObjectKey:
-        ordinal = self.options.pod.ordinal if self.options.pod is not None else NO_SHARD
+        ordinal = self.options.pod.ordinal if self.options.pod is not None else None
         name = lease_name(self.options.name, selector=self.options.selector, ordinal=ordinal)
         return ObjectKey("coordination.k8s.io", "Lease", self.namespace, name)
 

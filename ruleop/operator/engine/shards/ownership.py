@@ -18,13 +18,15 @@ from ruleop.core.buckets import BUCKETS, bucket_of, buckets_of, hash_range, owne
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.labels import labels_of
 from ruleop.core.names import EPOCH
+from ruleop.core.permissions import READ, STORED, grant, place
 from ruleop.core.planning import Event
 from ruleop.core.schema.builtin.table import ResourceInfo
 from ruleop.operator.engine.cache.share import Share
 from ruleop.operator.engine.telemetry.probes import Check
 from ruleop.operator.kube.client.client import reading
 from ruleop.operator.kube.client.requests import Source, list_page
-from ruleop.operator.kube.client.server_errors import ApiError
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
+from ruleop.operator.kube.leader.election import LEASES
 from ruleop.operator.kube.leader.shards import Claims, Confirm, Drain, Epoch, ListLeases, Shard
 from ruleop.operator.kube.watch.store import Change, State
 from ruleop.operator.kube.watch.watcher import Watcher
@@ -91,7 +93,13 @@ class BySelector:
     async def begin(self, election: Election) -> None:
         """Called when this process holds its Lease, before its first reconcile. Raises ApiError."""
         self.claims = Claims(self.lease, election.since)
-        self.claims.listed(await self.leases.list(), time.monotonic())
+        try:
+            self.claims.listed(await self.leases.list(), time.monotonic())
+        except ApiError as error:
+            if error.problem is not Problem.FORBIDDEN:
+                raise
+            needed = grant(LEASES.title, place(self.leases.namespace), ("list",))
+            log.warning("other processes of this operator are not noticed", error=str(error), grant=needed)
 
     async def run(self, controller_set: ControllerSet) -> None:
         """Takes over what an earlier process has left."""
@@ -133,7 +141,7 @@ class Sharding:
         self._unowned_since: dict[int, float] = {}
         key = pod.stateful_set
         source = Source(STATEFUL_SETS, key.namespace, fields=f"metadata.name={key.name}")
-        self.watcher = Watcher(leases.client, source, needed=lambda: ("get", "list", "watch"))
+        self.watcher = Watcher(leases.client, source, needed=lambda: READ)
         self.watcher.store.subscribe(self._read)
         self.watcher.store.subscribe_state(lambda _: self._changed.set())
 
@@ -219,7 +227,9 @@ class Sharding:
                 self._problem = ""
             except ApiError as error:
                 if self._problem != str(error):
-                    log.warning("Leases of the shards cannot be listed; will retry", error=str(error))
+                    needed = grant(LEASES.title, place(self.leases.namespace), ("list", *STORED))
+                    grants = {"grant": needed} if error.problem is Problem.FORBIDDEN else {}
+                    log.warning("Leases of the shards cannot be listed; will retry", error=str(error), **grants)
                 self._problem = str(error)
                 await asyncio.sleep(AGAIN)
 

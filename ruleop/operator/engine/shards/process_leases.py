@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,16 +21,6 @@ if TYPE_CHECKING:
     from ruleop.operator.kube.client.client import Client
 
 _ORDINAL = re.compile(r"[0-9]{1,5}")
-
-
-def lease_name(name: str, *, selector: str = "", ordinal: int = NO_SHARD) -> str:
-    """Processes with the same name stand by for each other."""
-    if ordinal != NO_SHARD:
-        return f"{name}-{ordinal}"
-    if not selector:
-        return name
-    words = re.sub(r"[^a-z0-9]+", "-", selector.lower()).strip("-")[:30].strip("-")
-    return "-".join(filter(None, [name, words, hashlib.sha256(selector.encode()).hexdigest()[:6]]))
 
 
 def lease_labels(name: str) -> dict[str, str]:

@@ -8,6 +8,16 @@
 {{- printf "%s-%s" .Release.Namespace (include "name" .) -}}
 {{- end -}}
 
+{{- /* As `ruleop run` names it. */ -}}
+{{- define "lease" -}}
+{{- with .Values.selector -}}
+{{- $words := regexReplaceAll "[^a-z0-9]+" (lower .) "-" | trunc 15 | trimAll "-" -}}
+{{- list (include "name" $) $words (sha256sum . | trunc 6) | compact | join "-" -}}
+{{- else -}}
+{{- include "name" . -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "account" -}}
 {{- .Values.serviceAccount.name | default (ternary (include "name" .) "default" .Values.serviceAccount.create) -}}
 {{- end -}}
