@@ -42,6 +42,8 @@ CHOICES = {
     "some namespaces": replace(PLAIN, namespaces=("shop", "blog")),
     "several replicas": replace(PLAIN, replicas=3),
     "no Lease": replace(PLAIN, leader_elect=False),
+    "shards": replace(PLAIN, shards=3),
+    "a selector": replace(PLAIN, selector="team in (a, b),!test-only"),
     "metrics for permitted users": replace(PLAIN, metrics_auth=True),
     "an image with the rules": replace(PLAIN, rules="image", image=f"example.com:5000/app:1@sha256:{'0' * 64}"),
     "an image with a digest alone": replace(PLAIN, image=f"app@sha256:{'0' * 64}"),

@@ -82,6 +82,14 @@ def test_each_key_is_read(tmp_path: Path) -> None:
         ("env: {PORT: 80}", 'ruleop.yaml:1:13: the variable "PORT" must be text, not the number 80: put it in quotes'),
         ("env: {a b: c}", 'ruleop.yaml:1:7: the variable cannot be named "a b": letters, digits, "-", "_" and "."'),
         (
+            "{shards: 2, selector: team=a}",
+            "ruleop.yaml:1:13: `selector` is for an operator without shards, of which one pod works: remove it, or `shards`",
+        ),
+        (
+            "selector: team in a",
+            "ruleop.yaml:1:1: not a label selector: unable to parse requirement: found 'a' expected: '('",
+        ),
+        (
             "{replicas: 2, leaderElect: false}",
             "ruleop.yaml:1:15: several replicas need the Lease: remove leaderElect, or have one replica",
         ),

@@ -10,6 +10,8 @@ import yaml
 from ruleop.authoring.generate.crd.installed_crds import installed_crds
 from ruleop.authoring.generate.installation.manifests import install_yaml, installation, kustomize_base
 from ruleop.authoring.generate.installation.operator_choices import Choices
+from ruleop.core.names import lease_name
+from ruleop.core.permissions import READ
 from ruleop.core.rules import ProjectErrors
 from ruleop.operator.engine.manager.flags import Options
 from tests.docs.messages import ROOT
@@ -63,6 +65,34 @@ def test_changed_rules_and_a_new_version_leave_the_pods() -> None:
     before, after = objects(Choices()), objects(Choices(version="0.2.0"), WATCHES.replace("page", "text"))
     assert before["ConfigMap"] != after["ConfigMap"]
     assert before["Deployment"]["spec"]["template"] == after["Deployment"]["spec"]["template"]
+
+
+def test_shards_are_the_pods_of_a_stateful_set() -> None:
+    found = objects(Choices(name="shop", shards=3))
+    assert "Deployment" not in found
+    stateful_set, budget = found["StatefulSet"]["spec"], found["PodDisruptionBudget"]["spec"]
+    (container,) = stateful_set["template"]["spec"]["containers"]
+    assert (stateful_set["replicas"], stateful_set["podManagementPolicy"]) == (3, "Parallel")
+    assert stateful_set["serviceName"] == found["Service"]["metadata"]["name"]
+    assert container["args"] == ["run", "--name=shop", "--shards=auto"]
+    paths = {
+        each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"] for each in container["env"] if "valueFrom" in each
+    }
+    assert paths == {"POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace"}
+    assert budget["maxUnavailable"] == 1
+    leases = {each["resources"][0]: each["verbs"] for each in found["Role"]["rules"] if "resourceNames" not in each}
+    assert leases["leases"] == ["get", "list", "create", "update"]
+    sets = {"apiGroups": ["apps"], "resources": ["statefulsets"], "resourceNames": ["shop"], "verbs": [*READ]}
+    assert sets in found["Role"]["rules"]
+
+
+def test_a_selector_has_a_lease_of_its_own() -> None:
+    found = objects(Choices(name="shop", selector="team=a"))
+    lease = lease_name("shop", selector="team=a")
+    assert lease.startswith("shop-team-a-")
+    names = [name for rule in found["Role"]["rules"] for name in rule.get("resourceNames", ())]
+    assert lease in names
+    assert "--selector=team=a" in container(Choices(name="shop", selector="team=a"))["args"]
 
 
 def test_one_pod_without_a_lease_is_gone_before_the_next_starts() -> None:

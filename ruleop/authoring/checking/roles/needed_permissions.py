@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from ruleop.core.names import lease_name
-from ruleop.core.permissions import ANY, EVENT_VERBS, FOLLOW, GRANTING, NAMED, READ, REVIEWS, STORED
+from ruleop.core.permissions import ANY, EVENT_VERBS, FOLLOW, GRANTING, NAMED, READ, REVIEWS, STORED, ordered
 from ruleop.core.planning.model.rule_permissions import Need, needs, needs_key
 from ruleop.core.schema.builtin.table import builtin_kinds, builtin_resource
 
@@ -145,7 +145,7 @@ def _of_operator(rules: Sequence[Rule], kinds: Kinds, settings: Settings) -> Ite
         yield from _stored("", "secrets", f"{name}-owner-key", "the key that signs owner annotations")
     if settings.shards:
         # How many Leases there are changes with the number of pods.
-        verbs = ("list", *STORED)
+        verbs = ordered(("list", *STORED))
         yield Permission("coordination.k8s.io", "leases", verbs, Scope.OPERATOR, "the Leases of the shards")
         yield Permission("apps", "statefulsets", READ, Scope.OPERATOR, "the number of shards", names=(name,))
     elif settings.leader_elect:

@@ -104,8 +104,8 @@ ALERTS: Final = (
         "critical",
         "Custom resources have no process: a shard of the operator is missing.",
         (
-            "`/readyz?verbose` of a shard names the pod that is missing. Look why it does not run; on a node that is lost, "
-            "delete it with `--force`, so that the StatefulSet replaces it."
+            "`/readyz?verbose` of a shard names the pod that is missing. Look why it does not run; on a lost node, "
+            "delete the pod by force, so that the StatefulSet replaces it."
         ),
     ),
     Alert(
