@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.cluster.operator import Permissions
 
-LEASES = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]}
+LEASES = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "list", "create", "update"]}
 
 
 class Pod(Operator):

@@ -45,7 +45,7 @@ SHORT = (
     "--leader-elect-retry-period=500ms",
 )
 PERMISSIONS = Permissions(["notes.example.com"], ["configmaps"])
-OWN = (*OWN_NAMESPACE, {**LEASES, "verbs": ["get", "list", "create", "update"]})
+OWN = (*OWN_NAMESPACE, LEASES)
 STATEFUL_SET = {
     "apiGroups": ["apps"],
     "resources": ["statefulsets"],
