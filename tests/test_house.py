@@ -16,6 +16,7 @@ REPEATED = {
     "daemon_set.py",
     "deployment.py",
     "event.py",
+    "history.py",
     "job.py",
     "lease.py",
     "persistent_volume_claim.py",

@@ -13,9 +13,9 @@ from ruleop.cli.inputs.cluster_options import cluster_options
 from ruleop.cli.inputs.named_cluster import read_access
 from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs.terminal import json_document, print_lines, print_text
-from ruleop.cli.passes import Passes, make_passes, pass_options
+from ruleop.cli.planning.passes import Passes, make_passes, pass_options
+from ruleop.cli.planning.replay import replay_pass
 from ruleop.cli.program import DONE, NO, Command, UsageError, output_option
-from ruleop.cli.replay import replay_pass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +56,7 @@ def _planned(folder: str, env_files: tuple[str, ...], flags: Mapping[str, Any]) 
         raise UsageError("--at is for custom resources of -f: a cluster and a recorded pass have a time of their own")
     if flags["live"]:
         # Imports the client, which the offline plan does not need: it would take twice as long.
-        from ruleop.cli.live_plan import Subjects, plan_live  # noqa: PLC0415
+        from ruleop.cli.planning.live_plan import Subjects, plan_live  # noqa: PLC0415
 
         if replay or existing:
             raise UsageError("--live reads the cluster: it cannot be combined with --replay or --with")

@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "dev": "Run the operator with a cluster in memory, and show a tree.",
     "explain": "Explain why a custom resource of a cluster is as it is.",
     "generate": "Generate what a cluster needs: CRDs, roles, manifests, a chart.",
+    "history": "Show what changed on a custom resource of a cluster, and when.",
     "init": "Make a new project in a folder.",
     "plan": "Show what one reconcile of a custom resource would do.",
     "render": "Print the children of a custom resource as YAML.",

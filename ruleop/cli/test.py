@@ -24,7 +24,7 @@ from ruleop.cli.inputs.loading import load_with_sources, project_variables
 from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import has_colour, json_document, print_diagnostics, print_lines, print_text, styled
-from ruleop.cli.passes import load_for_planning
+from ruleop.cli.planning.passes import load_for_planning
 from ruleop.cli.program import DONE, NO, Command, UsageError, output_option, write_to
 from ruleop.core.files import read_regular, why_unreadable
 from ruleop.core.rules import ProjectErrors

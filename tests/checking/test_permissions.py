@@ -68,6 +68,10 @@ def test_a_subresource_is_granted_by_itself(said):
 def test_an_entry_for_names_does_not_count(said):
     assert said(ROLE.replace('["*"]}', '["*"], resourceNames: [a]}')) == [
         (
+            "watches.yaml:1:3: warning[RO704]: rbac.yaml does not grant get, create, update on configmaps in the "
+            "operator's namespace, for revisions of the rules (ruleop-revisions): without it, they are not kept"
+        ),
+        (
             "watches.yaml:1:3: does not grant get, create, update on configmaps in the operator's namespace, for the "
             "inventory (ruleop-inventory)"
         ),
@@ -96,6 +100,7 @@ metadata: {name: ruleop, namespace: ops}
 rules:
   - {apiGroups: [""], resources: [configmaps, secrets], verbs: [create]}
   - {apiGroups: [""], resources: [configmaps], resourceNames: [ruleop-inventory], verbs: [get, update]}
+  - {apiGroups: [""], resources: [configmaps], resourceNames: [ruleop-revisions], verbs: [get, update]}
   - {apiGroups: [""], resources: [secrets], resourceNames: [ruleop-owner-key], verbs: [get, update]}
   - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [list, create]}
   - {apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [ruleop], verbs: [get, update]}
@@ -111,6 +116,12 @@ IN_OPS = "in namespace ops, for"
 LEFT_OUT = {
     "resourceNames: [ruleop-inventory], verbs: [get, update]": [
         f"watches.yaml:1:3: does not grant update on configmaps {IN_OPS} the inventory (ruleop-inventory)"
+    ],
+    "resourceNames: [ruleop-revisions], verbs: [get, update]": [
+        (
+            f"watches.yaml:1:3: warning[RO704]: rbac.yaml does not grant update on configmaps {IN_OPS} revisions of the "
+            "rules (ruleop-revisions): without it, they are not kept"
+        )
     ],
     "resources: [secrets], resourceNames: [ruleop-owner-key], verbs: [get, update]": [
         (

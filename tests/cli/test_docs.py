@@ -30,6 +30,7 @@ def test_each_command_has_a_section_on_the_page():
             "dev",
             "cluster",
             "explain",
+            "history",
             "run",
             "generate",
             "version",

@@ -39,6 +39,7 @@ class Pair(NamedTuple):
 
     verb: str
     resource: str  # such as deployments.apps or apps.example.com/status
+    name: str = ""  # of one of the operator's own objects, without the operator's name in front
 
     def __str__(self) -> str:
         return f"{self.verb} {self.resource}"
@@ -69,7 +70,7 @@ def missed_by(pair: Pair) -> Pair:
     """The request that is refused without a permission: who grants permissions has to have them."""
     grants = {"clusterroles": "rolebindings", "jobs": "roles"}
     granted_by = grants.get(pair.resource.partition(".")[0]) if pair.verb == "bind" or "/" in pair.resource else None
-    return Pair("create", f"{granted_by}.{RBAC}") if granted_by else pair
+    return Pair("create", f"{granted_by}.{RBAC}") if granted_by else pair._replace(name="")
 
 
 class GeneratedRoles(Pod):
@@ -88,9 +89,19 @@ class GeneratedRoles(Pod):
         self.granted = granted(self.roles)
         self.began: Mark | None = None
         self.without = without
-        for rule in (rule for each in self.roles for rule in each.get("rules", ()) if without is not None):
-            if title(rule.get("resources", [""])[0], rule.get("apiGroups", [""])[0]) == without.resource:
-                rule["verbs"] = [verb for verb in rule["verbs"] if verb != without.verb] or ["none"]
+        for role in self.roles if without is not None else ():
+            for rule in [*role.get("rules", ())]:
+                if title(rule.get("resources", [""])[0], rule.get("apiGroups", [""])[0]) == without.resource:
+                    self._take_away(without, rule, role["rules"])
+
+    def _take_away(self, pair: Pair, rule: dict[str, Any], rules: list[dict[str, Any]]) -> None:
+        if pair.name:
+            names, own = rule.get("resourceNames", []), f"{self.name}-{pair.name}"
+            if own not in names:
+                return
+            rules.append({**rule, "resourceNames": [each for each in names if each != own]})
+            rule["resourceNames"] = [own]
+        rule["verbs"] = [verb for verb in rule["verbs"] if verb != pair.verb] or ["none"]
 
     def _grant(self) -> None:
         namespaces = {each["metadata"].get("namespace", self.name) for each in self.roles}
@@ -117,6 +128,11 @@ class GeneratedRoles(Pod):
         data = {"key": key, "previous-key": old}
         self.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
 
+    def lose_revisions(self) -> None:
+        """The ConfigMap of the revisions as it is when somebody has emptied it."""
+        metadata = {"name": f"{self.name}-revisions", "namespace": self.name}
+        self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+
     def apply(self, *objects: Object) -> None:
         stream = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         self.plane.kubectl("apply", "--server-side", "--filename=-", stdin=stream)
@@ -133,11 +149,18 @@ class GeneratedRoles(Pod):
         return {pair_of(event) for event in self.asked() if event["responseStatus"]["code"] != 403}
 
     def refused(self) -> set[Pair]:
-        return {pair_of(event) for event in self.asked() if event["responseStatus"]["code"] == 403}
+        return {pair_of(event) for event in self._refused()}
+
+    def _refused(self) -> Iterator[Event]:
+        return (event for event in self.asked() if event["responseStatus"]["code"] == 403)
 
     def is_refused(self) -> bool:
         """Whether the permission that was taken away has been missed."""
-        return self.without is not None and missed_by(self.without) in self.refused()
+        if self.without is None:
+            return False
+        missed, name = missed_by(self.without), self.without.name
+        events = (event for event in self._refused() if pair_of(event) == missed)
+        return any(event["objectRef"].get("name", "").endswith(name) for event in events)
 
     def until_at_rest(self) -> None:
         """Returns when it has asked for nothing for a while, but for its Lease, and has nothing to do."""

@@ -74,9 +74,13 @@ PURPOSES: Final[dict[tuple[str, str], dict[str, str]]] = {
         "get": "whether the namespace is being deleted; only for `finalize` and orders of deletion"
     },
     ("ConfigMap `NAME-inventory`", "configmaps"): {
-        "create": "the inventory (a role cannot limit creations to a name)",
+        "create": "the inventory, and the revisions (a role cannot limit creations to a name)",
         "get": "the inventory at the start",
         "update": "kinds that are added or removed",
+    },
+    ("ConfigMap `NAME-revisions`", "configmaps revisions"): {
+        "get": "the revisions of the rules, when an operator starts to lead, and after a reload",
+        "update": "a new revision",
     },
     ("Secret `NAME-owner-key`", "secrets"): {
         "create": "the key; only for `finalize`, `reach: cluster`, `deletion` and orders of deletion",
@@ -89,7 +93,7 @@ PURPOSES: Final[dict[tuple[str, str], dict[str, str]]] = {
         "update": "leading, and its renewal",
     },
 }
-PAIRS = [Pair(verb, resource) for (_, resource), verbs in PURPOSES.items() for verb in verbs]
+PAIRS = [Pair(verb, *resource.split()) for (_, resource), verbs in PURPOSES.items() for verb in verbs]
 KEY = Pair("update", "secrets")
 GRANTED: set[Pair] = set()
 USED: set[Pair] = set()
@@ -104,12 +108,15 @@ def control_plane() -> Iterator[ControlPlane]:
 
 
 class Prepared(GeneratedRoles):
-    """An operator of `every_permission`, whose key somebody has replaced before it starts."""
+    """An operator of `every_permission`, whose key somebody has replaced before it starts. If it may not write the
+    revisions, they exist: only the inventory is created."""
 
     def _grant(self) -> None:
         super()._grant()
         if self.without != Pair("create", "secrets"):
             self.replace_key()
+        if self.without in {Pair("create", "configmaps"), Pair("update", "configmaps", "revisions")}:
+            self.lose_revisions()
 
 
 @pytest.mark.parametrize("root", PROJECTS, ids=lambda root: root.name)
@@ -151,7 +158,7 @@ def every(control_plane: ControlPlane) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("every")
-@pytest.mark.parametrize("pair", PAIRS, ids=str)
+@pytest.mark.parametrize("pair", PAIRS, ids=" ".join)
 def test_each_permission_is_missed_when_it_is_taken_away(
     control_plane: ControlPlane, pair: Pair, tmp_path: Path, namespace: str
 ) -> None:
@@ -196,7 +203,7 @@ def test_the_page_has_each_permission_with_what_fails_without_it() -> None:
     assert set(OUTCOMES) == set(PAIRS), "run the whole module"
     head = ["| on | verb | for | without it |", "|---|---|---|---|"]
     rows = [
-        f"| {where} | {verb} | {why} | {OUTCOMES[Pair(verb, resource)]} |"
+        f"| {where} | {verb} | {why} | {OUTCOMES[Pair(verb, *resource.split())]} |"
         for (where, resource), verbs in PURPOSES.items()
         for verb, why in verbs.items()
     ]

@@ -213,6 +213,7 @@ def test_a_release_is_installed_upgraded_rolled_back_and_uninstalled(
         "ConfigMap/kube-root-ca.crt",
         "ServiceAccount/default",
         "ConfigMap/sites-inventory",
+        "ConfigMap/sites-revisions",
         "Lease/sites",
     }
     assert kept.condition("Ready") == "True", "custom resources and their children stay"

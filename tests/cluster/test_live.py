@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cluster.example_projects import LiveExample
+from tests.cluster.operator import eventually
 from tests.cluster.pod import Pod
 from tests.cluster.test_example_app import APP
 from tests.cluster.test_postgres import ORDERS
@@ -37,6 +38,8 @@ def stopped(control_plane: ControlPlane, tmp_path: Path, namespace: str, kubectl
         found = LiveExample(APP, operator, namespace, kubectl)
         found.apply()
         found.wait_until_settled()
+        recorded = "revision of the rules recorded"
+        eventually("its rules to be recorded", lambda: recorded in {line["event"] for line in operator.log()})
         assert operator.terminate() == 0
         yield found
 
@@ -188,6 +191,42 @@ def test_without_rules_the_children_are_found_by_their_labels(
     assert "─ Deployment web-app" in out
     assert "─ Service web-service" in out
     assert "no watches.yaml in this folder" in out
+
+
+@pytest.mark.real_server("RBAC refuses")
+def test_the_history_has_the_rules_the_edits_and_the_events(stopped: LiveExample, control_plane: ControlPlane) -> None:
+    admin, operator = control_plane.kubeconfig(), stopped.operator
+    stopped.admin.merge(stopped.path_of("deployments", "web-app"), {"spec": {"replicas": 5}}, "kubectl-edit")
+    mark = control_plane.audit_log.mark()
+    home = ("--operator-namespace", operator.home)
+    status, out, err = ruleop(stopped, admin, "history", "app/web", "-o", "json", *home)
+    assert (status, err) == (0, "")
+    document = json.loads(out)
+    assert document["notes"] == []
+    changes = document["changes"]
+    assert [each["time"] for each in changes] == sorted(each["time"] for each in changes)
+    found = {(each["what"], each.get("kind", ""), each.get("manager", "")) for each in changes}
+    assert found >= {
+        ("rules", "", ""),
+        ("created", "App", ""),
+        ("status", "App", "ruleop"),
+        ("event", "App", ""),
+        ("created", "Deployment", ""),
+        ("written", "Deployment", "ruleop"),
+        ("written", "Deployment", "kubectl-edit"),
+        ("created", "Service", ""),
+        ("written", "Service", "ruleop"),
+    }
+    (edit,) = (each for each in changes if each.get("manager") == "kubectl-edit")
+    assert edit["fields"] == ["spec.replicas"]
+
+    status, out, err = ruleop(stopped, operator.kubeconfig, "history", "app/web", *home)
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].split()[:2] == ["App", f"{stopped.namespace}/web"]
+    assert any(" rules " in line and " revision " in line for line in lines), "its own permissions are enough"
+    assert lines[-1] == "not permitted to list: events"
+    assert operator.writes(mark) == []
 
 
 @pytest.mark.real_server("as the other tests of this example")

@@ -136,7 +136,7 @@ def test_the_last_step_of_the_readme_installs_an_operator_that_makes_an_app_read
         terminal.run("helm uninstall app")
         kubelet.sync()
         assert kubelet.pods == {}
-    terminal.run("kubectl delete lease/app configmap/app-inventory")
+    terminal.run("kubectl delete lease/app configmap/app-inventory configmap/app-revisions")
 
 
 def test_the_first_step_of_the_readme_works_with_a_cluster_in_memory(terminal: Terminal) -> None:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ruleop.core.rules import load_project
 from ruleop.operator.engine.manager.inventory import decode
+from ruleop.operator.engine.revisions import revision_data
 from tests.cluster.mounts import publish
-from tests.cluster.operator import RBAC, Operator, Permissions, eventually
+from tests.cluster.operator import RBAC, Operator, Permissions, described, eventually
 from tests.cluster.server import CRDS, RefusedError
 
 if TYPE_CHECKING:
@@ -155,6 +157,10 @@ class Rules:
             kind.kind: {"children": sorted(each.kind for each in entry.children), "finalizer": entry.finalizer}
             for kind, entry in entries
         }
+
+    def revisions(self) -> revision_data.Revisions:
+        path = f"/api/v1/namespaces/{self.operator.name}/configmaps/ruleop-revisions"
+        return revision_data.decode(self.admin.get(path))
 
     def said(self, event: str, **fields: Any) -> bool:
         return any(
@@ -481,6 +487,35 @@ def test_a_manual_edit_of_the_inventory_is_harmless(rules: Rules) -> None:
     rules.admin.delete(path)
     rules.operator.start()
     eventually("it to be there again", lambda: rules.inventory().get("Box", {}).get("children") == ["Secret"], SOON)
+
+
+def test_each_edit_is_a_revision_and_a_restart_is_none(rules: Rules) -> None:
+    present = load_project(rules.operator.project, environ={})
+    eventually("the rules to be recorded", lambda: rules.revisions().is_recorded(present.revision), SOON)
+    before = len(rules.revisions().index)
+    rules.edit({"templates/secret.yaml": secret("changed")})
+    eventually("the edit to be recorded", lambda: len(rules.revisions().index) > before, SOON)
+    rules.edit({"templates/secret.yaml": BASE["templates/secret.yaml"]})
+    eventually("its reversal to be recorded", lambda: len(rules.revisions().index) > before + 1, SOON)
+    revisions = rules.revisions()
+    assert revisions.index[-3].digest == revisions.index[-1].digest == present.revision
+    for digest, text in ((revisions.index[-2].digest, "changed"), (present.revision, "{{ spec.text }}")):
+        found = revision_data.load_revision(revisions, digest, root=present.root, environ={})
+        assert found is not None
+        assert found.templates["secret.yaml"] == secret(text)
+        assert (found.digest == present.digest) == (digest == present.revision)
+
+    rules.operator.kill()
+    mark, passes = rules.operator.mark(), len(rules.operator.log())
+    rules.make("Box", "a")
+    rules.operator.start()
+    eventually("it to work", lambda: _passes(rules, passes, "a"), SOON)
+
+    def asked() -> list[str]:
+        requests = (described(each) for each in rules.operator.requests(mark, rules.operator.name))
+        return [each for each in requests if each.endswith("-revisions")]
+
+    assert eventually("it to be read", asked, SOON) == ["get configmaps ruleop-revisions"]
 
 
 def test_configmaps_mounted_as_folders_are_reloaded(

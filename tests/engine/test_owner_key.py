@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 FAR = "reach: cluster\nchildren: {a: {template: a.yaml, namespace: far}}"
 PLAIN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 SECRET = ObjectKey("", "Secret", HOME, "ruleop-owner-key")
+REVISIONS = ObjectKey("", "ConfigMap", HOME, "ruleop-revisions")
 CHILD = ObjectKey("", "ConfigMap", "far", "a")
 
 
@@ -326,20 +327,27 @@ def test_a_kind_that_cannot_be_listed_keeps_unproven_annotations_accepted(cluste
     assert line["kinds"] == ["ConfigMap"]
 
 
-def test_no_rule_reads_the_key_or_writes_the_operators_objects(cluster: Callable[..., ApiServer]):
+def test_no_rule_reads_or_writes_the_operators_objects(cluster: Callable[..., ApiServer]):
     body = """
     reach: cluster
-    observe: {key: {version: v1, kind: Secret, name: ruleop-owner-key, namespace: %s}}
+    observe:
+      key: {version: v1, kind: Secret, name: ruleop-owner-key, namespace: %s}
+      rules: {version: v1, kind: ConfigMap, name: ruleop-revisions, namespace: %s}
     children:
+      c: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {k: '{{ rules.data.index }}'}}}
       a: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: '{{ key.data.key }}'}}}
       b: {adopt: orphans, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: ruleop-inventory, namespace: %s}}}
     """
 
     async def scenario():
-        server = cluster(body % (HOME, HOME))
+        server = cluster(body % (HOME, HOME, HOME))
+        async with settled_operator(server) as harness:
+            harness.manager.revisions.put_in_force(server.cluster.project)
+            assert await harness.manager.revisions.record()
+        assert REVISIONS in server.cluster.objects
         async with settled_operator(server):
             pass
-        assert ObjectKey("", "ConfigMap", "shop", "a") not in server.cluster.objects
+        assert not [key for key in server.cluster.objects if key.namespace == "shop" and key.name in {"a", "c"}]
         assert SECRET in server.cluster.objects
         inventory = server.cluster.objects.get(ObjectKey("", "ConfigMap", HOME, "ruleop-inventory"))
         assert inventory is None or PART_OF not in inventory["metadata"].get("labels", {})

@@ -89,7 +89,7 @@ def test_a_plain_rule_needs_no_key_and_no_finalizer():
     }
     assert granted(roles.operator) == {
         "configmaps": "create",
-        "configmaps [ruleop-inventory]": "get update",
+        "configmaps [ruleop-inventory ruleop-revisions]": "get update",
         "leases.coordination.k8s.io": "list create",
         "leases.coordination.k8s.io [ruleop]": "get update",
     }
@@ -142,7 +142,7 @@ def test_a_watched_namespace_of_the_operator_has_one_role_for_both():
     (role, binding) = role_objects(generated(PLAIN, choices=choices), choices)
     assert (role["kind"], binding["kind"]) == ("Role", "RoleBinding")
     by_resource = [each for each in role["rules"] if each["resources"] == ["configmaps"]]
-    assert [each.get("resourceNames", []) for each in by_resource] == [[], ["ruleop-inventory"]]
+    assert [each.get("resourceNames", []) for each in by_resource] == [[], ["ruleop-inventory", "ruleop-revisions"]]
     assert by_resource[1]["verbs"] == ["update"], "get is granted on all ConfigMaps"
 
 

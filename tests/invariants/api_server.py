@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 HOME = "ruleop-system"  # of the operator itself
 WRITES = frozenset({"create", "update", "patch", "delete"})
 CRD = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
-OWN = ("-inventory", "-owner-key")  # of the operator itself
+OWN = ("-inventory", "-revisions", "-owner-key")  # of the operator itself
 BESIDE = frozenset({"events", "leases", "customresourcedefinitions"})
 
 

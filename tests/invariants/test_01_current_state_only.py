@@ -21,7 +21,11 @@ from tests.projects.test_convergence import EXAMPLE_CRS, ONCE, STAY, comparable,
 if TYPE_CHECKING:
     from tests.invariants.api_server import ApiServer
 
-OWN = {"ConfigMap/ruleop-system/ruleop-inventory", "Secret/ruleop-system/ruleop-owner-key"}
+OWN = {
+    "ConfigMap/ruleop-system/ruleop-inventory",
+    "ConfigMap/ruleop-system/ruleop-revisions",
+    "Secret/ruleop-system/ruleop-owner-key",
+}
 FATES = ("brought", "brought", "delayed", "lost", "half lost", "repeated", "misnamed")
 
 

@@ -44,5 +44,5 @@ def shops(tmp_path: Path) -> Iterator[Live]:
 def troubled(shops: Live) -> Live:
     """A shop whose database fails, so that others wait, and whose certificate is not issued."""
     shops.apply(shop("a", pod="fail"))
-    shops.converge(lambda: shops.reasons("Shop") == ["Waiting"] and len(shops.objects("Pod")) == 2)
+    shops.converge(lambda: "0 of 2 pods available" in shops.message("Shop") and len(shops.objects("Pod")) == 2)
     return shops

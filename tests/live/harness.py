@@ -117,6 +117,12 @@ class Live:
             found.append(next((one["reason"] for one in conditions if one["type"] == "Ready"), ""))
         return found
 
+    def message(self, kind: str) -> str:
+        """The message of Ready of the only custom resource of a kind."""
+        (found,) = self.objects(kind)
+        conditions = (found.get("status") or {}).get("conditions") or []
+        return next((str(one["message"]) for one in conditions if one["type"] == "Ready"), "")
+
     # -- the command ---------------------------------------------------------------------------------------------------
 
     def run(self, *arguments: str, rules: bool = True) -> tuple[int, str, str]:

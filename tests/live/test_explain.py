@@ -208,7 +208,7 @@ def test_the_custom_resource_of_a_child_or_a_pod_is_explained(ready_sites, name)
     status, out, _ = ready_sites.run("explain", name)
     assert status == 0
     assert out.startswith("Site default/a ")
-    assert "belongs to Site/a, which is explained here" in out
+    assert "belongs to Site/a, which is shown here" in out
 
 
 def test_the_graph_has_a_node_for_each_object_and_an_edge_for_each_wait(troubled):

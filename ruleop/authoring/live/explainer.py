@@ -6,29 +6,26 @@ would do, is not.
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.authoring.live.custom_resource_reader import ResourceReader
 from ruleop.authoring.live.explained_objects import Found, explained_objects
 from ruleop.authoring.live.failing_pods import unready_pods
 from ruleop.authoring.live.happenings import EVENT, events_about
-from ruleop.authoring.live.owners import find_owner
 from ruleop.authoring.live.reading.objects import LiveObjects
-from ruleop.authoring.live.reading.open_cluster import NotFoundError
 from ruleop.authoring.report.explanation import Blocker, ExplainedObject, Explanation
 from ruleop.authoring.report.plan_text import Tone, with_masked_texts
 from ruleop.authoring.report.tree import Node, ready_condition, resource_node
 from ruleop.core.files import read_regular
-from ruleop.core.kinds import Kind, Object, ObjectKey
-from ruleop.core.planning import Owner, State, choose_rule
+from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.core.planning import State, choose_rule
 from ruleop.core.planning.child.blocking import is_wait_of
-from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.rules import MAX_CRD_BYTES
 from ruleop.core.secrets.masks import NO_MASKS
-from ruleop.operator.kube.client.server_errors import ApiError, Problem
+from ruleop.operator.kube.client.server_errors import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,6 +33,7 @@ if TYPE_CHECKING:
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.authoring.report.explanation import Occurrence
     from ruleop.core.errors import Site
+    from ruleop.core.kinds import Object
     from ruleop.core.planning import ChildReport, Plan
     from ruleop.core.rules import Project
 
@@ -48,12 +46,13 @@ class Explainer:
     def __init__(self, cluster: LiveCluster, project: Project | None, notes: Iterable[str] = ()) -> None:
         """`notes`: what is not shown, and why."""
         self.cluster, self.reader, self.project = cluster, cluster.reader, project
-        self.notes = list(notes)
+        self.resource_reader = ResourceReader(cluster, notes)
+        self.notes = self.resource_reader.notes
         self.now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     async def explain(self, kind: str, name: str) -> Explanation:
         """Raises NotFoundError, UnknownKindError and ApiError."""
-        live = await self._resource(kind, name)
+        live = await self.resource_reader.resource(kind, name, self.project)
         key = ObjectKey.of(live)
         found = await self._found(live)
         masks = found.plan.masks if found.plan is not None else NO_MASKS
@@ -77,25 +76,6 @@ class Explainer:
             notes=tuple(self.notes),
         )
 
-    async def _resource(self, kind: str, name: str) -> Object:
-        """The custom resource of this name, or that of which an object of this name is a child."""
-        rules = self.project.rules if self.project is not None else ()
-        watched = {rule.kind.versionless for rule in rules} or set(self.cluster.operator.entries)
-        resource = self.cluster.find_kind(kind, watched)
-        live = await self.cluster.named(resource.kind, name)
-        key = ObjectKey.of(live)
-        if not watched or key.group_kind in watched:
-            return live
-        owner = await find_owner(self.reader, live)
-        if owner is None:
-            where = f"{key.namespace}/{key.name}" if key.namespace else key.name
-            raise NotFoundError(f"no rule watches {resource.title}, and {where} is not a child of a custom resource")
-        owner_key = ObjectKey.of(owner)
-        self.notes.append(
-            f"{key.kind}/{key.name} belongs to {owner_key.kind}/{owner_key.name}, which is explained here"
-        )
-        return owner
-
     # -- the resource and its children ---------------------------------------------------------------------------------
 
     async def _found(self, live: Object) -> Found:
@@ -109,33 +89,8 @@ class Explainer:
                 return Found(planned.resource, planner.objects, self.cluster.kinds, rule, planned.plan)
             self.notes.append(f"no rule of {self.project.root} selects it (see selector and namespaces)")
         objects = LiveObjects()
-        await self._read_children(live, objects)
+        await self.resource_reader.read_children(live, objects)
         return Found(live, objects, self.cluster.kinds)
-
-    async def _read_children(self, live: Object, objects: LiveObjects) -> None:
-        """The children by their labels alone: of the kinds in the inventory, or of all kinds of the cluster."""
-        remembered = self.cluster.operator.entry(Kind.of(live).versionless).children
-        kinds = [found for kind in sorted(remembered) if (found := self.reader.preferred(kind)) is not None]
-        if not kinds:
-            kinds = [each.kind for each in self.cluster.connection.resources() if each.kind.kind != "Event"]
-        labels, namespace = f"{PART_OF}={Owner.of(live).part_of}", live["metadata"].get("namespace") or ""
-        lists = [self._read_labelled(kind, "" if remembered else namespace, labels, objects) for kind in kinds]
-        forbidden = [
-            kind.kind for kind, was_read in zip(kinds, await asyncio.gather(*lists), strict=True) if not was_read
-        ]
-        if forbidden:
-            self.notes.append(f"not permitted to list: {', '.join(sorted(forbidden))}")
-
-    async def _read_labelled(self, kind: Kind, namespace: str, labels: str, objects: LiveObjects) -> bool:
-        try:
-            async for page in self.reader.pages(kind, namespace, labels=labels):
-                for each in page:
-                    objects.add_child(each)
-        except ApiError as error:
-            if error.problem in {Problem.FORBIDDEN, Problem.UNSUPPORTED, Problem.NOT_FOUND}:
-                return False
-            raise
-        return True
 
     async def _with_pods(self, objects: Sequence[ExplainedObject], found: Found) -> list[ExplainedObject]:
         result = []
@@ -146,7 +101,7 @@ class Explainer:
                 try:
                     pods = await unready_pods(self.reader, live)
                 except ApiError as error:
-                    self._note_forbidden("pods", error)
+                    self.resource_reader.note_forbidden("pods", error)
             result.append(replace(each, parts=tuple(pods)) if pods else each)
         return result
 
@@ -188,15 +143,8 @@ class Explainer:
         try:
             return await events_about(self.reader, keys)
         except ApiError as error:
-            self._note_forbidden(EVENT.kind.lower() + "s", error)
+            self.resource_reader.note_forbidden(EVENT.kind.lower() + "s", error)
             return []
-
-    def _note_forbidden(self, what: str, error: ApiError) -> None:
-        if error.problem is not Problem.FORBIDDEN:
-            raise error
-        note = f"not permitted to list: {what}"
-        if note not in self.notes:
-            self.notes.append(note)
 
     async def _operator(self) -> str:
         """The holder of the Lease. Empty without one: the operator runs without leader election, or elsewhere."""

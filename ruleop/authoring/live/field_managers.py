@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
@@ -27,6 +28,31 @@ def last_change(obj: Object) -> FieldManager | None:
     """The manager that changed an object last, apart from its status."""
     managers = [_manager(each) for each in _entries(obj) if each.get("subresource") != "status"]
     return max(managers, key=lambda each: each.time, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """All fields of an object that a manager owns. Its last write was at `manager.time`."""
+
+    manager: FieldManager
+    is_status: bool
+    fields: tuple[str, ...]
+    groups: tuple[str, ...]  # the fields of the second level that these are in
+
+
+def writes_of(obj: Object) -> Iterator[Write]:
+    """One of each manager, without the fields that identify the object and ruleop's own metadata."""
+    for entry in _entries(obj):
+        fields = entry.get("fieldsV1")
+        listed = dict.fromkeys(_listed(fields if isinstance(fields, Mapping) else {}, ()))
+        paths = [path for path in listed if path not in _IDENTITY and not _is_mark(path)]
+        groups = dict.fromkeys(path[:2] for path in paths)
+        yield Write(
+            _manager(entry),
+            entry.get("subresource") == "status",
+            tuple(map(path_text, paths)),
+            tuple(map(path_text, groups)),
+        )
 
 
 def managed_fields(obj: Object, planned: Collection[str] = (), *, manager: str = RULEOP) -> list[ManagedField]:
@@ -115,10 +141,9 @@ def _listed(fields: Mapping[str, Any], path: tuple[Step, ...]) -> Iterator[tuple
     """The fields of a set of the API server."""
     for name, inner in fields.items():
         step = _step(name)
-        if step is not None and inner.keys() - {"."}:
-            yield from _listed(inner, (*path, step))
-        elif step is not None:
-            yield (*path, step)
+        if step is not None:
+            below = list(_listed(inner, (*path, step)))
+            yield from below or [(*path, step)]  # nothing below: a value, or a set of values
 
 
 def _step(name: str) -> Step | None:

@@ -17,7 +17,7 @@ EVENT: Final = Kind("", "v1", "Event")
 MAX_EVENTS: Final = 12
 
 
-async def events_about(reader: Reader, keys: Collection[ObjectKey]) -> list[Occurrence]:
+async def events_about(reader: Reader, keys: Collection[ObjectKey], *, limit: int = MAX_EVENTS) -> list[Occurrence]:
     """The last Events about these objects, the latest first. Raises ApiError."""
     found: list[Occurrence] = []
     for namespace in sorted({key.namespace or "default" for key in keys}):
@@ -27,7 +27,7 @@ async def events_about(reader: Reader, keys: Collection[ObjectKey]) -> list[Occu
                 for each in page
                 if (event := _occurrence(each)) is not None and event.key in keys and _matters(event)
             ]
-            found = sorted(found, key=lambda each: each.time, reverse=True)[:MAX_EVENTS]
+            found = sorted(found, key=lambda each: each.time, reverse=True)[:limit]
     return found
 
 

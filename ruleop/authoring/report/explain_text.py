@@ -72,14 +72,7 @@ class _Text:
         return key.title(self.resource["metadata"].get("namespace") or "")
 
     def ago(self, time: str) -> str:
-        try:
-            seconds = int((_parsed(self.explanation.now) - _parsed(time)).total_seconds())
-        except ValueError:
-            return time
-        for unit, word in _UNITS:
-            if seconds >= unit:
-                return f"{seconds // unit} {word} ago"
-        return f"{max(0, seconds)} s ago"
+        return ago(time, self.explanation.now)
 
     def changed(self, manager: FieldManager) -> str:
         return f"{manager.name}, {self.ago(manager.time)}"
@@ -277,6 +270,18 @@ class _Text:
             yield (Span(f"by the rule {self.explanation.rule}", Tone.FAINT),)
         for note in filter(None, (self.explanation.operator, *self.explanation.notes)):
             yield from wrapped(note, "", Tone.FAINT)
+
+
+def ago(time: str, now: str) -> str:
+    """`3 min ago`; the time itself if it is invalid."""
+    try:
+        seconds = int((_parsed(now) - _parsed(time)).total_seconds())
+    except ValueError:
+        return time
+    for unit, word in _UNITS:
+        if seconds >= unit:
+            return f"{seconds // unit} {word} ago"
+    return f"{max(0, seconds)} s ago"
 
 
 def wrapped(text: str, indent: str, tone: Tone = Tone.PLAIN) -> Iterator[Line]:

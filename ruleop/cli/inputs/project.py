@@ -24,21 +24,12 @@ WATCHES = "watches.yaml"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def project_options(command: F) -> F:
-    """The options of every command on a project."""
-    command = click.option(
-        "--debug",
-        is_flag=True,
-        expose_value=False,
-        help=f"Show a traceback on internal errors. Also {DEBUG}=1.",
-    )(command)
-    command = click.option(
-        "--env-file",
-        "env_files",
-        multiple=True,
-        metavar="FILE",
-        help="File of NAME=value lines: environment variables that watches.yaml reads. Repeatable.",
-    )(command)
+def debug_option(command: F) -> F:
+    help_ = f"Show a traceback on internal errors. Also {DEBUG}=1."
+    return click.option("--debug", is_flag=True, expose_value=False, help=help_)(command)
+
+
+def folder_option(command: F) -> F:
     return click.option(
         "-C",
         "folder",
@@ -46,6 +37,18 @@ def project_options(command: F) -> F:
         metavar="DIR",
         help="Folder of the project, the one with watches.yaml. Default: the current folder.",
     )(command)
+
+
+def project_options(command: F) -> F:
+    """The options of every command on a project."""
+    command = click.option(
+        "--env-file",
+        "env_files",
+        multiple=True,
+        metavar="FILE",
+        help="File of NAME=value lines: environment variables that watches.yaml reads. Repeatable.",
+    )(debug_option(command))
+    return folder_option(command)
 
 
 @dataclass(frozen=True, slots=True)

@@ -296,5 +296,8 @@ class Project:
     crds: tuple[CustomResourceDefinition, ...]  # from crds/, and from `schema` of watches
     templates: Mapping[str, str]  # name -> source
     digest: str
+    revision: str  # the digest of its files alone: values of environment variables may be secret
+    files: Mapping[str, str]  # the texts from which it was loaded, by their relative paths
+    reads_environment: bool  # whether it depends on environment variables, too
     findings: tuple[Finding, ...] = ()  # findings that do not make the project invalid
     definitions: tuple[Object, ...] = ()  # the whole CRDs of `schema`, which only tools make

@@ -157,7 +157,17 @@ class _Loading:
             raise ProjectErrors(found)
         built = [build_rule(draft, draft_parts, self.reading.library) for draft, draft_parts in every_part]
         rules = tuple(replace(rule, digest=digest(rule, self.reading.templates)) for rule in built)
-        project = Project(root, rules, crds, self.reading.templates, self._digest(), found)
+        project = Project(
+            root,
+            rules,
+            crds,
+            self.reading.templates,
+            self._digest(),
+            digest_of_files(self.files),
+            self.files,
+            bool(self.constants.environment.read),
+            found,
+        )
         watches = tuple(
             Watch(rule, draft, tuple(draft_parts)) for rule, (draft, draft_parts) in zip(rules, every_part, strict=True)
         )
@@ -253,6 +263,10 @@ class _Loading:
         """The digest of every file and every variable that was read."""
         read = self.constants.environment.read
         return _digest([*sorted(self.files.items()), *sorted((f"${name}", value) for name, value in read.items())])
+
+
+def digest_of_files(files: Mapping[str, str]) -> str:
+    return _digest(sorted(files.items()))
 
 
 def _digest(parts: Iterable[tuple[str, str | None]]) -> str:

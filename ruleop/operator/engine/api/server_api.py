@@ -121,8 +121,8 @@ class ServerApi:
 
 
 class StoredData:
-    """An object with `data` of the operator's own on the API server: the ConfigMap of the inventory, or the Secret of
-    the owner key."""
+    """An object with `data` of the operator's own on the API server: the ConfigMap of the inventory or of the
+    revisions, or the Secret of the owner key."""
 
     def __init__(self, api: ServerApi, key: ObjectKey) -> None:
         self.api = api
@@ -131,12 +131,16 @@ class StoredData:
     async def read(self) -> Object | None:
         return await self.api.read(Kind(self.key.group, "v1", self.key.kind), self.key)
 
-    async def write(self, data: Mapping[str, str], version: str) -> Object | None:
+    async def write(
+        self, data: Mapping[str, str], version: str, *, binary: Mapping[str, str] | None = None
+    ) -> Object | None:
         """Returns the object as written; without a version it is created. None if the version is outdated (or there is
-        none)."""
+        none). `binary` is in base64."""
         metadata: dict[str, Any] = {"name": self.key.name, "namespace": self.key.namespace}
         metadata["labels"] = {"app.kubernetes.io/managed-by": "ruleop"}
         body: dict[str, Any] = {"apiVersion": "v1", "kind": self.key.kind, "metadata": metadata, "data": dict(data)}
+        if binary:
+            body["binaryData"] = dict(binary)
         try:
             if not version:
                 return await self.api.create(body)

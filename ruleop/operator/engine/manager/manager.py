@@ -50,6 +50,8 @@ from ruleop.operator.engine.reconcile.recorder import PassFiles
 from ruleop.operator.engine.reconcile.shared_objects import Environment
 from ruleop.operator.engine.reconcile.status.status_debounce import StatusDebounce
 from ruleop.operator.engine.reconcile.status.status_schema import StatusSchemas
+from ruleop.operator.engine.revisions.revision_data import revisions_key
+from ruleop.operator.engine.revisions.revision_store import RevisionStore
 from ruleop.operator.engine.shards.ownership import BySelector, Ownership, Pod, Sharding
 from ruleop.operator.engine.shards.process_leases import ProcessLeases, lease_labels
 from ruleop.operator.engine.telemetry.authorization import Authorizer, review
@@ -144,11 +146,12 @@ class Manager:
             # Released after everything that writes has stopped: no two processes may write.
             stack.push_async_callback(self._release, self._join_election())
         else:
-            self.controller_set.start_leading()
+            self._start_leading()
         self.recorder.start()
         stack.push_async_callback(self.recorder.stop)
         stack.push_async_callback(self._stop_workers)
         self.controller_set.apply(self.project)
+        self.revisions.put_in_force(self.project)
         if not self.options.dry_run:
             self._spawn(self.inventory_gc.run(), "inventory_gc")
             remarking = Remarking(self.controller_set, self.owner_key, self.api, self._is_alone)
@@ -174,6 +177,7 @@ class Manager:
 
     def _reloaded(self, project: Project) -> None:
         self.controller_set.reloaded(project)
+        self.revisions.put_in_force(project)
         self.on_reload(project)
 
     def _reload_rejected(self, errors: ProjectErrors) -> None:
@@ -229,6 +233,10 @@ class Manager:
         )
         self.namespace = self.options.operator_namespace or credentials.namespace
         self.inventory = Inventory(StoredData(self.api, inventory_key(self.namespace, self.options.name)))
+        revisions = revisions_key(self.namespace, self.options.name)
+        self.revisions = RevisionStore(
+            StoredData(self.api, revisions), now=self.clock.now, environ=self.options.variables
+        )
         key = owner_key_key(self.namespace, self.options.name)
         self.owner_key = OwnerKey(
             StoredData(self.api, key),
@@ -236,7 +244,7 @@ class Manager:
             upgrading=self.inventory.has_finalizers,
             dry_run=self.options.dry_run,
         )
-        self.own = frozenset({inventory_key(self.namespace, self.options.name), self._lease_key(), key})
+        self.own = frozenset({inventory_key(self.namespace, self.options.name), revisions, self._lease_key(), key})
         self.own_writes = OwnWrites()
         self.debounce = StatusDebounce(time.monotonic, asyncio.get_running_loop().call_later)
         self.recorder = EventRecorder(
@@ -316,11 +324,11 @@ class Manager:
         return not self.options.selector if self.ownership is None else self.ownership.is_alone()
 
     def _selection(self, need: WatchSpec) -> Selection:
-        """The objects that a store keeps: of children, those that name an owner. The owner key is kept nowhere, so that
-        no rule can read it."""
+        """The objects that a store keeps: of children, those that name an owner. The operator's own are kept nowhere,
+        so that no rule can read them."""
 
         def selects(key: ObjectKey, metadata: Mapping[str, Any]) -> bool:
-            if key in self.own and key.kind == "Secret":
+            if key in self.own:
                 return False
             if need.children and not names_an_owner(metadata, key, self.owner_key.proofs):
                 return False
@@ -378,12 +386,17 @@ class Manager:
             elif isinstance(self.ownership, Sharding):
                 self._spawn(self.ownership.run(election, self.controller_set, self.inventory.load), "shards")
             self.metrics.leader.labels(self.options.name).set(1)
-            self.controller_set.start_leading()
+            self._start_leading()
 
         self.metrics.leader.labels(self.options.name).set(0)
         election.start()
         self._spawn(lead(), "election")
         return election
+
+    def _start_leading(self) -> None:
+        self.controller_set.start_leading()
+        if not self.options.dry_run:
+            self._spawn(self.revisions.run(), "revisions")
 
     async def _release(self, election: Election) -> None:
         """If reconciles were cut off, a write may still be in flight: then the Lease has to expire first."""

@@ -15,7 +15,7 @@ from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.live_cluster import run_on_cluster, split_target
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics
-from ruleop.cli.passes import (
+from ruleop.cli.planning.passes import (
     NOT_SELECTED,
     Passes,
     Planned,

@@ -10,7 +10,7 @@ import orjson
 
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import print_diagnostics
-from ruleop.cli.passes import NOT_SELECTED, Passes, Planned, load_for_planning
+from ruleop.cli.planning.passes import NOT_SELECTED, Passes, Planned, load_for_planning
 from ruleop.cli.program import UsageError
 from ruleop.core.errors import RuleopError
 from ruleop.core.files import read_named, why_unreadable

@@ -1,0 +1,78 @@
+"""Reads one custom resource of a cluster, and its children by their labels alone."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ruleop.authoring.live.owners import find_owner
+from ruleop.authoring.live.reading.open_cluster import NotFoundError
+from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.planning import Owner
+from ruleop.core.planning.model.marks import PART_OF
+from ruleop.operator.kube.client.server_errors import ApiError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ruleop.authoring.live.reading.objects import LiveObjects
+    from ruleop.authoring.live.reading.open_cluster import LiveCluster
+    from ruleop.core.rules import Project
+
+
+class ResourceReader:
+    def __init__(self, cluster: LiveCluster, notes: Iterable[str] = ()) -> None:
+        """`notes`: what is not shown, and why."""
+        self.cluster, self.reader = cluster, cluster.reader
+        self.notes = list(notes)
+
+    async def resource(self, kind: str, name: str, project: Project | None = None) -> Object:
+        """The custom resource of this name, or that of which an object of this name is a child. Raises NotFoundError,
+        UnknownKindError and ApiError."""
+        rules = project.rules if project is not None else ()
+        watched = {rule.kind.versionless for rule in rules} or set(self.cluster.operator.entries)
+        resource = self.cluster.find_kind(kind, watched)
+        live = await self.cluster.named(resource.kind, name)
+        key = ObjectKey.of(live)
+        if not watched or key.group_kind in watched:
+            return live
+        owner = await find_owner(self.reader, live)
+        if owner is None:
+            where = f"{key.namespace}/{key.name}" if key.namespace else key.name
+            raise NotFoundError(f"no rule watches {resource.title}, and {where} is not a child of a custom resource")
+        owner_key = ObjectKey.of(owner)
+        self.notes.append(f"{key.kind}/{key.name} belongs to {owner_key.kind}/{owner_key.name}, which is shown here")
+        return owner
+
+    async def read_children(self, live: Object, objects: LiveObjects) -> None:
+        """Reads the children of the kinds in the inventory, or of all kinds of the cluster."""
+        remembered = self.cluster.operator.entry(Kind.of(live).versionless).children
+        kinds = [found for kind in sorted(remembered) if (found := self.reader.preferred(kind)) is not None]
+        if not kinds:
+            kinds = [each.kind for each in self.cluster.connection.resources() if each.kind.kind != "Event"]
+        labels, namespace = f"{PART_OF}={Owner.of(live).part_of}", live["metadata"].get("namespace") or ""
+        lists = [self._read_labelled(kind, "" if remembered else namespace, labels, objects) for kind in kinds]
+        forbidden = [
+            kind.kind for kind, was_read in zip(kinds, await asyncio.gather(*lists), strict=True) if not was_read
+        ]
+        if forbidden:
+            self.notes.append(f"not permitted to list: {', '.join(sorted(forbidden))}")
+
+    async def _read_labelled(self, kind: Kind, namespace: str, labels: str, objects: LiveObjects) -> bool:
+        try:
+            async for page in self.reader.pages(kind, namespace, labels=labels):
+                for each in page:
+                    objects.add_child(each)
+        except ApiError as error:
+            if error.problem in {Problem.FORBIDDEN, Problem.UNSUPPORTED, Problem.NOT_FOUND}:
+                return False
+            raise
+        return True
+
+    def note_forbidden(self, what: str, error: ApiError) -> None:
+        """Notes that something cannot be read; raises any other error."""
+        if error.problem is not Problem.FORBIDDEN:
+            raise error
+        note = f"not permitted to list: {what}"
+        if note not in self.notes:
+            self.notes.append(note)

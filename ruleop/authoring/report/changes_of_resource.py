@@ -1,0 +1,83 @@
+"""The findings of `ruleop history`: what changed on a custom resource, its children and the rules, as values and as one
+JSON document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ruleop.authoring.report.explanation import FieldManager
+    from ruleop.core.kinds import Object, ObjectKey
+
+
+class What(Enum):
+    """In the order in which changes of one second are listed."""
+
+    RULES = "rules"
+    CREATED = "created"
+    WRITTEN = "written"
+    STATUS = "status"
+    EVENT = "event"
+    DELETION = "deletion"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change. A field that does not belong to its sort is empty."""
+
+    time: str  # RFC 3339
+    what: What
+    key: ObjectKey | None = None  # None: the rules
+    manager: FieldManager | None = None
+    fields: tuple[str, ...] = ()  # that the manager owns
+    groups: tuple[str, ...] = ()  # the fields of the second level that these are in
+    generation: int | None = None  # after the last edit of the custom resource
+    type: str = ""  # of an Event
+    reason: str = ""
+    message: str = ""
+    count: int = 1
+    revision: str = ""
+    reads_environment: bool = False
+    again: bool = False  # whether the revision was in force before
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceHistory:
+    resource: Object
+    now: str
+    changes: tuple[Change, ...] = ()  # the oldest first
+    notes: tuple[str, ...] = ()  # what is not shown, and why
+
+
+def as_json(history: ResourceHistory) -> dict[str, Any]:
+    resource, metadata = history.resource, history.resource["metadata"]
+    return {
+        "resource": {
+            "apiVersion": resource["apiVersion"],
+            "kind": resource["kind"],
+            "namespace": metadata.get("namespace", ""),
+            "name": metadata["name"],
+            "uid": metadata.get("uid", ""),
+            "generation": metadata.get("generation"),
+        },
+        "changes": [_change(each) for each in history.changes],
+        "notes": list(history.notes),
+    }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    found: dict[str, Any] = {"time": change.time, "what": change.what.value}
+    if change.key is not None:
+        key = change.key
+        found |= {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
+    if change.manager is not None:
+        found |= {"manager": change.manager.name, "operation": change.manager.operation, "fields": list(change.fields)}
+    if change.generation is not None:
+        found["generation"] = change.generation
+    if change.what is What.RULES:
+        found |= {"revision": change.revision, "environment": change.reads_environment}
+    if change.what is What.EVENT:
+        found |= {"type": change.type, "reason": change.reason, "message": change.message, "count": change.count}
+    return found

@@ -1,0 +1,54 @@
+"""`ruleop history`: what changed on a custom resource of a cluster, and when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ruleop.authoring.live.historian import Historian
+from ruleop.authoring.live.reading.open_cluster import open_cluster
+from ruleop.authoring.report.changes_of_resource import as_json
+from ruleop.authoring.report.history_text import history_lines
+from ruleop.cli.inputs.cluster_options import cluster_options
+from ruleop.cli.inputs.live_cluster import run_on_cluster, split_target
+from ruleop.cli.inputs.named_cluster import read_access
+from ruleop.cli.inputs.project import debug_option, folder_option
+from ruleop.cli.outputs.terminal import json_document, print_lines, print_text
+from ruleop.cli.program import DONE, Command, UsageError, output_option
+
+if TYPE_CHECKING:
+    from ruleop.authoring.report.changes_of_resource import ResourceHistory
+    from ruleop.operator.kube.cluster_flags import Access
+
+
+@click.command(cls=Command, example="ruleop history App/app-sample -n default")
+@click.argument("names", nargs=-1, metavar="KIND/NAME")
+@cluster_options
+@folder_option
+@debug_option
+@output_option("text", "json")
+def command(folder: str, names: tuple[str, ...], output: str, **flags: Any) -> int:
+    """Show what changed on a custom resource of a cluster, and when.
+
+    Lists in the order of time: the revisions of the rules, edits of the custom resource, what was written to its
+    children and by whom, and Events. Reads only, from what the cluster keeps. Fields are named, their values are not
+    shown. The kind is named as for kubectl. Exit status 0: shown. 1: it does not exist, or cannot be read. 2: wrong
+    usage, or the cluster cannot be used.
+    """
+    if not names:
+        raise UsageError("name the custom resource: KIND/NAME")
+    kind, name = split_target(names)
+    if not name:
+        raise UsageError(f"expected KIND/NAME, not {kind}")
+    history = run_on_cluster(_history(read_access(folder, flags), kind, name))
+    if output == "json":
+        print_text(json_document(as_json(history)))
+    else:
+        print_lines(history_lines(history))
+    return DONE
+
+
+async def _history(access: Access, kind: str, name: str) -> ResourceHistory:
+    async with open_cluster(access) as cluster:
+        return await Historian(cluster).history(kind, name)
