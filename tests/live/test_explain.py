@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from ruleop.cli.program import program
+from ruleop.core.buckets import bucket_of
 from ruleop.localcluster import Effect, Fault
 from ruleop.localcluster.api.requests.write_options import WriteOptions
 from ruleop.localcluster.store.object_store import Resource
@@ -327,6 +328,42 @@ def test_the_lease_shows_whether_an_operator_runs(ready_sites, spec, sentence):
     )
     _, out, _ = ready_sites.run("explain", "Site/a")
     assert sentence in out.splitlines()
+
+
+def lease(name: str, notes: str, holder: str = "pod-1") -> str:
+    metadata = f"{{name: {name}, labels: {{ruleop.dev/operator: ruleop}}, annotations: {{{notes}}}}}"
+    return f"""\
+---
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {metadata}
+spec: {{holderIdentity: "{holder}", renewTime: '2026-01-01T00:00:00.000000Z'}}
+"""
+
+
+def test_with_shards_it_names_the_one_with_its_bucket(ready_sites):
+    epoch = "ruleop.dev/epoch: 7/2"
+    ready_sites.apply(lease("ruleop-0", epoch, "pod-0") + lease("ruleop-1", epoch, "pod-1"))
+    bucket = bucket_of(ready_sites.objects("Site")[0]["metadata"]["uid"])
+    mine, other = bucket // 32, 1 - bucket // 32
+    _, out, _ = ready_sites.run("explain", "Site/a")
+    assert (
+        f"pod-{mine} holds the Lease default/ruleop-{mine}, renewed at 2026-01-01T00:00:00Z: is it running?; it is shard "
+        f"{mine} of 2, which has its bucket {bucket}"
+    ) in " ".join(out.split())
+    ready_sites.apply(lease(f"ruleop-{mine}", epoch, "") + lease(f"ruleop-{other}", epoch))
+    _, out, _ = ready_sites.run("explain", "Site/a")
+    assert f"no process is shard {mine} of 2, which has its bucket {bucket}: is its pod running?" in " ".join(out.split())
+
+
+def test_with_selectors_it_names_the_first_that_matches(ready_sites):
+    one, two = "ruleop.dev/selector: team=a", "ruleop.dev/selector: '!team'"
+    ready_sites.apply(lease("ruleop-a", one, "pod-a"))
+    _, out, _ = ready_sites.run("explain", "Site/a")
+    assert 'no process reconciles it: its labels match none of the selectors "team=a"' in out.splitlines()
+    ready_sites.apply(lease("ruleop-b", two, "pod-b"))
+    _, out, _ = ready_sites.run("explain", "Site/a")
+    assert "pod-b holds the Lease default/ruleop-b" in out
 
 
 def test_an_object_of_a_child_that_waits_stays_as_it_is(shops):

@@ -9,18 +9,19 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.live.custom_resource_reader import ResourceReader
 from ruleop.authoring.live.explained_objects import Found, explained_objects
 from ruleop.authoring.live.failing_pods import unready_pods
 from ruleop.authoring.live.happenings import EVENT, events_about
+from ruleop.authoring.live.process_of import process_of
 from ruleop.authoring.live.reading.objects import LiveObjects
 from ruleop.authoring.report.explanation import Blocker, ExplainedObject, Explanation
 from ruleop.authoring.report.plan_text import Tone, with_masked_texts
 from ruleop.authoring.report.tree import Node, ready_condition, resource_node
 from ruleop.core.files import read_regular
-from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning import State, choose_rule
 from ruleop.core.planning.child.blocking import is_wait_of
 from ruleop.core.rules import MAX_CRD_BYTES
@@ -28,7 +29,7 @@ from ruleop.core.secrets.masks import NO_MASKS
 from ruleop.operator.kube.client.server_errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
     from ruleop.authoring.report.explanation import Occurrence
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from ruleop.core.planning import ChildReport, Plan
     from ruleop.core.rules import Project
 
-LEASE: Final = Kind("coordination.k8s.io", "v1", "Lease")
-STALE_LEASE: Final = dt.timedelta(minutes=1)  # a leader renews it every few seconds
 _TONES: Final = {"ready": Tone.GOOD, "failed": Tone.BAD, "name conflict": Tone.BAD}
 
 
@@ -72,7 +71,7 @@ class Explainer:
             problems=tuple(f"{each.child}: {each.message}" for each in plan.problems) if plan is not None else (),
             events=tuple(events),
             plan=found.plan,
-            operator=await self._operator(),
+            operator=await process_of(self.reader, self.cluster.operator, found.resource),
             notes=tuple(self.notes),
         )
 
@@ -145,26 +144,6 @@ class Explainer:
         except ApiError as error:
             self.resource_reader.note_forbidden(EVENT.kind.lower() + "s", error)
             return []
-
-    async def _operator(self) -> str:
-        """The holder of the Lease. Empty without one: the operator runs without leader election, or elsewhere."""
-        operator = self.cluster.operator
-        if not operator.namespace:
-            return ""
-        key = ObjectKey(LEASE.group, LEASE.kind, operator.namespace, operator.name)
-        try:
-            lease = await self.reader.get(LEASE, key)
-        except ApiError:
-            return ""
-        spec: Mapping[str, Any] = (lease or {}).get("spec") or {}
-        holder, renewed = spec.get("holderIdentity"), str(spec.get("renewTime") or "")[:19]
-        if lease is None:
-            return ""
-        if not holder:
-            return f"no operator holds the Lease {operator.namespace}/{operator.name}: is it running?"
-        age = dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(f"{renewed}Z") if renewed else dt.timedelta.max
-        late = ": is it running?" if age > STALE_LEASE else ""
-        return f"{holder} holds the Lease {operator.namespace}/{operator.name}, renewed at {renewed}Z{late}"
 
 
 def _child_value(for_what: str, why: str, states: dict[str, ChildReport]) -> Iterator[tuple[str, str]]:
