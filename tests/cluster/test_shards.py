@@ -7,11 +7,13 @@ import itertools
 import signal
 from collections import defaultdict
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import pytest
 from controlplane.audit import moment
+from controlplane.cluster import ControlPlane
 
-from ruleop.core.buckets import bucket_of, owner_of
+from ruleop.core.buckets import bucket_of, buckets_of, hash_range, owner_of
 from tests.cluster.operator import OWN_NAMESPACE, RBAC, WRITES, Permissions, eventually
 from tests.cluster.pod import LEASES, Pod
 from tests.cluster.server import Client
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from controlplane.cluster import ControlPlane
 
 RULES = """\
 - group: example.com
@@ -348,3 +349,32 @@ def test_two_processes_whose_selectors_match_the_same_resource(shards: Shards) -
     assert (writers["one"][0], writers["one"][-1]) == (first, second)
     assert set(writers["two"]) == {second}
     assert (writers["three"][0], writers["three"][-1]) == (first, third)
+
+
+@pytest.mark.real_server("a feature gate of the API server")
+def test_an_api_server_that_can_divide_lists_sends_each_shard_its_part(tmp_path: Path) -> None:
+    """Its hash of a uid is ruleop's, so a range of buckets is a range of its hashes."""
+    with ControlPlane(controllers=False, apiserver_flags=["--feature-gates=ShardedListAndWatch=true"]) as plane:
+        plane.api().post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "notes"}})
+        shards = Shards(plane, "notes", tmp_path)
+        try:
+            shards.start(0)
+            shards.create(range(NOTES))
+            shards.scale(2)
+            assert_divided(shards, "both")
+            shards.check_owners()
+            asked = {
+                each["requestURI"]
+                for each in shards.pods[1].requests()
+                if "/notes?" in each["requestURI"] and each["verb"] in {"list", "watch"}
+            }
+            assert asked
+            assert all("shardSelector=shardRange%28object.metadata.uid" in uri for uri in asked)
+            for ordinal in range(2):
+                first, end = hash_range(buckets_of(ordinal, 2))
+                selector = f"shardRange(object.metadata.uid,'0x{first:016x}','0x{end:016x}')"
+                found = plane.api().get(f"{shards.notes}?shardSelector={quote(selector)}")
+                names = {each["metadata"]["name"] for each in found["items"]}
+                assert names == {name for name, owner in shards.owners(2).items() if owner == ordinal}
+        finally:
+            shards.close()

@@ -353,7 +353,9 @@ def test_with_shards_it_names_the_one_with_its_bucket(ready_sites):
     ) in " ".join(out.split())
     ready_sites.apply(lease(f"ruleop-{mine}", epoch, "") + lease(f"ruleop-{other}", epoch))
     _, out, _ = ready_sites.run("explain", "Site/a")
-    assert f"no process is shard {mine} of 2, which has its bucket {bucket}: is its pod running?" in " ".join(out.split())
+    assert f"no process is shard {mine} of 2, which has its bucket {bucket}: is its pod running?" in " ".join(
+        out.split()
+    )
 
 
 def test_with_selectors_it_names_the_first_that_matches(ready_sites):
