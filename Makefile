@@ -83,6 +83,7 @@ bench: $(STAMP)  ## measure render, plan, merge and load times against their bud
 	$(call step,the checks of a project,$(BIN)/python bench/checks.py)
 	$(call step,the API server in memory,$(BIN)/python bench/localcluster.py)
 	$(call step,thousands of custom resources under ruleop dev,$(BIN)/python bench/converge.py)
+	$(call step,the memory of the operator,$(BIN)/python bench/memory.py)
 
 bench-cluster: $(STAMP) controlplane  ## measure the operator against a bare client and a Go operator
 	$(call step,the operator on a real API server,$(BIN)/python bench/cluster.py)

@@ -93,8 +93,8 @@ def cache_with(definition: dict[str, Any]) -> Any:
 
 async def change_crd(discovery_sync: DiscoverySync, done: asyncio.Event, *, deleted: bool = False) -> None:
     """The CRD is deleted or becomes established; returns an hour after `done`."""
-    before = Entry("uid", 1, 1, "", b"{}", b"{}")
-    after = None if deleted else before._replace(status=b'{"conditions":[]}')
+    before = Entry("uid", 1, 1, "", b"{}", b"{}", None)
+    after = None if deleted else before._replace(packed_status=b'{"conditions":[]}')
     discovery_sync.definition_changed(
         discovery_sync.informers.informers[WatchSpec(CRD)], Change(KEY, before, after, Origin.WATCH)
     )

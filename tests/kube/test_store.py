@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ruleop.core.kinds import ObjectKey, parse_version
 from ruleop.core.names import PART_OF_LABEL
+from ruleop.operator.kube.watch import packing
 from ruleop.operator.kube.watch.store import MAX_KEPT_BYTES, Change, Origin, State, Store
 from tests.kube.model_server import SOURCE
 
@@ -34,11 +35,18 @@ def key(name: str = "a") -> ObjectKey:
     return ObjectKey("example.com", "Widget", "ns", name)
 
 
-@pytest.fixture
-def store() -> Store:
+@pytest.fixture(params=["plain", "compressed", "some compressed"])
+def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """A store that compresses no object, each, or each but the first."""
+    monkeypatch.setattr(packing, "LEAST", 1)
+    samples = {"plain": 1000, "compressed": 0, "some compressed": 1}[request.param]
+    monkeypatch.setattr("ruleop.operator.kube.watch.store.SAMPLES", samples)
     made = Store(SOURCE)
     made.begin_list()
     made.end_list(1)
+    if request.param == "compressed":
+        made._packing = packing.Packing([b'{"metadata":{"name":"a","namespace":"ns","uid":"u1"},"spec":{"n":1}}'])
+        made._pack = made._packing.pack
     return made
 
 

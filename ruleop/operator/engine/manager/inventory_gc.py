@@ -158,9 +158,7 @@ class InventoryCollector:
 
     def _is_shown(self, kind: GroupKind, condition: str) -> bool:
         needle = f'"{condition}"'.encode()
-        return any(
-            entry.status is not None and needle in entry.status for _, entry in self.cache.primary[kind].entries()
-        )
+        return any(needle in (entry.status or b"") for _, entry in self.cache.primary[kind].entries())
 
     def _is_gone(self, kind: GroupKind) -> bool:
         """Whether the cluster certainly has no objects of the kind. It may have some if the kind's server does not

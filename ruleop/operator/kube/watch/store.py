@@ -2,7 +2,7 @@
 
 A parsed object takes six times the memory of its JSON, so a store keeps JSON and parses on demand (15 us for 5 KB). An
 object is kept in three pieces: `body`, without labels, status, resourceVersion, generation and managedFields (but for
-those of children with `patch`), `labels` and `status`.
+those of children with `patch`), `labels` and `status`. Of many objects, body and status are compressed.
 Whether anything changed that a rule reads is then a comparison of bytes, exact and cheap: a status write, by ruleop or
 another controller, leaves the body as it was. (Without the status subresource it changes the generation, so the
 generation is not part of the body.)
@@ -33,6 +33,7 @@ from ruleop.core.kinds import Object, ObjectKey, owners_of, parse_version
 from ruleop.core.names import PART_OF_LABEL, PATCH_MANAGER
 from ruleop.core.planning.model.managers import managers_on, patch_entries
 from ruleop.operator.kube.client.json_depth import dump_json
+from ruleop.operator.kube.watch.packing import MARK, SAMPLES, Packing
 
 if TYPE_CHECKING:
     from collections.abc import ItemsView, Iterator, Mapping
@@ -74,22 +75,46 @@ class Entry(NamedTuple):
     version: int
     generation: int  # 0 for kinds that have none
     part_of: str  # the label by which a child names its CR
-    body: bytes
-    status: bytes | None
+    packed: bytes  # the body
+    packed_status: bytes | None
+    packing: Packing | None  # None: neither is compressed
     labels: bytes = b""  # a selector is compared with them before anything else is parsed
+
+    @property
+    def body(self) -> bytes:
+        return self.packed if self.packing is None else self.packing.unpack(self.packed)
+
+    @property
+    def status(self) -> bytes | None:
+        status = self.packed_status
+        return status if status is None or self.packing is None else self.packing.unpack(status)
+
+    def has_body_of(self, other: Entry) -> bool:
+        """Bodies of the same packing are compared as they are."""
+        return self.packed == other.packed or (self.packing is not other.packing and self.body == other.body)
+
+    def equals(self, other: Entry) -> bool:
+        """Whether both are the same, although one may be compressed."""
+        return (
+            self[:4] == other[:4]
+            and self.labels == other.labels
+            and self.has_body_of(other)
+            and self.status == other.status
+        )
 
     def parsed_labels(self) -> dict[str, str]:
         return orjson.loads(self.labels) if self.labels else {}
 
     def parsed(self) -> dict[str, Any]:
-        obj: dict[str, Any] = orjson.loads(self.body)
+        unpack = self.packing.unpack if self.packing is not None else bytes
+        obj: dict[str, Any] = orjson.loads(unpack(self.packed))
         obj["metadata"]["resourceVersion"] = str(self.version)
         if self.labels:
             obj["metadata"]["labels"] = orjson.loads(self.labels)
         if self.generation:
             obj["metadata"]["generation"] = self.generation
-        if self.status is not None:
-            obj["status"] = orjson.loads(self.status)
+        if self.packed_status is not None:
+            obj["status"] = orjson.loads(unpack(self.packed_status))
         return obj
 
 
@@ -114,7 +139,7 @@ class Change(NamedTuple):
     def outside_status(self) -> bool:
         """Something else than status, resourceVersion, generation and managedFields of others changed."""
         old, new = self.old, self.new
-        return old is None or new is None or old.body != new.body or old.labels != new.labels
+        return old is None or new is None or not old.has_body_of(new) or old.labels != new.labels
 
 
 class _Ended(NamedTuple):
@@ -162,7 +187,7 @@ class Store:
         self.version = 0  # the store has all changes up to here
         self._entries: dict[ObjectKey, Entry] = {}
         self._children: dict[str, tuple[ObjectKey, ...] | dict[ObjectKey, None]] = {}
-        self._namespaces: dict[str, dict[ObjectKey, None]] = {}
+        self._namespaces: dict[str, dict[ObjectKey, None]] | None = None  # once somebody asks
         self._patched: dict[str, dict[ObjectKey, None]] = {}  # by the label of the CR
         self._owned: dict[str, dict[ObjectKey, None]] | None = None  # by the uid of an owner, once somebody asks
         self._listed: dict[ObjectKey, Entry] | None = None
@@ -173,6 +198,8 @@ class Store:
         self.listener_failures = 0
         self._bytes = 0
         self._changes = 0
+        self._packing: Packing | None = None
+        self._pack: Callable[[bytes], bytes] = bytes  # as they are
 
     # For readers
 
@@ -193,12 +220,19 @@ class Store:
         return self.parse(entry) if entry is not None else None
 
     def parse(self, entry: Entry) -> Object:
-        size = len(entry.body) + len(entry.status or b"")
+        size = len(entry.packed) + len(entry.packed_status or b"")
         return (_kept if size <= MAX_KEPT_BYTES else _parsed)(self.kind, entry)
 
     def select_keys(self, namespace: str | None = None) -> list[ObjectKey]:
-        """All keys, or those of one namespace; sorted."""
-        return sorted(self._entries if namespace is None else self._namespaces.get(namespace, ()))
+        """All keys, or those of one namespace; sorted. Objects are indexed by namespace from the first call with one
+        on."""
+        if namespace is None:
+            return sorted(self._entries)
+        if self._namespaces is None:
+            self._namespaces = {}
+            for key in self._entries:
+                self._namespaces.setdefault(key.namespace, {})[key] = None
+        return sorted(self._namespaces.get(namespace, ()))
 
     def owned_keys(self, uid: str, namespace: str | None = None) -> list[ObjectKey]:
         """The keys of the objects of an owner, sorted. Objects are indexed by owner from the first call on."""
@@ -276,7 +310,9 @@ class Store:
             return
         key, entry = self.entry_of(obj)
         known = self._entries.get(key)
-        self._listed[key] = known if known == entry else entry  # one copy is enough
+        self._listed[key] = known if known is not None and known.equals(entry) else entry  # one copy is enough
+        if self._packing is None and len(self._listed) >= SAMPLES:
+            self._begin_packing(self._listed)
 
     def remove_listed(self, obj: dict[str, Any]) -> None:
         """The object was deleted while the list was being received."""
@@ -380,7 +416,8 @@ class Store:
         """Splits the object into an entry. Modifies `obj`."""
         metadata = obj["metadata"]
         managed = metadata.pop("managedFields", None) or ()
-        if any(str(each.get("manager")).startswith(PATCH_MANAGER) for each in managed):
+        is_patched = any(str(each.get("manager")).startswith(PATCH_MANAGER) for each in managed)
+        if is_patched:
             metadata["managedFields"] = patch_entries(managed)
         version = parse_version(metadata.pop("resourceVersion", None))
         generation = metadata.pop("generation", None) or 0
@@ -391,12 +428,20 @@ class Store:
         status = obj.pop("status", None)
         labels = metadata.pop("labels", None)
         part_of = labels.get(PART_OF_LABEL) or "" if labels else ""
-        kept = None if status is None else _compact(status)
+        kept = None if status is None else _compact(self._pack(dump_json(status)))
         key = self._key(metadata)
         if self._unreadable:
             self._unreadable.pop(key, None)
-        packed = _compact(labels) if labels else b""
-        return key, Entry(metadata.get("uid") or "", version, generation, part_of, _compact(obj), kept, packed)
+        body = dump_json(obj)
+        packed_labels = _compact(dump_json(labels)) if labels else b""
+        packed = _compact(body if is_patched else self._pack(body))  # `_patchers` reads it as it is
+        uid = metadata.get("uid") or ""
+        return key, Entry(uid, version, generation, part_of, packed, kept, self._packing, packed_labels)
+
+    def _begin_packing(self, entries: Mapping[ObjectKey, Entry]) -> None:
+        """Compresses the objects that follow. These are the samples."""
+        self._packing = Packing(each.packed + (each.packed_status or b"") for each in entries.values())
+        self._pack = self._packing.pack
 
     def _key(self, metadata: Mapping[str, Any]) -> ObjectKey:
         return ObjectKey(self.kind.group, self.kind.kind, sys.intern(metadata.get("namespace") or ""), metadata["name"])
@@ -412,18 +457,20 @@ class Store:
         old = self._entries.get(key)
         if old is not None:
             # At the same version, a custom resource reads differently after a change of its CRD.
-            if old.version > entry.version > 0 or old == entry:
+            if old.version > entry.version > 0 or (old.version == entry.version and old.equals(entry)):
                 return False
             if old.uid != entry.uid:
                 self._remove(key, origin)
                 old = None
         self._entries[key] = entry
-        if self._patched or _MANAGER in entry.body:
+        if self._packing is None and len(self._entries) >= SAMPLES:
+            self._begin_packing(self._entries)
+        if self._patched or _MANAGER in entry.packed:
             self._index_patches(key, old, entry)
         if self._owned is not None:
             self._index_owners(key, old, entry)
         self._bytes += _size(entry) - (_size(old) if old is not None else 0)
-        if old is None:
+        if old is None and self._namespaces is not None:
             self._namespaces.setdefault(key.namespace, {})[key] = None
         if old is None or old.part_of != entry.part_of:
             if old is not None:
@@ -436,10 +483,11 @@ class Store:
     def _remove(self, key: ObjectKey, origin: Origin) -> None:
         old = self._entries.pop(key)
         self._bytes -= _size(old)
-        in_namespace = self._namespaces[key.namespace]
-        del in_namespace[key]
-        if not in_namespace:
-            del self._namespaces[key.namespace]
+        if self._namespaces is not None:
+            in_namespace = self._namespaces[key.namespace]
+            del in_namespace[key]
+            if not in_namespace:
+                del self._namespaces[key.namespace]
         self._disown(old.part_of, key)
         if self._patched:
             self._index_patches(key, old, None)
@@ -457,7 +505,7 @@ class Store:
 
     def _index_owners(self, key: ObjectKey, old: Entry | None, new: Entry | None) -> None:
         assert self._owned is not None
-        if old is not None and new is not None and old.body == new.body:
+        if old is not None and new is not None and old.has_body_of(new):
             return
         for uid in _owners(old):
             self._owned[uid].pop(key, None)
@@ -500,23 +548,22 @@ class Store:
 
 def _patchers(entry: Entry | None) -> set[str]:
     """The labels of the CRs with fields on the object."""
-    if entry is None or _MANAGER not in entry.body:
+    if entry is None or entry.packed.startswith(MARK) or _MANAGER not in entry.packed:
         return set()
-    obj = {"metadata": orjson.loads(entry.body)["metadata"]}
+    obj = {"metadata": orjson.loads(entry.packed)["metadata"]}
     return {part_of for part_of, _ in managers_on(obj)}
 
 
 def _owners(entry: Entry | None) -> frozenset[str]:
     """The uids of the owners of the object."""
-    if entry is None or b'"ownerReferences"' not in entry.body:
-        return frozenset()
-    return owners_of(orjson.loads(entry.body)["metadata"])
+    body = entry.body if entry is not None else b""
+    return owners_of(orjson.loads(body)["metadata"]) if b'"ownerReferences"' in body else frozenset()
 
 
-def _compact(value: Any) -> bytes:
+def _compact(data: bytes) -> bytes:
     # A copy: the result of orjson keeps its whole buffer, 4 KB for 300 bytes.
-    return bytes(memoryview(dump_json(value)))
+    return bytes(memoryview(data))
 
 
 def _size(entry: Entry) -> int:
-    return len(entry.body) + len(entry.labels) + (len(entry.status) if entry.status is not None else 0)
+    return len(entry.packed) + len(entry.labels) + len(entry.packed_status or b"")

@@ -1,0 +1,84 @@
+"""Objects of a store are compressed without loss, and equal ones to equal bytes."""
+
+from __future__ import annotations
+
+import base64
+import random
+
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ruleop.operator.kube.watch.packing import LEAST, MARK, MOST, SAMPLES, Packing
+from ruleop.operator.kube.watch.store import Store
+from tests.kube.model_server import SOURCE
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner),
+).map(orjson.dumps)
+
+
+@given(st.lists(JSON), st.lists(JSON))
+def test_packed_objects_are_unpacked_as_they_were(samples: list[bytes], objects: list[bytes]) -> None:
+    packing = Packing(samples)
+    for plain in [*samples, *objects, b'"' + b"a" * LEAST + b'"']:
+        packed = packing.pack(plain)
+        assert packing.unpack(packed) == plain
+        assert packing.pack(plain) == packed
+        assert len(packed) <= len(plain)
+
+
+def test_objects_that_are_too_small_or_too_large_are_kept_as_they_are() -> None:
+    packing = Packing([])
+    for length in (LEAST - 1, MOST + 1):
+        assert not packing.pack(b"a" * length).startswith(MARK)
+    assert packing.pack(b"a" * LEAST).startswith(MARK)
+    assert packing.pack(b"a" * MOST).startswith(MARK)
+
+
+def widget(number: int) -> dict[str, object]:
+    fields = {name: {"description": "the same in all of them"} for name in ("one", "two", "three", "four")}
+    metadata = {"name": f"w{number}", "namespace": "ns", "uid": f"u{number}", "resourceVersion": str(number + 2)}
+    return {"metadata": metadata, "spec": {"number": number, **fields}, "status": {"seen": number}}
+
+
+def test_a_store_with_many_objects_compresses_those_after_the_first() -> None:
+    store = Store(SOURCE)
+    store.begin_list()
+    for number in range(100):
+        store.list_object(widget(number))
+    store.end_list(200)
+    assert [entry.packed.startswith(MARK) for _, entry in store.entries()] == [
+        number >= SAMPLES for number in range(100)
+    ]
+    assert store.statistics().bytes < sum(len(orjson.dumps(widget(number))) for number in range(100)) / 3
+    for key, entry in store.entries():
+        read = store.get(key)
+        assert read is not None
+        assert {each: read[each] for each in ("metadata", "spec", "status")} == widget(int(entry.uid[1:]))
+
+
+def test_compressed_bytes_are_never_taken_for_text() -> None:
+    """What deflate cannot compress, it keeps as it is."""
+    noise = base64.b85encode(random.Random(1).randbytes(9000)).decode()  # noqa: S311 - the same each time
+    store = Store(SOURCE)
+    for number in range(100):
+        obj = widget(number)
+        obj["spec"] = {"text": f"{noise[number * 90 :]}", "manager": "ruleop:hash:child", "more": "x" * 5000}
+        store.apply(obj)
+    (last,) = (entry for key, entry in store.entries() if key.name == "w99")
+    assert last.packed.startswith(MARK)
+    assert list(store.patched("hash")) == []
+
+
+def test_a_second_list_of_the_same_objects_changes_nothing_although_they_are_compressed_now() -> None:
+    store = Store(SOURCE)
+    changes: list[object] = []
+    for _ in range(2):
+        store.begin_list()
+        for number in range(2 * SAMPLES):
+            store.list_object(widget(number))
+        store.end_list(200)
+        store.subscribe(changes.append)
+    assert changes == []
