@@ -18,7 +18,8 @@ GRANTING = frozenset({"bind", "escalate"})
 ANY = "*"
 NAMED = ("get", "update")
 STORED = ("get", "create", "update")
-"""On the operator's own objects: the inventory, the owner key and the Lease. `NAMED`: on the object of that name."""
+"""On the operator's own objects: the inventory, the revisions, the owner key and the Lease. `NAMED`: on the object of
+that name."""
 
 EVENT_VERBS = ("create", "patch")
 REVIEWS = (

@@ -139,6 +139,8 @@ def _revision(entry: Any) -> Revision | None:
 
 def pack(files: Mapping[str, str]) -> str | None:
     """None if they are too large to be stored."""
+    if sum(map(len, files.values())) > MAX_UNPACKED:
+        return None
     plain = orjson.dumps(files, option=orjson.OPT_SORT_KEYS)
     packed = gzip.compress(plain, 9, mtime=0) if len(plain) <= MAX_UNPACKED else b""
     return base64.b64encode(packed).decode() if packed and len(packed) <= MAX_BYTES else None
