@@ -37,7 +37,7 @@ GAUGES = {
     ),
     "ruleop_waits": ("Children that wait, by what they wait for.", ("controller", "child", "reason")),
     "ruleop_store_objects": ("Objects in the stores of a kind.", ("kind",)),
-    "ruleop_store_bytes": ("Bytes of the objects in the stores of a kind.", ("kind",)),
+    "ruleop_store_bytes": ("Bytes of the objects in the stores of a kind, compressed.", ("kind",)),
     "ruleop_watches": ("Watches by state: synced, pending (not listed yet), unserved or forbidden.", ("kind", "state")),
     "ruleop_watch_silence_seconds": (
         "Time since the last event of a watch; the longest, if a kind has several.",
