@@ -101,4 +101,5 @@ def _tone(change: Change) -> Tone:
         return Tone.BAD if change.type == "Warning" else Tone.GOOD
     if change.what is What.RULES or change.what is What.DELETION:
         return Tone.CHANGE
-    return Tone.PLAIN if change.manager is None or change.manager.is_ruleop else Tone.WAIT
+    is_edit = change.what is What.WRITTEN and change.manager is not None and not change.manager.is_ruleop
+    return Tone.WAIT if is_edit else Tone.PLAIN
