@@ -200,6 +200,8 @@ class Lab:
     def _plain(self, obj: dict[str, Any]) -> Any:
         obj = copy.deepcopy(obj)
         metadata = obj["metadata"]
+        if metadata["name"] == "ruleop-revisions":  # the files have names of the namespace in them
+            return {"revisions": len(json.loads(obj["data"]["index"])), "kept": len(obj["binaryData"])}
         for name in ("uid", "resourceVersion", "creationTimestamp", "managedFields", "deletionTimestamp"):
             metadata.pop(name, None)
         if "ruleop.dev/part-of" in metadata.get("labels", {}):
