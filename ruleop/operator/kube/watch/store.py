@@ -77,7 +77,7 @@ class Entry(NamedTuple):
     part_of: str  # the label by which a child names its CR
     packed: bytes  # the body
     packed_status: bytes | None
-    packing: Packing | None  # None: neither is compressed
+    packing: Packing | None = None  # None: neither is compressed
     labels: bytes = b""  # a selector is compared with them before anything else is parsed
 
     @property
