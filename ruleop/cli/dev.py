@@ -109,6 +109,7 @@ def command(
         operator_namespace="default",
         reload=not once,
         prune_after_reload=0.5,
+        rollouts=False,
         environ=dict(os.environ),
         variables=project_variables(where, env_files),
         grace=5.0,

@@ -43,6 +43,7 @@ COMMANDS: Final = {
     "init": "Make a new project in a folder.",
     "plan": "Show what one reconcile of a custom resource would do.",
     "render": "Print the children of a custom resource as YAML.",
+    "rollout": "Show and steer the waves of an edit of the rules in a cluster.",
     "run": "Run the operator against a cluster.",
     "test": "Run the tests of a project.",
     "version": "Print the versions of ruleop, Python and the client library.",

@@ -31,6 +31,7 @@ def test_each_command_has_a_section_on_the_page():
             "cluster",
             "explain",
             "history",
+            "rollout",
             "run",
             "generate",
             "version",

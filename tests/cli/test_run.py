@@ -107,7 +107,7 @@ def test_log_level_and_format_are_set(options):
 
 
 def test_each_setting_has_a_flag_and_each_flag_is_documented():
-    settings = {field.name for field in fields(Options)} - {"environ", "variables", "prune_after_reload"}
+    settings = {field.name for field in fields(Options)} - {"environ", "variables", "prune_after_reload", "rollouts"}
     assert settings == {name for _, _, name, _, _ in FLAGS}
     page = (ROOT / "docs/cli.md").read_text("utf-8").partition("\n## run\n")[2].partition("\n## ")[0]
     documented = set(re.findall(r"`(--[a-z-]+)", page))

@@ -92,7 +92,10 @@ class Permissions:
         ]
 
 
-OWN_NAMESPACE = [{"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["get", "create", "update"]}]
+OWN_NAMESPACE = [
+    {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["get", "create", "update"]},
+    {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["ruleop-rollouts"], "verbs": ["list", "watch"]},
+]
 
 
 def _copied(project: Path, folder: Path) -> Path:

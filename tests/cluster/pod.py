@@ -52,7 +52,7 @@ class Pod(Operator):
         self.kubeconfig.write_text(yaml.safe_dump(self.config({"token": token})))
         if self.own:
             self.bind("Role", self.own, self.home)
-            for rule in self.own:
+            for rule in (each for each in self.own if "resourceNames" not in each):
                 self.may(self.home, rule["verbs"][-1], rule["resources"][0], rule["apiGroups"][0])
         if self.permissions is not None:
             self.bind("ClusterRole", self.permissions.rules())

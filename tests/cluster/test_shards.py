@@ -14,6 +14,7 @@ from controlplane.audit import moment
 from controlplane.cluster import ControlPlane
 
 from ruleop.core.buckets import bucket_of, buckets_of, hash_range, owner_of
+from ruleop.core.rollout.rollout_record import Record, decode
 from tests.cluster.operator import OWN_NAMESPACE, RBAC, WRITES, Permissions, eventually
 from tests.cluster.pod import LEASES, Pod
 from tests.cluster.server import Client
@@ -139,6 +140,16 @@ class Shards:
                     for line in pod.probe("/readyz?verbose")[1].splitlines()
                 ),
             )
+
+    def publish(self, rules: str, template: str) -> None:
+        """New rules for each process, one after the other."""
+        for project in (self.project, *(pod.project for pod in self.all)):
+            (project / "watches.yaml").write_text(rules)
+            (project / "templates/text.yaml").write_text(template)
+
+    def rollout(self) -> Record:
+        found = self.admin.get(f"/api/v1/namespaces/{self.all[0].home}/configmaps/ruleop-rollouts")
+        return decode(found["data"]["Note.example.com"])
 
     # -- the resources -------------------------------------------------------------------------------------------------
 
@@ -299,6 +310,33 @@ def test_buckets_without_a_process_are_reported(shards: Shards) -> None:
     )
     assert lines == ["[-] unowned buckets: 32 buckets have no process: is ruleop-1 running?"]
     assert first.probe("/readyz")[0] == 200, "a restart would not help"
+
+
+def test_a_bad_edit_of_the_rules_reaches_one_wave_of_all_shards(shards: Shards) -> None:
+    """The processes see the edit at different times, and the first, which drives the rollout, is replaced meanwhile."""
+    rules = f"{RULES}  rollout: {{maxUnavailable: 3}}\n"
+    shards.publish(rules, TEMPLATE)
+    shards.start(0)
+    shards.create(range(NOTES))
+    shards.scale(3)
+    assert_divided(shards, "one")
+    bad = "{{ spec.missing if metadata.name in ['note-7', 'note-17', 'note-27'] else 'second' }}"
+    shards.publish(rules, TEMPLATE.replace("{{ spec.text }}", bad))
+    eventually("the first release", lambda: shards.rollout().released)
+    shards.pods[0].kill()
+    shards.start(0)
+    eventually("the rollout to stop", lambda: shards.rollout().phase == "Stopped", 120.0)
+    shards.wait_until_divided()
+    record = shards.rollout()
+    assert record.total == NOTES
+    assert len(record.failed) == 1
+    texts = [each["data"]["text"] for each in shards.admin.get(shards.maps)["items"] if "text" in each["data"]]
+    assert texts.count("second") <= len(record.released) - 1
+    assert texts.count("one") >= NOTES - len(record.released)
+    shards.publish(rules, TEMPLATE.replace("{{ spec.text }}", "third"))
+    shards.wait_until_ready(range(NOTES), "third")
+    eventually("the rollout to be complete", lambda: shards.rollout().phase == "Complete")
+    shards.check_owners()
 
 
 def test_a_pod_without_a_stateful_set_reports_that(shards: Shards) -> None:

@@ -42,6 +42,7 @@ TITLES = {
     "IgnoreTable": ("An ignored path", "Of `ignore`: a path by itself, or with a condition."),
     "FullSelectorTable": ("A selector", "Or a plain mapping of labels and their values."),
     "RequirementTable": ("A requirement", "Of `matchExpressions`."),
+    "RolloutTable": ("rollout", "Of a watch: [the waves of an edit](../rules.md#rollout)."),
     "PolicyRuleTable": ("A permission", "Of `rbac`: a rule of a role."),
     "SchemaTable": (
         "schema",
@@ -65,6 +66,7 @@ WORDS: dict[str, str] = {
     "TypeOfFields": "type, or fields, or JSON Schema",
     "Flag": "true or false",
     "Count": "whole number",
+    "NumberOrPercent": "whole number, or percentage",
     "Duration": "duration",
     "BareExpression": "expression",
     "GivenObjectsType": "expression",
@@ -110,6 +112,8 @@ def _constraint(constraint: Any) -> str:
     if isinstance(constraint, Needs):
         instead = f" or `{constraint.or_else}`" if constraint.or_else else ""
         return f"`{constraint.key}` only with `{constraint.other}`{instead}."
+    if isinstance(constraint, language.NeedsOrder):
+        return "`label` only with `order: label`, which needs it."
     if isinstance(constraint, NotBesideMapping):
         return f"No `{constraint.key}` with names."
     return ""

@@ -100,7 +100,7 @@ def test_no_label_is_the_name_of_an_object(busy):
     for family in families(busy.metrics).values():
         for sample in family.samples:
             assert set(sample.labels) <= {
-                *("controller", "name", "kind", "child"),  # written in the rules
+                *("controller", "name", "kind", "child", "watch"),  # written in the rules
                 *(
                     "result",
                     "outcome",
@@ -111,6 +111,7 @@ def test_no_label_is_the_name_of_an_object(busy):
                     "method",
                     "verb",
                     "host",
+                    "phase",
                     "shard",
                     "count",
                     "le",

@@ -7,6 +7,7 @@ import json
 from types import SimpleNamespace
 
 from ruleop.core.kinds import Kind
+from ruleop.core.rollout.rollout_record import Record, Revision
 from ruleop.core.schema.builtin.table import ResourceInfo
 from ruleop.operator.engine.cache.informers import Informer, WatchSpec
 from ruleop.operator.engine.manager.collector import StateCollector
@@ -78,6 +79,7 @@ class WorkersHarness:
         self.collector = StateCollector(
             controllers=self.controllers,
             informers=lambda: self.informers,
+            rollouts=lambda: {"Box.example.com": Record.complete(Revision("a", "b"))},
             recorder=self.recorder,
             on_loop=lambda function: function(),
         )

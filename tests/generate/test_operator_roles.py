@@ -105,6 +105,12 @@ def test_a_plain_rule_needs_no_key_and_no_finalizer():
             set(),
             {"leases.coordination.k8s.io", "leases.coordination.k8s.io [ruleop]"},
         ),
+        (
+            f"rollout: {{}}\n{PLAIN}",
+            Choices(),
+            {"configmaps [ruleop-rollouts]"},
+            set(),
+        ),
         (f"reach: cluster\n{PLAIN}", Choices(), {"secrets", "secrets [ruleop-owner-key]"}, set()),
         (f"manageStatus: false\n{PLAIN}", Choices(), set(), {"apps.example.com/status"}),
         (
@@ -120,7 +126,7 @@ def test_a_plain_rule_needs_no_key_and_no_finalizer():
             set(),
         ),
     ],
-    ids=["no Lease", "key", "no status", "metrics", "finalize"],
+    ids=["no Lease", "rollout", "key", "no status", "metrics", "finalize"],
 )
 def test_each_feature_brings_its_permissions(body: str, choices: Choices, more: set[str], less: set[str]):
     roles, plain = generated(body, choices=choices), generated(PLAIN)

@@ -6,6 +6,10 @@ import re
 import pytest
 from click.testing import CliRunner
 
+from ruleop.authoring.report.explain_text import explain_lines
+from ruleop.authoring.report.explanation import Explanation
+from ruleop.authoring.report.plan_text import text_of
+from ruleop.authoring.report.tree import resource_node
 from ruleop.cli.program import program
 from ruleop.core.buckets import bucket_of
 from ruleop.localcluster import Effect, Fault
@@ -39,6 +43,19 @@ def test_the_tree_shows_the_state_of_each_child_and_who_changed_it_last(ready_si
     assert "Why it is not ready" not in out
     assert section(out, "Fields") == ["  all 6 fields that ruleop sets are as it wrote them"]
     assert section(out, "Next reconcile") == ["  Nothing to do."]
+
+
+def test_a_resource_that_a_rollout_holds_back_is_shown_with_its_revision():
+    held = {"type": "Rollout", "status": "False", "reason": "HeldBack", "message": "revision 0123456789ab; stopped"}
+    resource = {
+        "apiVersion": "example.com/v1",
+        "kind": "Site",
+        "metadata": {"name": "a", "namespace": "default", "generation": 1},
+        "status": {"observedGeneration": 1, "conditions": [held]},
+    }
+    explanation = Explanation(resource, resource_node(resource, ()), None, "2026-01-01T00:00:00Z")
+    text = " ".join(text_of(explain_lines(explanation)).split())
+    assert "It is held back: it has revision 0123456789ab; stopped. What follows is by the rules of the project" in text
 
 
 def test_the_environment_variables_of_run_name_the_cluster_too(ready_sites, monkeypatch):

@@ -151,6 +151,29 @@ def test_the_order_of_children_is_part_of_the_digest():
 def test_every_field_of_a_rule_that_plans_depend_on_is_part_of_the_digest():
     (rule, _) = build_project(FILES, root="rules", environ={}).rules
     for field in dataclasses.fields(rule):
-        if field.name not in {"site", "digest", "rbac"}:
+        if field.name not in {"site", "digest", "rbac", "rollout", "revision"}:
             other = dataclasses.replace(rule, **{field.name: "another"})
             assert list(_content(other)) != list(_content(rule)), field.name
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "revision", "digest"),
+    [
+        ("${A}", "${A}", "same", "other"),
+        ("x-${A:-y}", "x-${A:-y}", "same", "other"),
+        ("${A:-3}", "${A:-3}", "same", "other"),
+        ("${A}", "x-${A}", "other", "other"),
+        ("${B:-3}", "${B:-4}", "other", "other"),
+        ("${B:-3}", "${B:-3}", "same", "same"),
+    ],
+)
+def test_the_revision_has_no_value_of_an_environment_variable(before: str, after: str, revision: str, digest: str):
+    """The digest has them. A default is in the files, so it counts."""
+
+    def rule_of(text: str, value: str):
+        text = f"- {{group: example.com, version: v1, kind: App, vars: {{a: '{text}'}}}}\n"
+        return build_project({"watches.yaml": text}, root="rules", environ={"A": value}).rules[0]
+
+    one, two = rule_of(before, "1"), rule_of(after, "2")
+    assert ("same" if one.revision == two.revision else "other") == revision
+    assert ("same" if one.digest == two.digest else "other") == digest

@@ -63,6 +63,37 @@ children:
         ],
     ),
     Row(
+        "a rollout",
+        watch("rollout: {maxUnavailable: 0%, failureThreshold: -1, pauseAfter: 0, order: label, progressDeadline: 0s}"),
+        [
+            'watches.yaml:4:29: "maxUnavailable" must be a whole number from 1, or a percentage like "10%", not the text "0%"',
+            'watches.yaml:4:51: "failureThreshold" must be a whole number from 0, or a percentage like "10%", not the number -1',
+            'watches.yaml:4:67: "pauseAfter" must be at least 1, not 0',
+            'watches.yaml:4:70: "rollout" has "order: label", which requires "label", the label whose values give the order',
+            'watches.yaml:4:102: "progressDeadline" must be at least 1m, not 0s',
+        ],
+    ),
+    Row(
+        "a rollout by a label without the order",
+        watch("rollout: {label: ring, maxUnavailble: 3}"),
+        [
+            'watches.yaml:4:13: "rollout" has "label", which requires "order: label"',
+            'watches.yaml:4:26: unknown key "maxUnavailble" in "rollout" (did you mean "maxUnavailable"?)',
+        ],
+    ),
+    Row(
+        "a rollout without a status",
+        watch("manageStatus: false\nrollout: {}"),
+        [
+            'watches.yaml:5:3: "rollout" reads from the status which CRs are ready, and ruleop does not write it: remove "rollout"',
+        ],
+    ),
+    Row(
+        "the condition of a rollout",
+        watch("rollout: {}\nconditions: [{type: Rollout, status: 'true'}]"),
+        ['watches.yaml:5:23: the condition "Rollout" is set by ruleop: choose another type'],
+    ),
+    Row(
         "unknown key in a watch",
         watch("childs: {}"),
         [

@@ -10,6 +10,7 @@ from ruleop.core.names import RESERVED_PREFIX
 from ruleop.operator.engine.manager.inventory import InventoryEntry, decode, inventory_key
 from ruleop.operator.engine.reconcile.owner_key import owner_key_key
 from ruleop.operator.engine.revisions.revision_data import revisions_key
+from ruleop.operator.engine.rollouts.rollout_store import rollouts_key
 from ruleop.operator.kube.client.server_errors import ApiError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Operator:
         if not self.namespace:
             return frozenset()
         lease = ObjectKey("coordination.k8s.io", "Lease", self.namespace, self.name)
-        keys = (each(self.namespace, self.name) for each in (inventory_key, revisions_key, owner_key_key))
+        keys = (each(self.namespace, self.name) for each in (inventory_key, revisions_key, rollouts_key, owner_key_key))
         return frozenset({lease, *keys})
 
     def entry(self, kind: GroupKind) -> InventoryEntry:

@@ -15,15 +15,17 @@ from ruleop.core.messages import shortened
 from ruleop.core.planning.changes.differences import NOTHING, Difference, flow
 from ruleop.core.planning.changes.writes import changes, is_mark, verb_of
 from ruleop.core.planning.model.actions import Delete, FinalizerAction
+from ruleop.core.rollout.waves import View, in_order, size_of_wave
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ruleop.authoring.report.server_answers import Answer
     from ruleop.core.errors import Site
-    from ruleop.core.kinds import ObjectKey
+    from ruleop.core.kinds import Object, ObjectKey
     from ruleop.core.planning import Action, Plan
     from ruleop.core.planning.model.observed import Kinds
+    from ruleop.core.rules import Rollout, Rule
 
 MAX_NAMES: Final = 3
 """The number of custom resources that are named for one change."""
@@ -103,6 +105,7 @@ class ChangeSummary:
     more: int = 0  # changes and problems that are not kept
     verdicts: Counter[Verdict] = field(default_factory=Counter)  # of the API server on the writes
     remarks: dict[Remark, Group] = field(default_factory=dict)  # what else it says
+    rollouts: dict[str, tuple[Rollout, list[View]]] = field(default_factory=dict)  # by rule, the CRs in waves
 
     def add(self, plan: Plan, kinds: Kinds, answers: Iterable[Answer] = ()) -> None:
         plan = with_masked_texts(plan)
@@ -134,6 +137,13 @@ class ChangeSummary:
                 self.more += 1
             else:
                 self.remarks.setdefault(remark, Group()).add(name)
+
+    def add_to_rollout(self, rule: Rule, resource: Object) -> None:
+        """Adds a custom resource that the rules reach in a wave."""
+        assert rule.rollout is not None
+        view = View.of(resource, rule.rollout.label)
+        if not view.exempt:
+            self.rollouts.setdefault(rule.title, (rule.rollout, []))[1].append(view)
 
     def add_failed(self, key: ObjectKey, rule: str, message: str) -> None:
         """Adds a custom resource that cannot be planned."""
@@ -189,6 +199,8 @@ class ChangeSummary:
                 if remark.rule == rule:
                     yield from _with_count((Span(f"? {remark.child}: ", Tone.WAIT), Span(remark.text)), group)
             yield ()
+        for rule, (rollout, views) in self.rollouts.items():
+            yield from _rollout_lines(rule, rollout, views)
         if self.more:
             yield (Span(f"and {self.more} more of other kinds", Tone.FAINT),)
         if total := self.verdicts.total():
@@ -261,12 +273,41 @@ class ChangeSummary:
                 for cause, group in self.problems.items()
             ],
             "more": self.more,
+            **({"rollouts": self._rollouts_json()} if self.rollouts else {}),
             **({"server": self._server_json()} if self.verdicts or self.remarks else {}),
         }
+
+    def _rollouts_json(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "rule": rule,
+                "resources": len(views),
+                "maxUnavailable": size_of_wave(rollout, len(views)),
+                "pauseAfter": rollout.pause_after,
+                "first": [each.title for each in _first_wave(rollout, views)],
+            }
+            for rule, (rollout, views) in self.rollouts.items()
+        ]
 
     def _server_json(self) -> dict[str, Any]:
         remarks = [{**remark._asdict(), **_counts(group)} for remark, group in self.remarks.items()]
         return {**{verdict.name.lower(): self.verdicts[verdict] for verdict in Verdict}, "remarks": remarks}
+
+
+def _first_wave(rollout: Rollout, views: list[View]) -> list[View]:
+    return in_order(rollout, views)[: size_of_wave(rollout, len(views))]
+
+
+def _rollout_lines(rule: str, rollout: Rollout, views: list[View]) -> Iterator[Line]:
+    first, total = [each.title for each in _first_wave(rollout, views)], len(views)
+    pause = f", with a pause after {rollout.pause_after}" if rollout.pause_after is not None else ""
+    threshold = rollout.failure_threshold.of(total)
+    yield (
+        Span(f"{rule}: ", Tone.TITLE),
+        Span(f"{total} in waves of at most {len(first)}{pause}; stops when more than {threshold} fail"),
+    )
+    more = f" and {len(first) - MAX_NAMES} more" if len(first) > MAX_NAMES else ""
+    yield (Span(f"    first {', '.join(first[:MAX_NAMES])}{more}", Tone.FAINT),)
 
 
 def _problem_lines(cause: Cause, group: Group, place: Place) -> Iterator[Line]:

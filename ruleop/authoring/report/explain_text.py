@@ -119,6 +119,10 @@ class _Text:
             yield from wrapped(text, "  ", Tone.WAIT)
         elif not self.status.get("conditions") and (explanation.plan is None or explanation.plan.status is not None):
             yield from wrapped("It has no conditions: no operator has reconciled it yet", "  ", Tone.WAIT)
+        rollout = condition(self.resource, "Rollout") or {}
+        if rollout.get("reason") == "HeldBack":
+            text = f"It is held back: it has {rollout.get('message')}. What follows is by the rules of the project"
+            yield from wrapped(text, "  ", Tone.WAIT)
         yield from self._report()
         for problem in explanation.problems:
             yield from wrapped(problem, "  ! ", Tone.BAD)

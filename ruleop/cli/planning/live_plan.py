@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.authoring.live.live_rollouts import read_rollouts
 from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.live.server_dry_run import ServerDryRun
 from ruleop.authoring.live.survey import all_passes
@@ -27,6 +28,7 @@ from ruleop.cli.planning.passes import (
 from ruleop.cli.program import UsageError, write_to
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.operator.engine.rollouts.rollout_store import watch_key
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -137,13 +139,30 @@ class _LivePlan:
             if not cluster.kinds.info(kind).served:
                 print_diagnostics(found.mistake(str(kind), "is not served by the cluster: skipped", warning=True))
         planner, ask = self._planner(cluster)
+        targets = await self._rolled_out(cluster)
         async for each in all_passes(planner, kinds, self.access.namespace):
             _add(summary, await ask(each), cluster)
+            rule = each.rule
+            if (
+                rule is not None
+                and rule.rollout is not None
+                and targets.get(watch_key(rule), rule.revision) != rule.revision
+            ):
+                summary.add_to_rollout(rule, each.resource)
             if summary.resources % PROGRESS == 0 and sys.stderr.isatty():
                 write_to(sys.stderr, f"\r{summary.resources} planned")
         if summary.resources >= PROGRESS and sys.stderr.isatty():
             write_to(sys.stderr, "\r\x1b[K")
         return summary
+
+    async def _rolled_out(self, cluster: LiveCluster) -> dict[str, str]:
+        """The digests of the rules that the operator rolls out, or has rolled out, by watch."""
+        if not any(rule.rollout for rule in self.project.rules):
+            return {}
+        try:
+            return {watch: record.target.rule for watch, record in (await read_rollouts(cluster)).items()}
+        except RuleopError:  # no operator is there, or its record cannot be read
+            return {}
 
 
 async def _unchanged(each: LivePass) -> LivePass:

@@ -63,6 +63,13 @@ def skipped_events(skipped: Iterable[tuple[Child, str]]) -> Iterator[Event]:
         yield Event("Warning", "RunSkipped", message)
 
 
+def held_back_events(resource: Object, rollout: Condition) -> Iterator[Event]:
+    """An event when a rollout that is paused or stopped begins to hold the resource back."""
+    before = find_condition(resource, rollout.type)
+    if rollout.reason == "HeldBack" and (before.get("reason"), before.get("message")) != ("HeldBack", rollout.message):
+        yield Event("Warning", "HeldBack", rollout.message)
+
+
 def write_events(actions: Iterable[Action], namespace: str) -> Iterator[Event]:
     """Events for deleted, adopted, recreated and released objects: one for each action and reason, for all objects."""
     names: dict[tuple[str, Verb, str], list[str]] = {}

@@ -24,7 +24,7 @@ from ruleop.core.planning.child.once import RECORD, with_record
 from ruleop.core.planning.child.plan_masks import find_masks
 from ruleop.core.planning.child.pruning import give_up, held_back, prune
 from ruleop.core.planning.deletion import missing_read_permissions, plan_deletion
-from ruleop.core.planning.events import HEALTHY, skipped_events, transition_events
+from ruleop.core.planning.events import HEALTHY, held_back_events, skipped_events, transition_events
 from ruleop.core.planning.guard import GUARD, Overtime
 from ruleop.core.planning.memory.history import History
 from ruleop.core.planning.model.actions import (
@@ -40,7 +40,7 @@ from ruleop.core.planning.model.actions import (
     ServerSideApply,
     StatusWrite,
 )
-from ruleop.core.planning.model.conditions import Conditions, find_condition
+from ruleop.core.planning.model.conditions import ROLLOUT, Conditions, as_written, find_condition
 from ruleop.core.planning.model.marks import Owner, is_paused, misspelt_switches
 from ruleop.core.planning.model.period import reconcile_period
 from ruleop.core.planning.model.rule_permissions import missing_permission
@@ -489,8 +489,9 @@ class _Planner:
             conditions = Conditions.in_pause(self.resource, self.history.reason)
         elif note := "; ".join(filter(None, (self.period_note, misspelt_switches(self.resource)))):
             conditions = conditions.with_note(note)
-        if extra:
-            conditions = replace(conditions, custom=extra)
+        rollout = self._rollout() if self.observed.rollout is not None or self.rule.rollout is not None else None
+        if extra or rollout is not None:
+            conditions = replace(conditions, custom=(*extra, rollout) if rollout is not None else extra)
         status: StatusWrite | None = None
         if self.rule.manage_status:
             status = status_write(
@@ -503,9 +504,19 @@ class _Planner:
             "events": (
                 *found["events"],
                 *self._transition(conditions, quiet=quiet),
+                *(held_back_events(self.resource, rollout) if rollout is not None and not self.acts else ()),
                 *(skipped_events(records.skipped) if records.skipped and not self.acts else ()),
             ),
         }
+
+    def _rollout(self) -> Condition | None:
+        """The condition that names the revision of the rules. Only the operator knows it; offline it stays as it is. So
+        it does in a pause, in which the revision does not change."""
+        return (
+            as_written(self.resource, ROLLOUT)
+            if self.paused
+            else self.observed.rollout or as_written(self.resource, ROLLOUT)
+        )
 
     def _watches(self) -> Iterator[Target]:
         """The targets of each `observe` whose names or selector can be evaluated, and the objects of others."""

@@ -16,7 +16,7 @@ from ruleop.core.merge import UnwritableError, merge_patch, same
 from ruleop.core.merge.equality import fingerprint
 from ruleop.core.merge.server.normalise import as_json, with_integers, without_nulls
 from ruleop.core.planning.model.actions import Problem, State, StatusWrite
-from ruleop.core.planning.model.conditions import PAUSE, Condition, Conditions, type_of
+from ruleop.core.planning.model.conditions import PAUSE, Condition, Conditions, named_revision, type_of
 from ruleop.core.schema.crd.structural import default, drop_unknown, is_kept, schema_at
 from ruleop.core.templating import Omit, TextTemplate, Waiting
 from ruleop.core.templating.values.cost import METER, STATUS_BYTES, STATUS_UNITS, Exhausted, size_of
@@ -319,10 +319,15 @@ def _merged(live: Any, conditions: list[dict[str, Any]], generation: int | None,
         new = fresh.pop(type_of(before), None)
         if new is not None:
             result.append(_updated_condition(before, new, generation, now))
-        elif before.get("type") != PAUSE or before.get("reason") != PAUSE:
+        elif not _is_over(before):
             result.append(before)
     result.extend(_updated_condition({}, new, generation, now) for new in fresh.values())
     return result
+
+
+def _is_over(condition: dict[str, Any]) -> bool:
+    """Whether it is ruleop's condition of a pause or a rollout. While that lasts, there is a new one."""
+    return (condition.get("type") == PAUSE and condition.get("reason") == PAUSE) or bool(named_revision(condition))
 
 
 def _updated_condition(before: dict[str, Any], new: dict[str, Any], generation: int | None, now: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from ruleop.core.merge.server.learned import Answers, Learned
 from ruleop.core.planning.changes.drift import Reverted
 from ruleop.core.planning.memory.history import ConflictingObject, History, Refusal, RefusedStatus, Writes
 from ruleop.core.planning.memory.synced import Synced
+from ruleop.core.planning.model.conditions import Condition
 from ruleop.core.planning.model.observed import KindInfo, Served
 from ruleop.core.planning.model.outcome import Failed, Failure
 
@@ -24,6 +25,7 @@ _CLASSES: Final[Mapping[str, Any]] = {
     for each in (
         Answers,
         Cause,
+        Condition,
         ConflictingObject,
         Failed,
         Failure,

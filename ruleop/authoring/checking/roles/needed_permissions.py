@@ -142,6 +142,8 @@ def _of_operator(rules: Sequence[Rule], kinds: Kinds, settings: Settings) -> Ite
     name = settings.name
     yield from _stored("", "configmaps", f"{name}-inventory", "the inventory")
     yield from _stored("", "configmaps", f"{name}-revisions", "revisions of the rules", "they are not kept")
+    if any(rule.rollout is not None for rule in rules):
+        yield from _stored("", "configmaps", f"{name}-rollouts", "`rollout`", verbs=(*NAMED, *FOLLOW))
     if any(map(needs_key, rules)):
         yield from _stored("", "secrets", f"{name}-owner-key", "the key that signs owner annotations")
     if settings.shards:
@@ -179,7 +181,9 @@ def _of_operator(rules: Sequence[Rule], kinds: Kinds, settings: Settings) -> Ite
             yield Permission(group, resource, ("create",), Scope.CLUSTER, "--metrics-auth", everywhere=why)
 
 
-def _stored(group: str, resource: str, name: str, reason: str, without: str = "") -> Iterator[Permission]:
+def _stored(
+    group: str, resource: str, name: str, reason: str, without: str = "", verbs: tuple[str, ...] = NAMED
+) -> Iterator[Permission]:
     """An object of the operator's own. A role cannot limit the creation of objects to a name."""
     yield Permission(group, resource, ("create",), Scope.OPERATOR, reason, without=without)
-    yield Permission(group, resource, NAMED, Scope.OPERATOR, reason, names=(name,), without=without)
+    yield Permission(group, resource, verbs, Scope.OPERATOR, reason, names=(name,), without=without)

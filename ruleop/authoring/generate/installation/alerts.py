@@ -46,6 +46,17 @@ ALERTS: Final = (
         "`/readyz?verbose` shows the mistake; `ruleop check` finds it before a rollout.",
     ),
     Alert(
+        "RuleopRolloutStopped",
+        'max by (watch) (ruleop_rollouts{JOB,phase="Stopped"}) == 1',
+        "",
+        "critical",
+        "The rollout of the rules of {{ $labels.watch }} is stopped: CRs failed with the new rules.",
+        (
+            "`ruleop rollout status` lists the failures. Correct the rules, or go back with `ruleop rollout undo`, or "
+            "continue with `ruleop rollout resume`. The other CRs have the rules before."
+        ),
+    ),
+    Alert(
         "RuleopResourcesBroken",
         f'sum by (controller, reason) (ruleop_resources{{JOB,reason!~"{_CALM}"}}) > 0',
         "15m",

@@ -154,6 +154,8 @@ class _Page:
             for watch in self.watches
             for each in watch.rule.conditions
         ]
+        if any(watch.rule.rollout is not None for watch in self.watches):
+            found.append((code("Rollout"), "It has the newest rules, or its turn is to come.", "`Current`, `HeldBack`"))
         if found:
             yield "### Conditions\n"
             yield "Besides [those of all kinds](#all-kinds):\n"

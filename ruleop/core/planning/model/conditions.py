@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 FINALIZED: Final = "Finalized"
 PAUSE: Final = "Paused"
 """A condition's type, and the reason of all conditions in a pause."""
+
+ROLLOUT: Final = "Rollout"
+"""The type of the condition that names the revision of the rules that a custom resource has; with `rollout` only."""
+_REVISION: Final = re.compile(r"revision ([0-9a-f]{12})")
 
 NEGATIVE: Final = frozenset({"Reconciling", "Stalled"})
 """Conditions whose good value is False."""
@@ -67,9 +72,9 @@ class Conditions:
         True. Ready of a resource that was never reconciled is Unknown."""
         why = f"the annotation {PAUSED} stops all changes"
         return cls(
-            _as_written(resource, "Ready") or Condition("Ready", "Unknown", last_reason or PAUSE, why),
+            as_written(resource, "Ready") or Condition("Ready", "Unknown", last_reason or PAUSE, why),
             Condition("Reconciling", "False", PAUSE),
-            _as_written(resource, "Stalled") or Condition("Stalled", "False", PAUSE),
+            as_written(resource, "Stalled") or Condition("Stalled", "False", PAUSE),
             Condition(PAUSE, "True", PAUSE, why),
         )
 
@@ -99,7 +104,8 @@ class Conditions:
         )
 
 
-def _as_written(resource: Object, type_: str) -> Condition | None:
+def as_written(resource: Object, type_: str) -> Condition | None:
+    """A condition in the status of a resource, without its times."""
     live = find_condition(resource, type_)
     return Condition(*(str(live.get(name) or "") for name in ("type", "status", "reason", "message"))) if live else None
 
@@ -108,6 +114,12 @@ def type_of(condition: object) -> str:
     """The type of a condition in a status, where a schema may allow anything; empty for what is not a condition."""
     found = condition.get("type") if isinstance(condition, dict) else None
     return found if isinstance(found, str) else ""
+
+
+def named_revision(condition: Mapping[str, object]) -> str:
+    """The revision that a condition of the type ROLLOUT names; empty if it is not ruleop's."""
+    found = _REVISION.match(str(condition.get("message") or "")) if type_of(condition) == ROLLOUT else None
+    return found[1] if found is not None else ""
 
 
 def find_condition(resource: Object, type_: str) -> Mapping[str, object]:

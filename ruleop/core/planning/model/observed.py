@@ -20,6 +20,7 @@ from ruleop.core.schema.shape import UNKNOWN, Shape
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from ruleop.core.planning.model.conditions import Condition
     from ruleop.core.planning.model.proofs import Proofs
     from ruleop.core.rules import Observe
 
@@ -154,6 +155,7 @@ class Observed:
     held_until: str = ""  # RFC 3339: after a change of the rules, nothing is deleted or released before; "": no limit
     namespace_terminating: bool = False
     expects_refusals: bool = False  # nobody asks the server: changes of immutable fields count as refused
+    rollout: Condition | None = None  # which revision of the rules the resource has, with `rollout`
     proofs: Proofs | None = None  # of owner annotations; offline there is no key, and they are believed by their text
     sharded: bool = False  # the operator is one of several processes, so children have the label of their bucket
     own: Collection[ObjectKey] = ()  # the operator's own objects, which no rule may write

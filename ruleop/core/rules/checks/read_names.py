@@ -84,7 +84,7 @@ def _check_conditions(draft: Draft, findings: Findings) -> None:
     for condition in draft.table.conditions:
         if (word := condition.type) is None:
             continue
-        if word.text in OWN_CONDITIONS:
+        if word.text in OWN_CONDITIONS or (word.text == "Rollout" and draft.table.rollout is not None):
             findings.mistake(
                 "taken-name", f'the condition "{word.text}" is set by ruleop: choose another type', word.site
             )

@@ -126,6 +126,7 @@ def check_watch(draft: Draft, findings: Findings) -> None:
             findings.warning(
                 "conflict", f'"{name}" is never written, because of `manageStatus: false`', table.key_sites[name]
             )
+    _check_rollout(draft, findings)
     _check_once(draft, findings)
     _check_owners(draft, findings)
     if table.status is not None and isinstance(table.status.node.value, dict):
@@ -137,6 +138,12 @@ def check_watch(draft: Draft, findings: Findings) -> None:
                 findings.mistake(
                     "taken-name", f"status.{name} is set by ruleop: {instead}", table.status.node.key_sites[name]
                 )
+
+
+def _check_rollout(draft: Draft, findings: Findings) -> None:
+    if draft.table.rollout is not None and (is_builtin(draft) or not draft.table.manage_status):
+        message = '"rollout" reads from the status which CRs are ready, and ruleop does not write it: remove "rollout"'
+        findings.mistake("conflict", message, draft.table.key_sites["rollout"])
 
 
 def chain_of(table: ObserveTable, owner: Kind) -> tuple[Kind, ...] | None:

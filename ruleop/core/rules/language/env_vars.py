@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ruleop.core.rules.findings import Findings
 from ruleop.core.templating import NotJson, resolve_scalar
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from ruleop.core.errors import Site
     from ruleop.core.kinds import JSON
-    from ruleop.core.rules.findings import Findings
     from ruleop.core.templating import YamlNode
 
 # A default ends at the first `}` outside of quotes.
@@ -47,6 +47,12 @@ class Constants:
 
     environment: EnvVars
     findings: Findings
+
+    def without_values(self) -> Constants:
+        """Reads the same constants with the names of variables that are set, instead of their values, which may be
+        secret. Mistakes are reported elsewhere."""
+        names = {name: f"${{{name}}}" if value else value for name, value in self.environment.variables.items()}
+        return Constants(EnvVars(names), Findings({}))
 
     def read(self, node: YamlNode) -> JSON:
         value = node.value

@@ -198,6 +198,31 @@ class PolicyRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """A number of CRs, or a percentage of all."""
+
+    amount: int
+    percent: bool = False
+
+    def of(self, total: int, *, round_up: bool = False) -> int:
+        if not self.percent:
+            return self.amount
+        return -(-self.amount * total // 100) if round_up else self.amount * total // 100
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """An edit of the rules reaches the CRs in waves."""
+
+    max_unavailable: Share = Share(1)
+    pause_after: int | None = None
+    failure_threshold: Share = Share(0)
+    order: Literal["oldest", "newest", "label"] = "oldest"
+    label: str = ""  # whose values give the order
+    deadline: float = 600.0  # seconds after which a CR that is not ready counts as failed
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """One watch: the rule for CRs of one kind that match its selector and namespaces."""
 
@@ -220,6 +245,7 @@ class Rule:
     manage_status: bool = True
     reach: Literal["namespace", "cluster"] = "namespace"
     deletion_order: Literal["none", "reverse"] = "none"
+    rollout: Rollout | None = None  # None: all CRs at once
     rbac: tuple[PolicyRule, ...] = ()
     order: tuple[str, ...] = ()  # ids of children, dependencies first
     final_order: tuple[str, ...] = ()  # the same for finalize children
@@ -227,6 +253,7 @@ class Rule:
     reads_time: bool = False  # it calls functions whose results depend on the time
     ends_items: bool = False  # something is done when an item of a `forEach` ends
     digest: str = ""  # of everything that a plan by this rule depends on: equal digests mean equal plans
+    revision: str = ""  # the same without values of environment variables, which may be secret: it can be shown
 
     @property
     def title(self) -> str:

@@ -46,6 +46,7 @@ class Shared:
     let: tuple[NamedEntry[Templated[Tree]], ...] = ()
     applies: tuple[ApplyTable, ...] = ()  # outermost first
     from_environment: frozenset[str] = frozenset()  # the vars that read environment variables
+    public_vars: Mapping[str, JSON] = field(default_factory=dict)  # with names of variables instead of their values
 
     def within(self, table: FileTable | WatchTable, constants: Constants) -> Shared:
         """The shared values, extended by those of an inner table."""
@@ -57,6 +58,10 @@ class Shared:
             tuple(let.values()),
             (*self.applies, table.apply) if table.apply else self.applies,
             (self.from_environment - own_vars.keys()) | own_reads,
+            {
+                **self.public_vars,
+                **(constants.without_values().read(table.vars) if own_reads and table.vars else own_vars),
+            },
         )
 
 
@@ -162,6 +167,7 @@ class Draft:
     final: Mapping[str, ChildDraft]
     observed: Mapping[str, NamedEntry[ObserveTable]]
     from_environment: frozenset[str] = frozenset()  # the vars that read environment variables
+    public_vars: Mapping[str, JSON] = field(default_factory=dict)  # with names of variables instead of their values
 
     def looped(self, child: ChildDraft) -> ChildDraft:
         """The child whose loops give this one its items: itself, or the child that it names in `forEachOf`."""
@@ -195,6 +201,7 @@ def join(table: WatchTable, shared: Shared, constants: Constants) -> Draft | Non
         final=_children(table.finalize, shared, final=True),
         observed={entry.name: entry for entry in table.observe},
         from_environment=shared.from_environment,
+        public_vars=shared.public_vars,
     )
 
 

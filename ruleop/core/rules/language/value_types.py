@@ -15,6 +15,7 @@ from ruleop.core.errors import RuleError, Site
 from ruleop.core.merge import Path, PathError, parse_path
 from ruleop.core.rules.findings import Findings, did_you_mean_quoted, format_list
 from ruleop.core.rules.language.durations import DAYS, PATTERN, parse_duration
+from ruleop.core.rules.language.model import Share
 from ruleop.core.templating import Expression, Library, RuleErrors, StringTemplate, TextTemplate, Tree, YamlNode
 from ruleop.core.templating.bodies.search import read_file
 from ruleop.core.templating.compile.library import NO_KIND
@@ -28,6 +29,7 @@ T = TypeVar("T")
 C = TypeVar("C", Expression, StringTemplate, TextTemplate, Tree)
 
 NAME = r"[a-z][A-Za-z0-9_]*"
+_PERCENT = re.compile(r"(0|[1-9][0-9]{0,2})%", re.ASCII)
 
 
 @dataclass(slots=True)
@@ -182,6 +184,29 @@ class Count(Type[int]):
 
     def schema(self) -> dict[str, JSON]:
         return {"type": "integer", "minimum": self.minimum}
+
+
+@dataclass(frozen=True, slots=True)
+class NumberOrPercent(Type[Share]):
+    """A number of CRs, or a percentage of all."""
+
+    minimum: int
+
+    def read(self, node: YamlNode, what: str, reading: Reading) -> Share | None:
+        value, form = node.value, f'a whole number from {self.minimum}, or a percentage like "10%"'
+        if isinstance(value, str) and (match := _PERCENT.fullmatch(value)) and self.minimum <= int(match[1]) <= 100:
+            return Share(int(match[1]), percent=True)
+        if isinstance(value, bool) or not isinstance(value, int) or value < self.minimum:
+            wrong_type(node, what, form, reading)
+            return None
+        return Share(value)
+
+    def schema(self) -> dict[str, JSON]:
+        percent = r"^(100|[1-9]?[0-9])%$" if self.minimum == 0 else r"^(100|[1-9][0-9]?)%$"
+        return {"anyOf": [{"type": "integer", "minimum": self.minimum}, {"type": "string", "pattern": percent}]}
+
+    def of(self, default: JSON) -> Share:
+        return Share(default)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 from ruleop.core.kinds import Kind
 from ruleop.core.names import LABEL, MAX_LABEL, PREFIXED, QUALIFIED, SUBDOMAIN
 from ruleop.core.rules.language.allow import AllowedChecks
-from ruleop.core.rules.language.model import Strategy
+from ruleop.core.rules.language.model import Share, Strategy
 from ruleop.core.rules.language.schema_keys import SCHEMA_TABLES, SchemaTable
 from ruleop.core.rules.language.tables import (
     AtMostOne,
@@ -38,6 +38,7 @@ from ruleop.core.rules.language.value_types import (
     Loops,
     MapOf,
     NamedEntry,
+    NumberOrPercent,
     PlacedPath,
     Reading,
     Template,
@@ -65,6 +66,7 @@ OnImmutable = Literal["fail", "recreate"]
 Adopt = Literal["never", "orphans", "helm"]
 Propagation = Literal["background", "foreground"]
 DeletionOrder = Literal["none", "reverse"]
+RolloutOrder = Literal["oldest", "newest", "label"]
 Privilege = Literal["extra-privileges"]
 
 GROUP = Text(f"|{SUBDOMAIN}", 'an API group like "apps" or "cache.example.com"')
@@ -581,6 +583,58 @@ class PolicyRuleTable(Table):
     )
 
 
+@dataclass(frozen=True, slots=True)
+class NeedsOrder(Constraint):
+    """`label` and `order: label` need each other."""
+
+    def violation(self, members: dict[str, YamlNode]) -> tuple[str, str] | None:
+        by_label = "order" in members and members["order"].value == "label"
+        if by_label and "label" not in members:
+            return 'has "order: label", which requires "label", the label whose values give the order', "order"
+        if "label" in members and not by_label:
+            return 'has "label", which requires "order: label"', "label"
+        return None
+
+    def schema(self) -> dict[str, JSON]:
+        by_label: JSON = {"properties": {"order": {"const": "label"}}, "required": ["order"]}
+        return {"if": by_label, "then": {"required": ["label"]}, "else": {"not": {"required": ["label"]}}}
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutTable(Table):
+    TITLE: ClassVar[str] = '"rollout"'
+    DEFINITION: ClassVar[str] = "rollout"
+    CONSTRAINTS: ClassVar[tuple[Constraint, ...]] = (NeedsOrder(),)
+
+    max_unavailable: Share = key(
+        "maxUnavailable",
+        NumberOrPercent(1),
+        "How many CRs may have the new rules and not be ready yet, as a number or a percentage.",
+        default=1,
+    )
+    pause_after: int | None = key(
+        "pauseAfter", Count(1), "The rollout pauses after this many CRs, until `ruleop rollout resume`."
+    )
+    failure_threshold: Share = key(
+        "failureThreshold",
+        NumberOrPercent(0),
+        "The rollout stops when more CRs than this fail with the new rules, as a number or a percentage.",
+        default=0,
+    )
+    order: RolloutOrder = key(
+        "order", Choice(get_args(RolloutOrder)), "Which CRs come first: the oldest by default.", default="oldest"
+    )
+    label: Word | None = key(
+        "label", LABEL_KEY, "With order: label, the label whose values give the order; CRs without it come last."
+    )
+    progress_deadline: float = key(
+        "progressDeadline",
+        Duration("1m"),
+        "The time after which a CR that was ready before, and is not ready with the new rules, counts as failed.",
+        default="10m",
+    )
+
+
 LET = MapOf(TemplateTree(), "the name", NAME)
 VARS = Verbatim()
 APPLY = TableOf(ApplyTable)
@@ -664,6 +718,11 @@ class WatchTable(Table):
         "cluster: children may be cluster-scoped or in other namespaces.",
         default="namespace",
     )
+    rollout: RolloutTable | None = key(
+        "rollout",
+        TableOf(RolloutTable),
+        "An edit of the rules reaches the CRs in waves, and stops when CRs fail. Without it, it reaches all at once.",
+    )
     rbac: tuple[PolicyRuleTable, ...] = key(
         "rbac",
         ListOf(TableOf(PolicyRuleTable), "a permission"),
@@ -713,5 +772,6 @@ TABLES: tuple[type[Table], ...] = (
     FullSelectorTable,
     RequirementTable,
     PolicyRuleTable,
+    RolloutTable,
     *SCHEMA_TABLES,
 )

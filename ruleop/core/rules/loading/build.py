@@ -20,6 +20,7 @@ from ruleop.core.rules.language.model import (
     Patched,
     PolicyRule,
     Requirement,
+    Rollout,
     Rule,
     Schedule,
     Selector,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         ObserveTable,
         PatchTable,
         PolicyRuleTable,
+        RolloutTable,
     )
     from ruleop.core.secrets.secrecy import Secrecy
     from ruleop.core.templating import Library
@@ -87,6 +89,7 @@ def build_rule(draft: Draft, parts: Iterable[Part], library: Library) -> Rule:
         manage_status=table.manage_status and not is_builtin(draft),
         reach=table.reach,
         deletion_order=table.deletion_order,
+        rollout=_rollout(table.rollout) if table.rollout is not None else None,
         rbac=tuple(map(_policy_rule, table.rbac)),
         reads_time=any(not TIME_FUNCTIONS.isdisjoint(part.compiled.names) for part in parts)
         or any(child.schedule is not None or child.rotates for child in children.values()),
@@ -235,6 +238,17 @@ def _condition(draft: Draft, table: ConditionTable) -> Condition:
 def _policy_rule(table: PolicyRuleTable) -> PolicyRule:
     groups, resources, verbs = (_texts(_required(each)) for each in (table.groups, table.resources, table.verbs))
     return PolicyRule(groups, resources, verbs, _texts(table.names), table.site)
+
+
+def _rollout(table: RolloutTable) -> Rollout:
+    return Rollout(
+        max_unavailable=table.max_unavailable,
+        pause_after=table.pause_after,
+        failure_threshold=table.failure_threshold,
+        order=table.order,
+        label=table.label.text if table.label is not None else "",
+        deadline=table.progress_deadline,
+    )
 
 
 def _texts(words: Iterable[Word]) -> tuple[str, ...]:

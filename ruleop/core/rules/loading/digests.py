@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _QUOTED = re.compile(r"""['"]([A-Za-z0-9._/-]+)['"]""")
 _COMPUTED = re.compile(r"""\bfile\s*\(\s*(?!(['"])[A-Za-z0-9._/-]+\1\s*\))""")
 """A call of `file` with a computed name, which can read every file."""
-_IGNORED_FIELDS = frozenset({"site", "digest", "slots", "words", "rbac"})
+_IGNORED_FIELDS = frozenset({"site", "digest", "slots", "words", "rbac", "rollout", "revision"})
 
 
 def digest(rule: Rule, templates: Mapping[str, str]) -> str:

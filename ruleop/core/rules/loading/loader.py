@@ -156,7 +156,7 @@ class _Loading:
         if self.findings.failed:
             raise ProjectErrors(found)
         built = [build_rule(draft, draft_parts, self.reading.library) for draft, draft_parts in every_part]
-        rules = tuple(replace(rule, digest=digest(rule, self.reading.templates)) for rule in built)
+        rules = tuple(self._with_digests(rule, draft) for rule, draft in zip(built, drafts, strict=True))
         project = Project(
             root,
             rules,
@@ -174,6 +174,13 @@ class _Loading:
         return Loaded(
             project, watches, self.files, self.reading.library, self.allow, self.constants.environment.defaults
         )
+
+    def _with_digests(self, rule: Rule, draft: Draft) -> Rule:
+        found = digest(rule, self.reading.templates)
+        if not draft.from_environment:
+            return replace(rule, digest=found, revision=found)
+        public = digest(replace(rule, vars=draft.public_vars), self.reading.templates)
+        return replace(rule, digest=found, revision=public)
 
     def _report_no_watches(self) -> None:
         documents, _ = read_yaml(self.files[WATCHES], WATCHES)

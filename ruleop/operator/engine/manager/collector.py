@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 
+    from ruleop.core.rollout.rollout_record import Record
     from ruleop.operator.engine.cache.informers import Informer
     from ruleop.operator.engine.manager.controllers import Controller
     from ruleop.operator.engine.reconcile.pass_log import Reported
@@ -36,6 +37,11 @@ GAUGES = {
         ("controller", "state"),
     ),
     "ruleop_waits": ("Children that wait, by what they wait for.", ("controller", "child", "reason")),
+    "ruleop_rollouts": (
+        "1 for the phase of each watch's rollout: Complete, Progressing, Paused or Stopped.",
+        ("watch", "phase"),
+    ),
+    "ruleop_rollout_held_back": ("CRs that do not have the newest rules yet.", ("watch",)),
     "ruleop_store_objects": ("Objects in the stores of a kind.", ("kind",)),
     "ruleop_store_bytes": ("Bytes of the objects in the stores of a kind.", ("kind",)),
     "ruleop_watches": ("Watches by state: synced, pending (not listed yet), unserved or forbidden.", ("kind", "state")),
@@ -66,11 +72,13 @@ class StateCollector(Collector):
         controllers: Iterable[Controller],
         informers: Callable[[], Iterable[Informer]],
         recorder: EventRecorder,
+        rollouts: Callable[[], Mapping[str, Record]] = dict,
         on_loop: Callable[[Callable[[], Snapshot]], Snapshot],
     ) -> None:
         self.controllers = controllers
         self.informers = informers
         self.recorder = recorder
+        self.rollouts = rollouts
         # Metrics are served by other threads. State is read on the event loop, where it does not change meanwhile; the
         # reports of the CRs, of which there may be many, are counted in the thread.
         self.on_loop = on_loop
@@ -90,6 +98,9 @@ class StateCollector(Collector):
             self._add_controller(values, controller)
         for informer in self.informers():
             self._add_informer(values, informer)
+        for watch, record in self.rollouts().items():
+            values["ruleop_rollouts"][watch, record.phase] = 1
+            values["ruleop_rollout_held_back"][(watch,)] = 0 if record.is_complete else record.held_back
         for outcome, count in self.recorder.statistics().items():
             if outcome != "waiting":
                 values["ruleop_events"][(outcome,)] = count

@@ -23,11 +23,12 @@ from ruleop.operator.engine.cache.watch_specs import child_needs, observe_need
 from ruleop.operator.engine.manager.inventory import patched_key
 from ruleop.operator.engine.manager.unserved_kinds import UnservedKinds
 from ruleop.operator.engine.queue.request import START, Request
+from ruleop.operator.engine.queue.work_queue import Urgency
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from ruleop.core.kinds import GroupKind
+    from ruleop.core.kinds import GroupKind, ObjectKey
     from ruleop.core.rules import Project, ProjectErrors, Rule
     from ruleop.operator.engine.cache.informers import Informer, Informers
     from ruleop.operator.engine.cache.published_schemas import PublishedSchemas
@@ -70,6 +71,8 @@ class ControllerSet:
         self.leading = False
         self.log = structlog.get_logger()
         self.unserved_kinds = UnservedKinds()
+        self.earlier_rules: Callable[[GroupKind], Iterable[Rule]] = lambda _: ()  # those that rollouts still need
+        self.extra_watches: Callable[[], Iterable[WatchSpec]] = tuple
         self.settled = asyncio.Event()  # set when it becomes settled; cleared by the task that waits for it
         self._pause_end: asyncio.TimerHandle | None = None
         self._stopping: set[asyncio.Task[None]] = set()
@@ -96,6 +99,7 @@ class ControllerSet:
         before = controller.digests
         self.status_schemas.report(rules, self.cache)
         controller.set_rules(rules[0].kind if rules else controller.kind, rules)
+        controller.earlier = tuple(self.earlier_rules(kind))
         controller.workers.limit = self.max_concurrent or max(
             (rule.max_concurrent for rule in rules), default=controller.workers.limit
         )
@@ -164,6 +168,30 @@ class ControllerSet:
             self._pause()
         self.log.error("reload rejected; keeping the previous rules", errors=str(errors))
 
+    # -- rollouts ------------------------------------------------------------------------------------------------------
+
+    def enqueue(self, kind: GroupKind, keys: Iterable[ObjectKey] | None, cause: str) -> None:
+        """Queues CRs of a kind; None for all."""
+        if (controller := self.controllers.get(kind)) is None:
+            return
+        if keys is None:
+            self.controllers.enqueue_all(controller, cause)
+            return
+        for key in keys:
+            controller.workers.add(Request(key.namespace, key.name), cause, Urgency.RESYNC)
+
+    def rules_changed(self) -> None:
+        """The rules of earlier revisions that CRs may have were loaded, or are not needed any more."""
+        touched = []
+        for kind, controller in self.controllers.by_kind.items():
+            before, controller.earlier = controller.earlier, tuple(self.earlier_rules(kind))
+            if before != controller.earlier:
+                touched.append(controller)
+        self.update_watches()
+        self.open_workers()
+        for controller in touched:
+            self.controllers.enqueue_all(controller, "earlier rules were loaded")
+
     # -- watches -------------------------------------------------------------------------------------------------------
 
     def update_watches(self) -> None:
@@ -175,20 +203,21 @@ class ControllerSet:
         self.cache.primary, self.cache.other_versions, self.cache.children_of, self.cache.observed = {}, {}, {}, {}
         self.cache.patched_kinds = {}
         for controller in self.controllers:
-            controller.needs = frozenset(self._needed_watches(controller.kind, controller.rules))
+            controller.needs = frozenset(self._needed_watches(controller.kind, controller.in_force))
             needs.update(dict.fromkeys(sorted(controller.needs, key=str)))
+        needs.update(dict.fromkeys(self.extra_watches()))
         self.informers.watch(needs)
         informers = self.informers.informers
         for kind, controller in self.controllers.by_kind.items():
             self.cache.required[kind] = tuple(informers[need] for need in controller.needs)
             self.cache.primary[kind] = informers[share.resources(controller.kind)]
-            others = dict.fromkeys(rule.kind for rule in controller.rules if rule.kind != controller.kind)
+            others = dict.fromkeys(rule.kind for rule in controller.in_force if rule.kind != controller.kind)
             self.cache.other_versions[kind] = [informers[share.resources(each)] for each in others]
-            for need in self._child_needs(kind, controller.rules):
+            for need in self._child_needs(kind, controller.in_force):
                 _add(self.cache.children_of, informers[need])
-            for need in _observed(controller.rules):
+            for need in _observed(controller.in_force):
                 _add(self.cache.observed, informers[need])
-            for need in self._patched(kind, controller.rules):  # also those that only the inventory names
+            for need in self._patched(kind, controller.in_force):  # also those that only the inventory names
                 _add(self.cache.observed, informers[need])
                 _add(self.cache.patched_kinds, informers[need])
         self.cache.invalidate()
@@ -225,7 +254,7 @@ class ControllerSet:
 
     def verbs(self, kind: GroupKind) -> frozenset[str]:
         """The verbs that the operator needs on a kind."""
-        rules = [rule for controller in self.controllers for rule in controller.rules]
+        rules = [rule for controller in self.controllers for rule in controller.in_force]
         served, entry = self.discovery.get(kind), self.inventory.of(kind)
         needed = verbs(rules, kind, served.info if served is not None else KindInfo(Kind(kind.group, "", kind.kind)))
         if entry.finalizer:

@@ -30,6 +30,7 @@ class Controller:
     rules: tuple[Rule, ...]
     reconciler: Reconciler
     workers: Workers
+    earlier: tuple[Rule, ...] = ()  # of earlier revisions, which CRs have until a rollout reaches them
     needs: frozenset[WatchSpec] = frozenset()  # its workers open when these are synced
 
     @property
@@ -37,10 +38,16 @@ class Controller:
         """Of its rules: equal digests, equal plans."""
         return tuple(rule.digest for rule in self.rules)
 
+    @property
+    def in_force(self) -> tuple[Rule, ...]:
+        """All rules that its CRs may have."""
+        return (*self.rules, *self.earlier)
+
     def set_rules(self, kind: Kind, rules: tuple[Rule, ...]) -> None:
         """Running reconciles keep the rules that they started with."""
         self.kind = self.reconciler.kind = kind
         self.rules = self.reconciler.rules = rules
+        self.reconciler.has_rollouts = any(rule.rollout is not None for rule in rules)
 
     def is_quiet(self) -> bool:
         """Whether its workers may work, and have nothing to do: no CR is queued, running or failing."""
@@ -48,12 +55,12 @@ class Controller:
 
     def kinds(self) -> list[Kind]:
         """The kinds that it writes: of its CRs, their children, and the objects whose fields they set."""
-        patched = {each.target.kind for rule in self.rules for each in rule.patches}
+        patched = {each.target.kind for rule in self.in_force for each in rule.patches}
         return [self.kind, *sorted({*patched, *(need.kind for need in self.needs if need.children)})]
 
     def uses_has_kind(self) -> bool:
         """Whether a rule depends on which kinds the cluster serves."""
-        return uses_has_kind(self.rules)
+        return uses_has_kind(self.in_force)
 
 
 class Controllers:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ruleop.operator.engine.manager.controllers import Controllers
     from ruleop.operator.engine.manager.discovery_sync import DiscoverySync
     from ruleop.operator.engine.queue.request import Cause
+    from ruleop.operator.engine.rollouts.rollout_driver import RolloutDriver
 
 
 class EventHandler:
@@ -28,12 +29,14 @@ class EventHandler:
         own_writes: OwnWrites,
         discovery_sync: DiscoverySync,
         *,
+        rollouts: RolloutDriver | None = None,
         status_changes: bool = False,
     ) -> None:
         """`status_changes`: whether a change of a CR's status queues it. In a dry run others write the status;
         otherwise ruleop does."""
         self.cache = cache
         self.own_writes = own_writes
+        self.rollouts = rollouts
         self.controllers = controllers
         self.discovery_sync = discovery_sync
         self.status_changes = status_changes
@@ -46,6 +49,12 @@ class EventHandler:
         urgency = Urgency.RESYNC if change.origin is Origin.LIST else Urgency.CHANGE
         cause = START if change.origin is Origin.LIST and change.old is None else change.key
         controller = self.controllers.get(kind)
+        if self.rollouts is not None:
+            if informer.need == self.rollouts.need:
+                obj = self.cache.parse(informer, change.key, change.new) if change.new is not None else None
+                self.rollouts.record_changed(obj)
+            elif controller is not None and controller.reconciler.has_rollouts:
+                self.rollouts.wake()
         if (
             controller is not None
             and informer in self.cache.primaries(kind)

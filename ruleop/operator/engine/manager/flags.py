@@ -32,6 +32,7 @@ class Options:
     max_concurrent: int | None = None
     reload: bool = True
     prune_after_reload: float = 30.0  # seconds without deletions: files of one edit may arrive one after the other
+    rollouts: bool = True  # False: an edit reaches all CRs at once, whatever the rules say
     dry_run: bool = False
     qps: float | None = None
     grace: float = 30.0

@@ -96,7 +96,7 @@ class InventoryCollector:
             return entry if held else InventoryEntry()
         if self.cache.primary[kind].state is not State.SYNCED:
             return entry
-        possible = entry_of_rules(controller.rules)
+        possible = entry_of_rules(controller.in_force)
         return InventoryEntry(
             frozenset(
                 each for each in entry.children if each in possible.children or self._may_exist(controller, each)
@@ -113,9 +113,9 @@ class InventoryCollector:
         kind = controller.kind.versionless
         if self.cache.primary[kind].state is not State.SYNCED:
             return InventoryEntry()
-        unknown = entry_of_rules(controller.rules).children - self.inventory.of(kind).children
+        unknown = entry_of_rules(controller.in_force).children - self.inventory.of(kind).children
         children = frozenset(each for each in unknown if self._exists(controller, each))
-        patched = entry_of_rules(controller.rules).patched - self.inventory.of(kind).patched
+        patched = entry_of_rules(controller.in_force).patched - self.inventory.of(kind).patched
         return InventoryEntry(
             children,
             self._may_carry_finalizer(kind),

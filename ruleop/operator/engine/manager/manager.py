@@ -12,6 +12,7 @@ import contextlib
 import socket
 import time
 import uuid
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,9 @@ from ruleop.operator.engine.reconcile.status.status_debounce import StatusDeboun
 from ruleop.operator.engine.reconcile.status.status_schema import StatusSchemas
 from ruleop.operator.engine.revisions.revision_data import revisions_key
 from ruleop.operator.engine.revisions.revision_store import RevisionStore
+from ruleop.operator.engine.rollouts.rollout_driver import RolloutDriver
+from ruleop.operator.engine.rollouts.rollout_store import RolloutStore, prefix_of, rollouts_key
+from ruleop.operator.engine.rollouts.rollouts import Rollouts
 from ruleop.operator.engine.shards.ownership import BySelector, Ownership, Pod, Sharding
 from ruleop.operator.engine.shards.process_leases import ProcessLeases, lease_labels
 from ruleop.operator.engine.telemetry.authorization import Authorizer, review
@@ -96,10 +100,10 @@ class Manager:
         on_reload: Callable[[Project | None], None] = lambda _: None,
     ) -> None:
         """`on_reload` is called with the rules after each reload, and with None after one that was rejected."""
-        self.project = project  # as it was at the start
+        self.options = options
+        self.project = self._in_force(project)  # as it was at the start
         self.on_reload = on_reload
         self.root = root
-        self.options = options
         self.metrics = Metrics()
         self.loop_watchdog = LoopWatchdog(self.metrics.lag.observe)
         self.election: Election | None = None
@@ -152,6 +156,7 @@ class Manager:
         stack.push_async_callback(self._stop_workers)
         self.controller_set.apply(self.project)
         self.revisions.put_in_force(self.project)
+        self._spawn(self.rollout_driver.run(), "rollouts")
         if not self.options.dry_run:
             self._spawn(self.inventory_gc.run(), "inventory_gc")
             remarking = Remarking(self.controller_set, self.owner_key, self.api, self._is_alone)
@@ -175,10 +180,18 @@ class Manager:
             "started", server=session.server, kinds=kinds, namespaces=namespaces, project=str(self.root), **dry_run
         )
 
-    def _reloaded(self, project: Project) -> None:
+    def _in_force(self, project: Project) -> Project:
+        if self.options.rollouts:
+            return project
+        return replace(project, rules=tuple(replace(rule, rollout=None) for rule in project.rules))
+
+    def _reloaded(self, read: Project) -> None:
+        project = self._in_force(read)
+        self.rollouts.put_in_force(project)
         self.controller_set.reloaded(project)
+        self.rollout_driver.wake()
         self.revisions.put_in_force(project)
-        self.on_reload(project)
+        self.on_reload(read)
 
     def _reload_rejected(self, errors: ProjectErrors) -> None:
         self.controller_set.reject(errors)
@@ -232,6 +245,7 @@ class Manager:
             self.client, self.discovery.resource, self.options.namespaces, selection=self._selection
         )
         self.namespace = self.options.operator_namespace or credentials.namespace
+        rollouts = rollouts_key(self.namespace, self.options.name)
         self.inventory = Inventory(StoredData(self.api, inventory_key(self.namespace, self.options.name)))
         revisions = revisions_key(self.namespace, self.options.name)
         self.revisions = RevisionStore(
@@ -244,7 +258,11 @@ class Manager:
             upgrading=self.inventory.has_finalizers,
             dry_run=self.options.dry_run,
         )
-        self.own = frozenset({inventory_key(self.namespace, self.options.name), revisions, self._lease_key(), key})
+        self.own = frozenset(
+            {inventory_key(self.namespace, self.options.name), revisions, rollouts, self._lease_key(), key}
+        )
+        self.rollouts = Rollouts(self.revisions, prefix_of(self.options.selector))
+        self.rollouts.put_in_force(self.project)
         self.own_writes = OwnWrites()
         self.debounce = StatusDebounce(time.monotonic, asyncio.get_running_loop().call_later)
         self.recorder = EventRecorder(
@@ -263,6 +281,7 @@ class Manager:
             controllers=self.controllers,
             informers=self.informers.informers.values,
             recorder=self.recorder,
+            rollouts=lambda: self.rollouts.records,
             on_loop=partial(call_on_loop, asyncio.get_running_loop()),
         )
         self.metrics.registry.register(collector)
@@ -279,6 +298,17 @@ class Manager:
             max_concurrent=self.options.max_concurrent,
             pause=self.options.prune_after_reload,
         )
+        self.rollout_driver = RolloutDriver(
+            self.rollouts,
+            RolloutStore(StoredData(self.api, rollouts), self.rollouts.prefix),
+            self.informers,
+            self.cache,
+            self.controller_set,
+            drives=self._drives_rollouts,
+            owns=self.ownership.owns if isinstance(self.ownership, BySelector) else None,
+        )
+        self.controller_set.earlier_rules = self.rollouts.rules_of
+        self.controller_set.extra_watches = self.rollout_driver.watches
         self.inventory_gc = InventoryCollector(
             self.controller_set, finalizer=self.environment.finalizer, is_alone=self._is_alone
         )
@@ -286,17 +316,27 @@ class Manager:
             self.discovery, schemas, cache=self.cache, informers=self.informers, controller_set=self.controller_set
         )
         self.event_handler = EventHandler(
-            self.cache, self.controllers, self.own_writes, self.discovery_sync, status_changes=self.options.dry_run
+            self.cache,
+            self.controllers,
+            self.own_writes,
+            self.discovery_sync,
+            rollouts=self.rollout_driver,
+            status_changes=self.options.dry_run,
         )
         self.informers.connect(self.event_handler.changed, self.controller_set.state_changed, self.controller_set.verbs)
 
     async def _connect(self) -> None:
         await self.discovery.refresh()
+        await self._load_stored()
+
+    async def _load_stored(self) -> None:
+        """Reads what this process has to know before it reconciles a CR that it did not reconcile before."""
         await self.inventory.load()
+        await self.rollout_driver.load()
 
     async def _load_key(self) -> None:
         """Reads or makes the owner key, if the rules need it, or children of earlier rules may have a proof."""
-        needed = any(needs_key(rule) for controller in self.controllers for rule in controller.rules)
+        needed = any(needs_key(rule) for controller in self.controllers for rule in controller.in_force)
         if needed or any(map(needs_key, self.project.rules)) or self.inventory.has_finalizers():
             await self.owner_key.load()
 
@@ -320,6 +360,10 @@ class Manager:
             )
         return BySelector(self._lease_key().name, self.options.selector, leases, self.events)
 
+    def _drives_rollouts(self) -> bool:
+        """Of several shards, that with the first bucket."""
+        return not isinstance(self.ownership, Sharding) or 0 in self.ownership.shard.held & self.ownership.ready
+
     def _is_alone(self) -> bool:
         return not self.options.selector if self.ownership is None else self.ownership.is_alone()
 
@@ -328,7 +372,7 @@ class Manager:
         so that no rule can read them."""
 
         def selects(key: ObjectKey, metadata: Mapping[str, Any]) -> bool:
-            if key in self.own:
+            if key in self.own and need != self.rollout_driver.need:
                 return False
             if need.children and not names_an_owner(metadata, key, self.owner_key.proofs):
                 return False
@@ -378,13 +422,13 @@ class Manager:
 
         async def lead() -> None:
             await election.leading()
-            await self.retry(self.inventory.load)
+            await self.retry(self._load_stored)
             await self.retry(self._load_key)
             if isinstance(self.ownership, BySelector):
                 await self.retry(partial(self.ownership.begin, election))
                 self._spawn(self.ownership.run(self.controller_set), "other processes")
             elif isinstance(self.ownership, Sharding):
-                self._spawn(self.ownership.run(election, self.controller_set, self.inventory.load), "shards")
+                self._spawn(self.ownership.run(election, self.controller_set, self._load_stored), "shards")
             self.metrics.leader.labels(self.options.name).set(1)
             self._start_leading()
 
@@ -395,6 +439,8 @@ class Manager:
 
     def _start_leading(self) -> None:
         self.controller_set.start_leading()
+        if not self.options.dry_run:
+            self.rollout_driver.start_leading()
         if not self.options.dry_run:
             self._spawn(self.revisions.run(), "revisions")
 
@@ -426,6 +472,7 @@ class Manager:
             finalizer=f"{RESERVED_PREFIX}{self.options.name}",
             owns=self.ownership.owns if self.ownership is not None else None,
             sharded=self.options.pod is not None,
+            rollouts=self.rollouts,
             dry_run=self.options.dry_run,
             pass_files=PassFiles(self.options.record) if self.options.record is not None else None,
         )
@@ -448,6 +495,7 @@ class Manager:
         if self._starting:
             yield Check("start", ok=False, message=self._starting)
         yield ready_checks.of_rules(self.controller_set)
+        yield from ready_checks.of_rollouts(self.rollouts)
         if self.election is not None:
             yield ready_checks.of_election(self.election.leads(), self.election.holder)
         if self.ownership is not None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ruleop.operator.engine.cache.informers import Informer, Informers, WatchSpec
     from ruleop.operator.engine.manager.controller_set import ControllerSet
     from ruleop.operator.engine.manager.controllers import Controller
+    from ruleop.operator.engine.rollouts.rollouts import Rollouts
 
 _MESSAGES = {
     State.PENDING: "not listed yet",
@@ -25,6 +26,18 @@ def of_rules(controller_set: ControllerSet) -> Check:
     """Rejected rules do not make the operator unready: the previous ones are in force."""
     count = sum(len(controller.rules) for controller in controller_set.controllers)
     return Check("rules", not controller_set.rejected, controller_set.rejected or f"{count} in force", counts=False)
+
+
+def of_rollouts(rollouts: Rollouts) -> Iterator[Check]:
+    """A rollout that is stopped needs a person, but the operator works."""
+    for watch, record in sorted(rollouts.records.items()):
+        parts = [record.phase.lower(), f"revision {record.target.short}"]
+        parts += [f"{record.held_back} held back"] if not record.is_complete else []
+        text = ", ".join(parts) + (f": {record.reason}" if record.reason else "")
+        yield Check(f"rollout {watch}", record.phase != "Stopped", text, counts=False)
+    for revision in sorted(rollouts.frozen):
+        text = "cannot be loaded; the CRs that have it are not reconciled until their wave"
+        yield Check(f"revision {revision.short}", False, text, counts=False)
 
 
 def of_election(leads: bool, holder: str) -> Check:

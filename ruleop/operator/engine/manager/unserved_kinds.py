@@ -64,7 +64,7 @@ def _needed(controllers: Iterable[Controller]) -> Iterator[tuple[Kind, bool, boo
     required: set[Kind] = set()
     optional: set[Kind] = set()
     fixed: set[Kind] = set()
-    for rule in (rule for controller in controllers for rule in controller.rules):
+    for rule in (rule for controller in controllers for rule in controller.in_force):
         watched.add(rule.kind)
         observed = {each.kind for observe in rule.observe.values() for each in (observe, *observe.owners)}
         required.update(observed)

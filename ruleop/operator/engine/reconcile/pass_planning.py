@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ruleop.core.kinds import Object
     from ruleop.core.planning import History
+    from ruleop.core.planning.model.conditions import Condition
     from ruleop.core.rules import Rule
     from ruleop.operator.engine.cache.index import Index
     from ruleop.operator.engine.queue.request import Request
@@ -42,6 +43,7 @@ class CurrentPass:
     resource: Object
     history: History
     held_until: str = ""  # RFC 3339: no deletions before this time, because the rules have just changed
+    rollout: Condition | None = None  # names the revision of the rules
     namespace_terminating: bool = False
     paused: bool = False  # a plan of this pass took several turns of the loop
     status_in: float | None = None  # seconds until the status is written, if it is delayed
@@ -81,6 +83,7 @@ class PassPlanning:
             finalizer=self.environment.finalizer,
             retired=known - {each.type for each in rule.conditions} if known else (),
             held_until=current.held_until,
+            rollout=current.rollout,
             namespace_terminating=current.namespace_terminating,
             expects_refusals=self.environment.dry_run,
             proofs=self.environment.owner_key.proofs,

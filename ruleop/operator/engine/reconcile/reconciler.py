@@ -55,6 +55,7 @@ class Reconciler:
         self.index = Index()
         self.histories: dict[Request, History] = {}
         self.expectations = ControllerExpectations()
+        self.has_rollouts = False  # one of the rules has `rollout`
         self.held_until = ""  # see CurrentPass
         self.planning = PassPlanning(kind, environment, self.metrics, self.pass_log, self.index)
         self.status = StatusWriter(environment, self.pass_log, self.expectations)
@@ -69,7 +70,11 @@ class Reconciler:
         if resource is None or key in self.environment.own or (owns is not None and not owns(resource)):
             self.remove(request)
             return Result()
-        rule = choose_rule(self.rules, resource)
+        rule, rollout, is_frozen = choose_rule(self.rules, resource), None, False
+        if self.has_rollouts and self.environment.rollouts is not None:
+            rule, rollout, is_frozen = self.environment.rollouts.choose(self.rules, resource)
+        if is_frozen:
+            return Result()
         if rule is None:
             self.remove(request)
             return await self._unmatched(request, resource)
@@ -80,7 +85,7 @@ class Reconciler:
         if (wait := self.expectations.wait(request, self.cache, self.clock.monotonic())) is not None:
             return Result(requeue_after=wait, reason="the cache is behind")
         history = self.histories.get(request, History.NONE).at_pass_start(self.cache, self.clock.monotonic())
-        current = CurrentPass(request, rule, resource, history, self.held_until)
+        current = CurrentPass(request, rule, resource, history, self.held_until, rollout)
         try:
             await self.planning.begin(current)
             planned, outcome = await self._write_children(current)

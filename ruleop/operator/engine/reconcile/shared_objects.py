@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ruleop.operator.engine.reconcile.pass_log import Events
     from ruleop.operator.engine.reconcile.recorder import PassFiles
     from ruleop.operator.engine.reconcile.status.status_debounce import StatusDebounce
+    from ruleop.operator.engine.rollouts.rollouts import Rollouts
     from ruleop.operator.engine.telemetry.metrics import Metrics
 
 
@@ -44,6 +45,7 @@ class Environment:
     debounce: StatusDebounce
     clock: Clock
     finalizer: str
+    rollouts: Rollouts | None = None
     own: frozenset[ObjectKey] = frozenset()  # the operator's own objects, which no rule may write
     owns: Callable[[Object], bool] | None = None  # whether this process reconciles a CR; None: all
     sharded: bool = False

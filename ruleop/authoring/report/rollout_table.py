@@ -1,0 +1,79 @@
+"""Rollouts as a table for people, and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ruleop.authoring.report.plan_text import Line, Span, Tone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ruleop.core.rollout.rollout_record import Record
+
+_TONES: Final = {"Stopped": Tone.BAD, "Paused": Tone.WAIT}
+_HEAD: Final = ("WATCH", "PHASE", "REVISION", "FROM", "CURRENT", "PENDING", "FAILED", "HELD BACK")
+
+
+def rollout_lines(records: Mapping[str, Record]) -> Iterator[Line]:
+    rows = [_HEAD, *(_row(watch, record) for watch, record in sorted(records.items()))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
+    for row in rows:
+        line = "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        yield (Span(line, _TONES.get(row[1], Tone.PLAIN)),)
+    for watch, record in sorted(records.items()):
+        yield from ((Span(line),) for line in _notes(watch, record))
+
+
+def _row(watch: str, record: Record) -> tuple[str, ...]:
+    title = watch.replace("_", "/")
+    if record.is_complete:
+        return title, record.phase, record.target.short, "-", "all", "0", "0", "0"
+    current = record.total - record.held_back
+    return (
+        title,
+        record.phase,
+        record.target.short,
+        record.base.short,
+        f"{current}/{record.total}",
+        str(len(record.pending)),
+        str(len(record.failed)),
+        str(record.held_back),
+    )
+
+
+def _notes(watch: str, record: Record) -> Iterator[str]:
+    title = watch.replace("_", "/")
+    if record.reason:
+        yield f"{title} is {record.phase.lower()}: {record.reason}"
+    yield from (f"  failed: {text}" for text in record.failed.values() if text)
+    if record.rejected is not None:
+        yield (
+            f"{title}: revision {record.rejected.short} was reverted; it is rolled out again "
+            "when the rules change, or after `ruleop rollout resume`"
+        )
+    if record.phase == "Stopped":
+        yield "  next: correct the rules; or `ruleop rollout undo`; or `ruleop rollout resume` in spite of the failures"
+    elif record.phase == "Paused":
+        yield "  next: `ruleop rollout resume`, or `ruleop rollout undo`"
+
+
+def rollouts_json(records: Mapping[str, Record]) -> list[dict[str, Any]]:
+    return [
+        {
+            "watch": watch.replace("_", "/"),
+            "phase": record.phase,
+            "reason": record.reason,
+            "revision": record.target.rule,
+            "project": record.target.project,
+            "from": record.base.rule,
+            "total": record.total,
+            "heldBack": record.held_back,
+            "pending": len(record.pending),
+            "failed": len(record.failed),
+            "failures": [text for text in record.failed.values() if text],
+            "undo": record.undo,
+            "rejected": record.rejected.rule if record.rejected is not None else "",
+        }
+        for watch, record in sorted(records.items())
+    ]
