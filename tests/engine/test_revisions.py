@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import random
 from types import SimpleNamespace
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,7 +104,7 @@ def test_a_return_to_earlier_rules_is_a_revision_of_its_own():
     | st.fixed_dictionaries(
         {},
         optional={
-            "data": st.none() | st.dictionaries(st.sampled_from(["index", "x"]), TEXTS | JSON.map(orjson.dumps) | JSON),
+            "data": st.none() | st.dictionaries(st.sampled_from(["index", "x"]), TEXTS | JSON.map(json.dumps) | JSON),
             "binaryData": JSON | st.dictionaries(DIGESTS, JSON | st.binary().map(base64.b64encode).map(bytes.decode)),
         },
     )

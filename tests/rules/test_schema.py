@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ruleop.core.rules import Findings, build_with_sources
@@ -289,6 +289,7 @@ FIELDS = st.recursive(
 
 
 @given(st.dictionaries(NAMES, FIELDS, max_size=4), st.dictionaries(st.sampled_from("TU"), FIELDS, max_size=2))
+@example({"a": {"type": "object", "properties": ["string"], "allOf": 3}}, {})
 def test_any_fields_make_a_definition_or_mistakes(spec, types):
     text = json.dumps(
         [{"group": "example.com", "version": "v1", "kind": "App", "schema": {"spec": spec, "types": types}}]

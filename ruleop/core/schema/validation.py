@@ -52,14 +52,16 @@ def violations(obj: Object, schema: Schema, old: Object | None = None) -> Iterat
 
 
 def subschemas(schema: Schema) -> Iterator[tuple[FieldPath, Schema]]:
-    """The schemas directly inside a schema, each with the path that leads to it."""
-    for name, sub in (schema.get("properties") or {}).items():
+    """The schemas directly inside a schema, each with the path that leads to it. A keyword of another form has none."""
+    properties = schema.get("properties")
+    for name, sub in properties.items() if isinstance(properties, Mapping) else ():
         yield ("properties", name), sub
     for keyword in ("items", "additionalProperties", "not"):
         if isinstance(schema.get(keyword), Mapping):
             yield (keyword,), schema[keyword]
     for keyword in ("allOf", "anyOf", "oneOf"):
-        for index, sub in enumerate(schema.get(keyword) or ()):
+        branches = schema.get(keyword)
+        for index, sub in enumerate(branches if isinstance(branches, (list, tuple)) else ()):
             yield (keyword, index), sub
 
 
