@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from ruleop.core.buckets import bucket_of
+from ruleop.core.buckets import BUCKETS, bucket_of
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.names import RESERVED_PREFIX, SELECTOR, lease_name
@@ -258,9 +258,8 @@ class Manager:
             upgrading=self.inventory.has_finalizers,
             dry_run=self.options.dry_run,
         )
-        self.own = frozenset(
-            {inventory_key(self.namespace, self.options.name), revisions, rollouts, self._lease_key(), key}
-        )
+        leases = map(self._lease_key, range(BUCKETS)) if self.options.pod is not None else [self._lease_key()]
+        self.own = frozenset({inventory_key(self.namespace, self.options.name), revisions, rollouts, key, *leases})
         self.rollouts = Rollouts(self.revisions, prefix_of(self.options.selector))
         self.rollouts.put_in_force(self.project)
         self.own_writes = OwnWrites()
@@ -340,8 +339,10 @@ class Manager:
         if needed or any(map(needs_key, self.project.rules)) or self.inventory.has_finalizers():
             await self.owner_key.load()
 
-    def _lease_key(self) -> ObjectKey:
-        ordinal = self.options.pod.ordinal if self.options.pod is not None else None
+    def _lease_key(self, ordinal: int | None = None) -> ObjectKey:
+        """Of this process, or of another shard."""
+        if ordinal is None and self.options.pod is not None:
+            ordinal = self.options.pod.ordinal
         name = lease_name(self.options.name, selector=self.options.selector, ordinal=ordinal)
         return ObjectKey("coordination.k8s.io", "Lease", self.namespace, name)
 
