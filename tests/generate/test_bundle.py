@@ -122,6 +122,14 @@ def test_a_missing_icon_is_an_error_with_its_place(project: Path) -> None:
     assert "ruleop.yaml:11:9: error[RO101]: icon.svg: cannot be read: No such file or directory" in ran.stderr
 
 
+def test_shards_are_refused(project: Path) -> None:
+    (project / "ruleop.yaml").write_text("shards: 2\n")
+    out = project.parent / "bundle"
+    ran = CliRunner().invoke(program, ["generate", "bundle", "-C", str(project), "--out", str(out)])
+    assert (ran.exit_code, out.exists()) == (1, False)
+    assert "OLM runs no StatefulSet: remove `shards`, or install a chart" in ran.stderr
+
+
 def test_files_of_somebody_else_in_its_folder_stay(project: Path) -> None:
     bundle(project)
     other = project.parent / "bundle" / "manifests" / "mine.yaml"
