@@ -87,6 +87,7 @@ bench: $(STAMP)  ## measure render, plan, merge and load times against their bud
 
 bench-cluster: $(STAMP) controlplane  ## measure the operator against a bare client and a Go operator
 	$(call step,the operator on a real API server,$(BIN)/python bench/cluster.py)
+	$(call step,one and several shards on a real API server,$(BIN)/python bench/shards.py)
 
 # Stopped or finished, it resumes from .fuzz/; FRESH=1 restarts it. WORKERS=auto means two.
 MINUTES ?= 5
