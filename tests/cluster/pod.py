@@ -102,7 +102,7 @@ class Pod(Operator):
         """It may no longer do anything with a resource in a namespace."""
         role = f"{RBAC}/namespaces/{namespace}/roles/{self.name}"
         rules = [rule for rule in self.admin.get(role)["rules"] if resource not in rule["resources"]]
-        (gone,) = (rule for rule in self.own if resource in rule["resources"])
+        gone = next(rule for rule in self.own if resource in rule["resources"] and "resourceNames" not in rule)
         self.admin.merge(role, {"rules": rules}, "somebody")
         self.may(namespace, gone["verbs"][-1], resource, gone["apiGroups"][0], yes=False)
 

@@ -21,6 +21,8 @@ JOB = "ruleop-metrics"
 CALM = {
     "leader_election_master_status": "1x300",
     "ruleop_reload_failed": "0x300",
+    'ruleop_rollouts{watch="App",phase="Stopped"}': "0x300",
+    "ruleop_unowned_buckets": "0x300",
     'ruleop_resources{controller="App",reason="Ready"}': "5x300",
     'ruleop_resources{controller="App",reason="Paused"}': "1x300",
     'ruleop_resources{controller="App",reason="ApplyFailed"}': "0x300",
@@ -37,11 +39,13 @@ CALM = {
 FIRES: dict[str, dict[str, str]] = {
     "RuleopNotLeading": {"leader_election_master_status": "0x300"},
     "RuleopRulesRefused": {"ruleop_reload_failed": "1x300"},
+    "RuleopRolloutStopped": {'ruleop_rollouts{watch="App",phase="Stopped"}': "1x300"},
     "RuleopResourcesBroken": {'ruleop_resources{controller="App",reason="ApplyFailed"}': "2x300"},
     "RuleopPermissionMissing": {'ruleop_watches{kind="v1 Service",state="forbidden"}': "1x300"},
     "RuleopWaitsTooLong": {'ruleop_waits{controller="App",child="web",reason="child"}': "1x300"},
     "RuleopWatchSilent": {'ruleop_watch_silence_seconds{kind="v1 Service"}': "200x300"},
     "RuleopSlow": {'ruleop_longest_wait_seconds{controller="App"}': "90x300"},
+    "RuleopResourcesUnowned": {"ruleop_unowned_buckets": "32x300"},
     "RuleopBug": {'ruleop_watch_crashes_total{kind="v1 Service"}': "0+1x300"},
 }
 

@@ -90,6 +90,7 @@ PURPOSES: Final[dict[tuple[str, str], dict[str, str]]] = {
     ("Lease `NAME`", "leases.coordination.k8s.io"): {
         "create": "the first leader; only with `--leader-elect`",
         "get": "who leads",
+        "list": "other processes of the operator",
         "update": "leading, and its renewal",
     },
 }
