@@ -304,7 +304,7 @@ class Manager:
             self.cache,
             self.controller_set,
             drives=self._drives_rollouts,
-            owns=self.ownership.owns if isinstance(self.ownership, BySelector) else None,
+            other_owner=self.ownership.other_owner if isinstance(self.ownership, BySelector) else None,
         )
         self.controller_set.earlier_rules = self.rollouts.rules_of
         self.controller_set.extra_watches = self.rollout_driver.watches

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ruleop.operator.engine.cache.informers import Informer, Informers
     from ruleop.operator.engine.rollouts.rollout_store import RolloutStore
     from ruleop.operator.engine.rollouts.rollouts import Rollouts
+    from ruleop.operator.kube.leader.shards import ProcessLease
     from ruleop.operator.kube.watch.store import Entry
 
 OWN_LABEL: Final = "app.kubernetes.io/managed-by=ruleop"
@@ -78,11 +79,12 @@ class RolloutDriver:
         queues: Queues,
         *,
         drives: Callable[[], bool] = lambda: True,
-        owns: Callable[[Object], bool] | None = None,
+        other_owner: Callable[[Object], ProcessLease | None] | None = None,
     ) -> None:
-        """`drives`: whether this process takes the steps, once it leads. `owns`: whether a CR takes part; None: all."""
+        """`drives`: whether this process takes the steps, once it leads. A CR
+        that another process reconciles (`other_owner`) does not take part."""
         self.rollouts, self.store, self.informers, self.cache = rollouts, store, informers, cache
-        self.queues, self.drives, self.owns = queues, drives, owns
+        self.queues, self.drives, self.other_owner = queues, drives, other_owner
         self.leading = False
         key = store.store.key
         # With a label that no observed resource has in its watch: no rule reads this store.
@@ -248,7 +250,7 @@ class RolloutDriver:
         for number, (key, entry) in enumerate(list(informer.entries())):
             known = self._views.get(key)
             is_current = known is not None and known.version == entry.version and known.project is disk
-            if known is None or not is_current or self.owns is not None:
+            if known is None or not is_current or self.other_owner is not None:
                 known = self._views[key] = self._known(entry, rule, disk)
             if known.rule is rule:
                 found.append(known.view)
@@ -258,7 +260,7 @@ class RolloutDriver:
 
     def _known(self, entry: Entry, rule: Rule, disk: Project) -> _Known:
         resource = {"apiVersion": rule.kind.api_version, "kind": rule.kind.kind, **entry.parsed()}
-        is_owned = self.owns is None or self.owns(resource)
+        is_owned = self.other_owner is None or self.other_owner(resource) is None
         chosen = choose_rule(disk.rules, resource) if is_owned else None
         label = chosen.rollout.label if chosen is not None and chosen.rollout is not None else ""
         return _Known(entry.version, disk, chosen, View.of(resource, label))

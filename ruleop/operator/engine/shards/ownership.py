@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ruleop.operator.engine.shards.process_leases import ProcessLeases
     from ruleop.operator.engine.telemetry.metrics import Metrics
     from ruleop.operator.kube.leader.election import Election
+    from ruleop.operator.kube.leader.shards import ProcessLease
 
 STATEFUL_SETS: Final = ResourceInfo(
     "statefulsets", namespaced=True, status_subresource=True, kind=Kind("apps", "v1", "StatefulSet")
@@ -69,8 +70,12 @@ class BySelector:
         self.lease, self.selector, self.leases, self.events = lease, selector, leases, events
         self.claims = Claims(lease, 0)
 
+    def other_owner(self, resource: Object) -> ProcessLease | None:
+        return self.claims.owner_of(labels_of(resource)) if self.claims.earlier else None
+
     def owns(self, resource: Object) -> bool:
-        other = self.claims.owner_of(labels_of(resource)) if self.claims.earlier else None
+        """Asked before a reconcile. If another process has the resource, it gets an Event."""
+        other = self.other_owner(resource)
         if other is None:
             return True
         which = f'with the selector "{other.selector}"' if other.selector else "without a selector"
@@ -221,8 +226,8 @@ class Sharding:
                     if step.again:
                         await self._pause(AGAIN)
                     await self._list(load_inventory)
-                else:
-                    await self._pause(REPORT)
+                else:  # also if the inventory could not be read for what is held
+                    await self._pause(REPORT if self.shard.held <= self.ready else AGAIN)
                     await self._list(load_inventory)
                 self._problem = ""
             except ApiError as error:
