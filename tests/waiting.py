@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PATIENCE: Final = 60.0  # seconds; a busy machine needs them
+PATIENCE: Final = 120.0  # seconds; a busy machine needs them
 MISSING: Final[tuple[type[Exception], ...]] = (LookupError, TypeError)
 
 

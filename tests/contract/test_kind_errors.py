@@ -119,20 +119,6 @@ def test_a_service_that_is_created_at_its_status_gets_no_node_ports(server: Serv
     assert causes == [missing]
 
 
-def test_a_service_gets_no_node_ports_where_all_are_taken(server: Server, namespace: str) -> None:
-    """2,768 are there."""
-    ports = [{"name": f"p{number}", "port": number} for number in range(1, 2770)]
-    service = {**with_fields("Service", {}), "spec": {"type": "NodePort", "ports": ports}}
-    problem = "failed to allocate a nodePort: range is full"
-    answer = server.send("POST", path_of("Service", namespace), service).refused(500, "InternalError")
-    assert answer["message"] == f"Internal error occurred: {problem}"
-    assert answer["details"] == {"causes": [{"message": problem}]}
-    enough = {**service, "spec": {"type": "NodePort", "ports": ports[:1000]}}
-    made = server.create(path_of("Service", namespace), enough)["spec"]["ports"]
-    assert len({each["nodePort"] for each in made}) == 1000
-    server.delete(f"{path_of('Service', namespace)}/a")
-
-
 @pytest.mark.parametrize(
     ("path", "obj", "change", "generation"),
     [

@@ -8,6 +8,7 @@ from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.kinds.core import service_allocation
 from ruleop.localcluster.kinds.resources import SERVICES
 from ruleop.localcluster.store.object_store import Name, Store
+from tests.contract.client import Server
 
 if TYPE_CHECKING:
     import pytest
@@ -26,6 +27,24 @@ def test_node_ports_are_unique_and_free_again_after_a_deletion(monkeypatch: pyte
     assert len({each["clusterIP"] for each in made}) == 2
     cluster.store.delete(SERVICES, Name("default", "a"))
     assert cluster.apply(service("c")).obj["spec"]["ports"][0]["nodePort"] == made[0]["ports"][0]["nodePort"]
+
+
+def test_a_service_is_refused_as_by_a_real_server_where_all_node_ports_are_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No contract: a real server would write each of its 2,768 ports, and have none for other tests."""
+    monkeypatch.setattr(service_allocation, "NODE_PORTS", [30000])
+    with LocalCluster() as cluster:
+        server = Server.of(cluster.kubeconfig())
+        path = "/api/v1/namespaces/default/services"
+        server.create(path, service("a"))
+        problem = "failed to allocate a nodePort: range is full"
+        refused = server.send("POST", path, service("b")).refused(500, "InternalError")
+        assert refused["message"] == f"Internal error occurred: {problem}"
+        assert refused["details"] == {"causes": [{"message": problem}]}
+        server.delete(f"{path}/a")
+        server.create(path, service("b"))
+        server.close()
 
 
 def test_a_new_service_is_created_without_reading_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
