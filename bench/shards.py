@@ -1,10 +1,12 @@
-"""The cost of several processes of one operator: 1, 2 and 4 shards on a real API server, each with the same Apps.
+"""The cost of several processes of one operator: 1, 2 and 4 shards on a real API server.
 
     python bench/shards.py [APPS]
 
-For each number of shards: the seconds until all Apps that are created at once are reported ready to be used, the CPU
-time of each process and of the API server, and the memory of each process. The machine is shared with the API server,
-so seconds say little; CPU time per App says what more cores would bring.
+Each shard gets APPS of its own, at the same rate: with twice the shards, twice as many are created in each second. The
+API server divides lists and watches for the shards (`ShardedListAndWatch`), or leaves that to them.
+
+Each does the same work in each second, so CPU time per App says what a core for each of them would bring. The audit log
+counts the writes; once all has settled, an annotation of each App is edited, which is no reason to write.
 """
 
 from __future__ import annotations
@@ -26,8 +28,12 @@ from tests.controlplane.cluster import ControlPlane  # noqa: E402
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-APPS = 1_000
+    from tests.controlplane.api import Api
+    from tests.controlplane.audit import Mark
+
+APPS, RATE = 150, 8.0  # of each shard, and in each second
 COUNTS = (1, 2, 4)
+WRITES = {"create", "update", "patch", "delete"}
 NAMESPACE = "default"
 PATH = "/apis/myapp.k8s.io/v1/namespaces/default/apps"
 TICK = os.sysconf("SC_CLK_TCK")
@@ -93,42 +99,65 @@ def is_reported(obj: dict[str, Any]) -> bool:
     return bool((obj.get("status") or {}).get("observedGeneration") == obj["metadata"]["generation"])
 
 
-def measure(count: int, apps: int) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as scratch, ControlPlane(controllers=False, audit=False) as plane:
+def create(api: Api, names: range, rate: float) -> None:
+    began = time.monotonic()
+    for done, number in enumerate(names):
+        time.sleep(max(0.0, began + done / rate - time.monotonic()))
+        api.post(PATH, app(number))
+
+
+def measure(count: int, each: int, *, gate: bool) -> dict[str, Any]:
+    flags = ["--feature-gates=ShardedListAndWatch=true"] if gate else []
+    with tempfile.TemporaryDirectory() as scratch, ControlPlane(controllers=False, apiserver_flags=flags) as plane:
         api = plane.api()
         plane.define(ROOT / "crds" / "apps.myapp.k8s.io.yaml")
         api.post(f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets", stateful_set(count))
-        server = plane.process("kube-apiserver").pid
+        server, apps, first = plane.process("kube-apiserver").pid, each * count, 20 * count
         with processes(plane, count, Path(scratch)) as pids:
             until_quiet(pids)
-            for number in range(apps // 10):  # what is made once for each kind does not count
-                api.post(PATH, app(number))
+            create(api, range(first), RATE * count)  # what is made once for each kind does not count
             until_quiet(pids)
-            before, of_server, began = [cpu(pid) for pid in pids], cpu(server), time.monotonic()
-            for number in range(apps // 10, apps + apps // 10):
-                api.post(PATH, app(number))
-            ended = until_quiet(pids)
-            done = sum(map(is_reported, api.get(PATH)["items"]))
-            if done != apps + apps // 10:
-                raise SystemExit(f"{count} shards: {done} Apps are reported, not {apps + apps // 10}")
-            return {
-                "seconds": ended - began,
-                "cpu": [after - first for after, first in zip(map(cpu, pids), before, strict=True)],
+            before, of_server, mark = sum(map(cpu, pids)), cpu(server), plane.audit_log.mark()
+            create(api, range(first, first + apps), RATE * count)
+            until_quiet(pids)
+            found = {
+                "cpu": sum(map(cpu, pids)) - before,
                 "server": cpu(server) - of_server,
                 "memory": [memory(pid) for pid in pids],
+                "writes": writes(plane, mark),
             }
+            done = sum(map(is_reported, api.get(PATH)["items"]))
+            if done != first + apps:
+                raise SystemExit(f"{count} shards: {done} Apps are reported, not {first + apps}")
+            mark = plane.audit_log.mark()
+            for number in range(first + apps):
+                api.merge(f"{PATH}/app-{number}", {"metadata": {"annotations": {"example.com/note": "a"}}})
+            until_quiet(pids)
+            return {**found, "in vain": writes(plane, mark)}
+
+
+def writes(plane: ControlPlane, mark: Mark) -> int:
+    """Of the operator, without its Leases and Events."""
+    asked = [event for event in plane.audit(mark=mark) if event["verb"] in WRITES]
+    objects = [event["objectRef"]["resource"] for event in asked if event["userAgent"].startswith("ruleop/")]
+    return sum(resource not in ("leases", "events") for resource in objects)
 
 
 def main() -> None:
-    apps = int(sys.argv[1]) if len(sys.argv) > 1 else APPS
-    print("| shards | s | CPU ms per App, all | most of one | API server | MiB each |")
-    print("|---:|---:|---:|---:|---:|---:|")
-    for count in COUNTS:
-        found = measure(count, apps)
-        each = [1000 * used / apps for used in found["cpu"]]
-        sizes = ", ".join(f"{size:.0f}" for size in found["memory"])
-        server = 1000 * found["server"] / apps
-        print(f"| {count} | {found['seconds']:.0f} | {sum(each):.1f} | {max(each):.1f} | {server:.1f} | {sizes} |")
+    each = int(sys.argv[1]) if len(sys.argv) > 1 else APPS
+    print("| shards | divided by | CPU ms per App | Apps/s, in terms of one | API server, ms per App | MiB each |")
+    print("|---:|---|---:|---:|---:|---:|")
+    for gate in (False, True):
+        alone = 0.0
+        for count in COUNTS:
+            found, apps = measure(count, each, gate=gate), each * count
+            used, server = (1000 * found[spent] / apps for spent in ("cpu", "server"))
+            alone = alone or used
+            sizes = ", ".join(f"{size:.0f}" for size in found["memory"])
+            divided = "the API server" if gate else "the shards"
+            print(f"| {count} | {divided} | {used:.1f} | {count * alone / used:.1f} | {server:.1f} | {sizes} |")
+            written = f"{found['writes'] / apps:.1f} writes per App, {found['in vain']} after edits of annotations"
+            print(f"{written}; {1000 / server:.0f} Apps/s for each core of the API server", file=sys.stderr)
 
 
 if __name__ == "__main__":
