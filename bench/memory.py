@@ -16,10 +16,12 @@ import dataclasses
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 import uuid
 from functools import partial
 from pathlib import Path
@@ -84,7 +86,9 @@ def uid_of(obj: Mapping[str, Any]) -> str:
 
 class Operator:
     def __init__(self, kubeconfig: Path) -> None:
-        flags = ["--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--no-reload"]
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.health = f"127.0.0.1:{free.getsockname()[1]}"
+        flags = ["--metrics-bind-address", "0", "--health-probe-bind-address", self.health, "--no-reload"]
         flags += ["--operator-namespace", "default", "--log-level", "error", "--kubeconfig", str(kubeconfig)]
         self.process = subprocess.Popen([sys.executable, "-m", "ruleop", "run", "-C", str(ROOT), *flags])
 
@@ -100,12 +104,21 @@ class Operator:
     def until_at_rest(self) -> float:
         """Returns the seconds of CPU time since the start."""
         busy_at, used = time.monotonic(), 0.0
-        while time.monotonic() - busy_at < QUIET or used < 0.5:
+        while time.monotonic() - busy_at < QUIET or not self.is_ready():
             time.sleep(0.2)
             now = self.cpu()
             if now - used > 0.02:
                 busy_at, used = time.monotonic(), now
         return used
+
+    def is_ready(self) -> bool:
+        """Whether its stores are complete, and its queues empty."""
+        try:
+            with urllib.request.urlopen(f"http://{self.health}/readyz?verbose", timeout=60) as response:
+                text = response.read().decode()
+        except OSError:
+            return False
+        return all(" 0 running, 0 queued" in line for line in text.splitlines() if "] controller " in line)
 
     def stop(self) -> None:
         self.process.terminate()
