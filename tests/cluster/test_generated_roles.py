@@ -27,8 +27,9 @@ pytestmark = pytest.mark.real_server("RBAC refuses")
 
 ROOT = Path(__file__).parents[2]
 EVERY = Path(__file__).parent / "every_permission"
-WHOLE = [ROOT, *(path.parent for path in sorted((ROOT / "tests/projects").rglob("watches.yaml"))), EVERY]
-EXAMPLES = [path.parent for path in sorted((ROOT / "examples").rglob("watches.yaml"))]
+OWN = [path.parent for path in sorted((ROOT / "tests/projects").rglob("watches.yaml"))]
+WHOLE = [ROOT, ROOT / "examples/postgres", *OWN, EVERY]
+EXAMPLES = [path.parent for path in sorted((ROOT / "examples").rglob("watches.yaml")) if path.parent not in WHOLE]
 PAGE = ROOT / "docs" / "reference" / "permissions.md"
 BEGIN, END = "<!-- permissions: begin -->\n", "<!-- permissions: end -->"
 PURPOSES: Final[dict[tuple[str, str], dict[str, str]]] = {
@@ -123,7 +124,6 @@ def test_the_generated_roles_suffice_for_the_examples(
     with operator:
         life.create()
         life.delete()
-        USED.update(operator.used())
         assert operator.refused() == set()
         operator.check()
     life.undefine()
@@ -154,6 +154,7 @@ def test_every_permission_is_used_by_some_project() -> None:
         Pair("get", "jobs.batch/status"),
         Pair("patch", "apps.apps.example.com"),  # the finalizer; all children are in the CR's namespace
         Pair("patch", "tenants.platform.example.com"),  # the finalizer; the namespace is not kept
+        Pair("delete", "persistentvolumeclaims"),  # volumes are kept
         Pair("get", "priorityclasses.scheduling.k8s.io"),  # the live state after an apply with an unknown outcome
     }
 
