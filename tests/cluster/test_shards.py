@@ -389,6 +389,36 @@ def test_two_processes_whose_selectors_match_the_same_resource(shards: Shards) -
     assert (writers["three"][0], writers["three"][-1]) == (first, third)
 
 
+def test_a_resource_that_no_selector_matches_is_counted_by_one_process(shards: Shards) -> None:
+    """Until a process has it; and again when that one has ended. The operator may list nothing more for that."""
+    first = shards.pod(0, "--leader-elect", "--selector=team=a")
+    first.start()
+    metadata = {"name": "lost", "labels": {"team": "c"}}
+    note = {"apiVersion": "example.com/v1", "kind": "Note", "metadata": metadata, "spec": {"text": "first"}}
+    shards.admin.post(shards.notes, note)
+    second = shards.pod(1, "--leader-elect", "--selector=team=b")
+    second.start()
+
+    def counted(number: int) -> None:
+        """By the first process; the second leaves it to that one."""
+        expected = [f"[-] unowned resources: {number} without a process"] if number else []
+
+        def lines(pod: Pod) -> list[str]:
+            return [each for each in pod.probe("/readyz?verbose")[1].splitlines() if "unowned resources" in each]
+
+        eventually(f"{number} without a process", lambda: lines(first) == expected)
+        assert lines(second) == []
+
+    counted(1)
+    line = first.wait_for_log("no process reconciles some custom resources")
+    assert line["examples"] == [f"Note/{shards.namespace}/lost"]
+    third = shards.pod(2, "--leader-elect", "--selector=team=c")
+    third.start()
+    counted(0)
+    assert third.terminate() == 0
+    counted(1)
+
+
 @pytest.mark.real_server("a feature gate of the API server")
 def test_an_api_server_that_can_divide_lists_sends_each_shard_its_part(tmp_path: Path) -> None:
     """Its hash of a uid is ruleop's, so a range of buckets is a range of its hashes."""
