@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.core.kinds import MAX_KEPT_LENGTH, Kind
-from ruleop.core.names import is_label, is_label_key, is_label_value, is_letter_label, is_object_name, is_subdomain
+from ruleop.core.names import (
+    MOST_OF_NAME,
+    is_label,
+    is_label_key,
+    is_label_value,
+    is_letter_label,
+    is_object_name,
+    is_subdomain,
+    lease_name,
+)
 from ruleop.core.templating.filters.data_filters import dns_label
 from ruleop.core.validation.fields.field_names import key_problems, label_value_problems
 
@@ -79,3 +88,17 @@ def test_long_texts_are_not_kept_as_kinds():
     assert Kind.parse("v1", long) == Kind("", "v1", long)
     assert Kind.parse("v1", long) is not Kind.parse("v1", long)
     assert Kind.parse("apps/v1", "Deployment") is Kind.parse("apps/v1", "Deployment")
+
+
+OPERATORS = st.sampled_from(["ruleop", "ruleop-1", "ruleop-team-a", "r", "x" * MOST_OF_NAME])
+PROCESSES = st.builds(dict, selector=st.sampled_from(["", "team=a", "!team", "1"])) | st.builds(
+    dict, ordinal=st.integers(0, 99999)
+)
+
+
+@given(OPERATORS, OPERATORS, PROCESSES, PROCESSES)
+def test_two_operators_never_share_a_lease(one, other, process, others):
+    """An operator may have the name of a pod of another one."""
+    name = lease_name(one, **process)
+    assert is_subdomain(name)
+    assert (name == lease_name(other, **others)) == ((one, process) == (other, others))

@@ -65,13 +65,15 @@ _PATH_SEGMENT = re.compile(r"[^/%]+")
 
 
 def lease_name(operator: str, *, selector: str = "", ordinal: int | None = None) -> str:
-    """The Lease of a process. Processes with the same Lease stand by for each other."""
+    """The Lease of a process. Processes with the same Lease stand by for each other. No operator has a `.` in its name,
+    so no two share a Lease."""
     if ordinal is not None:
-        return f"{operator}-{ordinal}"
+        return f"{operator}.{ordinal}"
     if not selector:
         return operator
     words = re.sub(r"[^a-z0-9]+", "-", selector.lower())[:15].strip("-")
-    return "-".join(filter(None, [operator, words, hashlib.sha256(selector.encode()).hexdigest()[:6]]))
+    part = "-".join(filter(None, [words, hashlib.sha256(selector.encode()).hexdigest()[:6]]))
+    return f"{operator}.{part}"
 
 
 def is_label(text: str, *, most: int = MAX_LABEL) -> bool:

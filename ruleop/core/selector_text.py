@@ -1,4 +1,4 @@
-"""Parses label selectors in their text form, as requests and flags have them: `app=web,tier in (a,b),!old`.
+"""Label selectors in their text form, as requests and flags have them: `app=web,tier in (a,b),!old`.
 
 Mistakes have the API server's words.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from ruleop.core.names import MAX_LABEL, MAX_NAME, QUALIFIED, is_subdomain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from ruleop.core.labels import Requirement
 
@@ -26,6 +26,13 @@ _OPERATORS: Final[Mapping[str, str]] = {
     "<": "Lt",
 }
 _SYMBOLS: Final = frozenset({"==", "!=", "=", "!", "(", ")", ",", "<", ">"})
+_NEGATIONS: Final[Mapping[str, str]] = {
+    "In": "{key} notin ({values})",
+    "NotIn": "{key} in ({values})",
+    "Exists": "!{key}",
+    "DoesNotExist": "{key}",
+}
+_LONGEST: Final = 2000  # characters of a selector that is made: it is part of a URL
 _QUALIFIED: Final = re.compile(QUALIFIED, re.ASCII)
 
 
@@ -47,6 +54,18 @@ def label_requirements(text: str) -> tuple[Requirement, ...]:
             return tuple(found)
         if word != ",":
             raise ValueError(f"found '{word}', expected: ',' or 'end of string'")
+
+
+def matched_by_none(selectors: Iterable[tuple[Requirement, ...]]) -> str:
+    """A selector of all objects that none of these selectors matches, and perhaps of others: it has no `or`, so only a
+    selector with a single requirement can be negated in it."""
+    found = ""
+    for selector in selectors:
+        if len(selector) == 1 and (negation := _NEGATIONS.get(selector[0][1])) is not None:
+            key, _, values = selector[0]
+            longer = f"{found},{negation.format(key=key, values=','.join(sorted(values)))}".lstrip(",")
+            found = longer if len(longer) <= _LONGEST else found
+    return found
 
 
 class _Tokens:

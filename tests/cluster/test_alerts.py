@@ -23,6 +23,7 @@ CALM = {
     "ruleop_reload_failed": "0x300",
     'ruleop_rollouts{watch="App",phase="Stopped"}': "0x300",
     "ruleop_unowned_buckets": "0x300",
+    "ruleop_unowned_resources": "0x300",
     'ruleop_resources{controller="App",reason="Ready"}': "5x300",
     'ruleop_resources{controller="App",reason="Paused"}': "1x300",
     'ruleop_resources{controller="App",reason="ApplyFailed"}': "0x300",

@@ -4,6 +4,7 @@ while resources are created and edited, and whose pods are killed and suspended.
 from __future__ import annotations
 
 import itertools
+import os
 import signal
 from collections import defaultdict
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from ruleop.core.buckets import bucket_of, buckets_of, hash_range, owner_of
 from ruleop.core.rollout.rollout_record import Record, decode
 from tests.cluster.operator import OWN_NAMESPACE, RBAC, WRITES, Permissions, eventually
 from tests.cluster.pod import LEASES, Pod
+from tests.cluster.relay import Relay
 from tests.cluster.server import Client
 from tests.definitions import definition
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from controlplane.audit import AuditLog
 
 RULES = """\
 - group: example.com
@@ -54,7 +57,8 @@ STATEFUL_SET = {
     "resourceNames": ["ruleop"],
     "verbs": ["get", "list", "watch"],
 }
-NOTES = 40
+NOTES = int(os.environ.get("RULEOP_TEST_NOTES", "40"))
+"""Resources that are divided. More take minutes: by hand."""
 
 
 class Shards:
@@ -73,6 +77,8 @@ class Shards:
         self.crd.write_text(definition("Note"))
         plane.define(self.crd)
         self.mark = plane.audit_log.mark()
+        self.second: AuditLog | None = None  # of another API server on the same etcd
+        self.port = 0  # of a proxy in front of both
         self.pods: dict[int, Pod] = {}
         self.all: list[Pod] = []
 
@@ -106,6 +112,9 @@ class Shards:
         pod.environment = {"POD_NAME": f"ruleop-{ordinal}", "POD_NAMESPACE": pod.home}
         self.all.append(pod)
         pod._grant()
+        if self.port:
+            text = pod.kubeconfig.read_text()
+            pod.kubeconfig.write_text(text.replace(self.plane.server, f"https://127.0.0.1:{self.port}"))
         role = f"{RBAC}/namespaces/{pod.home}/roles/{pod.name}"
         self.admin.merge(role, {"rules": [*OWN, STATEFUL_SET]}, "somebody")
         return pod
@@ -189,7 +198,8 @@ class Shards:
         self.all[0].requests()  # waits for the audit log
         by_user = {pod.user: index for index, pod in enumerate(self.all)}
         found = defaultdict(list)
-        for event in self.plane.audit(mark=self.mark, namespace=self.namespace):
+        second = self.second.events(namespace=self.namespace) if self.second is not None else []
+        for event in (*self.plane.audit(mark=self.mark, namespace=self.namespace), *second):
             target, writer = event["objectRef"], by_user.get(event["user"]["username"])
             if event["verb"] not in WRITES or target["resource"] not in {"notes", "configmaps"} or writer is None:
                 continue
@@ -389,6 +399,36 @@ def test_two_processes_whose_selectors_match_the_same_resource(shards: Shards) -
     assert (writers["three"][0], writers["three"][-1]) == (first, third)
 
 
+def test_a_resource_that_no_selector_matches_is_counted_by_one_process(shards: Shards) -> None:
+    """Until a process has it; and again when that one has ended. The operator may list nothing more for that."""
+    first = shards.pod(0, "--leader-elect", "--selector=team=a")
+    first.start()
+    metadata = {"name": "lost", "labels": {"team": "c"}}
+    note = {"apiVersion": "example.com/v1", "kind": "Note", "metadata": metadata, "spec": {"text": "first"}}
+    shards.admin.post(shards.notes, note)
+    second = shards.pod(1, "--leader-elect", "--selector=team=b")
+    second.start()
+
+    def counted(number: int) -> None:
+        """By the first process; the second leaves it to that one."""
+        expected = [f"[-] unowned resources: {number} without a process"] if number else []
+
+        def lines(pod: Pod) -> list[str]:
+            return [each for each in pod.probe("/readyz?verbose")[1].splitlines() if "unowned resources" in each]
+
+        eventually(f"{number} without a process", lambda: lines(first) == expected)
+        assert lines(second) == []
+
+    counted(1)
+    line = first.wait_for_log("no process reconciles some custom resources")
+    assert line["examples"] == [f"Note/{shards.namespace}/lost"]
+    third = shards.pod(2, "--leader-elect", "--selector=team=c")
+    third.start()
+    counted(0)
+    assert third.terminate() == 0
+    counted(1)
+
+
 @pytest.mark.real_server("a feature gate of the API server")
 def test_an_api_server_that_can_divide_lists_sends_each_shard_its_part(tmp_path: Path) -> None:
     """Its hash of a uid is ruleop's, so a range of buckets is a range of its hashes."""
@@ -416,3 +456,35 @@ def test_an_api_server_that_can_divide_lists_sends_each_shard_its_part(tmp_path:
                 assert names == {name for name, owner in shards.owners(2).items() if owner == ordinal}
         finally:
             shards.close()
+
+
+@pytest.mark.real_server("two API servers on one etcd")
+def test_two_api_servers_of_which_one_can_divide_lists_behind_a_proxy(tmp_path: Path) -> None:
+    """As during an upgrade of a control plane. A list may come from one, and its watch from the other; the connections
+    end while the resources are edited and divided again."""
+    with ControlPlane(controllers=False) as plane:
+        plane.api().post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "notes"}})
+        shards = Shards(plane, "notes", tmp_path)
+        port, shards.second = plane.start_second_apiserver("--feature-gates=ShardedListAndWatch=true")
+        relay = Relay(plane.layout.ports[2], port)
+        shards.port = relay.port
+        try:
+            shards.start(0)
+            shards.create(range(NOTES))
+            for count in (3, 2):
+                shards.edit(range(0, NOTES, 2), f"before {count}")
+                relay.cut()
+                shards.scale(count)
+                shards.edit(range(1, NOTES, 2), f"after {count}")
+                relay.cut()
+                shards.wait_until_divided()
+                shards.edit(range(NOTES), f"with {count}")
+                relay.cut()
+                shards.wait_until_ready(range(NOTES), f"with {count}")
+            shards.check_owners()
+            for log in (shards.second, plane.audit_log):
+                asked = [each["requestURI"] for each in log.events() if "/notes?" in each["requestURI"]]
+                assert any("shardSelector" in uri for uri in asked), f"{log.path}: each server was asked"
+        finally:
+            shards.close()
+            relay.close()

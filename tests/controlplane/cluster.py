@@ -282,6 +282,27 @@ class ControlPlane:
         for name in self.users.names():
             write_kubeconfig(self.kubeconfig(name), self.server, layout.authority, self.users[name])
 
+    def start_second_apiserver(self, *more: str) -> tuple[int, AuditLog]:
+        """Starts another one on the same etcd, with these flags too, and waits until it is ready. Its port and its
+        audit log."""
+        layout, (port,) = self.layout, free_ports(1)
+        log = AuditLog(layout.work / "second-audit.log")
+        extra = [*self._apiserver_flags, f"--secure-port={port}", f"--audit-log-path={log.path}", *more]
+        command = flags.kube_apiserver(layout, controllers=self._controllers, audit=self._audit, extra=extra)
+        assert self._keeper is not None, "it has started"
+        server = Process("second-kube-apiserver", command, layout.work, self._keeper)
+        self._processes[server.name] = server
+        server.start()
+        api = Api(f"https://{flags.LOOPBACK}:{port}", layout.authority, self.users["admin"].token)
+
+        def is_ready() -> bool:
+            with contextlib.suppress(ApiError, OSError):
+                return api.text("GET", "/readyz", timeout=2.0) == "ok"
+            return False
+
+        wait_for("the second API server to be ready", is_ready, START_TIMEOUT, [server])
+        return port, log
+
     def restart_apiserver(self) -> None:
         """Kills it as a crash would and starts it again."""
         self.stop_apiserver()

@@ -94,12 +94,12 @@ def chosen(answer: Answer, request: Request) -> Response:
 
 
 def asked(request: Request) -> tuple[str, str]:
-    """The verb and the name of the object. Requests of the same verb in the API have different ones here: "status",
-    "apply", "migrate" (of managedFields) and "metadata" (a read of no more)."""
+    """The verb and the name of the object; of a list, the plural. Requests of the same verb in the API have different
+    ones here: "status", "apply", "migrate" (of managedFields) and "metadata" (a read of no more)."""
     route = parse_route(request.path)
     assert route is not None
     if not route.name:
-        return request.verb, orjson.loads(request.body or b"")["metadata"]["name"]
+        return request.verb, orjson.loads(request.body)["metadata"]["name"] if request.body else route.plural
     if route.subresource:
         return route.subresource, route.name
     verbs = {APPLY_PATCH: "apply", JSON_PATCH: "migrate"}

@@ -89,7 +89,7 @@ def test_shards_are_the_pods_of_a_stateful_set() -> None:
 def test_a_selector_has_a_lease_of_its_own() -> None:
     found = objects(Choices(name="shop", selector="team=a"))
     lease = lease_name("shop", selector="team=a")
-    assert lease.startswith("shop-team-a-")
+    assert lease.startswith("shop.team-a-")
     names = [name for rule in found["Role"]["rules"] for name in rule.get("resourceNames", ())]
     assert lease in names
     assert "--selector=team=a" in container(Choices(name="shop", selector="team=a"))["args"]

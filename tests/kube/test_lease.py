@@ -3,6 +3,7 @@ lost requests."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from ruleop.operator.engine.shards.process_leases import read_lease
 from ruleop.operator.kube.leader.lease import Candidate, Pause, Read, Role, Timing, Write
 from tests.exploration import examples
 
@@ -31,10 +33,10 @@ class Server:
         return self.lease
 
 
-def turn(candidate: Candidate, server: Server, now: float) -> float | None:
+def turn(candidate: Candidate, server: Server, now: float, wall: datetime | None = None) -> float | None:
     """Does what the candidate wants at this moment; says when it wants something again, or None when it is over."""
     while True:
-        step = candidate.next(now)
+        step = candidate.next(now, wall)
         if step is None:
             return None
         if isinstance(step, Pause):
@@ -98,6 +100,28 @@ def test_the_renew_time_in_the_record_is_not_trusted():
     server.write(Write(spec, ""))
     turn(second, server, 0.0)
     assert second.role is Role.WAITING
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_clock_that_is_set_changes_only_the_times_in_the_record(hours):
+    """Of both machines, while the first leads; later it dies. For shards, too, the record has no other times."""
+
+    def leaders(jump: timedelta) -> list[Any]:
+        server, first, second, found = Server(), candidate("first"), candidate("second"), []
+        due = {first: 0.0, second: 0.5}
+        for now in (each / 10 for each in range(600)):
+            wall = datetime(2026, 1, 1, 12, tzinfo=UTC) + timedelta(seconds=now) + (jump if now > 20 else timedelta())
+            for each in (first, second) if now < 30 else (second,):
+                if now >= due[each]:
+                    due[each] = turn(each, server, now, wall)
+            lease = {"metadata": {"name": "ruleop.0", **server.lease["metadata"]}, "spec": server.lease["spec"]}
+            found.append((now, first.leads(now), second.leads(now), read_lease(lease, "ruleop")))
+        return found
+
+    usual = leaders(timedelta())
+    assert leaders(timedelta(hours=hours)) == usual
+    assert [each[1:3] for each in usual[::200]] == [(True, False), (True, False), (False, False)]
+    assert usual[-1][1:3] == (False, True)
 
 
 def test_a_lease_that_was_handed_over_is_acquired_within_the_retry_period():

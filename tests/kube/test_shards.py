@@ -93,7 +93,7 @@ class World:
     def write(self, process: Process, epoch: Epoch | None, holder: str | None = None) -> None:
         self.version += 1
         held_by = process.identity if holder is None else holder
-        name = f"ruleop-{process.ordinal}"
+        name = f"ruleop.{process.ordinal}"
         self.leases[process.ordinal] = ProcessLease(name, process.ordinal, held_by, epoch, str(self.version), DURATION)
         self.changed[process.ordinal] = self.now
 

@@ -360,15 +360,15 @@ spec: {{holderIdentity: "{holder}", renewTime: '2026-01-01T00:00:00.000000Z'}}
 
 def test_with_shards_it_names_the_one_with_its_bucket(ready_sites):
     epoch = "ruleop.dev/epoch: 7/2"
-    ready_sites.apply(lease("ruleop-0", epoch, "pod-0") + lease("ruleop-1", epoch, "pod-1"))
+    ready_sites.apply(lease("ruleop.0", epoch, "pod-0") + lease("ruleop.1", epoch, "pod-1"))
     bucket = bucket_of(ready_sites.objects("Site")[0]["metadata"]["uid"])
     mine, other = bucket // 32, 1 - bucket // 32
     _, out, _ = ready_sites.run("explain", "Site/a")
     assert (
-        f"pod-{mine} holds the Lease default/ruleop-{mine}, renewed at 2026-01-01T00:00:00Z: is it running?; it is shard "
+        f"pod-{mine} holds the Lease default/ruleop.{mine}, renewed at 2026-01-01T00:00:00Z: is it running?; it is shard "
         f"{mine} of 2, which has its bucket {bucket}"
     ) in " ".join(out.split())
-    ready_sites.apply(lease(f"ruleop-{mine}", epoch, "") + lease(f"ruleop-{other}", epoch))
+    ready_sites.apply(lease(f"ruleop.{mine}", epoch, "") + lease(f"ruleop.{other}", epoch))
     _, out, _ = ready_sites.run("explain", "Site/a")
     assert f"no process is shard {mine} of 2, which has its bucket {bucket}: is its pod running?" in " ".join(
         out.split()

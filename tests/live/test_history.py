@@ -1,11 +1,18 @@
 """`ruleop history`: what changed on a custom resource and its children, when, and by whom."""
 
 import json
+from dataclasses import replace
+
+import pytest
 
 from ruleop.authoring.report.changes_of_resource import Change, ResourceHistory, What
 from ruleop.authoring.report.explanation import FieldManager
 from ruleop.authoring.report.history_text import history_lines
 from ruleop.core.kinds import ObjectKey
+from ruleop.core.rollout.rollout_record import Record, member_of
+from ruleop.core.rollout.rollout_record import Revision as Rollout
+from ruleop.core.rollout.rollout_record import encode as encode_record
+from ruleop.core.rollout.waves import condition_of
 from ruleop.localcluster import Effect, Fault
 from ruleop.localcluster.api.requests.write_options import WriteOptions
 from ruleop.localcluster.store.object_store import Resource
@@ -28,6 +35,12 @@ def edit_as(live, manager, plural, name, spec):
         cluster.writer.update(served, old, new, "", WriteOptions(manager))
 
     live.cluster.call(edit)
+
+
+def report(live, plural, name, status):
+    group, _, resource = plural.rpartition("/")
+    machinery, resource = live.cluster.machinery, Resource(group, resource)
+    live.cluster.call(lambda: machinery.update_status(resource, machinery.get(resource, "default", name), status))
 
 
 def revisions(*entries):
@@ -164,6 +177,34 @@ def test_revisions_since_the_creation_and_the_one_before_are_listed(ready_sites)
     _, out, _ = ready_sites.run("history", "Site/a")
     lines = [line.split("  rules")[1].strip() for line in out.splitlines() if "  rules" in line]
     assert lines == ["revision 222222222222", "revision 111111111111 again", "revision 222222222222 again"]
+
+
+@pytest.mark.parametrize("others", [{}, {"Site.example.com_other": Record.complete(Rollout("x", TWO))}])
+def test_a_revision_that_a_rollout_has_not_brought_to_it_is_held_back(ready_sites, others):
+    """Also if the kind has several watches: its status names the revision that the right one gives it."""
+    (uid,) = [each["metadata"]["uid"] for each in ready_sites.objects("Site") if each["metadata"]["name"] == "a"]
+    old, new = Rollout("a" * 64, ONE), Rollout("b" * 64, TWO)
+    ready_sites.apply(revisions((ONE, "2025-01-01T00:00:00Z"), (TWO, "2999-01-01T00:00:00Z")))
+
+    def found(record):
+        condition = condition_of(record, uid)
+        conditions = [{"type": condition.type, "status": condition.status, "message": condition.message}]
+        report(ready_sites, "example.com/sites", "a", {"conditions": conditions} if others else {})
+        data = {name: encode_record(each) for name, each in {"Site.example.com": record, **others}.items()}
+        metadata = {"name": "ruleop-rollouts", "namespace": "default"}
+        ready_sites.apply(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}))
+        rules = [each["heldBack"] for each in changes(ready_sites, "Site/a") if each["what"] == "rules"]
+        _, out, _ = ready_sites.run("history", "Site/a")
+        assert out.count("revision 222222222222; held back here by its rollout") == int(rules[1])
+        return rules, [each["time"] for each in changes(ready_sites, "Site/a") if each["what"] == "released"]
+
+    waiting = Record(new, old, "Stopped")
+    time = 1767225600.0
+    reached = replace(waiting, phase="Progressing", released={member_of(uid): "ready"}, pending={member_of(uid): time})
+    assert found(waiting) == ([False, True], [])
+    assert found(reached) == ([False, False], ["2026-01-01T00:00:00Z"])
+    assert found(Record.complete(new)) == ([False, False], [])
+    assert found(replace(Record.complete(old), undo=True, rejected=new)) == ([False, True], [])
 
 
 def test_a_child_leads_to_the_history_of_its_resource(ready_sites):

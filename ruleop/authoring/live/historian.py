@@ -13,18 +13,23 @@ from ruleop.authoring.live.happenings import events_about
 from ruleop.authoring.live.operator import CONFIG_MAP
 from ruleop.authoring.live.reading.objects import LiveObjects
 from ruleop.authoring.report.changes_of_resource import Change, ResourceHistory, What
-from ruleop.core.kinds import Object, ObjectKey
+from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import Owner
+from ruleop.core.planning.model.conditions import ROLLOUT, find_condition, named_revision
 from ruleop.core.planning.model.marks import claim_on
+from ruleop.core.rollout.rollout_record import member_of
 from ruleop.core.secrets.masks import Masks
 from ruleop.core.secrets.secret_values import is_secret, known_values, public_names
 from ruleop.operator.engine.revisions.revision_data import decode, revisions_key
+from ruleop.operator.engine.rollouts.rollout_store import decode_records, kind_of, rollouts_key
 from ruleop.operator.kube.client.server_errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
+    from ruleop.core.rollout.rollout_record import Record
+    from ruleop.operator.engine.revisions.revision_data import Revision
 
 MAX_EVENTS: Final = 100
 
@@ -41,7 +46,7 @@ class Historian:
         children = await self._children(live)
         masks = Masks(values=known_values(filter(is_secret, children), (), public_names([live, *children])))
         changes = [
-            *await self._revisions(str(live["metadata"].get("creationTimestamp") or "")),
+            *await self._revisions(live),
             *_with_generation(list(_of_object(live)), live),
             *(change for child in children for change in _of_object(child)),
             *await self._events(ObjectKey.of(live)),
@@ -75,8 +80,9 @@ class Historian:
             for each in events
         ]
 
-    async def _revisions(self, created: str) -> list[Change]:
-        """Those that were in force since the custom resource was created."""
+    async def _revisions(self, live: Object) -> list[Change]:
+        """Those that were in force since the custom resource was created, and what its rollout has done with them."""
+        created = str(live["metadata"].get("creationTimestamp") or "")
         operator, notes = self.cluster.operator, self.resource_reader.notes
         if not operator.namespace:
             notes.append(
@@ -94,17 +100,46 @@ class Historian:
         if not index:
             notes.append(f"revisions of the rules: none in {key}")
         first = max((number for number, each in enumerate(index) if each.since <= created), default=0)
-        return [
+        record, member = await self._rollout(live), member_of(live["metadata"]["uid"])
+        reached = len(index) if record is None else _reached(index, record, member)
+        released = []
+        if record is not None and member in record.pending:
+            time = dt.datetime.fromtimestamp(record.pending[member], dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            released = [Change(time, What.RELEASED, ObjectKey.of(live), revision=record.target.project)]
+        return released + [
             Change(
                 each.since,
                 What.RULES,
                 revision=each.digest,
                 reads_environment=each.reads_environment,
                 again=any(each.digest == earlier.digest for earlier in index[:number]),
+                held_back=number >= reached,
             )
             for number, each in enumerate(index)
             if number >= first
         ]
+
+    async def _rollout(self, live: Object) -> Record | None:
+        """The record of its watch: of several for its kind, that which gives it the revision in its status."""
+        operator, kind = self.cluster.operator, Kind.of(live).versionless
+        try:
+            found = await self.reader.get(CONFIG_MAP, rollouts_key(operator.namespace, operator.name))
+        except ApiError as error:
+            self.resource_reader.notes.append(f"rollouts: {error}")
+            return None
+        records = decode_records((found or {}).get("data") or {})
+        of_kind = [record for watch, record in records.items() if kind_of(watch) == kind]
+        reported, member = named_revision(find_condition(live, ROLLOUT)), member_of(live["metadata"]["uid"])
+        matching = [each for each in of_kind if not reported or each.revision_of(member).short == reported]
+        return (matching or of_kind)[0] if len(matching or of_kind) == 1 else None
+
+
+def _reached(index: Sequence[Revision], record: Record, member: str) -> int:
+    """The number of revisions up to that which the custom resource has now."""
+    current = record.revision_of(member)
+    if record.rejected is None and current.rule == record.target.rule:
+        return len(index)
+    return max((number for number, each in enumerate(index, 1) if each.digest == current.project), default=len(index))
 
 
 def _of_object(obj: Object) -> Iterator[Change]:

@@ -16,6 +16,7 @@ class What(Enum):
     """In the order in which changes of one second are listed."""
 
     RULES = "rules"
+    RELEASED = "released"
     CREATED = "created"
     WRITTEN = "written"
     STATUS = "status"
@@ -41,6 +42,7 @@ class Change:
     revision: str = ""
     reads_environment: bool = False
     again: bool = False  # whether the revision was in force before
+    held_back: bool = False  # whether a rollout has not brought the revision to the custom resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,9 @@ def _change(change: Change) -> dict[str, Any]:
     if change.generation is not None:
         found["generation"] = change.generation
     if change.what is What.RULES:
-        found |= {"revision": change.revision, "environment": change.reads_environment}
+        found |= {"revision": change.revision, "environment": change.reads_environment, "heldBack": change.held_back}
+    if change.what is What.RELEASED:
+        found["revision"] = change.revision
     if change.what is What.EVENT:
         found |= {"type": change.type, "reason": change.reason, "message": change.message, "count": change.count}
     return found

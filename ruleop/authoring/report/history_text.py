@@ -69,7 +69,10 @@ def _text(change: Change) -> str:
     match change.what:
         case What.RULES:
             environment = ", with environment variables" if change.reads_environment else ""
-            return f"revision {change.revision[:SHORT]}{' again' if change.again else ''}{environment}"
+            held_back = "; held back here by its rollout" if change.held_back else ""
+            return f"revision {change.revision[:SHORT]}{' again' if change.again else ''}{environment}{held_back}"
+        case What.RELEASED:
+            return f"the rollout of revision {change.revision[:SHORT]} reached it"
         case What.CREATED:
             return "created"
         case What.DELETION:
@@ -99,7 +102,7 @@ def _listed(names: Sequence[str]) -> str:
 def _tone(change: Change) -> Tone:
     if change.what is What.EVENT:
         return Tone.BAD if change.type == "Warning" else Tone.GOOD
-    if change.what is What.RULES or change.what is What.DELETION:
+    if change.what in {What.RULES, What.RELEASED, What.DELETION}:
         return Tone.CHANGE
     is_edit = change.what is What.WRITTEN and change.manager is not None and not change.manager.is_ruleop
     return Tone.WAIT if is_edit else Tone.PLAIN

@@ -110,13 +110,14 @@ ALERTS: Final = (
     ),
     Alert(
         "RuleopResourcesUnowned",
-        "max(ruleop_unowned_buckets{JOB}) > 0",
+        "max(ruleop_unowned_buckets{JOB}) > 0 or max(ruleop_unowned_resources{JOB}) > 0",
         "2m",
         "critical",
-        "Custom resources have no process: a shard of the operator is missing.",
+        "Custom resources have no process: one is missing, or their labels match no selector.",
         (
-            "`/readyz?verbose` of a shard names the pod that is missing. Look why it does not run; on a lost node, "
-            "delete the pod by force, so that the StatefulSet replaces it."
+            "With shards, `/readyz?verbose` of one names the pod that is missing. Look why it does not run; on a lost "
+            "node, delete the pod by force, so that the StatefulSet replaces it. With selectors, the log of a process "
+            "names some of the CRs, and `ruleop explain` says which process one has: start it, or edit the labels."
         ),
     ),
     Alert(

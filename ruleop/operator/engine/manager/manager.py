@@ -58,6 +58,7 @@ from ruleop.operator.engine.rollouts.rollout_store import RolloutStore, prefix_o
 from ruleop.operator.engine.rollouts.rollouts import Rollouts
 from ruleop.operator.engine.shards.ownership import BySelector, Ownership, Pod, Sharding
 from ruleop.operator.engine.shards.process_leases import ProcessLeases, lease_labels
+from ruleop.operator.engine.shards.unowned import UnownedResources
 from ruleop.operator.engine.telemetry.authorization import Authorizer, review
 from ruleop.operator.engine.telemetry.loop_watchdog import LoopWatchdog, call_on_loop, run_on_loop
 from ruleop.operator.engine.telemetry.metrics import Metrics
@@ -70,6 +71,7 @@ from ruleop.operator.kube.client.event_recorder import EventRecorder
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.client.session import Session
 from ruleop.operator.kube.leader.election import Election
+from ruleop.operator.kube.leader.shards import Roster
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -351,15 +353,12 @@ class Manager:
         if not self.options.leader_elect or self.options.dry_run:
             return None
         leases = ProcessLeases(self.client, self.namespace, self.options.name)
+        unowned, duration = UnownedResources(self.client, self.metrics), self.options.lease.duration
         if self.options.pod is not None:
-            pod = self.options.pod
-            return Sharding(
-                Pod(pod.namespace or self.namespace, pod.name),
-                leases,
-                self.metrics,
-                duration=self.options.lease.duration,
-            )
-        return BySelector(self._lease_key().name, self.options.selector, leases, self.events)
+            pod = Pod(self.options.pod.namespace or self.namespace, self.options.pod.name)
+            return Sharding(pod, leases, self.metrics, unowned, duration=duration)
+        roster = Roster(self._lease_key().name, duration=duration)
+        return BySelector(roster, self.options.selector, leases, self.events, unowned)
 
     def _drives_rollouts(self) -> bool:
         """Of several shards, that with the first bucket."""
@@ -430,6 +429,8 @@ class Manager:
                 self._spawn(self.ownership.run(self.controller_set), "other processes")
             elif isinstance(self.ownership, Sharding):
                 self._spawn(self.ownership.run(election, self.controller_set, self._load_stored), "shards")
+            assert self.ownership is not None, "it has a Lease"
+            self._spawn(self.ownership.find_unowned(self.controller_set), "unowned resources")
             self.metrics.leader.labels(self.options.name).set(1)
             self._start_leading()
 

@@ -16,18 +16,27 @@ import structlog
 
 from ruleop.core.buckets import BUCKETS, bucket_of, buckets_of, hash_range, owner_of
 from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.labels import labels_of
+from ruleop.core.labels import labels_of, meets
 from ruleop.core.names import EPOCH
 from ruleop.core.permissions import READ, STORED, grant, place
 from ruleop.core.planning import Event
 from ruleop.core.schema.builtin.table import ResourceInfo
+from ruleop.core.selector_text import matched_by_none
 from ruleop.operator.engine.cache.share import Share
 from ruleop.operator.engine.telemetry.probes import Check
-from ruleop.operator.kube.client.client import reading
-from ruleop.operator.kube.client.requests import Source, list_page
+from ruleop.operator.kube.client.requests import Source
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 from ruleop.operator.kube.leader.election import LEASES
-from ruleop.operator.kube.leader.shards import Claims, Confirm, Drain, Epoch, ListLeases, Shard
+from ruleop.operator.kube.leader.shards import (
+    NO_SHARD,
+    Claims,
+    Confirm,
+    Drain,
+    Epoch,
+    ListLeases,
+    Shard,
+    requirements,
+)
 from ruleop.operator.kube.watch.store import Change, State
 from ruleop.operator.kube.watch.watcher import Watcher
 
@@ -38,15 +47,16 @@ if TYPE_CHECKING:
     from ruleop.operator.engine.manager.controller_set import ControllerSet
     from ruleop.operator.engine.reconcile.pass_log import Events
     from ruleop.operator.engine.shards.process_leases import ProcessLeases
+    from ruleop.operator.engine.shards.unowned import UnownedResources
     from ruleop.operator.engine.telemetry.metrics import Metrics
     from ruleop.operator.kube.leader.election import Election
-    from ruleop.operator.kube.leader.shards import ProcessLease
+    from ruleop.operator.kube.leader.shards import ProcessLease, Roster
 
 STATEFUL_SETS: Final = ResourceInfo(
     "statefulsets", namespaced=True, status_subresource=True, kind=Kind("apps", "v1", "StatefulSet")
 )
 AGAIN: Final = 1.0  # seconds until the Leases are listed again, while others still hold buckets
-PAGE: Final = 500
+LISTS: Final = 3  # of the Leases while one lasts, by processes without shards
 REPORT: Final = 30.0  # seconds between two reports of unowned buckets
 
 log = structlog.get_logger(__name__)
@@ -61,14 +71,20 @@ class Ownership(Protocol):
         ...
 
     def checks(self) -> Iterator[Check]: ...
+    async def find_unowned(self, controller_set: ControllerSet) -> None:
+        """Counts the CRs that no process has, if this is the process to do that, until it ends. It may take long, and
+        delays nothing else."""
+        ...
 
 
 class BySelector:
     """Of a process without shards."""
 
-    def __init__(self, lease: str, selector: str, leases: ProcessLeases, events: Events) -> None:
-        self.lease, self.selector, self.leases, self.events = lease, selector, leases, events
-        self.claims = Claims(lease, 0)
+    def __init__(
+        self, roster: Roster, selector: str, leases: ProcessLeases, events: Events, unowned: UnownedResources
+    ) -> None:
+        self.roster, self.selector, self.leases, self.events = roster, selector, leases, events
+        self.claims, self.unowned = Claims(roster.name, 0), unowned
 
     def other_owner(self, resource: Object) -> ProcessLease | None:
         return self.claims.owner_of(labels_of(resource)) if self.claims.earlier else None
@@ -80,7 +96,7 @@ class BySelector:
             return True
         which = f'with the selector "{other.selector}"' if other.selector else "without a selector"
         message = (
-            f"not reconciled by {self.lease}: another process {which} does that ({other.holder}, Lease "
+            f"not reconciled by {self.roster.name}: another process {which} does that ({other.holder}, Lease "
             f"{self.leases.namespace}/{other.name}); let only one of their selectors match it"
         )
         self.events.record(resource, [Event("Warning", "ReconciledElsewhere", message)])
@@ -94,10 +110,11 @@ class BySelector:
             yield Check(
                 f"process {each.name}", False, f"reconciles {each.selector or 'all'}, and was here before", False
             )
+        yield from self.unowned.checks()
 
     async def begin(self, election: Election) -> None:
         """Called when this process holds its Lease, before its first reconcile. Raises ApiError."""
-        self.claims = Claims(self.lease, election.since)
+        self.claims = Claims(self.roster.name, election.since)
         try:
             self.claims.listed(await self.leases.list(), time.monotonic())
         except ApiError as error:
@@ -107,12 +124,30 @@ class BySelector:
             log.warning("other processes of this operator are not noticed", error=str(error), grant=needed)
 
     async def run(self, controller_set: ControllerSet) -> None:
-        """Takes over what an earlier process has left."""
-        while self.claims.earlier:
-            await asyncio.sleep(AGAIN)
+        """Takes over what an earlier process has left. A process without a selector has everything else, too."""
+        while self.selector or self.claims.earlier:
+            await asyncio.sleep(self.roster.duration / LISTS)
             with contextlib.suppress(ApiError):
-                if self.claims.listed(await self.leases.list(), time.monotonic()):
+                leases, now = await self.leases.list(), time.monotonic()
+                self.roster.listed(leases, now)
+                if self.claims.listed(leases, now):
                     controller_set.enqueue_everything("another process ended")
+
+    async def find_unowned(self, controller_set: ControllerSet) -> None:
+        while self.selector:
+            await asyncio.sleep(self.roster.duration / LISTS)
+            await self._find(controller_set, self.roster.selectors, time.monotonic())
+
+    async def _find(self, controller_set: ControllerSet, selectors: frozenset[str], now: float) -> None:
+        each_of = [requirements(each) for each in sorted(selectors)]
+        if not self.roster.is_first or () in each_of:
+            self.unowned.clear()
+        elif self.roster.is_due(now) and await self.unowned.find(
+            controller_set,
+            lambda resource: not any(meets(labels_of(resource), each) for each in each_of),
+            labels=matched_by_none(each_of),
+        ):
+            self.roster.looked(selectors, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +171,11 @@ class Sharding:
 
     controller_set: ControllerSet
 
-    def __init__(self, pod: Pod, leases: ProcessLeases, metrics: Metrics, *, duration: float) -> None:
+    def __init__(
+        self, pod: Pod, leases: ProcessLeases, metrics: Metrics, unowned: UnownedResources, *, duration: float
+    ) -> None:
         """`duration` of the Lease."""
+        self.unowned_resources = unowned
         self.pod, self.leases, self.metrics, self.duration = pod, leases, metrics, duration
         self.shard = Shard(pod.ordinal)
         self.ready: frozenset[int] = frozenset()  # buckets for which the inventory was read
@@ -173,6 +211,7 @@ class Sharding:
             missing = sorted({owner_of(bucket, shard.target.count) for bucket in unowned})
             names = ", ".join(f"{self.pod.stateful_set.name}-{each}" for each in missing)
             yield Check("unowned buckets", False, f"{len(unowned)} buckets have no process: is {names} running?", False)
+        yield from self.unowned_resources.checks()
 
     def _missing(self) -> str:
         store, key = self.watcher.store, self.pod.stateful_set
@@ -272,28 +311,22 @@ class Sharding:
             )
         now = time.monotonic()
         self._unowned_since = {bucket: self._unowned_since.get(bucket, now) for bucket in shard.unowned()}
-        await self._report()
-
-    async def _report(self) -> None:
-        """The metrics. The custom resources without a process are counted by one of those that run."""
-        shard, unowned = self.shard, self.unowned()
+        self.metrics.unowned_buckets.set(len(self.unowned()))
         self.metrics.shard_info.clear()
         self.metrics.shard_info.labels(shard.ordinal, shard.target.count if shard.target is not None else 0).set(1)
         self.metrics.shard_buckets.set(len(shard.held))
-        self.metrics.unowned_buckets.set(len(unowned))
-        first = all(each.ordinal > shard.ordinal for each in shard.others)
-        self.metrics.unowned_resources.set(await self._count_resources(unowned) if first and unowned else 0)
 
-    async def _count_resources(self, buckets: frozenset[int]) -> int:
-        count = 0
-        for controller in self.controller_set.controllers:
-            resource = self.controller_set.discovery.resource(controller.kind)
-            token = None if resource is None else ""
-            while token is not None and resource is not None:
-                source = Source(resource, metadata_only=True, hashes=hash_range(buckets))
-                request = list_page(source, limit=PAGE, token=token)
-                page = await self.leases.client.send(request)
-                with reading(request):
-                    count += sum(bucket_of(each["metadata"]["uid"]) in buckets for each in page["items"])
-                    token = (page.get("metadata") or {}).get("continue") or None
-        return count
+    async def find_unowned(self, controller_set: ControllerSet) -> None:
+        while True:
+            await asyncio.sleep(REPORT)
+            await self._find(controller_set, self.unowned())
+
+    async def _find(self, controller_set: ControllerSet, buckets: frozenset[int]) -> None:
+        if not buckets or any(NO_SHARD < each.ordinal < self.shard.ordinal for each in self.shard.others):
+            self.unowned_resources.clear()
+            return
+        await self.unowned_resources.find(
+            controller_set,
+            lambda resource: bucket_of(resource["metadata"].get("uid") or "") in buckets,
+            hashes=hash_range(buckets),
+        )

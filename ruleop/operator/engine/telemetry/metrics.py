@@ -147,7 +147,8 @@ class Metrics:
             "ruleop_unowned_buckets", "Buckets without a process for longer than a Lease lasts."
         )
         self.unowned_resources = self._gauge(
-            "ruleop_unowned_resources", "Custom resources in unowned buckets, which no process reconciles."
+            "ruleop_unowned_resources",
+            "Custom resources that no process reconciles: in unowned buckets, or matched by no selector.",
         )
         self.reload_failed = self._gauge(
             "ruleop_reload_failed", "1 while the rules on disk are rejected and the previous ones are in force."

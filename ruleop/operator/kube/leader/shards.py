@@ -213,6 +213,37 @@ class Claims:
         return None
 
 
+class Roster:
+    """The processes without shards, as each of them sees them. Only one looks for the resources that none of their
+    selectors matches: the one whose Lease is the first by name."""
+
+    def __init__(self, name: str, *, duration: float, period: float = 600.0, skew: float = SKEW) -> None:
+        """`duration` of a Lease: all must have been the same for so long before it looks, because a process that is
+        replaced is back by then. `period`: after which it looks once more."""
+        self.name, self.duration, self.period = name, duration, period
+        self.is_first = False
+        self.selectors: frozenset[str] = frozenset()
+        self._fresh = FreshLeases(skew)
+        self._next = 0.0
+
+    def listed(self, leases: Iterable[ProcessLease], now: float) -> None:
+        held = self._fresh.of(leases, now)
+        before = self.is_first, self.selectors
+        self.is_first = min((each.name for each in held), default="") == self.name
+        self.selectors = frozenset(each.selector for each in held)
+        if before != (self.is_first, self.selectors):
+            self._next = now + self.duration
+
+    def is_due(self, now: float) -> bool:
+        """Whether it is time for this process to look."""
+        return self.is_first and now >= self._next
+
+    def looked(self, selectors: frozenset[str], now: float) -> None:
+        """For what none of these matches. Meanwhile there may be others."""
+        if selectors == self.selectors:
+            self._next = now + self.period
+
+
 @lru_cache
 def requirements(selector: str) -> tuple[Requirement, ...]:
     """Of a selector from a Lease, which anybody may have written: one that cannot be read selects all."""

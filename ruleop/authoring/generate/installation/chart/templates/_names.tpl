@@ -12,7 +12,7 @@
 {{- define "lease" -}}
 {{- with .Values.selector -}}
 {{- $words := regexReplaceAll "[^a-z0-9]+" (lower .) "-" | trunc 15 | trimAll "-" -}}
-{{- list (include "name" $) $words (sha256sum . | trunc 6) | compact | join "-" -}}
+{{- list $words (sha256sum . | trunc 6) | compact | join "-" | printf "%s.%s" (include "name" $) -}}
 {{- else -}}
 {{- include "name" . -}}
 {{- end -}}
