@@ -13,9 +13,8 @@ from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.report.explain_documents import as_dot, as_json
 from ruleop.authoring.report.explain_text import explain_lines
 from ruleop.cli.inputs.cluster_options import cluster_options
-from ruleop.cli.inputs.live_cluster import run_on_cluster, split_target
+from ruleop.cli.inputs.live_cluster import read_access, run_on_cluster, split_target
 from ruleop.cli.inputs.loading import load_with_sources
-from ruleop.cli.inputs.named_cluster import read_access
 from ruleop.cli.inputs.project import WATCHES, Folder, project_options
 from ruleop.cli.outputs import finding_formats as found
 from ruleop.cli.outputs.terminal import json_document, print_diagnostics, print_lines, print_text
@@ -24,7 +23,7 @@ from ruleop.core.printable import printable_lines
 from ruleop.core.rules import ProjectErrors
 
 if TYPE_CHECKING:
-    from ruleop.authoring.report.explanation import Explanation
+    from ruleop.authoring.report.explain_documents import Explanation
     from ruleop.core.rules import Project
     from ruleop.operator.kube.cluster_flags import Access
 

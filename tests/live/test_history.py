@@ -3,7 +3,7 @@
 import json
 
 from ruleop.authoring.report.changes_of_resource import Change, ResourceHistory, What
-from ruleop.authoring.report.explanation import FieldManager
+from ruleop.authoring.report.explain_documents import FieldManager
 from ruleop.authoring.report.history_text import history_lines
 from ruleop.core.kinds import ObjectKey
 from ruleop.localcluster import Effect, Fault

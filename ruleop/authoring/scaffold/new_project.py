@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.expected_fields import expected
+from ruleop.authoring.scaffold.inferred_schema import schema_entry
 from ruleop.authoring.scaffold.naming import kebab
 from ruleop.authoring.scaffold.readme import readme
 from ruleop.authoring.scaffold.schemas import CHOICES, CHOICES_FILE, TESTS, WATCHES, schema_comment
-from ruleop.authoring.scaffold.short_form import schema_entry
 from ruleop.authoring.scaffold.trees import value_at
 from ruleop.authoring.scaffold.yaml_layout import Expr, Noted, rules_text, template_text
 from ruleop.core.names import MOST_OF_NAME

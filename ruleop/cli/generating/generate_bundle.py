@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from ruleop.authoring.generate.crd.generated_crds import MARK
-from ruleop.authoring.generate.crd.installed_crds import installed_crds
+from ruleop.authoring.generate.crd.generated_crds import MARK, installed_crds
 from ruleop.authoring.generate.installation.bundle import bundle_files
 from ruleop.authoring.generate.samples import samples
 from ruleop.cli.generating.crd_changes import force_option, refuse_breaking_changes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from ruleop.authoring.generate.crd.installed_crds import installed_crds
-from ruleop.authoring.generate.reference.kind_docs import MARK, kind_docs
+from ruleop.authoring.generate.crd.generated_crds import installed_crds
+from ruleop.authoring.generate.kind_docs import MARK, kind_docs
 from ruleop.cli.generating.generated import Made, force_option, generated_options, print_or_write, reporting
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder, project_options

@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from ruleop.authoring.generate.crd.generated_crds import MARK
-from ruleop.authoring.generate.crd.installed_crds import installed_crds
+from ruleop.authoring.generate.crd.generated_crds import MARK, installed_crds
 from ruleop.authoring.generate.installation.chart_files import chart_files
 from ruleop.cli.generating.crd_changes import force_option, refuse_breaking_changes
 from ruleop.cli.generating.generated import Made, generated_options, print_or_write, reporting

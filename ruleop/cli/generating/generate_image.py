@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from ruleop.authoring.generate.crd.generated_crds import MARK
-from ruleop.authoring.generate.installation.dockerfile import image_files
 from ruleop.authoring.generate.installation.operator_choices import GENERIC_IMAGE
+from ruleop.authoring.generate.installation.rule_files import image_files
 from ruleop.cli.generating.generated import Made, force_option, generated_options, print_or_write, reporting
 from ruleop.cli.inputs.choices import choice_options, chosen, require_image
 from ruleop.cli.inputs.loading import load_with_sources

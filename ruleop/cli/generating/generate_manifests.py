@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from ruleop.authoring.generate.crd.generated_crds import MARK
-from ruleop.authoring.generate.crd.installed_crds import installed_crds
+from ruleop.authoring.generate.crd.generated_crds import MARK, installed_crds
 from ruleop.authoring.generate.installation.manifests import install_yaml, installation, kustomize_base
 from ruleop.cli.generating.crd_changes import force_option, refuse_breaking_changes
 from ruleop.cli.generating.generated import Made, generated_options, print_or_write, reporting

@@ -11,9 +11,9 @@ from ruleop.authoring.generate.installation.operator_roles import (
     operator_roles,
     role_objects,
     service_account,
+    user_roles,
     wide_permissions,
 )
-from ruleop.authoring.generate.installation.user_roles import user_roles
 from ruleop.authoring.report.plan_text import Span, Tone
 from ruleop.authoring.scaffold.yaml_layout import rules_text
 from ruleop.cli.generating.generated import Made, force_option, generated_options, print_or_write, reporting

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ruleop.authoring.live.live_rollouts import change_rollout
 from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.report.rollout_table import rollout_lines
-from ruleop.cli.inputs.live_cluster import run_on_cluster
-from ruleop.cli.inputs.named_cluster import read_access
+from ruleop.cli.inputs.live_cluster import read_access, run_on_cluster
 from ruleop.cli.outputs.terminal import print_lines
 from ruleop.cli.program import DONE
 

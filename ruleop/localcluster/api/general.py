@@ -11,8 +11,7 @@ import orjson
 from ruleop.core.schema.builtin.table import builtin_release
 from ruleop.localcluster.api import discovery_documents
 from ruleop.localcluster.api.openapi_endpoint import OpenApiDocuments
-from ruleop.localcluster.api.requests.accept import choose_form
-from ruleop.localcluster.api.requests.response_forms import in_form
+from ruleop.localcluster.api.requests.response_forms import choose_form, in_form
 from ruleop.localcluster.http.message import JSON_TYPE, NO_HEADERS, Response
 from ruleop.localcluster.kinds.served_resources import is_builtin_group
 from ruleop.localcluster.status_errors import method_not_allowed, unknown_path
