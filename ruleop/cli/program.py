@@ -141,7 +141,8 @@ def output_option(*formats: str) -> Callable[[F], F]:
 
 
 class CommandGroup(Command, click.Group):
-    """A command with commands of its own, each in a module of `ruleop.cli` that is imported when it is needed.
+    """A command with commands of its own: those of its module, or each in a module of `ruleop.cli` that is imported
+    when it is needed.
 
     `lines` has the commands, each with its line in the help. The module of `a` is `a`, or `PREFIX_a`.
     """
@@ -154,9 +155,9 @@ class CommandGroup(Command, click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - of click
         return list(self._lines)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - of click
-        if cmd_name not in self._lines:
-            return None
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in self.commands or cmd_name not in self._lines:
+            return super().get_command(ctx, cmd_name)
         command: click.Command = importlib.import_module(f"ruleop.cli.{self._prefix}{cmd_name}").command
         return command
 
