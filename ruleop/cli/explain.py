@@ -17,9 +17,9 @@ from ruleop.cli.inputs.live_cluster import read_access, read_target, run_on_clus
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import WATCHES, Folder, project_options
 from ruleop.cli.outputs import finding_formats as found
-from ruleop.cli.outputs.terminal import json_document, print_diagnostics, print_lines, print_text
+from ruleop.cli.outputs.terminal import print_diagnostics, print_lines, print_text
 from ruleop.cli.program import DONE, Command, output_option
-from ruleop.core.printable import printable_lines
+from ruleop.core.printable import json_document, printable_lines
 from ruleop.core.rules import ProjectErrors
 
 if TYPE_CHECKING:

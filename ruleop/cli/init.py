@@ -17,7 +17,7 @@ from ruleop.authoring.scaffold.new_project import EXISTING, IGNORED, README, pro
 from ruleop.authoring.scaffold.readme import CI
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.authoring.scaffold.writing import ExistsError, write_files
-from ruleop.cli.generating.generate_schema import schema_files
+from ruleop.cli.generating.generate_rules import schema_files
 from ruleop.cli.inputs.input_files import read_documents, read_values
 from ruleop.cli.outputs.terminal import print_lines
 from ruleop.cli.program import DONE, Command, UsageError

@@ -13,8 +13,9 @@ from ruleop.authoring.report.rollout_table import rollout_lines, rollouts_json
 from ruleop.cli.inputs.cluster_options import cluster_options
 from ruleop.cli.inputs.live_cluster import read_access, run_on_cluster
 from ruleop.cli.inputs.project import project_options
-from ruleop.cli.outputs.terminal import json_document, print_lines, print_text
+from ruleop.cli.outputs.terminal import print_lines, print_text
 from ruleop.cli.program import DONE, NO, Command, CommandGroup, output_option
+from ruleop.core.printable import json_document
 from ruleop.core.rollout.rollout_record import paused, resumed, reverted
 
 if TYPE_CHECKING:

@@ -22,10 +22,11 @@ from ruleop.authoring.ruletests.watching import CaseFiles, changed_files, modifi
 from ruleop.cli.inputs.loading import load_with_sources, project_variables
 from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs import finding_formats as found
-from ruleop.cli.outputs.terminal import has_colour, json_document, print_diagnostics, print_lines, print_text, styled
+from ruleop.cli.outputs.terminal import has_colour, print_diagnostics, print_lines, print_text, styled
 from ruleop.cli.planning.passes import load_for_planning
 from ruleop.cli.program import DONE, NO, Command, UsageError, output_option, write_to
 from ruleop.core.files import read_regular, why_unreadable
+from ruleop.core.printable import json_document
 from ruleop.core.rules import ProjectErrors
 
 if TYPE_CHECKING:

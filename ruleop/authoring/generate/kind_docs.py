@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from jinja2 import nodes
 
-from ruleop.authoring.generate.crd.generated_crds import MARK as CRD_MARK
+from ruleop.authoring.generate.crd.generated_crds import MARK
 from ruleop.authoring.generate.graph.rule_graph import kinds_of, written_names
 from ruleop.authoring.generate.samples import examples
 from ruleop.authoring.scaffold.instance import instance
@@ -166,7 +166,7 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
 
 
-MARK: Final = f"<!--{CRD_MARK.removeprefix('#')} docs"
+PAGE_MARK: Final = f"<!--{MARK.removeprefix('#')} docs"
 REASONS: Final = {
     "Ready": "All objects exist as described, and are ready.",
     "Progressing": "All objects are written; some are not ready yet.",
@@ -203,7 +203,7 @@ def kind_docs(loaded: Loaded, crds: Sequence[Object]) -> str:
     known = {(crd.group, crd.kind): crd for crd in map(parse_crd, crds)}
     pages = [_Page(loaded, watches, known.get((kind.group, kind.kind))).text() for kind, watches in kinds.items()]
     names = "".join(f"- [{kind.kind}](#{kind.kind.lower()})\n" for kind in kinds) if len(kinds) > 1 else ""
-    head = f"{MARK}` from the rules: change them there. -->\n\n# Custom resources\n"
+    head = f"{PAGE_MARK}` from the rules: change them there. -->\n\n# Custom resources\n"
     return "\n".join(filter(None, [head, names, *pages, _of_all()]))
 
 

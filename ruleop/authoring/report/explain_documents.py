@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.report.dot import digraph, quoted
 from ruleop.authoring.report.plan_text import as_json as plan_as_json
-from ruleop.authoring.report.plan_text import site_json
+from ruleop.authoring.report.plan_text import identity, site_json
 from ruleop.core.names import PATCH_MANAGER
 from ruleop.core.planning.model.marks import RULEOP
 
@@ -144,7 +144,7 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
         "objects": [_object(each) for each in explanation.objects],
         "events": [
             {
-                **_identity(each.key),
+                **identity(each.key),
                 "type": each.type,
                 "reason": each.reason,
                 "message": each.message,
@@ -172,7 +172,7 @@ def _blocker(blocker: Blocker) -> dict[str, Any]:
 
 def _object(each: ExplainedObject) -> dict[str, Any]:
     return {
-        **_identity(each.key),
+        **identity(each.key),
         "child": each.child,
         "exists": each.exists,
         "ready": each.is_ready,
@@ -190,10 +190,6 @@ def _object(each: ExplainedObject) -> dict[str, Any]:
 
 def _manager(manager: FieldManager) -> dict[str, str]:
     return {"manager": manager.name, "operation": manager.operation, "time": manager.time}
-
-
-def _identity(key: ObjectKey) -> dict[str, str]:
-    return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
 
 
 # -- Graphviz ----------------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 )
 @click.option("--live", is_flag=True, help="Like --against, with the CRDs of the cluster.")
 @connection_options
-def command(folder: str, env_files: tuple[str, ...], **flags: Any) -> int:
+def generate_crd(folder: str, env_files: tuple[str, ...], **flags: Any) -> int:
     """Print the CustomResourceDefinitions of the watches that have `schema`.
 
     The fields of the status are inferred from the rules. --out writes a file for each kind. Exit status 0: done. 1: the

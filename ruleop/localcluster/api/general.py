@@ -78,6 +78,11 @@ def resource_list(registry: Registry, name: str, version: str) -> dict[str, Any]
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": title, "resources": resources}
 
 
+def _names_of_several(served: Served) -> dict[str, list[str]]:
+    names = {"shortNames": served.short_names, "categories": served.categories}
+    return {key: list(each) for key, each in names.items() if each}
+
+
 def _verbs(served: Served) -> list[str]:
     return list(_CUSTOM_VERBS if served.is_custom else served.verbs)
 
@@ -94,11 +99,7 @@ def _resource(served: Served) -> dict[str, Any]:
         "kind": served.kind.kind,
         "verbs": _verbs(served),
     }
-    if served.short_names:
-        found["shortNames"] = list(served.short_names)
-    if served.categories:
-        found["categories"] = list(served.categories)
-    return found
+    return found | _names_of_several(served)
 
 
 def _subresource(served: Served, name: str) -> dict[str, Any]:
@@ -149,10 +150,7 @@ def _aggregated_resource(served: Served) -> dict[str, Any]:
         "singularResource": served.singular,
         "verbs": _verbs(served),
     }
-    if served.short_names:
-        found["shortNames"] = list(served.short_names)
-    if served.categories:
-        found["categories"] = list(served.categories)
+    found |= _names_of_several(served)
     if names := subresources(served):
         scale = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
         found["subresources"] = [

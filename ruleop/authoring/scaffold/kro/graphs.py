@@ -189,8 +189,8 @@ def _texts(document: Document, value: Any, path: FieldPath) -> tuple[str, ...]:
 
 def _repaired(node: YamlNode | None, path: FieldPath) -> tuple[YamlNode | None, list[FieldPath]]:
     """The schema, in which each default that is several words is in quotes, and the paths of these fields."""
-    for name in path:
-        node = _member(node, str(name))
+    if node is not None:
+        node = node.member(*map(str, path))
     found: list[FieldPath] = []
 
     def visit(node: YamlNode, path: FieldPath) -> YamlNode:
@@ -207,7 +207,7 @@ def _repaired(node: YamlNode | None, path: FieldPath) -> tuple[YamlNode | None, 
 
 def _spec_schema(schema_node: YamlNode | None) -> Schema:
     """The schema of the spec, by the reader of `schema` in watches.yaml, whose words are kro's."""
-    types, spec = (_member(schema_node, each) for each in ("types", "spec"))
+    types, spec = (schema_node and schema_node.member(each) for each in ("types", "spec"))
     findings = Findings({})
     named = types.value if types is not None and isinstance(types.value, dict) else {}
     reader = FieldReader(named, open_type, findings)
@@ -216,10 +216,6 @@ def _spec_schema(schema_node: YamlNode | None) -> Schema:
     for each in findings.sorted():
         raise ScaffoldError(f"{each.site.path}:{each.site.line}: {each.message}")
     return found
-
-
-def _member(node: YamlNode | None, name: str) -> YamlNode | None:
-    return node.value.get(name) if node is not None and isinstance(node.value, dict) else None
 
 
 def _mapping(document: Document, value: Any, path: FieldPath) -> Mapping[str, Any]:
