@@ -4,10 +4,8 @@ rules, and the types of the API.
 A status may read that of a child whose kind has a `schema` too, so the fields are inferred in rounds, until no round
 finds more.
 
-The schemas of the fields that a status sets, from the types of their values.
-
-A schema has only types: a bound or an enumeration of the field that a value comes from says nothing about the status,
-and the API server would refuse the whole status for it.
+A field of the status has the type of its value and no more: a bound or an enumeration of the field that the value comes
+from says nothing about the status, and the API server would refuse the whole status for it.
 """
 
 from __future__ import annotations

@@ -4,13 +4,10 @@ A Pod with such a reference waits for ever (CreateContainerConfigError, FailedMo
 spec is provided by the author of the custom resource. Otherwise a child or an observed object has the name, or a field
 mentions it by which somebody else creates the object: one of a custom kind, an annotation, an argument of a program.
 
-Where the kinds of Kubernetes have the spec of a Pod.
-
-The names of objects as far as they are known before anything is rendered: `{{ metadata.name }}-config`.
-
-A name is followed through `let`, `{% set %}`, macros, `vars`, and the names of children and observed objects, so that
-two names that are written differently can be compared. What depends on the spec, an item or a filter is unknown, and so
-is a name of very many parts.
+Names of objects are compared as far as they are known before anything is rendered: `{{ metadata.name }}-config`. A name
+is followed through `let`, `{% set %}`, macros, `vars`, and the names of children and observed objects, so that two
+names that are written differently can be compared. What depends on the spec, an item or a filter is unknown, and so is
+a name of very many parts.
 """
 
 from __future__ import annotations

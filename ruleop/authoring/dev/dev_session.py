@@ -1,7 +1,7 @@
 """One session of `ruleop dev`: starts the cluster and the operator on one loop, applies the CRDs and the samples, and
 reports what becomes of the custom resources.
 
-The reasons that a child of a custom resource is not ready, as its pods, their claims and its other objects report them.
+A child that is not ready has its reasons from its pods, their claims and its other objects.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A reference of the kinds of a project in Markdown, for the people who write custom resources.
 
-Markdown in which text of a project is text: nothing in it is read as HTML, a link or the end of a cell.
+Text of a project is text in it: nothing is read as HTML, a link or the end of a cell.
 
-The fields of a schema as rows of a table: path, type, default, constraints, description.
+The fields of a schema are rows of a table: path, type, default, constraints, description.
 """
 
 from __future__ import annotations

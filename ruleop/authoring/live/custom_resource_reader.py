@@ -1,7 +1,5 @@
-"""Reads one custom resource of a cluster, and its children by their labels alone.
-
-Finds the custom resource to which an object belongs: as its child, or as something that a child has made.
-"""
+"""Reads one custom resource of a cluster and its children by their labels alone, and finds the one to which an object
+belongs: as its child, or as something that a child has made."""
 
 from __future__ import annotations
 

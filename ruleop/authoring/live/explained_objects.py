@@ -1,6 +1,6 @@
 """The objects of a custom resource, each with its state: as it is, and as the plan of the next reconcile sees it.
 
-The pods of workloads that are not ready: their containers report what is wrong.
+Of workloads that are not ready, the pods: their containers report what is wrong.
 """
 
 from __future__ import annotations

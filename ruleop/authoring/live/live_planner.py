@@ -4,7 +4,7 @@ The requests do not grow with the number of custom resources: for some hundred o
 once, by the labels of all of them. What a plan reads beyond that is read together for all of them: single objects while
 they are few, else a list of their kind of which only those are kept.
 
-Plans all custom resources of some kinds, batch by batch: at no time are more in memory than one batch.
+All custom resources of some kinds are planned batch by batch: at no time are more in memory than one batch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""The operator that runs in a cluster: its namespace, and the inventory of the objects that its rules wrote.
-
-The process of the operator that reconciles a custom resource, by the Leases of all its processes.
-"""
+"""The operator that runs in a cluster: its namespace, the inventory of the objects that its rules wrote, and, by the
+Leases of all its processes, the one that reconciles a custom resource."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Formats an explanation for programs: as one JSON document, and as a graph in the language of Graphviz.
-
-The findings of `ruleop explain` about a custom resource, as values. The formats are in modules of their own.
-"""
+"""The findings of `ruleop explain` about a custom resource, as values, as one JSON document, and as a graph in the
+language of Graphviz."""
 
 from __future__ import annotations
 

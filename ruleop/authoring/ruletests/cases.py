@@ -1,6 +1,6 @@
 """Reads test files into cases, with all mistakes of a file at once.
 
-Matrix cases: one case for each row of `cases:`, with its values in place of `${name}`.
+A matrix is one case for each row of `cases:`, with its values in place of `${name}`.
 
 Text that is only `${name}` becomes the value with its type; inside longer text the value is inserted. A row whose value
 is never used is a mistake, because otherwise a misspelt name would go unnoticed.

@@ -3,7 +3,7 @@
 A probe changes the parsed templates before they are compiled: each block of lines begins with a call that counts, and
 so does each condition with its outcome. Without a probe templates are compiled as always, so the operator pays nothing.
 
-Coverage as a table, as an HTML page, and as lcov for editors and services.
+Coverage is shown as a table, as an HTML page, and as lcov for editors and services.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The results of cases: what was expected, what was found, and where.
 
-Masks values of Secrets in the failures of tests, as `plan` does: logs of CI jobs are often public. A value that the
-test itself expects is shown.
+Values of Secrets are masked in the failures, as by `plan`: logs of CI jobs are often public. A value that the test
+itself expects is shown.
 """
 
 from __future__ import annotations

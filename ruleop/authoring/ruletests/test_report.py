@@ -1,6 +1,6 @@
 """The results of a run: for people as lines, for programs as JSON, and as JUnit XML.
 
-A failure as YAML: only the fields that differ, below their parents; `-` is expected, `+` is found.
+A failure is shown as YAML: only the fields that differ, below their parents; `-` is expected, `+` is found.
 """
 
 from __future__ import annotations

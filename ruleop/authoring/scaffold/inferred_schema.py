@@ -1,4 +1,4 @@
-"""A structural schema inferred from sample values.
+"""A structural schema inferred from sample values, also in the words of `schema` in watches.yaml.
 
 What samples cannot say is decided so that templates can read every field without `default(...)`:
 
@@ -11,10 +11,8 @@ What samples cannot say is decided so that templates can read every field withou
 - numbers beside text, and fields that the API takes as both (`targetPort`, `memory`), are int-or-string.
 - a list of mappings with unique names is merged by `name`.
 
-Fields of custom resources in the words of `schema` in watches.yaml: the inverse of reading them.
-
-A field is text where the words can say all of it, and JSON Schema where they cannot: values of several types, or that
-may be null. A mapping that has to be there, or that is the item of a list, gets a name under `types`.
+In watches.yaml a field is text where the words can say all of it, and JSON Schema where they cannot: values of several
+types, or that may be null. A mapping that has to be there, or that is the item of a list, gets a name under `types`.
 """
 
 from __future__ import annotations

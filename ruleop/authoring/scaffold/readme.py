@@ -1,7 +1,5 @@
-"""The README of a new project: from a check to an operator in a cluster, and to its next version.
-
-The workflow that checks the rules of a project at each change.
-"""
+"""The README of a new project, from a check to an operator in a cluster and to its next version, and the workflow that
+checks its rules at each change."""
 
 from __future__ import annotations
 

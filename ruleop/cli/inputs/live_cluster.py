@@ -1,7 +1,4 @@
-"""Runs the commands that read a cluster, and reports when it cannot be read.
-
-The cluster and the operator that the options of a command name.
-"""
+"""Runs the commands that read the cluster and operator of their options, and reports when it cannot be read."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The formats of strings in a schema that the API server checks.
+"""The formats and patterns of strings in a schema that the API server checks.
 
-The keyword `pattern` of a schema: a regular expression in RE2 syntax, which the API server's engine (Go's) also has.
-
-The time of a match is linear in the text, whatever the pattern.
+A `pattern` is a regular expression in RE2 syntax, which the API server's engine (Go's) also has. The time of a match is
+linear in the text, whatever the pattern.
 """
 
 from __future__ import annotations

@@ -5,10 +5,8 @@ Where nothing is declared, maps are granular and lists atomic, as the server tre
 declarations. Merges do not read `name`, `required`, `enum` and `patch_*`, and the packaged table of the operator does
 not have them: they are for checks, and for strategic merge patches (`ruleop.core.schema.builtin.builtin_types`).
 
-The shape at a path of an object, and the fields of an object that its kind does not have.
-
-For kinds whose schema is not packaged with ruleop. For custom resources, `ruleop.core.schema.crd.structural` does the
-same by their schema.
+The fields of an object that its kind does not have are found by the shape for kinds whose schema is not packaged with
+ruleop. For custom resources, `ruleop.core.schema.crd.structural` does the same by their schema.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The API with the faults that a test asked for.
-
-Faults that a test asks for: errors, delays, lost responses, watches that lie or fall silent.
+"""The API with the faults that a test asks for: errors, delays, lost responses, watches that lie or fall silent.
 
 A fault names the requests that it concerns, and how often it happens. `LocalCluster.faults` holds the active ones.
 """

@@ -1,7 +1,5 @@
-"""The route that a path names.
-
-The Kubernetes verb of a request: get, list, watch, create, update, patch, delete, deletecollection.
-"""
+"""The route that a path names, and the Kubernetes verb of a request: get, list, watch, create, update, patch, delete,
+deletecollection."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 A controller is called with the names of objects that may have changed, and reads their state then. All controllers run
 on the server's loop, a few objects at a time, so that requests are answered in between.
 
-Writes the Events of controllers as their recorder in client-go does: equal ones are counted, similar ones combined, and
-an object that has too many gets no more. A Deployment of a thousand pods has twenty-five Events, not a thousand.
+Events of controllers are written as their recorder in client-go does: equal ones are counted, similar ones combined,
+and an object that has too many gets no more. A Deployment of a thousand pods has twenty-five Events, not a thousand.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Changes by the server to the objects of its built-in kinds beyond their defaults and their validation.
-
-PersistentVolumes: their phase, and their protection, which claims have, too.
-"""
+"""Changes by the server to the objects of its built-in kinds beyond their defaults and their validation."""
 
 from __future__ import annotations
 

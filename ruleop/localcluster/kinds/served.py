@@ -1,7 +1,7 @@
 """One version of a resource, as it is served.
 
-The order in which clients prefer the versions of a group: v2 to v1, v1 to v1beta2, v1beta2 to v1alpha1, all these to
-other names.
+Clients prefer the versions of a group in this order: v2 to v1, v1 to v1beta2, v1beta2 to v1alpha1, all these to other
+names.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ The server decodes a body into Go types, and reports what does not fit in the wo
 as a missing field, and in a map the zero of its type. Duplicate names are found by who parses the JSON. What is the
 same as in the stored object is not decoded again.
 
-Versions of an object that share what they have in common.
-
 A client sends a whole object of which it changed a field. Its other parts become those of the stored version: they need
 not be checked, completed and compared again, and a version of the past costs no more memory than what changed.
 """

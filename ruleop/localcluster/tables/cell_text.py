@@ -1,7 +1,5 @@
-"""The parts of cells: durations, selectors, lists that are cut, values in the spelling of Go.
-
-The table of a kind: its columns, and a function that gives the cells of an object.
-"""
+"""The tables of kinds, a function that gives the cells of an object for each, and the parts of cells: durations,
+selectors, lists that are cut, values in the spelling of Go."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Rows of Services, volumes, configuration, events, nodes and namespaces. `pods` has those of pods.
+"""Rows of pods, Services, volumes, configuration, events, nodes and namespaces.
 
-The status of a pod in one line, from those of its containers.
-
-A port of printPod of Kubernetes (pkg/printers/internalversion), in its order: the pod's phase or reason, an init
-container that has not ended well, a container that waits or has ended, a pod that is being deleted.
+The status of a pod is one line, from those of its containers: a port of printPod of Kubernetes
+(pkg/printers/internalversion), in its order: the pod's phase or reason, an init container that has not ended well, a
+container that waits or has ended, a pod that is being deleted.
 """
 
 from __future__ import annotations

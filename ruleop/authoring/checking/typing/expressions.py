@@ -1,7 +1,4 @@
-"""Infers the types of expressions, by the class of their node.
-
-Infers the types of filters, tests, functions and methods.
-"""
+"""Infers the types of expressions, by the class of their node: among them filters, tests, functions and methods."""
 
 from __future__ import annotations
 

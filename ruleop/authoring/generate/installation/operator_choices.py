@@ -2,7 +2,7 @@
 
 The table is the only declaration of its keys: the parser and the JSON Schema come from it.
 
-The description of an operator in a catalogue, from `about` of `ruleop.yaml`.
+`about` has the description of the operator in a catalogue.
 """
 
 from __future__ import annotations

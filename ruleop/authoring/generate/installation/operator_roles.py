@@ -1,7 +1,7 @@
 """The roles of the operator: exactly the permissions that it needs, in the fewest places.
 
-Roles for people who work with the custom resources of a project. They are part of Kubernetes' own roles view, edit and
-admin, so that who may edit a namespace may edit the custom resources in it. Only the operator writes the status.
+Roles for people who work with the custom resources are part of Kubernetes' own roles view, edit and admin, so that who
+may edit a namespace may edit the custom resources in it. Only the operator writes the status.
 """
 
 from __future__ import annotations

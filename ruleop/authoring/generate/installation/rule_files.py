@@ -1,7 +1,5 @@
-"""The files of a project that its operator reads, and the ConfigMaps that hold them.
-
-The Dockerfile of an image that holds the rules of a project.
-"""
+"""The files of a project that its operator reads, the ConfigMaps that hold them, and the Dockerfile of an image that
+does."""
 
 from __future__ import annotations
 

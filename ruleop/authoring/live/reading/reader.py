@@ -1,9 +1,7 @@
 """Reads objects of the cluster: single ones, and lists page by page, so that a large list never is in memory.
 
-The objects of the cluster that were read so far, as planning asks for them.
-
-Planning is a pure function and cannot read. So what it asks for and is not known is noted in `unread`, and the pass is
-planned again once that has been read.
+What was read so far is there as planning asks for it. Planning is a pure function and cannot read: what it asks for and
+is not known is noted in `unread`, and the pass is planned again once that has been read.
 """
 
 from __future__ import annotations

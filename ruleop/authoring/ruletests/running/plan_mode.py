@@ -1,9 +1,7 @@
 """Runs the steps of a case without a cluster, by the operator's own planning.
 
-Rendered objects that the API server would reject, by the schemas of their kinds.
-
-Without a cluster nothing else would notice a port in quotes. Most cases of a project render the same objects, so what
-was checked once is known.
+Rendered objects that the API server would reject are found by the schemas of their kinds: without a cluster nothing
+else would notice a port in quotes. Most cases of a project render the same objects, so what was checked once is known.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A ResourceGraphDefinition as its author wrote it, with the place of each part.
 
-The expressions in a text of kro: `${...}`, found as kro finds them (pkg/graph/parser/cel.go).
-
-Braces are counted, except within double quotes. What has no closing brace is plain text.
+The expressions in a text, `${...}`, are found as kro finds them (pkg/graph/parser/cel.go): braces are counted, except
+within double quotes. What has no closing brace is plain text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Expressions of Jinja with what is known of their values, as they are made of expressions of kro.
 
-The functions of CEL, and of kro's own libraries, that Jinja has under other names.
-
-Each takes the remarks of the translation and its operands; a method's target is its first.
+Functions of CEL, and of kro's own libraries, have other names in Jinja. Each takes the remarks of the translation and
+its operands; a method's target is its first.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""References from one object to another, by name: they follow the names of the new objects.
+"""References from one object to another: names follow those of the new objects, and selectors of two custom resources
+in one namespace must not select each other's pods.
 
 Where a field refers to a kind is known by the names of fields, which the API and custom kinds use alike.
-
-Labels and selectors: those of two custom resources in one namespace must not select each other's pods.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""Texts that differ by values: the text that they have in common, with expressions in between.
-
-Templates that are being made of renderings: how their values are written, and what they read.
-"""
+"""Texts of renderings that differ by values: the text that they have in common, with expressions in between, and how
+the templates that are being made of it write their values."""
 
 from __future__ import annotations
 

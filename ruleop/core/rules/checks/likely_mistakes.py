@@ -1,12 +1,10 @@
-"""Warns of plain text that is probably meant otherwise: expressions without braces, and ${NAME} outside of `vars`.
+"""Warns of what is allowed and probably meant otherwise. In plain text, expressions without braces, and ${NAME} outside
+of `vars`. Templates that nothing uses.
 
-Warns of children that adopt any object: the custom resource decides the name and the namespace.
+Children that adopt any object: the custom resource decides the name and the namespace, so adopting is a way to write
+to objects that its author cannot write to. Objects with an owner are not adopted.
 
-Adopting is then a way to write to objects that its author cannot write to. Objects with an owner are not adopted.
-
-Warns of Jobs with ttlSecondsAfterFinished: the deleted Job is missing from the desired state, so ruleop would create it
-again.
-
+Jobs with ttlSecondsAfterFinished: the deleted Job is missing from the desired state, so ruleop would create it again.
 Children with `when` are not checked, because the rule may remove the finished Job by it.
 """
 

@@ -3,7 +3,7 @@
 A path may be set for one child or, in a watch or a file, for all of them. A shared path must match one of the children,
 and has no effect in the others. For kinds whose schema only the cluster knows, any path is accepted.
 
-Follows the field paths of `apply` through the shape of a kind, to find steps that lead nowhere.
+The field paths of `apply` are followed through the shape of a kind, to find steps that lead nowhere.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 All names that a template can read share one namespace: the parts of the CR, ids, lets, the name of an item, Jinja's
 keywords. A name with two meanings would silently have one of them, so duplicate definitions are errors.
 
-Finds observed resources of which only the metadata is read. ruleop then requests nothing else from the API server:
-neither the values of a Secret nor the megabytes of a kind that is only counted.
+Of some observed resources only the metadata is read. ruleop then requests nothing else from the API server: neither the
+values of a Secret nor the megabytes of a kind that is only counted.
 
 When in doubt, the whole object is watched: if it is passed on as a value, if the name of a field is computed, or if a
 template is included where a loop variable is visible.

@@ -4,10 +4,8 @@
 also return what the rules were made from, for checks that the operator does not run. A reload is another call; the
 results are compared by their digest, which covers every file and every environment variable that was read.
 
-The digest of a rule: of everything that its plans depend on, and nothing else.
-
-A reload compares digests to find the rules that an edit changes. Sites are not part of it, so a line inserted before a
-watch changes nothing. The text of a template counts together with all templates that it can use.
+The digest of a rule is of everything that its plans depend on, and nothing else. Sites are not part of it, so a line
+inserted before a watch changes nothing. The text of a template counts together with all templates that it can use.
 """
 
 from __future__ import annotations

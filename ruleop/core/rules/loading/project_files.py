@@ -4,9 +4,8 @@ Only files below the folder are read: a link to the outside would allow anyone w
 the operator's own files. Links inside are followed, because Kubernetes mounts a ConfigMap as links to `..data`, which
 is itself a link to a folder that is replaced at each change. Names that start with a dot are therefore skipped.
 
-`include`: the further files of watches in a project. Patterns match folder by folder, as in a shell, and match names
-that start with a dot only literally: a mounted ConfigMap has a second copy of each file in `..data`, and a repository
-has `.git`.
+`include` names further files of watches. Patterns match folder by folder, as in a shell, and match names that start
+with a dot only literally: a mounted ConfigMap has a second copy of each file in `..data`, and a repository has `.git`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The syntax tree of a CEL expression."""
+"""The syntax tree of a CEL expression, and the three ways in which one has no value."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Python's own values stand for null, booleans, integers, doubles and strings. An 
 comparisons look at the types first. Lists, maps and objects stay JSON beside their type and are converted when they are
 read, as on the server: most rules read a few fields.
 
-Go's durations: 1h30m, 250ms, -1.5s.
+Durations are Go's: 1h30m, 250ms, -1.5s.
 """
 
 from __future__ import annotations

@@ -6,10 +6,9 @@ that is YAML. The search for one starts at a text that is not, and changes one d
 mistake another one first. It ends when no change of a decision changes the mistake; if it takes too long before, the
 branch is not reported.
 
-Reads what a writer wrote, with a form for each slot that is alone on its line.
-
-What such a slot prints is not known: entries, items, a value, nothing, or captured text. The first form is that of its
-neighbours; a text is not YAML only if it is none with any of the forms.
+What a slot prints that is alone on its line is not known: entries, items, a value, nothing, or captured text, so what a
+writer wrote is read with a form for each. The first form is that of its neighbours; a text is not YAML only if it is
+none with any of the forms.
 """
 
 from __future__ import annotations

@@ -7,10 +7,9 @@
 - Loops count their passes; an inline `if` without `else` results in `omit`; `~` joins values as slots do.
 - `a.b()` is always a method, and `a.b` always a field.
 
-Unpacks a value into several names: `{% for k, v in ... %}` and `{% set a, b = ... %}`.
-
-Python's unpacking would fail with `not enough values to unpack` where `.items()` is missing, or split a key of two
-letters without an error. Unpacking values here allows messages with what to write instead.
+`{% for k, v in ... %}` and `{% set a, b = ... %}` unpack values here: Python's unpacking would fail with `not enough
+values to unpack` where `.items()` is missing, or split a key of two letters without an error. This allows messages with
+what to write instead.
 """
 
 from __future__ import annotations

@@ -5,10 +5,9 @@ rendering.
 whose results are literals counts as branches, too: `kind: {{ 'Role' if spec.local else 'ClusterRole' }}`. Included and
 imported files count like the text itself. Rendered objects are checked against this set.
 
-Finds computed field names in the template of a status.
-
-A status field that the rules stop setting is removed, and its name must be known for that. So the names of the
-outermost fields must be plain text. The output of macros and includes is not checked: it may be below a field.
+In the template of a status, the names of the outermost fields must be plain text: a field that the rules stop setting
+is removed, and its name must be known for that. The output of macros and includes is not checked: it may be below a
+field.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""Filters that merge, dump, parse, encode and hash data, and make names of it.
-
-Filters and tests of IP addresses and networks, which the standard library reads.
-"""
+"""Filters that merge, dump, parse, encode and hash data, and make names of it; those of IP addresses and networks,
+which the standard library reads."""
 
 from __future__ import annotations
 

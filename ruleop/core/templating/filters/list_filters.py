@@ -1,8 +1,7 @@
 """Filters of lists and mappings. With an `attribute`, items that do not have it are skipped.
 
-Filters of lists as sets, and of lists of lists, compatible with Ansible.
-
-Two items are equal if they are the same JSON: 1, 1.0, "1" and true all differ.
+Those of lists as sets, and of lists of lists, are compatible with Ansible. Two items are equal if they are the same
+JSON: 1, 1.0, "1" and true all differ.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Filters of text.
+"""Filters of text, and the test `version`.
 
-The test `version`: the order of versions as in Ansible, loose or by the rules of SemVer.
-
-Loosely, a version is its numbers and the texts between them: 1.9 is before 1.10, and 1.2 before 1.2.0. The `v` of a tag
-does not count.
+The order of versions is Ansible's, loose or by the rules of SemVer. Loosely, a version is its numbers and the texts
+between them: 1.9 is before 1.10, and 1.2 before 1.2.0. The `v` of a tag does not count.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ the value of a field, but can never add sibling fields.
 Most renders only insert values and joined texts; then the skeleton's compiled function builds the objects. When
 something is omitted or spread, the skeleton is filled node by node.
 
-Adds members with computed keys to a mapping: a slot in a key, or a mapping that is spread. Duplicate keys are an error,
-so a value can add a field to a mapping but never replace one.
+Members with computed keys (a slot in a key, or a mapping that is spread) may not repeat others, so a value can add a
+field to a mapping but never replace one.
 """
 
 from __future__ import annotations

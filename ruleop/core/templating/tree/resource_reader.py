@@ -3,8 +3,8 @@
 Tools write these files, so JSON is read as JSON, and anchors, aliases and merge keys are supported. Everything else is
 as strict as in the rules: ambiguous YAML is an error.
 
-Reads JSON with the place of every value. Most JSON is also YAML, but a character above U+FFFF as two escapes, and a key
-of more than 1,024 characters, are not, and tools write both.
+JSON is read with the place of every value. Most JSON is also YAML, but a character above U+FFFF as two escapes, and a
+key of more than 1,024 characters, are not, and tools write both.
 """
 
 from __future__ import annotations

@@ -6,9 +6,8 @@ Inside a render a `Fault` has no place, because one value may be used in several
 A message that quotes a value, which may be a Secret's, has a second form without it: `redacted`. Who reports the error
 decides which one is shown.
 
-Rewords Python's type errors in the terms of templates: text, a number, a list, a mapping, null.
-
-Only types and names of parameters are copied, because a value may be a Secret's.
+Python's type errors are reworded in the terms of templates: text, a number, a list, a mapping, null. Only types and
+names of parameters are copied, because a value may be a Secret's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The operators `+`, `~`, `==`, `in` and so on. They work as in Python, but undefined values raise their faults,
 results are bounded, and captured text counts as a string.
 
-`'%05d' % n`: the filter `format` and the operator `%` on text, bounded because a width may be any number.
+`'%05d' % n`, which the filter `format` does too, is bounded because a width may be any number.
 """
 
 from __future__ import annotations

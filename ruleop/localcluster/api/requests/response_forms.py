@@ -1,7 +1,4 @@
-"""Objects and lists in the forms that clients ask for.
-
-The form in which a client wants a response: the object, its metadata only, or a table.
-"""
+"""Objects and lists in the form that a client wants: the object, its metadata only, or a table."""
 
 from __future__ import annotations
 

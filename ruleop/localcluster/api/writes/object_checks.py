@@ -1,8 +1,8 @@
-"""Checks of metadata that are the same for all kinds: names, labels, annotations, finalizers, owners.
+"""Checks of an object before it is stored: its fields, by the schema of its kind, and metadata, which are the same for
+all kinds: names, labels, annotations, finalizers, owners.
 
-Holds an object to the schema of its kind: unknown fields go, with a warning or an error; defaults come.
-
-A body is decoded before anything else is checked: whether the object exists, and whether it has the name in the path.
+Unknown fields go, with a warning or an error; defaults come. A body is decoded before anything else is checked: whether
+the object exists, and whether it has the name in the path.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Deletion of an object: it is removed, or waits for finalizers, its grace period or its contents.
 
-Whether a write may replace the stored version of an object: its resourceVersion, uid and times of deletion.
+A write, too, may have conditions on the stored version of an object: its resourceVersion, uid and times of deletion.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 - `not-ready`: it runs, and its readiness probe fails
 - `after=SECONDS`: it is ready, or has completed, after this time
 
-The ConfigMaps and Secrets that the containers and volumes of a pod need, and those that are missing, in the kubelet's
+The ConfigMaps and Secrets that the containers and volumes of a pod need may be missing, which is said in the kubelet's
 words. A pod that needs an object is reconciled again when that object is created or changes.
 """
 

@@ -2,7 +2,7 @@
 
 They are chosen by the uid, so that tests of rules, in which uids are not random, see the same ones in each run.
 
-The cluster IPs and node ports of all Services, kept current by each write, so that a new one reads no other.
+Those of all Services are kept current by each write, so that a new one reads no other.
 """
 
 from __future__ import annotations
