@@ -1,5 +1,5 @@
 """The operator that runs in a cluster: its namespace, the inventory of the objects that its rules wrote, and, by the
-Leases of all its processes, the one that reconciles a custom resource."""
+Leases of all its processes, the process that reconciles a custom resource."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The graph of rules as SVG, in the colours of the reader's browser: light or dark.
 
-Boxes stand in columns, so that each edge leads to the right and crosses no box.
+Boxes are placed in columns, so that each edge leads to the right and crosses no box.
 
 A box is one column right of the last of those that it follows (longest path), or, if it follows none, one column left
 of the first that follows it. An edge over several columns has a free row in each of those between. In turns from the

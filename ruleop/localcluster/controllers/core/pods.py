@@ -7,7 +7,7 @@
 - `not-ready`: it runs, and its readiness probe fails
 - `after=SECONDS`: it is ready, or has completed, after this time
 
-The ConfigMaps and Secrets that the containers and volumes of a pod need may be missing, which is said in the kubelet's
+ConfigMaps and Secrets that the containers and volumes of a pod need may be missing: they are named in the kubelet's
 words. A pod that needs an object is reconciled again when that object is created or changes.
 """
 
