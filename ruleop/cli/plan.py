@@ -10,7 +10,7 @@ import click
 from ruleop.authoring.report.change_summary import ChangeSummary
 from ruleop.authoring.report.plan_text import Line, as_json, show
 from ruleop.cli.inputs.cluster_options import cluster_options
-from ruleop.cli.inputs.live_cluster import read_access
+from ruleop.cli.inputs.named_cluster import read_access
 from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs.terminal import print_lines, print_text
 from ruleop.cli.planning.passes import Passes, make_passes, pass_options

@@ -11,7 +11,8 @@ from ruleop.authoring.live.live_rollouts import change_rollout, read_rollouts
 from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.report.rollout_table import rollout_lines, rollouts_json
 from ruleop.cli.inputs.cluster_options import cluster_options
-from ruleop.cli.inputs.live_cluster import read_access, run_on_cluster
+from ruleop.cli.inputs.live_cluster import run_on_cluster
+from ruleop.cli.inputs.named_cluster import read_access
 from ruleop.cli.inputs.project import project_options
 from ruleop.cli.outputs.terminal import print_lines, print_text
 from ruleop.cli.program import DONE, NO, Command, CommandGroup, output_option

@@ -1,34 +1,16 @@
-"""Runs the commands that read the cluster and operator of their options, and reports when it cannot be read."""
+"""Runs the commands that read a cluster, and reports when it cannot be read."""
 
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ruleop.authoring.generate.installation.operator_choices import read_choices
 from ruleop.authoring.live.reading.kind_lookup import UnknownKindError
 from ruleop.authoring.live.reading.read_only_connection import NotConnectedError
 from ruleop.cli.program import UsageError
-from ruleop.core.rules import ProjectErrors
-from ruleop.operator.kube.cluster_flags import Access
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
-
-
-def read_access(folder: str, flags: Mapping[str, Any]) -> Access:
-    """The values of `cluster_options`, taken out of all flags of a command on the project in a folder."""
-    given = {name: flags[name] for name in ("kubeconfig", "context", "namespace", "operator_namespace")}
-    return Access(**given, name=flags["name"] or _name(folder))
-
-
-def _name(folder: str) -> str:
-    try:
-        return read_choices(Path(folder)).name
-    except ProjectErrors:  # reported by loading
-        return Access().name
-
+    from collections.abc import Coroutine
 
 T = TypeVar("T")
 
