@@ -26,9 +26,8 @@ from ruleop.authoring.checking import check_project
 from ruleop.authoring.offline.stand_in import prepare
 from ruleop.authoring.ruletests.cases import Case, find_files, parse_file
 from ruleop.authoring.ruletests.projects import Projects
-from ruleop.authoring.ruletests.running.admission import Admission
 from ruleop.authoring.ruletests.running.case_cluster import CaseKinds
-from ruleop.authoring.ruletests.running.plan_mode import PlanMode
+from ruleop.authoring.ruletests.running.plan_mode import Admission, PlanMode
 from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
 from ruleop.core.errors import RuleopError

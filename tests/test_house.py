@@ -19,7 +19,6 @@ REPEATED = {
     "history.py",
     "job.py",
     "lease.py",
-    "persistent_volume_claim.py",
     "plan.py",
     "pod.py",
     "replica_set.py",

@@ -12,8 +12,7 @@ import click
 
 from ruleop.authoring.checking import check_project
 from ruleop.authoring.checking.explanations import explanation
-from ruleop.authoring.checking.roles.granted_roles import Grants
-from ruleop.authoring.checking.roles.missing_permissions import Roles
+from ruleop.authoring.checking.roles.missing_permissions import Grants, Roles
 from ruleop.authoring.checking.roles.needed_permissions import Settings
 from ruleop.authoring.generate.installation.operator_choices import misspelt_variables, read_choices
 from ruleop.authoring.report.plan_text import Span, Tone

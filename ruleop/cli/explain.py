@@ -13,18 +13,18 @@ from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.report.explain_documents import as_dot, as_json
 from ruleop.authoring.report.explain_text import explain_lines
 from ruleop.cli.inputs.cluster_options import cluster_options
-from ruleop.cli.inputs.live_cluster import run_on_cluster, split_target
+from ruleop.cli.inputs.live_cluster import read_target, run_on_cluster
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.named_cluster import read_access
 from ruleop.cli.inputs.project import WATCHES, Folder, project_options
 from ruleop.cli.outputs import finding_formats as found
-from ruleop.cli.outputs.terminal import json_document, print_diagnostics, print_lines, print_text
-from ruleop.cli.program import DONE, Command, UsageError, output_option
-from ruleop.core.printable import printable_lines
+from ruleop.cli.outputs.terminal import print_diagnostics, print_lines, print_text
+from ruleop.cli.program import DONE, Command, output_option
+from ruleop.core.printable import json_document, printable_lines
 from ruleop.core.rules import ProjectErrors
 
 if TYPE_CHECKING:
-    from ruleop.authoring.report.explanation import Explanation
+    from ruleop.authoring.report.explain_documents import Explanation
     from ruleop.core.rules import Project
     from ruleop.operator.kube.cluster_flags import Access
 
@@ -46,11 +46,7 @@ def command(folder: str, env_files: tuple[str, ...], names: tuple[str, ...], out
     is shown. Exit status 0: explained, whether it is ready or not. 1: it does not exist, or cannot be read. 2: wrong
     usage, or the cluster cannot be used.
     """
-    if not names:
-        raise UsageError("name the custom resource to explain: KIND/NAME")
-    kind, name = split_target(names)
-    if not name:
-        raise UsageError(f"expected KIND/NAME, not {kind}")
+    kind, name = read_target(names, "name the custom resource to explain: KIND/NAME")
     project, notes = _project(folder, env_files)
     explanation = run_on_cluster(_explain(read_access(folder, flags), project, notes, kind, name))
     if output == "json":

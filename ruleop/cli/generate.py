@@ -23,10 +23,18 @@ COMMANDS: Final = {
 }
 
 
+_HOMES: Final = {
+    "crd": "generate_crd",
+    **dict.fromkeys(("docs", "graph", "policy", "schema"), "generate_rules"),
+    **dict.fromkeys(("bundle", "dashboard", "helm", "image", "manifests", "rbac"), "generate_installation"),
+}
+
+
 @click.group(
+    "generate",
     cls=CommandGroup,
     lines=COMMANDS,
-    prefix="generating.generate_",
+    homes={name: f"generating.{home}" for name, home in _HOMES.items()},
     example="ruleop generate crd --out crds/",
     no_args_is_help=True,
 )

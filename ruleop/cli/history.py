@@ -11,11 +11,12 @@ from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.report.changes_of_resource import as_json
 from ruleop.authoring.report.history_text import history_lines
 from ruleop.cli.inputs.cluster_options import cluster_options
-from ruleop.cli.inputs.live_cluster import run_on_cluster, split_target
+from ruleop.cli.inputs.live_cluster import read_target, run_on_cluster
 from ruleop.cli.inputs.named_cluster import read_access
 from ruleop.cli.inputs.project import debug_option, folder_option
-from ruleop.cli.outputs.terminal import json_document, print_lines, print_text
-from ruleop.cli.program import DONE, Command, UsageError, output_option
+from ruleop.cli.outputs.terminal import print_lines, print_text
+from ruleop.cli.program import DONE, Command, output_option
+from ruleop.core.printable import json_document
 
 if TYPE_CHECKING:
     from ruleop.authoring.report.changes_of_resource import ResourceHistory
@@ -36,11 +37,7 @@ def command(folder: str, names: tuple[str, ...], output: str, **flags: Any) -> i
     shown. The kind is named as for kubectl. Exit status 0: shown. 1: it does not exist, or cannot be read. 2: wrong
     usage, or the cluster cannot be used.
     """
-    if not names:
-        raise UsageError("name the custom resource: KIND/NAME")
-    kind, name = split_target(names)
-    if not name:
-        raise UsageError(f"expected KIND/NAME, not {kind}")
+    kind, name = read_target(names, "name the custom resource: KIND/NAME")
     history = run_on_cluster(_history(read_access(folder, flags), kind, name))
     if output == "json":
         print_text(json_document(as_json(history)))

@@ -12,10 +12,11 @@ from ruleop.authoring.report.plan_text import Line, as_json, show
 from ruleop.cli.inputs.cluster_options import cluster_options
 from ruleop.cli.inputs.named_cluster import read_access
 from ruleop.cli.inputs.project import Folder, project_options
-from ruleop.cli.outputs.terminal import json_document, print_lines, print_text
+from ruleop.cli.outputs.terminal import print_lines, print_text
 from ruleop.cli.planning.passes import Passes, make_passes, pass_options
 from ruleop.cli.planning.replay import replay_pass
 from ruleop.cli.program import DONE, NO, Command, UsageError, output_option
+from ruleop.core.printable import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

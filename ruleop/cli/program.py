@@ -141,23 +141,27 @@ def output_option(*formats: str) -> Callable[[F], F]:
 
 
 class CommandGroup(Command, click.Group):
-    """A command with commands of its own, each in a module of `ruleop.cli` that is imported when it is needed.
+    """A command with commands of its own: those of its module, or of modules of `ruleop.cli` that are imported when
+    they are needed.
 
-    `lines` has the commands, each with its line in the help. The module of `a` is `a`, or `PREFIX_a`.
+    `lines` has the commands, each with its line in the help. The module of `a` is `a`, or what `homes` says.
     """
 
-    def __init__(self, *args: Any, lines: Mapping[str, str], prefix: str = "", **settings: Any) -> None:
+    def __init__(
+        self, *args: Any, lines: Mapping[str, str], homes: Mapping[str, str] | None = None, **settings: Any
+    ) -> None:
         super().__init__(*args, **settings)
         self._lines = lines
-        self._prefix = prefix
+        self._homes = homes or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - of click
         return list(self._lines)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - of click
-        if cmd_name not in self._lines:
-            return None
-        command: click.Command = importlib.import_module(f"ruleop.cli.{self._prefix}{cmd_name}").command
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in self.commands or cmd_name not in self._lines:
+            return super().get_command(ctx, cmd_name)
+        home = importlib.import_module(f"ruleop.cli.{self._homes.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(home, f"{self.name}_{cmd_name}" if self._homes else "command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - of click

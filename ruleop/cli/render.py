@@ -10,9 +10,10 @@ import click
 from ruleop.authoring.report.plan_text import rendered_as_json
 from ruleop.cli.inputs.project import project_options
 from ruleop.cli.outputs import finding_formats as found
-from ruleop.cli.outputs.terminal import json_document, print_diagnostics, print_text, styled_comment
+from ruleop.cli.outputs.terminal import print_diagnostics, print_text, styled_comment
 from ruleop.cli.planning.passes import Passes, Planned, make_passes, pass_options
 from ruleop.cli.program import DONE, NO, Command, output_option
+from ruleop.core.printable import json_document
 from ruleop.core.templating import yaml_document
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ruleop.authoring.report.plan_text import Span, Tone
-from ruleop.authoring.ruletests import coverage_report
+from ruleop.authoring.ruletests import coverage
 from ruleop.authoring.ruletests.cases import SUFFIX, TestFile, find_files, parse_file, read_text
-from ruleop.authoring.ruletests.coverage import Probe
 from ruleop.authoring.ruletests.projects import Projects
 from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots
@@ -23,10 +22,11 @@ from ruleop.authoring.ruletests.watching import CaseFiles, changed_files, modifi
 from ruleop.cli.inputs.loading import load_with_sources, project_variables
 from ruleop.cli.inputs.project import Folder, project_options
 from ruleop.cli.outputs import finding_formats as found
-from ruleop.cli.outputs.terminal import has_colour, json_document, print_diagnostics, print_lines, print_text, styled
+from ruleop.cli.outputs.terminal import has_colour, print_diagnostics, print_lines, print_text, styled
 from ruleop.cli.planning.passes import load_for_planning
 from ruleop.cli.program import DONE, NO, Command, UsageError, output_option, write_to
 from ruleop.core.files import read_regular, why_unreadable
+from ruleop.core.printable import json_document
 from ruleop.core.rules import ProjectErrors
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _run_once(options: Options) -> Run:
     _check_project(options)
     paths = _paths(options)
     snapshots = Snapshots(update=options.update, ci=bool(os.environ.get("CI")))
-    probe = Probe() if options.measures else None
+    probe = coverage.Probe() if options.measures else None
     projects = Projects(Path(options.folder), project_variables(Folder(options.folder), options.env_files), probe)
     progress = _Progress(quiet=options.output == "json")
     run = _Runs(Runner(projects, snapshots), options.part, first=options.first).run(_parsed(paths), progress.add)
@@ -226,16 +226,16 @@ def _print(run: Run, options: Options) -> None:
     print_lines([summary(run)])
 
 
-def _report_coverage(options: Options, probe: Probe, projects: Projects) -> None:
+def _report_coverage(options: Options, probe: coverage.Probe, projects: Projects) -> None:
     files = probe.files(project) if (project := projects.any()) is not None else []
     placed = [replace(each, path=Folder(options.folder).path(each.path)) for each in files]
     if options.coverage and options.output == "text":
-        print_lines([(), *coverage_report.table(placed)])
+        print_lines([(), *coverage.table(placed)])
     if options.coverage_html:
-        page = coverage_report.page(files, lambda path: read_regular(Path(options.folder, path)).decode("utf-8-sig"))
+        page = coverage.page(files, lambda path: read_regular(Path(options.folder, path)).decode("utf-8-sig"))
         _write(options.coverage_html, page)
     if options.coverage_lcov:
-        _write(options.coverage_lcov, coverage_report.lcov(placed))
+        _write(options.coverage_lcov, coverage.lcov(placed))
 
 
 def _write(file: str, text: str) -> None:
@@ -266,7 +266,7 @@ def _watch(options: Options) -> None:
 
 def _run_touched(options: Options, case_files: CaseFiles, changed: set[Path]) -> None:
     _check_project(options)
-    probe = Probe()
+    probe = coverage.Probe()
     projects = Projects(Path(options.folder), project_variables(Folder(options.folder), options.env_files), probe)
     runner = Runner(projects, Snapshots(update=options.update, ci=bool(os.environ.get("CI"))))
     progress = _Progress(quiet=False)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Final
+from typing import Any, Final
+
+import orjson
 
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})  # categories of Unicode
 _PERHAPS_UNSAFE: Final = re.compile(r"[^\t\n -~]")
@@ -30,6 +32,11 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     r"""The same for text of several lines, which \n separates."""
     return "\n".join(map(printable, text.split("\n")))
+
+
+def json_document(value: Any) -> str:
+    """JSON for people and in files: the same bytes each time."""
+    return printable_json(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())
 
 
 def printable_json(document: str) -> str:

@@ -14,11 +14,11 @@ import orjson
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import SERVER_METADATA, Kind
 from ruleop.localcluster.api.api import Api
-from ruleop.localcluster.api.faulty import FaultyApi
+from ruleop.localcluster.api.faulty import Faults, FaultyApi
 from ruleop.localcluster.api.requests.write_options import WriteOptions
 from ruleop.localcluster.api.responses import refusal
 from ruleop.localcluster.api.writes.object_writer import Writer
-from ruleop.localcluster.audit import Audit
+from ruleop.localcluster.audit import LOCAL_ADMIN, Audit, Users
 from ruleop.localcluster.controllers.apps.daemon_set import DaemonSets
 from ruleop.localcluster.controllers.apps.deployment import Deployments
 from ruleop.localcluster.controllers.apps.replica_set import ReplicaSets
@@ -32,14 +32,12 @@ from ruleop.localcluster.controllers.garbage_collector import GarbageCollector
 from ruleop.localcluster.controllers.machinery import Machinery
 from ruleop.localcluster.controllers.policy.disruption import DisruptionBudgets
 from ruleop.localcluster.http.server import Server
-from ruleop.localcluster.injected_faults import Faults
 from ruleop.localcluster.kinds.apiextensions.served_custom_resources import follow
 from ruleop.localcluster.kinds.resources import CLASSES, NAMESPACES, NODES
 from ruleop.localcluster.kinds.served_resources import Registry
 from ruleop.localcluster.state_file import read_state, write_state
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.localcluster.store.object_store import Name, Store
-from ruleop.localcluster.users import LOCAL_ADMIN, Users
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.authoring.checking.known_names import may_be, text_of
+from ruleop.authoring.checking.pod_references import may_be, text_of
 from tests.checking.projects import said
 from tests.rules.projects import watch
 

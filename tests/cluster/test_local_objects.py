@@ -25,10 +25,10 @@ from hypothesis import strategies as st
 from ruleop.core.kinds import Kind
 from ruleop.core.merge import same
 from ruleop.core.schema.builtin.builtin_types import typed_shape
+from ruleop.localcluster.api.requests.request_selectors import field_selector, label_selector
 from ruleop.localcluster.objects.config_checks import check_config
 from ruleop.localcluster.objects.decoding import DecodingError, decode, in_body, strict_problem, unknown_field
 from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
-from ruleop.localcluster.objects.request_selectors import field_selector, label_selector
 from ruleop.localcluster.objects.server_side_apply import (
     LAST_APPLIED,
     ApplyConflictError,

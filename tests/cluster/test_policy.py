@@ -13,7 +13,7 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from ruleop.authoring.generate.crd.installed_crds import installed_crds
+from ruleop.authoring.generate.crd.generated_crds import installed_crds
 from ruleop.authoring.generate.installation.operator_choices import Choices
 from ruleop.authoring.generate.policy.policies import policies, policy_objects
 from ruleop.core.rules import build_with_sources, load_with_sources

@@ -11,7 +11,7 @@ from ruleop.core.kinds import Kind
 from ruleop.core.merge.conflicts import conflicts
 from ruleop.core.schema.builtin.table import builtin_kinds, builtin_shape
 from ruleop.core.schema.builtin.unique_fields import UNIQUE
-from ruleop.core.schema.shape_fields import shape_at
+from ruleop.core.schema.shape import shape_at
 from tests.cluster import objects
 from tests.cluster.server import RefusedError
 

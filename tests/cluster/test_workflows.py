@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from controlplane.programs import program
 
-from ruleop.authoring.scaffold.ci import CI
+from ruleop.authoring.scaffold.readme import CI
 from tests.cluster.example_projects import ROOT
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ruleop.authoring.checking import check_project
-from ruleop.authoring.checking.roles.granted_roles import Grants
-from ruleop.authoring.checking.roles.missing_permissions import Roles
+from ruleop.authoring.checking.roles.missing_permissions import Grants, Roles
 from ruleop.authoring.checking.roles.needed_permissions import Settings
 from ruleop.authoring.offline.documents import documents_in
 from ruleop.core.rules import ProjectErrors, load_with_sources

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from click.testing import CliRunner
 
-from ruleop.authoring.generate.crd.installed_crds import installed_crds
+from ruleop.authoring.generate.crd.generated_crds import installed_crds
 from ruleop.authoring.generate.installation.chart_files import chart_files
 from ruleop.authoring.generate.installation.operator_choices import Choices
 from ruleop.cli.program import program

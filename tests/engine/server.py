@@ -22,12 +22,12 @@ from ruleop.localcluster.api.api import Api
 from ruleop.localcluster.api.requests.write_options import WriteOptions
 from ruleop.localcluster.api.route import parse_route
 from ruleop.localcluster.api.writes.object_writer import Writer
+from ruleop.localcluster.audit import Users
 from ruleop.localcluster.http.message import Response
 from ruleop.localcluster.kinds.apiextensions.served_custom_resources import follow
 from ruleop.localcluster.kinds.resources import CRDS
 from ruleop.localcluster.kinds.served_resources import Registry
 from ruleop.localcluster.store.object_store import Name, Resource, Store
-from ruleop.localcluster.users import Users
 from ruleop.operator.engine.api.server_api import ServerApi
 from ruleop.operator.kube.client.requests import APPLY_PATCH, JSON_PATCH, ONE_PARTIAL
 from ruleop.operator.kube.client.server_errors import ApiError, Problem

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ruleop.authoring.generate.installation.about import About
-from ruleop.authoring.generate.installation.dockerfile import image_files
-from ruleop.authoring.generate.installation.operator_choices import Choices
+from ruleop.authoring.generate.installation.operator_choices import About, Choices
+from ruleop.authoring.generate.installation.rule_files import image_files
 
 PATHS = ["watches.yaml", "templates/a.yaml", "templates/b/c.yaml", "crds/a.yaml", "rules/more rules.yaml"]
 

@@ -12,8 +12,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.authoring.generate.graph.graph_layout import GAP, laid_out
-from ruleop.authoring.generate.graph.graph_svg import svg
+from ruleop.authoring.generate.graph.graph_svg import GAP, laid_out, svg
 from ruleop.authoring.generate.graph.graph_texts import dot, mermaid
 from ruleop.authoring.generate.graph.rule_graph import RESOURCE, STATUS, Graph, Node, rule_graph
 from ruleop.cli.program import program
@@ -23,7 +22,7 @@ from tests.generate.projects import project
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ruleop.authoring.generate.graph.graph_layout import Box, Layout, Point
+    from ruleop.authoring.generate.graph.graph_svg import Box, Layout, Point
 
 WATCHES = """\
 - group: example.com

@@ -12,10 +12,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ruleop.authoring.generate.crd.installed_crds import installed_crds
-from ruleop.authoring.generate.reference.field_table import rows
-from ruleop.authoring.generate.reference.kind_docs import REASONS, kind_docs
-from ruleop.authoring.generate.reference.markdown import block, code, prose, table
+from ruleop.authoring.generate.crd.generated_crds import installed_crds
+from ruleop.authoring.generate.kind_docs import REASONS, block, code, kind_docs, prose, rows, table
 from ruleop.cli.program import program
 from ruleop.core.planning.model import marks
 from tests.docs.messages import ROOT

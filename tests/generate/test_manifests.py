@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from ruleop.authoring.generate.crd.installed_crds import installed_crds
+from ruleop.authoring.generate.crd.generated_crds import installed_crds
 from ruleop.authoring.generate.installation.manifests import install_yaml, installation, kustomize_base
 from ruleop.authoring.generate.installation.operator_choices import Choices
 from ruleop.core.names import lease_name

@@ -9,17 +9,16 @@ from typing import Any
 import pytest
 
 from ruleop.authoring.checking.dataflow.sources import Sources
-from ruleop.authoring.checking.roles.granted_roles import Grants
-from ruleop.authoring.checking.roles.missing_permissions import Roles, check_permissions
+from ruleop.authoring.checking.roles.missing_permissions import Grants, Roles, check_permissions
 from ruleop.authoring.checking.roles.needed_permissions import Scope, Settings
 from ruleop.authoring.generate.installation.operator_choices import Choices
 from ruleop.authoring.generate.installation.operator_roles import (
     operator_roles,
     role_objects,
     rule_of,
+    user_roles,
     wide_permissions,
 )
-from ruleop.authoring.generate.installation.user_roles import user_roles
 from ruleop.core.rules import Findings, ProjectErrors, build_with_sources, load_with_sources
 from tests.definitions import definition
 from tests.rules.projects import watch

@@ -16,8 +16,7 @@ from urllib.parse import unquote
 import orjson
 
 from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.localcluster.api.route import parse_route
-from ruleop.localcluster.api.verbs import verb_of
+from ruleop.localcluster.api.route import parse_route, verb_of
 from ruleop.localcluster.http.message import Request as HttpRequest
 from ruleop.localcluster.http.message import Response, Stream
 from tests.in_process import body_of, received

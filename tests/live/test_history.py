@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ruleop.authoring.report.changes_of_resource import Change, ResourceHistory, What
-from ruleop.authoring.report.explanation import FieldManager
+from ruleop.authoring.report.explain_documents import FieldManager
 from ruleop.authoring.report.history_text import history_lines
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.rollout.rollout_record import Record, member_of

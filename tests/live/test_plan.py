@@ -159,18 +159,18 @@ def test_the_requests_do_not_grow_with_the_custom_resources(sites):
 
 
 def test_custom_resources_are_read_in_pages_and_planned_in_batches(sites, monkeypatch):
-    monkeypatch.setattr("ruleop.authoring.live.survey.BATCH", 4)
+    assert live_planner.BATCH == 100
+    monkeypatch.setattr("ruleop.authoring.live.live_planner.BATCH", 4)
     monkeypatch.setattr(reader, "PAGE", 3)
     for number in range(10):
         sites.apply(site(f"s{number}"))
     status, out, _ = sites.run("plan", "--live", "--all")
     assert status == 0
     assert out.endswith("10 of 10 would change.\n")
-    assert live_planner.BATCH == 100
 
 
 def test_an_expired_list_is_restarted_and_nothing_is_counted_twice(sites, monkeypatch):
-    monkeypatch.setattr("ruleop.authoring.live.survey.BATCH", 4)
+    monkeypatch.setattr("ruleop.authoring.live.live_planner.BATCH", 4)
     for number in range(10):
         sites.apply(site(f"s{number}"))
     sites.cluster.faults.add(Fault(Effect.ERROR, verbs=("list",), resources=("sites",), status=410, after=1, times=1))

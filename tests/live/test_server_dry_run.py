@@ -9,7 +9,7 @@ import pytest
 
 from ruleop.authoring.report.server_answers import Answer, Verdict
 from ruleop.core.planning.changes.differences import NOTHING, Difference
-from ruleop.localcluster.injected_faults import Effect, Fault
+from ruleop.localcluster.api.faulty import Effect, Fault
 from ruleop.operator.kube.client import requests, server_errors
 from ruleop.operator.kube.http.prepared_request import Request
 from tests.live.projects import site

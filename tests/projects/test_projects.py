@@ -13,7 +13,7 @@ from ruleop.core.kinds import Kind, Object
 from ruleop.core.schema.builtin.table import builtin_shape
 from ruleop.core.schema.crd.crd_checks import check_crd
 from ruleop.core.schema.crd.structural import default, unknown_fields
-from ruleop.core.schema.shape_fields import unknown_to_shape
+from ruleop.core.schema.shape import unknown_to_shape
 from ruleop.core.schema.validation import validate
 from tests.projects.rendering import documents, loaded, snapshot
 from tests.projects.snapshots import CASES, ROOT, Case

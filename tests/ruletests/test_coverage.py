@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.authoring.report.plan_text import text_of
 from ruleop.authoring.ruletests.cases import parse_file
-from ruleop.authoring.ruletests.coverage import FileCoverage, Probe
-from ruleop.authoring.ruletests.coverage_report import lcov, page, table
+from ruleop.authoring.ruletests.coverage import FileCoverage, Probe, lcov, page, table
 from ruleop.authoring.ruletests.projects import Projects
 from ruleop.authoring.ruletests.running.runner import Runner
 from ruleop.authoring.ruletests.snapshots import Snapshots

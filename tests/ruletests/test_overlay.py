@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.authoring.ruletests.matching import mismatches
-from ruleop.authoring.ruletests.running.overlay import overlaid
+from ruleop.authoring.ruletests.running.case_cluster import overlaid
 from ruleop.core.kinds import Kind
 from ruleop.core.schema.builtin.table import builtin_shape
 from ruleop.core.templating import read_yaml, yaml_document

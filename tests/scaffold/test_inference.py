@@ -10,8 +10,7 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ruleop.authoring.scaffold.inferred_schema import OPEN, fields, infer
-from ruleop.authoring.scaffold.short_form import schema_entry
+from ruleop.authoring.scaffold.inferred_schema import OPEN, fields, infer, schema_entry
 from ruleop.authoring.scaffold.yaml_layout import rules_text
 from ruleop.core.rules.language.schema_fields import with_empty_default
 from ruleop.core.schema.builtin.api_types import INT_OR_STRING, api_type

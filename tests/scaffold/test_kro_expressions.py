@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ruleop.authoring.scaffold.kro.cel_to_jinja import Names, names_in, translated
-from ruleop.authoring.scaffold.kro.graph_expressions import Cel, only_expression, parts
+from ruleop.authoring.scaffold.kro.graphs import Cel, only_expression, parts
 from ruleop.authoring.scaffold.kro.jinja_terms import InexpressibleError, Term, text_literal
 from ruleop.core.errors import RuleError, RuleopError
 from ruleop.core.schema.cel import EvaluationError, InvalidRuleError, NotEvaluatedError

@@ -15,8 +15,7 @@ from ruleop.core.schema.builtin.table import (
     builtin_shape,
     object_meta,
 )
-from ruleop.core.schema.shape import Unique
-from ruleop.core.schema.shape_fields import shape_at
+from ruleop.core.schema.shape import Unique, shape_at
 
 if TYPE_CHECKING:
     from ruleop.core.schema.shape import Shape

@@ -14,7 +14,7 @@ from ruleop.core.kinds import Kind
 from ruleop.core.schema.builtin.builtin_types import served_resources, type_schemas, typed_schema, typed_shape
 from ruleop.core.schema.builtin.optional_fields import OPTIONAL_FIELDS
 from ruleop.core.schema.builtin.table import builtin_kinds, builtin_resource, minimised_nodes
-from ruleop.core.schema.shape_fields import shape_at
+from ruleop.core.schema.shape import shape_at
 
 if TYPE_CHECKING:
     from ruleop.core.schema.shape import Shape

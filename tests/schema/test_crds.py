@@ -12,7 +12,7 @@ from ruleop.core.schema.builtin.table import object_meta
 from ruleop.core.schema.crd.crd_checks import check_crd
 from ruleop.core.schema.crd.crds import CrdVersion, PrinterColumn, parse_crd
 from ruleop.core.schema.crd.schema_findings import SchemaError
-from ruleop.core.schema.shape_fields import shape_at
+from ruleop.core.schema.shape import shape_at
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -7,8 +7,7 @@ import pytest
 from ruleop.core.kinds import Kind
 from ruleop.core.schema.builtin.table import builtin_shape
 from ruleop.core.schema.crd.schema_findings import FieldPath, SchemaError, SchemaFinding, format_path
-from ruleop.core.schema.shape import Shape
-from ruleop.core.schema.shape_fields import shape_at, unknown_to_shape
+from ruleop.core.schema.shape import Shape, shape_at, unknown_to_shape
 
 
 def test_a_path_in_a_shape_may_omit_list_indices():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ruleop.core.templating.compile.static_fields import COMPUTED
+from ruleop.core.templating.compile.static_kinds import COMPUTED
 from tests.templating.rendering import library
 
 FIXED = """\

@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ruleop.authoring.checking.allowances import silenced
-from ruleop.authoring.checking.apply_paths import check_apply_paths
 from ruleop.authoring.checking.dataflow.exposed_secrets import check_exposed_secrets
 from ruleop.authoring.checking.dataflow.sensitive_fields import check_sensitive_fields
 from ruleop.authoring.checking.dataflow.sources import Sources
 from ruleop.authoring.checking.examples import check_examples, read_examples
+from ruleop.authoring.checking.ineffective_entries import check_apply_paths, check_unused_names
 from ruleop.authoring.checking.inferred_definitions import checked_definitions
 from ruleop.authoring.checking.object_names import check_object_names
 from ruleop.authoring.checking.pod_references import check_pod_references
 from ruleop.authoring.checking.refused_objects import check_refused_objects
 from ruleop.authoring.checking.roles.missing_permissions import Roles, check_permissions
 from ruleop.authoring.checking.typing.bodies.typed_watches import check_types
-from ruleop.authoring.checking.unused_names import check_unused_names
 from ruleop.core.rules import Findings
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ruleop.core.planning import Problem
 from ruleop.core.schema.builtin.builtin_types import typed_schema, typed_shape
 from ruleop.core.schema.crd.schema_findings import SchemaFinding
 from ruleop.core.schema.crd.structural import default, prune
-from ruleop.core.schema.shape_fields import unknown_to_shape
+from ruleop.core.schema.shape import unknown_to_shape
 from ruleop.core.schema.validation import validate
 from ruleop.core.schema.violations import format_value
 from ruleop.core.templating import Library, TextTemplate

@@ -1,5 +1,7 @@
 """One session of `ruleop dev`: starts the cluster and the operator on one loop, applies the CRDs and the samples, and
 reports what becomes of the custom resources.
+
+A child that is not ready has its reasons from its pods, their claims and its other objects.
 """
 
 from __future__ import annotations
@@ -12,14 +14,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.dev.diagnosis import problems
+from ruleop.authoring.report.object_problems import object_problems
 from ruleop.authoring.report.tree import Node, is_ready, resource_node
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind
+from ruleop.core.planning.child.readiness import readiness
 from ruleop.core.planning.model.managers import managers_on
 from ruleop.core.planning.model.marks import PART_OF, Owner
 from ruleop.localcluster import LocalCluster
-from ruleop.localcluster.kinds.resources import CRDS, EVENTS
+from ruleop.localcluster.controllers.core.scheduling import claim_names
+from ruleop.localcluster.kinds.resources import CLAIMS, CRDS, EVENTS
+from ruleop.localcluster.store.object_store import Name
 from ruleop.operator.engine.manager.manager import Manager
 
 if TYPE_CHECKING:
@@ -30,6 +35,37 @@ if TYPE_CHECKING:
     from ruleop.core.rules import Project
     from ruleop.localcluster.store.object_store import Event, Resource
     from ruleop.operator.engine.manager.flags import Options
+
+_VAGUE: Final = "ContainersNotReady"  # a reason that names no cause: an Event does
+
+
+def problems(cluster: LocalCluster, obj: Object) -> dict[str, str]:
+    """The problems, each message once, with the first object that has it. An owned object tells more than its owner:
+    the claim of a pod more than the pod, and the pod more than its Deployment."""
+    if readiness(obj).ready:
+        return {}
+    found: dict[str, str] = {}
+    owned = list(cluster.machinery.owners.of(obj["metadata"]["uid"]))
+    if obj["kind"] == "Pod":
+        owned += [(CLAIMS, Name(obj["metadata"]["namespace"], name)) for name in claim_names(obj)]
+    for resource, name in owned:
+        if (dependent := cluster.store.get(resource, name)) is not None:
+            for message, title in problems(cluster, dependent.obj).items():
+                found.setdefault(message, title)
+    if found:
+        return found
+    own = [each for each in object_problems(obj) if _VAGUE not in each] or _warnings(cluster, obj)
+    return dict.fromkeys(own, f"{obj['kind']}/{obj['metadata']['name']}")
+
+
+def _warnings(cluster: LocalCluster, obj: Object) -> Iterator[str]:
+    """The messages of the Events that warn of an object."""
+    metadata = obj["metadata"]
+    for each in cluster.store.all(EVENTS, metadata.get("namespace") or "default"):
+        event = each.obj
+        if event.get("type") == "Warning" and (event.get("involvedObject") or {}).get("uid") == metadata["uid"]:
+            yield f"{event['reason']}: {event['message']}"
+
 
 CRD_PERIOD: Final = 0.5  # seconds between two checks of the files of crds/
 QUIET: Final = 0.2  # seconds without a change, after which the custom resources are settled

@@ -1,23 +1,52 @@
-"""Reads one custom resource of a cluster, and its children by their labels alone."""
+"""Reads one custom resource of a cluster and its children by their labels alone, and finds the one to which an object
+belongs: as its child, or as something that a child has made."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from ruleop.authoring.live.owners import find_owner
 from ruleop.authoring.live.reading.open_cluster import NotFoundError
-from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.core.planning import Owner
-from ruleop.core.planning.model.marks import PART_OF
+from ruleop.core.planning.model.marks import PART_OF, named_owner
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ruleop.authoring.live.reading.objects import LiveObjects
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
+    from ruleop.authoring.live.reading.reader import LiveObjects, Reader
     from ruleop.core.rules import Project
+
+MAX_LEVELS: Final = 6
+"""A pod belongs to a replica set, that to a deployment, and that to a custom resource."""
+
+
+async def find_owner(reader: Reader, obj: Object) -> Object | None:
+    """None if no custom resource owns it. Raises ApiError."""
+    for _ in range(MAX_LEVELS):
+        is_child = PART_OF in (obj["metadata"].get("labels") or {})
+        found = await _owner(reader, obj)
+        if found is None or is_child:
+            return found
+        obj = found
+    return None
+
+
+async def _owner(reader: Reader, obj: Object) -> Object | None:
+    """The object that the controller's ownerReference names, or else the annotation of ruleop."""
+    namespace = obj["metadata"].get("namespace") or ""
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            kind = Kind.parse(str(reference.get("apiVersion", "")), str(reference.get("kind", "")))
+            resource = reader.resource(kind)
+            place = namespace if resource is not None and resource.namespaced else ""
+            return await reader.get(kind, ObjectKey(kind.group, kind.kind, place, str(reference.get("name", ""))))
+    if (named := named_owner(obj)) is not None:
+        preferred = reader.preferred(GroupKind(named[0].group, named[0].kind))
+        return await reader.get(preferred, named[0]) if preferred is not None else None
+    return None
 
 
 class ResourceReader:

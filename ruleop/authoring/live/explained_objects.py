@@ -1,18 +1,23 @@
-"""The objects of a custom resource, each with its state: as it is, and as the plan of the next reconcile sees it."""
+"""The objects of a custom resource, each with its state: as it is, and as the plan of the next reconcile sees it.
+
+Of workloads that are not ready, the pods: their containers report what is wrong.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.live.field_managers import last_change, managed_fields
-from ruleop.authoring.report.explanation import ExplainedObject
-from ruleop.authoring.report.object_problems import object_problems
+from ruleop.authoring.report.explain_documents import ExplainedObject
+from ruleop.authoring.report.object_problems import object_problems, pod_reason
 from ruleop.authoring.report.tree import child_node
-from ruleop.core.kinds import GroupKind, Object, ObjectKey
+from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
 from ruleop.core.planning import Owner, State
 from ruleop.core.planning.changes.writes import changes
 from ruleop.core.planning.child.apply import read_record
+from ruleop.core.planning.child.readiness import readiness
 from ruleop.core.planning.model.actions import Delete, FinalizerAction
 from ruleop.core.planning.model.conditions import find_condition
 from ruleop.core.planning.model.managers import manager_of
@@ -21,9 +26,44 @@ from ruleop.core.planning.model.marks import RULEOP, claim_on, is_paused
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ruleop.authoring.live.reading.objects import LiveObjects
+    from ruleop.authoring.live.reading.reader import LiveObjects, Reader
     from ruleop.core.planning import Action, ChildReport, Kinds, ObjectReport, Plan
     from ruleop.core.rules import Rule
+
+POD: Final = Kind("", "v1", "Pod")
+MAX_PODS: Final = 5
+
+
+async def unready_pods(reader: Reader, workload: Object) -> list[ExplainedObject]:
+    """The pods of a workload that are not ready, at most `MAX_PODS`; none for other objects. Raises ApiError."""
+    labels = _match_labels(workload)
+    if not labels:
+        return []
+    selector = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+    found: list[ExplainedObject] = []
+    async for page in reader.pages(POD, workload["metadata"].get("namespace", ""), labels=selector):
+        for pod in page:
+            state = readiness(pod)
+            if not state.ready and len(found) < MAX_PODS:
+                word = "failed" if state.failed else "not ready"
+                found.append(
+                    ExplainedObject(
+                        ObjectKey.of(pod),
+                        word,
+                        pod_reason(pod),
+                        problems=object_problems(pod),
+                        last_change=last_change(pod),
+                    )
+                )
+    return found
+
+
+def _match_labels(workload: Object) -> Mapping[str, Any]:
+    spec = workload.get("spec")
+    selector = spec.get("selector") if isinstance(spec, Mapping) and "template" in spec else None
+    labels = selector.get("matchLabels") if isinstance(selector, Mapping) else None
+    return labels if isinstance(labels, Mapping) else {}
+
 
 _WORDS: Final = {
     State.READY: "ready",

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.live.custom_resource_reader import ResourceReader
-from ruleop.authoring.live.explained_objects import Found, explained_objects
-from ruleop.authoring.live.failing_pods import unready_pods
+from ruleop.authoring.live.explained_objects import Found, explained_objects, unready_pods
 from ruleop.authoring.live.happenings import EVENT, events_about
-from ruleop.authoring.live.process_of import process_of
-from ruleop.authoring.live.reading.objects import LiveObjects
-from ruleop.authoring.report.explanation import Blocker, ExplainedObject, Explanation
+from ruleop.authoring.live.operator import process_of
+from ruleop.authoring.live.reading.reader import LiveObjects
+from ruleop.authoring.report.explain_documents import Blocker, ExplainedObject, Explanation
 from ruleop.authoring.report.plan_text import Tone, with_masked_texts
 from ruleop.authoring.report.tree import Node, ready_condition, resource_node
 from ruleop.core.files import read_regular
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.authoring.live.reading.open_cluster import LiveCluster
-    from ruleop.authoring.report.explanation import Occurrence
+    from ruleop.authoring.report.explain_documents import Occurrence
     from ruleop.core.errors import Site
     from ruleop.core.kinds import Object
     from ruleop.core.planning import ChildReport, Plan

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
-from ruleop.authoring.report.explanation import FieldManager, ManagedField
+from ruleop.authoring.report.explain_documents import FieldManager, ManagedField
 from ruleop.core.merge.fields import Fields, KeyedFields, MapFields
 from ruleop.core.planning.child.apply import read_record
 from ruleop.core.planning.model.marks import MANAGED_BY, RESERVED, RULEOP

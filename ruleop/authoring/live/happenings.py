@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.authoring.report.explanation import Occurrence
+from ruleop.authoring.report.explain_documents import Occurrence
 from ruleop.core.kinds import Kind, ObjectKey
 
 if TYPE_CHECKING:

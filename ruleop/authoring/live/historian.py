@@ -11,7 +11,7 @@ from ruleop.authoring.live.custom_resource_reader import ResourceReader
 from ruleop.authoring.live.field_managers import writes_of
 from ruleop.authoring.live.happenings import events_about
 from ruleop.authoring.live.operator import CONFIG_MAP
-from ruleop.authoring.live.reading.objects import LiveObjects
+from ruleop.authoring.live.reading.reader import LiveObjects
 from ruleop.authoring.report.changes_of_resource import Change, ResourceHistory, What
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import Owner

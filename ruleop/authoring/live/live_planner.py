@@ -3,6 +3,8 @@
 The requests do not grow with the number of custom resources: for some hundred of them, each kind of child is listed
 once, by the labels of all of them. What a plan reads beyond that is read together for all of them: single objects while
 they are few, else a list of their kind of which only those are kept.
+
+All custom resources of some kinds are planned batch by batch: at no time are more in memory than one batch.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.checking.desired_objects import with_violations
-from ruleop.authoring.live.reading.objects import LiveObjects
+from ruleop.authoring.live.reading.reader import LiveObjects
 from ruleop.authoring.offline.stand_in import with_defaults
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey, owners_of
@@ -27,7 +29,7 @@ from ruleop.operator.engine.cache.watch_specs import child_needs
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 
     from ruleop.authoring.live.operator import Operator
     from ruleop.authoring.live.reading.reader import Reader
@@ -314,3 +316,31 @@ def _terms(requirements: Iterable[Requirement]) -> Iterator[str]:
             yield key if operator == "Exists" else f"!{key}"
         else:
             yield f"{key} {operator.lower()} ({','.join(sorted(values))})"
+
+
+ATTEMPTS: Final = 5
+"""The number of attempts to read a list. Its pages expire after some minutes, and planning takes its time."""
+
+
+async def all_passes(planner: LivePlanner, kinds: Iterable[Kind], namespace: str = "") -> AsyncIterator[LivePass]:
+    """The passes of all custom resources of these kinds, in one namespace or in all. Raises ApiError."""
+    planner.namespace = namespace
+    for kind in kinds:
+        async for batch in _batches(planner, kind, namespace):
+            for each in await planner.plan(batch):
+                yield each
+
+
+async def _batches(planner: LivePlanner, kind: Kind, namespace: str) -> AsyncIterator[Sequence[Object]]:
+    seen: set[ObjectKey] = set()
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            async for page in planner.reader.pages(kind, namespace, size=BATCH):
+                if new := [each for each in page if ObjectKey.of(each) not in seen]:
+                    seen.update(map(ObjectKey.of, new))
+                    yield new
+        except ApiError as error:
+            if error.problem is not Problem.GONE or attempt == ATTEMPTS:
+                raise
+        else:
+            return

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ruleop.authoring.report.explanation import FieldManager
+    from ruleop.authoring.report.explain_documents import FieldManager
     from ruleop.core.kinds import Object, ObjectKey
 
 

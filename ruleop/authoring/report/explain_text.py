@@ -20,7 +20,13 @@ from ruleop.core.planning.model.marks import PAUSED, is_paused
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.authoring.report.explanation import Blocker, ExplainedObject, Explanation, FieldManager, ManagedField
+    from ruleop.authoring.report.explain_documents import (
+        Blocker,
+        ExplainedObject,
+        Explanation,
+        FieldManager,
+        ManagedField,
+    )
     from ruleop.core.kinds import ObjectKey
 
 WIDTH: Final = 120

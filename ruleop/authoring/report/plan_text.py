@@ -408,7 +408,7 @@ def rendered_as_json(plan: Plan) -> dict[str, Any]:
 
 
 def _whose_json(plan: Plan) -> dict[str, Any]:
-    return {"resource": {**_identity(plan.resource), "uid": plan.uid}, "rule": plan.rule}
+    return {"resource": {**identity(plan.resource), "uid": plan.uid}, "rule": plan.rule}
 
 
 def _obstructions_json(plan: Plan) -> dict[str, Any]:
@@ -479,7 +479,7 @@ def _action_json(action: Action, masks: Masks) -> dict[str, Any]:
             "action": "addFinalizer" if isinstance(action, AddFinalizer) else "removeFinalizer",
             "finalizer": action.finalizer,
         }
-    common: dict[str, Any] = {"action": "", "child": action.child, **_identity(action.key)}
+    common: dict[str, Any] = {"action": "", "child": action.child, **identity(action.key)}
     match action:
         case Create():
             return {**common, "action": "create", "object": masks.object(action.object)}
@@ -531,7 +531,7 @@ def _child_json(child: ChildReport) -> dict[str, Any]:
 
 
 def _object_json(report: ObjectReport) -> dict[str, Any]:
-    return {**_identity(report.key), "state": report.state.value, "message": report.message}
+    return {**identity(report.key), "state": report.state.value, "message": report.message}
 
 
 def _problem_json(problem: Problem) -> dict[str, Any]:
@@ -552,7 +552,7 @@ def _status_json(plan: Plan, resource: Object) -> dict[str, Any] | None:
     return {"value": new["status"], "patch": patch, "subresource": plan.status.subresource}
 
 
-def _identity(key: ObjectKey) -> dict[str, str]:
+def identity(key: ObjectKey) -> dict[str, str]:
     return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
 
 

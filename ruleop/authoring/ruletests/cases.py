@@ -1,25 +1,141 @@
-"""Reads test files into cases, with all mistakes of a file at once."""
+"""Reads test files into cases, with all mistakes of a file at once.
+
+A matrix is one case for each row of `cases:`, with its values in place of `${name}`.
+
+Text that is only `${name}` becomes the value with its type; inside longer text the value is inserted. A row whose value
+is never used is a mistake, because otherwise a misspelt name would go unnoticed.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+import re
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.ruletests.format import CaseTable, StepTable
-from ruleop.authoring.ruletests.matrix import expanded
 from ruleop.core.errors import Site
 from ruleop.core.files import read_inside, read_regular
-from ruleop.core.rules.findings import Findings
+from ruleop.core.rules.findings import Findings, did_you_mean_quoted
 from ruleop.core.rules.language.tables import TableOf
 from ruleop.core.rules.language.value_types import Reading, wrong_type
 from ruleop.core.templating import Library, read_yaml
 from ruleop.core.templating.tree.anchors import Anchors
 from ruleop.core.templating.tree.yaml_reader import MAX_DEPTH
+from ruleop.core.templating.values.data import scalar_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from ruleop.core.rules import Finding
+    from ruleop.core.templating import YamlNode
+
+_USE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def expanded(case: YamlNode, findings: Findings) -> Iterator[YamlNode]:
+    """The case for each row, without the key `cases`; the case itself if it has no rows."""
+    members = case.value
+    if not isinstance(members, dict) or "cases" not in members:
+        yield case
+        return
+    rows = list(_rows(members["cases"]))
+    if not rows:  # the table reports what is wrong with it
+        yield case
+        return
+    rest = replace(case, value={name: member for name, member in members.items() if name != "cases"})
+    used: set[str] = set()
+    for row in rows:
+        filling = _Filling(row)
+        filled = filling.node(rest)
+        used |= filling.used
+        yield _named(filled, row, filling)
+    for row in rows:
+        for name, value in row.items():
+            if name not in used:
+                near = did_you_mean_quoted(name, _names_used(rest) - row.keys())
+                findings.mistake("unknown-name", f"no ${{{name}}} uses this value of the row{near}", value.site)
+
+
+def _rows(node: YamlNode) -> Iterator[dict[str, YamlNode]]:
+    if isinstance(node.value, list):
+        for item in node.value:
+            if isinstance(item.value, dict) and item.value:
+                yield item.value
+    elif isinstance(node.value, dict):
+        lists = [each.value if isinstance(each.value, list) else [] for each in node.value.values()]
+        for values in itertools.product(*lists):
+            yield dict(zip(node.value, values, strict=True))
+
+
+def _named(case: YamlNode, row: dict[str, YamlNode], filling: _Filling) -> YamlNode:
+    """The case with a name of its own. Where the name uses no value of the row, all of them are appended."""
+    members = case.value
+    name = members.get("name") if isinstance(members, dict) else None
+    if name is None or not isinstance(name.value, str) or filling.named:
+        return case
+    values = ", ".join(f"{each}={_text(value)}" for each, value in row.items())
+    assert isinstance(members, dict)
+    return replace(case, value={**members, "name": replace(name, value=f"{name.value} [{values}]")})
+
+
+def _text(node: YamlNode) -> str:
+    value = node.value
+    return "..." if isinstance(value, (dict, list)) else scalar_text(value) if value is not None else "null"
+
+
+def _names_used(node: YamlNode) -> set[str]:
+    value = node.value
+    if isinstance(value, str):
+        return set(_USE.findall(value))
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    keys = {name for key in (value if isinstance(value, dict) else ()) for name in _USE.findall(key)}
+    return keys.union(*(_names_used(each) for each in inner))
+
+
+@dataclass(slots=True)
+class _Filling:
+    """One row, and which of its values were used."""
+
+    row: dict[str, YamlNode]
+    used: set[str] = field(default_factory=set)
+    named: bool = False  # the name of the case uses a value
+
+    def node(self, node: YamlNode, key: str = "") -> YamlNode:
+        value = node.value
+        if isinstance(value, str):
+            filled = self._text(node, value)
+            self.named = self.named or (key == "name" and filled is not node)
+            return filled
+        if isinstance(value, list):
+            return replace(node, value=[self.node(item) for item in value])
+        if isinstance(value, dict):
+            # The first level is the case itself: its name counts, and no other one.
+            found = {self._key(name): self.node(member, name if not key else ".") for name, member in value.items()}
+            sites = {self._key(name): site for name, site in node.key_sites.items()}
+            return replace(node, value=found, key_sites=sites)
+        return node
+
+    def _key(self, name: str) -> str:
+        return _USE.sub(self._inserted, name) if "${" in name else name
+
+    def _text(self, node: YamlNode, text: str) -> YamlNode:
+        if "${" not in text:
+            return node
+        whole = _USE.fullmatch(text)
+        if whole is not None and whole[1] in self.row:
+            self.used.add(whole[1])
+            return replace(self.row[whole[1]], site=node.site)
+        filled = _USE.sub(self._inserted, text)
+        return node if filled == text else replace(node, value=filled)
+
+    def _inserted(self, match: re.Match[str]) -> str:
+        if match[1] not in self.row:
+            return match[0]
+        self.used.add(match[1])
+        return _text(self.row[match[1]])
+
 
 SUFFIX: Final = ".test.yaml"
 _CASE: Final = TableOf(CaseTable)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from ruleop.authoring.checking.inferred_definitions import with_definitions
 from ruleop.authoring.ruletests.cases import read_text
-from ruleop.authoring.ruletests.running.admission import Admission
 from ruleop.authoring.ruletests.running.case_cluster import CaseKinds
-from ruleop.authoring.ruletests.running.plan_mode import PlanMode
+from ruleop.authoring.ruletests.running.plan_mode import Admission, PlanMode
 from ruleop.core.errors import RuleopError
 from ruleop.core.files import RefusedFileError, why_unreadable
 from ruleop.core.rules import load_with_sources

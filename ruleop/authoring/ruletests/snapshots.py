@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.ruletests.cases import project_of
-from ruleop.authoring.ruletests.masked_failures import masked, masks_for, without_rendered_data
 from ruleop.authoring.ruletests.matching import Mismatch
-from ruleop.authoring.ruletests.results import Difference, Failure
+from ruleop.authoring.ruletests.results import Difference, Failure, masked, masks_for, without_rendered_data
 from ruleop.core.files import read_regular
 from ruleop.core.templating import yaml_document
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.schema.pattern import InvalidPatternError, compile_pattern
+from ruleop.core.schema.formats import InvalidPatternError, compile_pattern
 from ruleop.core.schema.validation import validate
 
 if TYPE_CHECKING:

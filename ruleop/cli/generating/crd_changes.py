@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def force_option(command: F) -> F:
+def force_crds_option(command: F) -> F:
     """Of commands that write CRDs into what is installed."""
     text = "Overwrite files that `ruleop generate` did not make, and CRDs by those with breaking changes."
     return click.option("--force", is_flag=True, help=text)(command)

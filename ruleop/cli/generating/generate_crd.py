@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ruleop.authoring.checking.inferred_definitions import sound_definitions
-from ruleop.authoring.generate.crd.generated_crds import MARK, crd_files, yaml_stream
-from ruleop.authoring.generate.crd.installed_crds import installed_crds
+from ruleop.authoring.generate.crd.generated_crds import MARK, crd_files, installed_crds, yaml_stream
 from ruleop.cli.generating.crd_changes import compared, written_crds
 from ruleop.cli.generating.generated import Made, force_option, generated_options, print_or_write, reporting
 from ruleop.cli.inputs.cluster_options import connection_options
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 )
 @click.option("--live", is_flag=True, help="Like --against, with the CRDs of the cluster.")
 @connection_options
-def command(folder: str, env_files: tuple[str, ...], **flags: Any) -> int:
+def generate_crd(folder: str, env_files: tuple[str, ...], **flags: Any) -> int:
     """Print the CustomResourceDefinitions of the watches that have `schema`.
 
     The fields of the status are inferred from the rules. --out writes a file for each kind. Exit status 0: done. 1: the

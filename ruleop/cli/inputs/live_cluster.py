@@ -23,6 +23,16 @@ def run_on_cluster(reading: Coroutine[Any, Any, T]) -> T:
         raise UsageError(str(error)) from None
 
 
+def read_target(names: tuple[str, ...], missing: str) -> tuple[str, str]:
+    """The kind and the name of one object. `missing`: the message if nothing is given."""
+    if not names:
+        raise UsageError(missing)
+    kind, name = split_target(names)
+    if not name:
+        raise UsageError(f"expected KIND/NAME, not {kind}")
+    return kind, name
+
+
 def split_target(names: tuple[str, ...]) -> tuple[str, str]:
     """The kind and the name of `KIND/NAME` or `KIND NAME`; no name for a kind alone."""
     kind, slash, name = names[0].partition("/")

@@ -13,9 +13,8 @@ import ruleop
 from ruleop.authoring.checking.explanations import explanation
 from ruleop.authoring.offline.stand_in import unevaluated
 from ruleop.authoring.report.plan_text import Span, Tone
-from ruleop.cli.outputs.terminal import json_document
 from ruleop.core.files import read_regular
-from ruleop.core.printable import printable
+from ruleop.core.printable import json_document, printable
 from ruleop.core.rules import MAX_CRD_BYTES
 
 if TYPE_CHECKING:

@@ -7,11 +7,10 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import orjson
 
 from ruleop.authoring.report.plan_text import Span, Tone
 from ruleop.cli.program import write_to
-from ruleop.core.printable import printable, printable_json
+from ruleop.core.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,12 +38,6 @@ def print_lines(lines: Iterable[Line]) -> None:
 def print_text(text: str) -> None:
     """Prints a document for programs to stdout, as it is. It holds no character that a terminal would obey."""
     write_to(sys.stdout, text)
-
-
-def json_document(value: Any) -> str:
-    """JSON that a terminal shows as it is."""
-    document = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    return printable_json(document.decode())
 
 
 def print_diagnostics(lines: Iterable[Line]) -> None:

@@ -6,10 +6,10 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.authoring.live.live_planner import all_passes
 from ruleop.authoring.live.live_rollouts import read_rollouts
 from ruleop.authoring.live.reading.open_cluster import open_cluster
 from ruleop.authoring.live.server_dry_run import ServerDryRun
-from ruleop.authoring.live.survey import all_passes
 from ruleop.authoring.offline.stand_in import identified
 from ruleop.authoring.report.change_summary import ChangeSummary
 from ruleop.cli.inputs.input_files import read_documents

@@ -21,6 +21,7 @@ from ruleop.authoring.offline.stand_in import (
     prepare,
     undecided,
 )
+from ruleop.authoring.report.plan_text import identity
 from ruleop.cli.inputs.input_files import read_documents
 from ruleop.cli.inputs.loading import load_with_sources
 from ruleop.cli.inputs.project import Folder
@@ -99,16 +100,12 @@ class Passes:
         """The custom resources without a plan, as plain JSON."""
         refused = [
             {
-                **_named(key),
+                **identity(key),
                 "findings": [{"field": finding.location, "message": finding.message} for finding in findings],
             }
             for key, findings in self.refused
         ]
-        return {"refused": refused, "unmatched": [_named(key) for key in self.unruled]}
-
-
-def _named(key: ObjectKey) -> dict[str, str]:
-    return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
+        return {"refused": refused, "unmatched": [identity(key) for key in self.unruled]}
 
 
 def load_for_planning(folder: str, env_files: Sequence[str]) -> tuple[Folder, Project]:

@@ -4,16 +4,23 @@ are atomic, and which defaults the server fills in.
 Where nothing is declared, maps are granular and lists atomic, as the server treats a custom resource without
 declarations. Merges do not read `name`, `required`, `enum` and `patch_*`, and the packaged table of the operator does
 not have them: they are for checks, and for strategic merge patches (`ruleop.core.schema.builtin.builtin_types`).
+
+The fields of an object that its kind does not have are found by the shape for kinds whose schema is not packaged with
+ruleop. For custom resources, `ruleop.core.schema.crd.structural` does the same by their schema.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from ruleop.core.schema.crd.schema_findings import FieldPath, SchemaFinding
+from ruleop.core.schema.nearest import did_you_mean
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from ruleop.core.kinds import JSON, Object
 
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
@@ -69,3 +76,38 @@ class Shape:
 
 
 UNKNOWN = Shape()
+
+
+def shape_at(shape: Shape, path: FieldPath) -> Shape | None:
+    """The shape of the value at a path; None where the kind has no such field or the shape is unknown."""
+    current: Shape | None = shape
+    for part in path:
+        if isinstance(part, str):
+            while current is not None and current.type == "list":
+                current = current.items
+        if current is None:
+            return None
+        current = current.items if isinstance(part, int) else current.fields.get(part, current.values)
+    return current
+
+
+def unknown_to_shape(obj: Object, shape: Shape) -> list[SchemaFinding]:
+    """The fields of an object that its kind does not have, each with the name that was probably meant. The API server
+    rejects them under strict field validation, and drops them otherwise."""
+    return list(_unknown(obj, shape, ()))
+
+
+def _unknown(value: JSON, shape: Shape | None, path: FieldPath) -> Iterator[SchemaFinding]:
+    if shape is None:
+        return
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _unknown(item, shape.items, (*path, index))
+    elif isinstance(value, Mapping) and shape.type == "object":
+        for name, member in value.items():
+            if name in shape.fields:
+                yield from _unknown(member, shape.fields[name], (*path, name))
+            elif shape.values is not None:
+                yield from _unknown(member, shape.values, (*path, name))
+            elif not shape.preserve_unknown:
+                yield SchemaFinding((*path, name), f"is an unknown field{did_you_mean(name, shape.fields)}")

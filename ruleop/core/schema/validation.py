@@ -21,8 +21,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.core.schema.formats import FORMATS
-from ruleop.core.schema.pattern import InvalidPatternError, compile_pattern
+from ruleop.core.schema.formats import FORMATS, InvalidPatternError, compile_pattern
 from ruleop.core.schema.violations import LIST_KEYS, LIST_TYPE, Violation, findings, types_of
 
 if TYPE_CHECKING:

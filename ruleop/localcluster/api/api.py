@@ -10,10 +10,7 @@ import orjson
 
 from ruleop.core.schema.builtin.builtin_types import served_resources
 from ruleop.localcluster.api.general import NO_PAGE, General
-from ruleop.localcluster.api.requests.accept import PLAIN, YAML, Form, check_form
 from ruleop.localcluster.api.requests.pages import NOW, continue_token, expired_page, read_token
-from ruleop.localcluster.api.requests.patching import configuration, patched, refused
-from ruleop.localcluster.api.requests.path_names import check_name, check_namespace
 from ruleop.localcluster.api.requests.request_bodies import (
     APPLY,
     JSON_PATCH,
@@ -23,9 +20,19 @@ from ruleop.localcluster.api.requests.request_bodies import (
     read_delete_options,
     read_patch,
 )
-from ruleop.localcluster.api.requests.request_objects import check_kind, decodable, parsed, read_unstored
-from ruleop.localcluster.api.requests.response_forms import in_form, list_bytes
-from ruleop.localcluster.api.requests.selection import parse_selection
+from ruleop.localcluster.api.requests.request_objects import (
+    check_kind,
+    check_name,
+    check_namespace,
+    configuration,
+    decodable,
+    parsed,
+    patched,
+    read_unstored,
+    refused,
+)
+from ruleop.localcluster.api.requests.request_selectors import parse_selection
+from ruleop.localcluster.api.requests.response_forms import PLAIN, YAML, Form, check_form, in_form, list_bytes
 from ruleop.localcluster.api.requests.timeouts import parse_timeout
 from ruleop.localcluster.api.requests.write_options import DeleteOptions, ListOptions, WriteOptions, version_of
 from ruleop.localcluster.api.responses import (
@@ -38,9 +45,8 @@ from ruleop.localcluster.api.responses import (
     refusal,
     with_warnings,
 )
-from ruleop.localcluster.api.route import Route, parse_route
-from ruleop.localcluster.api.subresources.access_reviews import review
-from ruleop.localcluster.api.subresources.account_tokens import TOKEN_REQUEST, token_request
+from ruleop.localcluster.api.route import Route, parse_route, verb_of
+from ruleop.localcluster.api.subresources.authentication import TOKEN_REQUEST, review, token_request
 from ruleop.localcluster.api.subresources.evictions import eviction_options
 from ruleop.localcluster.api.subresources.scale import (
     SCALE,
@@ -50,7 +56,6 @@ from ruleop.localcluster.api.subresources.scale import (
     scale_of,
     scaled,
 )
-from ruleop.localcluster.api.verbs import verb_of
 from ruleop.localcluster.api.watch_streams import DEFAULT_TIMEOUT, Watch, WatchOptions
 from ruleop.localcluster.http.message import Response, Stream
 from ruleop.localcluster.kinds.served_resources import REVIEWS, is_builtin_group
@@ -71,11 +76,11 @@ from ruleop.localcluster.store.object_store import Name, Stored, TooLargeError, 
 
 if TYPE_CHECKING:
     from ruleop.localcluster.api.writes.object_writer import Writer
+    from ruleop.localcluster.audit import Users
     from ruleop.localcluster.http.message import Request
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.kinds.served_resources import Registry
     from ruleop.localcluster.store.object_store import Store
-    from ruleop.localcluster.users import Users
 
 MAX_BODY: Final = 3 * 1024 * 1024
 _OF_PROCESSES: Final = ("log", "exec", "attach", "portforward", "proxy")

@@ -1,24 +1,172 @@
-"""The API with the faults that a test asked for."""
+"""The API with the faults that a test asks for: errors, delays, lost responses, watches that lie or fall silent.
+
+A fault names the requests that it concerns, and how often it happens. `LocalCluster.faults` holds the active ones.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.core.errors import RuleopError
+from ruleop.core.schema.nearest import did_you_mean
 from ruleop.localcluster.api.requests.timeouts import TIMED_OUT, parse_timeout
 from ruleop.localcluster.api.responses import refusal
-from ruleop.localcluster.api.route import parse_route
-from ruleop.localcluster.api.verbs import verb_of
+from ruleop.localcluster.api.route import parse_route, verb_of
 from ruleop.localcluster.http.message import Disconnect, Later, Stream
-from ruleop.localcluster.injected_faults import OF_WATCHES, Effect, Fault, Faults
 from ruleop.localcluster.status_errors import Rejected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ruleop.localcluster.api.api import Api
     from ruleop.localcluster.api.route import Route
     from ruleop.localcluster.http.message import AnyResponse, Request, Sink
+
+
+class Effect(Enum):
+    """The effect of a fault on a request, or on the events of a watch."""
+
+    ERROR = "error"  # it is answered with `status`, and not carried out
+    LOSE_REQUEST = "lose-request"  # the connection ends before it is carried out
+    LOSE_ANSWER = "lose-answer"  # it is carried out, and then the connection ends
+    DELAY = "delay"  # it is answered after `seconds`
+    STALE = "stale"  # a read is answered with the state of some writes ago
+    DROP_EVENTS = "drop-events"  # events of a watch do not arrive
+    DUPLICATE_EVENTS = "duplicate-events"  # each arrives twice
+    DELAY_EVENTS = "delay-events"  # each arrives after `seconds`
+    FREEZE = "freeze"  # a watch stays open and falls silent
+    CLOSE = "close"  # a watch ends in the middle
+
+
+VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+OF_WATCHES: Final = frozenset(
+    {Effect.DROP_EVENTS, Effect.DUPLICATE_EVENTS, Effect.DELAY_EVENTS, Effect.FREEZE, Effect.CLOSE}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    effect: Effect
+    verbs: tuple[str, ...] = ()  # of VERBS; empty: all
+    resources: tuple[str, ...] = ()  # plurals, with a subresource after a slash; empty: all
+    namespace: str = ""
+    name: str = ""
+    times: int | None = None  # how often it happens; None: each time
+    after: int = 0  # how many requests or events that it concerns pass before
+    status: int = 500
+    retry_after: int | None = None
+    seconds: float = 0.0
+
+    @classmethod
+    def parse(cls, document: Any) -> Fault:
+        """A fault of a file. Raises RuleopError."""
+        if not isinstance(document, Mapping):
+            raise RuleopError("a fault must be a mapping, such as {effect: error, verbs: [create], status: 503}")
+        names = {each.name.replace("_", "-"): each.name for each in fields(cls)}
+        values: dict[str, Any] = {}
+        for key, value in document.items():
+            if key not in names:
+                raise RuleopError(f"a fault has no key {key!r}{did_you_mean(str(key), names)}")
+            values[names[key]] = _checked(key, value)
+        effects, given = {each.value: each for each in Effect}, values.get("effect")
+        if not isinstance(given, str) or given not in effects:
+            raise RuleopError(f"effect must be one of {', '.join(effects)}, not {given!r}")
+        return cls(**{**values, "effect": effects[given]})
+
+    def concerns(self, verb: str, resource: str, namespace: str, name: str) -> bool:
+        return (
+            (not self.verbs or verb in self.verbs)
+            and (not self.resources or resource in self.resources)
+            and (not self.namespace or namespace == self.namespace)
+            and (not self.name or name == self.name)
+        )
+
+
+def _checked(key: str, value: Any) -> Any:
+    """The value of a key in a file of faults. Raises RuleopError."""
+    hint = ""
+    match key:
+        case "effect":
+            return value
+        case "verbs":
+            expected, fits = f"a list of {', '.join(VERBS)}", _is_list(value, VERBS)
+            unknown = next((each for each in value if each not in VERBS), "") if isinstance(value, list) else ""
+            hint = did_you_mean(str(unknown), VERBS) if unknown else ""
+        case "resources":
+            expected, fits = "a list of names", _is_list(value)
+        case "namespace" | "name":
+            expected, fits = "text", isinstance(value, str)
+        case "status":
+            expected, fits = "a status of HTTP from 400 to 599", _is_whole(value) and 400 <= value < 600
+        case "seconds":
+            expected, fits = "a number", _is_whole(value) or (isinstance(value, float) and 0 <= value < float("inf"))
+        case _:
+            expected, fits = "a whole number", _is_whole(value) or (value is None and key != "after")
+    if not fits:
+        raise RuleopError(f"{key} must be {expected}, not {value!r}{hint}")
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _is_list(value: Any, members: Iterable[str] = ()) -> bool:
+    among = frozenset(members)
+    return isinstance(value, list) and all(isinstance(each, str) and (not among or each in among) for each in value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+@dataclass(slots=True)
+class _Active:
+    fault: Fault
+    passed: int = 0
+    happened: int = 0
+
+
+@dataclass(slots=True)
+class Faults:
+    """The faults that are active. Any thread may add and remove them."""
+
+    _active: list[_Active] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, *faults: Fault) -> None:
+        with self._lock:
+            self._active += [_Active(each) for each in faults]
+
+    @property
+    def active(self) -> bool:
+        return bool(self._active)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._active.clear()
+
+    def happened(self, effect: Effect) -> int:
+        """The number of times that this effect has happened to requests and events since the faults were cleared."""
+        with self._lock:
+            return sum(each.happened for each in self._active if each.fault.effect is effect)
+
+    def next(self, verb: str, resource: str, namespace: str, name: str, effects: Iterable[Effect]) -> Fault | None:
+        """The fault of these effects that happens to a request or an event; None if it is spared."""
+        among = frozenset(effects)
+        with self._lock:
+            for each in self._active:
+                fault = each.fault
+                if fault.effect not in among or not fault.concerns(verb, resource, namespace, name):
+                    continue
+                if each.passed < fault.after:
+                    each.passed += 1
+                elif fault.times is None or each.happened < fault.times:
+                    each.happened += 1
+                    return fault
+        return None
+
 
 OF_REQUESTS: Final = frozenset(Effect) - OF_WATCHES
 STALE_BY: Final = 10  # writes

@@ -1,4 +1,8 @@
-"""Answers the paths that name no resource: health, version, discovery, OpenAPI."""
+"""Answers the paths that name no resource: health, version, discovery, OpenAPI.
+
+Discovery says which groups, versions and resources are served, in the plain and in the aggregated form. /openapi/v3 has
+a document for each group version, made when it is first asked for, under an address with its hash.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +12,237 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.core.schema.builtin.table import builtin_release
-from ruleop.localcluster.api import discovery_documents
-from ruleop.localcluster.api.openapi_endpoint import OpenApiDocuments
-from ruleop.localcluster.api.requests.accept import choose_form
-from ruleop.localcluster.api.requests.response_forms import in_form
+from ruleop.core.kinds import Kind
+from ruleop.core.schema.builtin.builtin_types import ServedResource, Subresource, served_resources, type_schemas
+from ruleop.core.schema.builtin.table import ResourceInfo, builtin_release
+from ruleop.core.schema.crd.crds import parse_crd
+from ruleop.core.schema.openapi_document import crd_types, openapi_document
+from ruleop.localcluster.api.requests.response_forms import choose_form, in_form
 from ruleop.localcluster.http.message import JSON_TYPE, NO_HEADERS, Response
+from ruleop.localcluster.kinds.resources import CRDS
 from ruleop.localcluster.kinds.served_resources import is_builtin_group
 from ruleop.localcluster.status_errors import method_not_allowed, unknown_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ruleop.core.schema.openapi import Schema
     from ruleop.localcluster.http.message import Request
+    from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.kinds.served_resources import Registry
     from ruleop.localcluster.store.object_store import Store
+
+_CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+def is_aggregated(accept: str) -> bool:
+    """Whether a client understands the aggregated form."""
+    return AGGREGATED in [each.strip() for each in accept.split(",")]
+
+
+def api_versions(address: str) -> dict[str, Any]:
+    return {
+        "kind": "APIVersions",
+        "versions": ["v1"],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
+    }
+
+
+def group_list(registry: Registry) -> dict[str, Any]:
+    groups: dict[str, list[str]] = {}
+    for group, version in registry.group_versions():
+        if group:
+            groups.setdefault(group, []).append(version)
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(*each) for each in groups.items()]}
+
+
+def group(registry: Registry, name: str) -> dict[str, Any] | None:
+    versions = [version for each, version in registry.group_versions() if each == name]
+    return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)} if name and versions else None
+
+
+def _group(name: str, versions: list[str]) -> dict[str, Any]:
+    found = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": found, "preferredVersion": found[0]}
+
+
+def resource_list(registry: Registry, name: str, version: str) -> dict[str, Any] | None:
+    if (name, version) not in registry.group_versions():
+        return None
+    resources: list[dict[str, Any]] = []
+    for each in registry.in_group_version(name, version):
+        resources.append(_resource(each))
+        resources += [_subresource(each, subresource) for subresource in subresources(each)]
+    title = f"{name}/{version}" if name else version
+    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": title, "resources": resources}
+
+
+def _names_of_several(served: Served) -> dict[str, list[str]]:
+    names = {"shortNames": served.short_names, "categories": served.categories}
+    return {key: list(each) for key, each in names.items() if each}
+
+
+def _verbs(served: Served) -> list[str]:
+    return list(_CUSTOM_VERBS if served.is_custom else served.verbs)
+
+
+def subresources(served: Served) -> list[str]:
+    return [name for name, there in (("scale", served.scale is not None), ("status", served.status)) if there]
+
+
+def _resource(served: Served) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": served.plural,
+        "singularName": served.singular,
+        "namespaced": served.namespaced,
+        "kind": served.kind.kind,
+        "verbs": _verbs(served),
+    }
+    return found | _names_of_several(served)
+
+
+def _subresource(served: Served, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": f"{served.plural}/{name}",
+        "singularName": "",
+        "namespaced": served.namespaced,
+        "kind": served.kind.kind,
+        "verbs": ["get", "patch", "update"],
+    }
+    if name == "scale":
+        found |= {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+    return found
+
+
+def aggregated(registry: Registry, *, core: bool) -> dict[str, Any]:
+    """All groups with their resources in one document."""
+    groups: dict[str, list[str]] = {}
+    for name, version in registry.group_versions():
+        if (not name) == core:
+            groups.setdefault(name, []).append(version)
+    custom = sorted(name for name in groups if not is_builtin_group(name))
+    groups = {name: groups[name] for name in (*(each for each in groups if is_builtin_group(each)), *custom)}
+    items = [
+        {
+            "metadata": {"name": name} if name else {},
+            "versions": [
+                {
+                    "version": version,
+                    "resources": [_aggregated_resource(each) for each in registry.in_group_version(name, version)],
+                    "freshness": "Current",
+                }
+                for version in versions
+            ],
+        }
+        for name, versions in groups.items()
+    ]
+    return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
+
+
+def _aggregated_resource(served: Served) -> dict[str, Any]:
+    kind = served.kind
+    response = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+    found: dict[str, Any] = {
+        "resource": served.plural,
+        "responseKind": response,
+        "scope": "Namespaced" if served.namespaced else "Cluster",
+        "singularResource": served.singular,
+        "verbs": _verbs(served),
+    }
+    found |= _names_of_several(served)
+    if names := subresources(served):
+        scale = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+        found["subresources"] = [
+            {
+                "subresource": name,
+                "responseKind": scale if name == "scale" else response,
+                "verbs": ["get", "patch", "update"],
+            }
+            for name in names
+        ]
+    return found
+
+
+_SCALE = Subresource("scale", Kind("autoscaling", "v1", "Scale"), ("get", "patch", "update"))
+
+
+class OpenApiDocuments:
+    def __init__(self, store: Store, registry: Registry) -> None:
+        self.store, self.registry = store, registry
+        self._builtin: dict[tuple[str, str], bytes] = {}
+
+    def index(self) -> dict[str, Any]:
+        """The addresses of all documents."""
+        paths = [_path(*each) for each in self.registry.group_versions()]
+        addresses = {path: f"/openapi/v3/{path}?hash={self.digest(path)}" for path in paths}
+        return {"paths": {path: {"serverRelativeURL": address} for path, address in addresses.items()}}
+
+    def digest(self, path: str) -> str:
+        """The hash of the document at a path, which changes with it."""
+        group, _, version = path.partition("/")[2].rpartition("/")
+        return hashlib.sha256(self._identity(group, version)).hexdigest()[:32].upper()
+
+    def document(self, path: str) -> bytes | None:
+        """The document at a path such as apis/apps/v1; None if there is none."""
+        for group, version in self.registry.group_versions():
+            if _path(group, version) == path:
+                return self._document(group, version)
+        return None
+
+    def _identity(self, group: str, version: str) -> bytes:
+        """The sources of the document: the release, or the definitions of custom kinds."""
+        custom = [each for each in self.registry.in_group_version(group, version) if each.is_custom]
+        if not custom:
+            return f"{builtin_release()} {group}/{version}".encode()
+        versions = sorted((each.name.name, each.version) for each in self.store.all(CRDS))
+        return repr((group, version, [row for row in versions if row[0].endswith(f".{group}")])).encode()
+
+    def _document(self, group: str, version: str) -> bytes:
+        custom = [each for each in self.registry.in_group_version(group, version) if each.is_custom]
+        if not custom and (group, version) in self._builtin:
+            return self._builtin[group, version]
+        schemas: dict[str, Schema] = dict(type_schemas())
+        resources: list[ServedResource] = []
+        for each in self.registry.in_group_version(group, version):
+            if each.is_custom:
+                schemas |= self._crd_types(each)
+                resources.append(_described(each))
+            else:
+                resources += [one for one in served_resources() if one.info.kind == each.kind]
+        document = openapi_document(group, version, resources, schemas, release=f"v{builtin_release()}.0")
+        data = orjson.dumps(document)
+        if not custom:
+            self._builtin[group, version] = data
+        return data
+
+    def _crd_types(self, served: Served) -> dict[str, Schema]:
+        for each in self.store.all(CRDS):
+            crd = parse_crd(each.obj)
+            if (crd.group, crd.plural) == served.resource:
+                found = crd.version(served.kind.version)
+                return crd_types(crd, found) if found is not None else {}
+        return {}
+
+
+def _path(group: str, version: str) -> str:
+    return f"apis/{group}/{version}" if group else f"api/{version}"
+
+
+def _described(served: Served) -> ServedResource:
+    verbs = ("get", "patch", "update")
+    subresources = [Subresource("status", served.kind, verbs)] if served.status else []
+    if served.scale is not None:
+        subresources.append(_SCALE)
+    return ServedResource(
+        ResourceInfo(served.plural, served.namespaced, served.status, served.kind),
+        served.singular,
+        served.verbs,
+        served.short_names,
+        served.categories,
+        tuple(subresources),
+    )
+
 
 NO_PAGE: Final = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
 """The real server's response where no group of its own is concerned."""
@@ -45,7 +265,7 @@ class General:
             raise method_not_allowed()
         if path in _HEALTH or path in [f"{each}/ping" for each in _HEALTH]:
             return Response(200, b"ok", "text/plain; charset=utf-8")
-        if path in ("/api", "/apis") and discovery_documents.is_aggregated(request.headers.get("accept", "")):
+        if path in ("/api", "/apis") and is_aggregated(request.headers.get("accept", "")):
             return self._aggregated(request, core=path == "/api")
         if path.startswith(_OPENAPI):
             return self._openapi(path.removeprefix(_OPENAPI), request)
@@ -69,15 +289,15 @@ class General:
             case ["version"]:
                 return _version()
             case ["api"]:
-                return discovery_documents.api_versions(host)
+                return api_versions(host)
             case ["apis"]:
-                return discovery_documents.group_list(self.registry)
+                return group_list(self.registry)
             case ["api", version]:
-                return discovery_documents.resource_list(self.registry, "", version)
-            case ["apis", group]:
-                return discovery_documents.group(self.registry, group)
-            case ["apis", group, version]:
-                return discovery_documents.resource_list(self.registry, group, version)
+                return resource_list(self.registry, "", version)
+            case ["apis", name]:
+                return group(self.registry, name)
+            case ["apis", name, version]:
+                return resource_list(self.registry, name, version)
         return None
 
     def _paths(self) -> list[str]:
@@ -90,8 +310,8 @@ class General:
         )
 
     def _aggregated(self, request: Request, *, core: bool) -> Response:
-        data = orjson.dumps(discovery_documents.aggregated(self.registry, core=core))
-        response = Response(200, data, discovery_documents.AGGREGATED, {"Cache-Control": "public"})
+        data = orjson.dumps(aggregated(self.registry, core=core))
+        response = Response(200, data, AGGREGATED, {"Cache-Control": "public"})
         return _with_tag(response, hashlib.sha512(data).hexdigest().upper(), request)
 
     def _openapi(self, path: str, request: Request) -> Response:

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.localcluster.api.requests.accept import Form, check_form, choose_form, with_included
-from ruleop.localcluster.api.requests.response_forms import in_form, object_bytes
+from ruleop.localcluster.api.requests.response_forms import (
+    Form,
+    check_form,
+    choose_form,
+    in_form,
+    object_bytes,
+    with_included,
+)
 from ruleop.localcluster.http.message import JSON_TYPE, Response
 
 if TYPE_CHECKING:

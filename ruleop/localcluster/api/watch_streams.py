@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ruleop.localcluster.api.requests.accept import PLAIN, Form
-from ruleop.localcluster.api.requests.response_forms import object_bytes, partial, table
+from ruleop.localcluster.api.requests.response_forms import PLAIN, Form, object_bytes, partial, table
 from ruleop.localcluster.kinds.apiextensions.served_custom_resources import resource_of
 from ruleop.localcluster.kinds.resources import CRDS
 from ruleop.localcluster.objects.typed import zero_object
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.core.kinds import Object
-    from ruleop.localcluster.api.requests.selection import Selection
+    from ruleop.localcluster.api.requests.request_selectors import Selection
     from ruleop.localcluster.http.message import Sink
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.object_store import Event, Store, Stored

@@ -2,24 +2,94 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.core.validation.apps.daemon_set import numbered, template_number
 from ruleop.core.validation.batch.job import with_selector
+from ruleop.core.validation.core.persistent_volume_claim import with_sources, with_sources_of_new
 from ruleop.core.validation.networking.network_policy import has_empty_fields
 from ruleop.core.validation.rbac.roles import GROUP as RBAC
 from ruleop.localcluster.kinds.apiextensions.accepted_names import CLEANUP, admitted
-from ruleop.localcluster.kinds.apps.daemon_set import daemon_set_created, daemon_set_updated
-from ruleop.localcluster.kinds.core.namespace import namespace_created, namespace_updated
-from ruleop.localcluster.kinds.core.node import node_created
-from ruleop.localcluster.kinds.core.persistent_volume import volume_created
-from ruleop.localcluster.kinds.core.persistent_volume_claim import admit_claim, claim_created, claim_updated
 from ruleop.localcluster.kinds.core.pod import admit_pod, grace_seconds, pod_created, pod_updated
 from ruleop.localcluster.kinds.core.service import kept_on_update
 from ruleop.localcluster.kinds.core.service_allocation import allocate
+from ruleop.localcluster.kinds.resources import CLASSES
 from ruleop.localcluster.kinds.served import Strategy
+from ruleop.localcluster.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from ruleop.core.kinds import Object
+    from ruleop.localcluster.store.object_store import Store
+
+
+def namespace_created(obj: dict[str, Any]) -> dict[str, Any]:
+    spec = {**(obj.get("spec") or {}), "finalizers": ["kubernetes"]}
+    return {**_with_its_name(obj), "spec": spec, "status": {"phase": "Active"}}
+
+
+def namespace_updated(new: dict[str, Any], _old: Object) -> dict[str, Any]:
+    """Its finalizers are written through a subresource; the label of its name is kept."""
+    return {**_with_its_name(new), "spec": {"finalizers": [], **(new.get("spec") or {})}}
+
+
+def _with_its_name(namespace: dict[str, Any]) -> dict[str, Any]:
+    """With the label by which selectors find it."""
+    metadata = namespace["metadata"]
+    labels = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
+    return {**namespace, "metadata": {**metadata, "labels": labels}}
+
+
+def node_created(obj: dict[str, Any]) -> dict[str, Any]:
+    """A node is not ready until its kubelet reports that it is."""
+    spec = obj.get("spec") or {}
+    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    return {**obj, "spec": {**spec, "taints": [*(spec.get("taints") or []), taint]}}
+
+
+DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+CLAIM_PROTECTION, VOLUME_PROTECTION = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
+
+
+def protected(obj: dict[str, Any], finalizer: str) -> dict[str, Any]:
+    metadata = obj["metadata"]
+    finalizers = metadata.get("finalizers") or []
+    if finalizer in finalizers:
+        return obj
+    return {**obj, "metadata": {**metadata, "finalizers": [*finalizers, finalizer]}}
+
+
+def volume_created(obj: dict[str, Any]) -> dict[str, Any]:
+    status = {"phase": "Pending", "lastPhaseTransitionTime": now()}
+    return protected({**obj, "status": status}, VOLUME_PROTECTION)
+
+
+def claim_created(obj: dict[str, Any]) -> dict[str, Any]:
+    return protected({**with_sources_of_new(obj), "status": {"phase": "Pending"}}, CLAIM_PROTECTION)
+
+
+def claim_updated(new: dict[str, Any], old: Object) -> dict[str, Any]:
+    return {**new, "spec": with_sources(new.get("spec") or {}, old.get("spec") or {})}
+
+
+def admit_claim(claim: dict[str, Any], store: Store) -> dict[str, Any]:
+    """The claim with the default class, if it names none."""
+    spec = claim["spec"]
+    if "storageClassName" in spec:
+        return claim
+    for each in store.all(CLASSES):
+        if (each.obj["metadata"].get("annotations") or {}).get(DEFAULT_CLASS) == "true":
+            return {**claim, "spec": {**spec, "storageClassName": each.name.name}}
+    return claim
+
+
+def daemon_set_created(daemon_set: dict[str, Any]) -> dict[str, Any]:
+    return numbered(daemon_set, 1)
+
+
+def daemon_set_updated(new: dict[str, Any], old: Object) -> dict[str, Any]:
+    return numbered(new, template_number(old) + (new["spec"].get("template") != old["spec"].get("template")))
 
 
 _COUNTED: Final = Strategy(has_generation=True)

@@ -11,8 +11,7 @@ from ruleop.core.validation.validators import find_validator
 from ruleop.localcluster.kinds.builtin_kinds import STRATEGIES
 from ruleop.localcluster.kinds.core.event import from_core, to_core
 from ruleop.localcluster.kinds.resources import EVENTS
-from ruleop.localcluster.kinds.served import PLAIN, Alias, Scale, Served
-from ruleop.localcluster.kinds.version_priority import priority
+from ruleop.localcluster.kinds.served import PLAIN, Alias, Scale, Served, priority
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ruleop.core.schema.builtin.completion import complete
-from ruleop.localcluster.objects.decoding import decode
-from ruleop.localcluster.objects.sharing import with_parts_of
+from ruleop.localcluster.objects.decoding import decode, with_parts_of
 from tests.localcluster.objects.kinds import TRACKING
 
 SHAPE = TRACKING["Deployment"].shape

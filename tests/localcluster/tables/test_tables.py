@@ -11,8 +11,7 @@ from ruleop.core.schema.builtin.builtin_types import served_resources
 from ruleop.core.schema.crd.crds import PrinterColumn
 from ruleop.localcluster.tables.builtin_columns import cells, columns, conditions
 from ruleop.localcluster.tables.cell_text import human_duration, label_selector
-from ruleop.localcluster.tables.custom import custom_cells, custom_columns
-from ruleop.localcluster.tables.json_path import first, parse
+from ruleop.localcluster.tables.custom import custom_cells, custom_columns, first, parse
 from ruleop.localcluster.timestamps import seconds_of
 
 CREATED = "2026-01-01T00:00:00Z"

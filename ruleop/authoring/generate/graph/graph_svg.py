@@ -1,20 +1,161 @@
-"""The graph of rules as SVG, in the colours of the reader's browser: light or dark."""
+"""The graph of rules as SVG, in the colours of the reader's browser: light or dark.
+
+Boxes are placed in columns, so that each edge leads to the right and crosses no box.
+
+A box is one column right of the last of those that it follows (longest path), or, if it follows none, one column left
+of the first that follows it. An edge over several columns has a free row in each of those between. In turns from the
+left and from the right, the cells of a column are ordered by the mean height of their neighbours (barycentre) and moved
+there as far as the others of the column let them. The turn with the fewest crossings and shortest edges is kept.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from html import escape
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Final
 from unicodedata import east_asian_width
 
-from ruleop.authoring.generate.graph.graph_layout import laid_out
 from ruleop.authoring.generate.graph.rule_graph import STATUS
 from ruleop.core.printable import printable_lines
+from ruleop.core.rules.checks.order import topological
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ruleop.authoring.generate.graph.graph_layout import Box, Layout, Point
     from ruleop.authoring.generate.graph.rule_graph import Graph, Node, Why
+
+GAP: Final = 18  # pixels between two boxes of a column
+COLUMN_GAP: Final = 64
+_TURNS: Final = 16
+
+Point = tuple[int, int]
+_Cell = tuple[str, str, int]  # of a column: a box, with its name twice, or an edge on its way
+_Neighbours = dict[_Cell, list[_Cell]]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    x: int
+    y: int
+    width: int
+    height: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    boxes: Mapping[str, Box]
+    routes: Mapping[tuple[str, str], tuple[Point, ...]]  # of edges: two points for each gap between columns
+    width: int
+    height: int
+
+
+def laid_out(sizes: Mapping[str, Point], edges: Iterable[tuple[str, str]], last: str = "") -> Layout:
+    """Places boxes of these widths and heights. `last`: a box that nothing follows, right of all others."""
+    position = {name: number for number, name in enumerate(sizes)}
+    links = sorted(set(edges), key=lambda link: (position[link[0]], position[link[1]]))
+    columns = _columns(sizes, links, last)
+    chains = {link: _chain(link, columns) for link in links}
+    cells = [(name, name, column) for name, column in columns.items()]
+    cells += [cell for chain in chains.values() for cell in chain[1:-1]]
+    heights = {cell: sizes[cell[0]][1] if cell[0] == cell[1] else 0 for cell in cells}
+    centres = _centres(heights, [step for chain in chains.values() for step in pairwise(chain)])
+    top = min((centre - heights[cell] / 2 for cell, centre in centres.items()), default=0)
+    ys = {cell: round(centre - top) for cell, centre in centres.items()}
+    # Boxes of a column have the same width, so that edges pass between them.
+    widths = [0] * (max(columns.values(), default=-1) + 1)
+    for name, column in columns.items():
+        widths[column] = max(widths[column], sizes[name][0])
+    lefts = [sum(widths[:number]) + COLUMN_GAP * number for number in range(len(widths))]
+    boxes = {}
+    for name, column in columns.items():
+        height = sizes[name][1]
+        boxes[name] = Box(lefts[column], ys[name, name, column] - height // 2, widths[column], height, column)
+    routes = {}
+    for link, chain in chains.items():
+        gaps = [((lefts[a[2]] + widths[a[2]], ys[a]), (lefts[b[2]], ys[b])) for a, b in pairwise(chain)]
+        routes[link] = tuple(point for gap in gaps for point in gap)
+    bottom = max((round(ys[cell] + heights[cell] / 2) for cell in cells), default=0)
+    return Layout(boxes, routes, lefts[-1] + widths[-1] if lefts else 0, bottom)
+
+
+def _columns(sizes: Mapping[str, Point], links: list[tuple[str, str]], last: str) -> dict[str, int]:
+    before: dict[str, list[str]] = {name: [] for name in sizes}
+    after: dict[str, list[str]] = {name: [] for name in sizes}
+    for source, target in links:
+        before[target].append(source)
+        after[source].append(target)
+    found = dict.fromkeys(sizes, 0)
+    for name in topological(before):
+        found[name] = max((found[each] + 1 for each in before[name]), default=0)
+    if last:
+        found[last] = max((column + 1 for name, column in found.items() if name != last), default=0)
+    return {
+        name: min(found[each] for each in after[name]) - 1 if after[name] and not before[name] else column
+        for name, column in found.items()
+    }
+
+
+def _chain(link: tuple[str, str], columns: Mapping[str, int]) -> list[_Cell]:
+    source, target = link
+    between = [(source, target, column) for column in range(columns[source] + 1, columns[target])]
+    return [(source, source, columns[source]), *between, (target, target, columns[target])]
+
+
+def _centres(heights: Mapping[_Cell, int], steps: list[tuple[_Cell, _Cell]]) -> dict[_Cell, float]:
+    """The height of each cell's middle."""
+    columns: dict[int, list[_Cell]] = {}
+    left: _Neighbours = {cell: [] for cell in heights}
+    right: _Neighbours = {cell: [] for cell in heights}
+    for cell in heights:
+        columns.setdefault(cell[2], []).append(cell)
+    for source, target in steps:
+        right[source].append(target)
+        left[target].append(source)
+    current = dict.fromkeys(heights, 0.0)
+    best, least = current, (len(steps) ** 2, 0.0)
+    for turn in range(_TURNS):
+        for number in sorted(columns, reverse=turn % 2 == 1):
+            neighbours = (left, right)[turn % 2] if turn else left
+            targets = {cell: _mean(neighbours[cell], current) for cell in columns[number]}
+            columns[number].sort(key=targets.__getitem__)
+            current = current | _apart({cell: targets[cell] for cell in columns[number]}, heights)
+        cost = _crossings(steps, current), sum(abs(current[a] - current[b]) for a, b in steps)
+        if turn == 0 or cost < least:
+            best, least = current, cost
+    return best
+
+
+def _mean(neighbours: list[_Cell], centres: Mapping[_Cell, float]) -> float:
+    return sum(centres[each] for each in neighbours) / len(neighbours) if neighbours else 0.0
+
+
+def _crossings(steps: list[tuple[_Cell, _Cell]], centres: Mapping[_Cell, float]) -> int:
+    gaps: dict[int, list[tuple[float, float]]] = {}
+    for source, target in steps:
+        gaps.setdefault(source[2], []).append((centres[source], centres[target]))
+    return sum((a - c) * (b - d) < 0 for gap in gaps.values() for (a, b), (c, d) in combinations(gap, 2))
+
+
+def _apart(targets: Mapping[_Cell, float], heights: Mapping[_Cell, int]) -> dict[_Cell, float]:
+    """The nearest places to the targets (least squares) with their distances, in this order: cells that would come too
+    close move together."""
+    places, offset = [0.0], 0.0
+    for above, below in pairwise(targets):
+        offset += (heights[above] + heights[below]) / 2 + GAP
+        places.append(offset)
+    pools: list[tuple[float, int]] = []  # the mean of the targets of touching cells, less their places; and how many
+    for target, place in zip(targets.values(), places, strict=True):
+        mean, count = target - place, 1
+        while pools and pools[-1][0] > mean:
+            above_mean, above_count = pools.pop()
+            mean = (above_mean * above_count + mean * count) / (above_count + count)
+            count += above_count
+        pools.append((mean, count))
+    shifts = [mean for mean, count in pools for _ in range(count)]
+    return {cell: place + shift for cell, place, shift in zip(targets, places, shifts, strict=True)}
+
 
 _MARGIN: Final = 24
 _PADDING: Final = 12

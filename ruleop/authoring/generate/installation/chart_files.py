@@ -21,9 +21,9 @@ from ruleop.authoring.generate.installation.operator_choices import NAMESPACE, s
 from ruleop.authoring.generate.installation.operator_roles import operator_roles, rule_of
 from ruleop.authoring.generate.installation.rule_files import require_storable, rule_files
 from ruleop.authoring.generate.policy.policies import policies
-from ruleop.authoring.scaffold.schemas import schema_text
 from ruleop.authoring.scaffold.yaml_layout import Noted, rules_text
 from ruleop.core.names import LABEL, MOST_OF_NAME
+from ruleop.core.printable import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ def chart_files(loaded: Loaded, choices: Choices, crds: Sequence[Object]) -> dic
     files = {
         "Chart.yaml": _HEADER + rules_text(_chart(choices)),
         "values.yaml": values,
-        "values.schema.json": schema_text(_values_schema(yaml.safe_load(values), settings(loaded, choices))),
+        "values.schema.json": json_document(_values_schema(yaml.safe_load(values), settings(loaded, choices))),
         **_templates(),
         **{f"files/crds/{crd['metadata']['name']}.yaml": _HEADER + rules_text(_kept(crd)) for crd in crds},
         **{f"files/roles/{name}.yaml": text for name, text in _roles(loaded, choices)},
@@ -179,7 +179,7 @@ def _roles(loaded: Loaded, choices: Choices) -> Iterator[tuple[str, str]]:
 def _monitoring(choices: Choices) -> Iterator[tuple[str, str]]:
     job = metrics_job(choices)
     yield "files/monitoring/alerts.yaml", rules_text(rules_file(job, _NAMESPACE))
-    yield "files/monitoring/dashboard.json", schema_text({**dashboard(choices, job), "uid": _UID})
+    yield "files/monitoring/dashboard.json", json_document({**dashboard(choices, job), "uid": _UID})
 
 
 def _rules_text(permissions: Iterable[Permission]) -> str:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from ruleop.authoring.generate.crd.generated_crds import MARK
 from ruleop.authoring.generate.installation.alerts import prometheus_rule, rules_file
 from ruleop.authoring.generate.installation.dashboard import dashboard, dashboard_config_map
-from ruleop.authoring.scaffold.schemas import schema_text
 from ruleop.authoring.scaffold.yaml_layout import rules_text
+from ruleop.core.printable import json_document
 
 if TYPE_CHECKING:
     from ruleop.authoring.generate.installation.operator_choices import Choices
@@ -19,7 +19,7 @@ _HEADER: Final = f"{MARK} dashboard`.\n"
 
 def monitoring_files(choices: Choices, job: str) -> dict[str, str]:
     """The texts by their names. `job`: the label of the metrics."""
-    shown = schema_text(dict(dashboard(choices, job)))
+    shown = json_document(dict(dashboard(choices, job)))
     return {
         "alerts.yaml": _HEADER + rules_text(prometheus_rule(choices, rules_file(job))),
         "dashboard.json": shown,
@@ -30,7 +30,7 @@ def monitoring_files(choices: Choices, job: str) -> dict[str, str]:
 def monitoring_objects(choices: Choices) -> dict[str, Object]:
     """The alerts and the dashboard of an operator whose metrics are found by a ServiceMonitor."""
     job = metrics_job(choices)
-    shown = schema_text(dict(dashboard(choices, job)))
+    shown = json_document(dict(dashboard(choices, job)))
     return {
         "alerts": prometheus_rule(choices, rules_file(job, choices.namespace)),
         "dashboard": dashboard_config_map(choices, shown),

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ruleop.authoring.offline.stand_in import OfflineKinds, as_live, uid_of
-from ruleop.authoring.ruletests.running.overlay import overlaid
 from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.merge.lists import item_key
 from ruleop.core.planning import (
     AddFinalizer,
     Create,
@@ -30,9 +30,9 @@ from ruleop.core.planning import (
     ServerSideApply,
 )
 from ruleop.core.planning.model.managers import patch_entries
-from ruleop.core.schema.shape import UNKNOWN
+from ruleop.core.schema.shape import UNKNOWN, Shape
 from ruleop.localcluster.api.requests.write_options import DeleteOptions, WriteOptions
-from ruleop.localcluster.api.writes.field_checks import with_defaults
+from ruleop.localcluster.api.writes.object_checks import with_defaults
 from ruleop.localcluster.api.writes.object_deletion import is_finished
 from ruleop.localcluster.api.writes.object_writer import CONTROLLERS, Writer
 from ruleop.localcluster.controllers import ENDINGS
@@ -51,13 +51,46 @@ from ruleop.localcluster.timestamps import timestamp
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+    from ruleop.core.kinds import JSON
     from ruleop.core.planning import Action
     from ruleop.core.rules import Project
-    from ruleop.core.schema.shape import Shape
     from ruleop.core.validation.field_errors import FieldError
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.object_store import Event, Stored
     from ruleop.operator.kube.client.server_errors import ApiError
+
+
+def overlaid(before: Mapping[str, Any], patch: Mapping[str, Any], shape: Shape = UNKNOWN) -> dict[str, Any]:
+    """The object with the changes. A null removes a field."""
+    result = dict(before)
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = _value(result.get(name), value, shape.fields.get(name) or shape.values or UNKNOWN)
+    return result
+
+
+def _value(before: JSON, value: JSON, shape: Shape) -> JSON:
+    if isinstance(value, dict):
+        return overlaid(before if isinstance(before, dict) else {}, value, shape)
+    if isinstance(value, list) and isinstance(before, list) and shape.list_type == "map":
+        return _items(before, value, shape)
+    return value
+
+
+def _items(before: list[JSON], patch: list[JSON], shape: Shape) -> list[JSON]:
+    """The items with those of the patch: changed where the key is known, appended otherwise."""
+    result = list(before)
+    places = {item_key(item, shape): place for place, item in enumerate(before)}
+    for item in patch:
+        key = item_key(item, shape)
+        if key is not None and key in places:
+            result[places[key]] = _value(result[places[key]], item, shape.items or UNKNOWN)
+        else:
+            result.append(item)
+    return result
+
 
 REJECTED: Final = "the test rejects it"
 MANAGER: Final = "ruleop"

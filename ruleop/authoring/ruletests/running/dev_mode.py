@@ -19,7 +19,7 @@ import structlog
 from ruleop.authoring.checking.inferred_definitions import to_serve
 from ruleop.authoring.dev.dev_session import Session, Settings, View
 from ruleop.authoring.offline.stand_in import NAMESPACE, with_owner_uids
-from ruleop.authoring.ruletests.running.overlay import overlaid
+from ruleop.authoring.ruletests.running.case_cluster import overlaid
 from ruleop.authoring.ruletests.running.provenance import Provenance
 from ruleop.authoring.ruletests.running.state import After, Error, described, named, owned
 from ruleop.core.errors import RuleopError
@@ -29,7 +29,7 @@ from ruleop.core.planning import FixedObjects, Observed, Plan, choose_rule, plan
 from ruleop.core.planning.model.conditions import find_condition
 from ruleop.core.planning.model.marks import Owner
 from ruleop.core.templating import read_resources
-from ruleop.localcluster.injected_faults import Effect, Fault
+from ruleop.localcluster.api.faulty import Effect, Fault
 from ruleop.localcluster.kinds.served import open_kind
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.operator.engine.manager.flags import Options

@@ -1,16 +1,22 @@
-"""Runs the steps of a case without a cluster, by the operator's own planning."""
+"""Runs the steps of a case without a cluster, by the operator's own planning.
+
+Rendered objects that the API server would reject are found by the schemas of their kinds: without a cluster nothing
+else would notice a port in quotes. Most cases of a project render the same objects, so what was checked once is known.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from ruleop.authoring.checking.desired_objects import with_violations
 from ruleop.authoring.offline.stand_in import identified, prepare
 from ruleop.authoring.ruletests.running.case_cluster import CaseCluster, CaseKinds
 from ruleop.authoring.ruletests.running.provenance import Provenance
 from ruleop.authoring.ruletests.running.state import Action, After, Error, described, named, owned
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.merge.equality import canonical
 from ruleop.core.planning import FinalizerAction, History, Observed, Plan, choose_rule, plan
 from ruleop.core.planning.changes.writes import verb_of
 from ruleop.core.planning.child.ready_statuses import made_ready
@@ -20,10 +26,30 @@ from ruleop.core.secrets.masks import NO_MASKS, Masks
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.authoring.ruletests.running.admission import Admission
     from ruleop.core.errors import Site
+    from ruleop.core.planning import Problem
     from ruleop.core.rules import Project, Rule
     from ruleop.core.templating.field_sites import FieldPath
+
+
+@dataclass(slots=True)
+class Admission:
+    """The checks of one project."""
+
+    project: Project
+    _known: dict[bytes, tuple[Problem, ...]] = field(default_factory=dict)
+
+    def problems(self, plan: Plan, rule: Rule) -> tuple[Problem, ...]:
+        """A problem for each field that the API server would reject or drop."""
+        if not plan.rendered:
+            return ()
+        key = canonical([rule.digest, [[id_, obj] for id_, _, obj in plan.rendered]])
+        found = self._known.get(key)
+        if found is None:
+            checked = with_violations(plan, rule, self.project)
+            found = self._known[key] = checked.problems[len(plan.problems) :]
+        return found
+
 
 MOST_PASSES: Final = 20
 RESTLESS: Final = f"each of {MOST_PASSES} passes writes something, so the operator would never stop"

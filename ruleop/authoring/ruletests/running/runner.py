@@ -10,13 +10,13 @@ from ruleop.authoring.offline.stand_in import dropped
 from ruleop.authoring.ruletests.expectations import failures
 from ruleop.authoring.ruletests.format import CaseTable, ExistingTable
 from ruleop.authoring.ruletests.results import CaseError, Failure, Result
-from ruleop.authoring.ruletests.running.overlay import overlaid
+from ruleop.authoring.ruletests.running.case_cluster import overlaid
 from ruleop.core.errors import RuleopError, Site
 from ruleop.core.kinds import Kind, Object
 from ruleop.core.rules import ProjectErrors
 from ruleop.core.schema.formats import FORMATS
 from ruleop.core.schema.nearest import did_you_mean
-from ruleop.core.schema.shape_fields import unknown_to_shape
+from ruleop.core.schema.shape import unknown_to_shape
 from ruleop.core.templating import YamlNode
 from ruleop.localcluster.timestamps import seconds_of
 

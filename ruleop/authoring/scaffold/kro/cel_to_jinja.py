@@ -12,11 +12,30 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.kro import jinja_terms as terms
-from ruleop.authoring.scaffold.kro.jinja_functions import FUNCTIONS, METHODS, NAMED
-from ruleop.authoring.scaffold.kro.jinja_terms import COMPARED, FILTERED, PRODUCT, SUM, WHOLE, InexpressibleError, Term
-from ruleop.core.schema.cel.cel_errors import InvalidRuleError, NotEvaluatedError
+from ruleop.authoring.scaffold.kro.jinja_terms import (
+    COMPARED,
+    FILTERED,
+    FUNCTIONS,
+    METHODS,
+    NAMED,
+    PRODUCT,
+    SUM,
+    WHOLE,
+    InexpressibleError,
+    Term,
+)
 from ruleop.core.schema.cel.parser import parse
-from ruleop.core.schema.cel.syntax import Call, ListLiteral, Literal, Macro, MapLiteral, Name, Select
+from ruleop.core.schema.cel.syntax import (
+    Call,
+    InvalidRuleError,
+    ListLiteral,
+    Literal,
+    Macro,
+    MapLiteral,
+    Name,
+    NotEvaluatedError,
+    Select,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

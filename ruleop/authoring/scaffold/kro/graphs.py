@@ -1,4 +1,8 @@
-"""A ResourceGraphDefinition as its author wrote it, with the place of each part."""
+"""A ResourceGraphDefinition as its author wrote it, with the place of each part.
+
+The expressions in a text, `${...}`, are found as kro finds them (pkg/graph/parser/cel.go): braces are counted, except
+within double quotes. What has no closing brace is plain text.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,57 @@ if TYPE_CHECKING:
     from ruleop.core.schema.crd.schema_findings import FieldPath
     from ruleop.core.schema.openapi import Schema
     from ruleop.core.templating import YamlNode
+
+_START: Final = "${"
+
+
+@dataclass(frozen=True, slots=True)
+class Cel:
+    """The text of an expression, without `${` and `}`."""
+
+    text: str
+
+
+def parts(text: str) -> list[str | Cel]:
+    """The text and the expressions of it, in order. A text without expressions is one part."""
+    found: list[str | Cel] = []
+    plain, position = 0, 0
+    while (start := text.find(_START, position)) >= 0:
+        end = _end(text, start + len(_START))
+        if end is None:
+            position = start + 1
+            continue
+        if start > plain:
+            found.append(text[plain:start])
+        found.append(Cel(text[start + len(_START) : end]))
+        plain = position = end + 1
+    if plain < len(text) or not found:
+        found.append(text[plain:])
+    return found
+
+
+def only_expression(text: str) -> Cel | None:
+    """The expression that is the whole text, if it is one."""
+    found = parts(text)
+    return found[0] if len(found) == 1 and isinstance(found[0], Cel) else None
+
+
+def _end(text: str, position: int) -> int | None:
+    """Where the closing brace is."""
+    depth, is_quoted = 1, False
+    while position < len(text):
+        character = text[position]
+        if is_quoted and character == "\\":
+            position += 1
+        elif character == '"':
+            is_quoted = not is_quoted
+        elif not is_quoted and character in "{}":
+            depth += 1 if character == "{" else -1
+            if depth == 0:
+                return position
+        position += 1
+    return None
+
 
 DEFINITION: Final = "ResourceGraphDefinition"
 GROUP: Final = "kro.run"
@@ -133,8 +188,8 @@ def _texts(document: Document, value: Any, path: FieldPath) -> tuple[str, ...]:
 
 def _repaired(node: YamlNode | None, path: FieldPath) -> tuple[YamlNode | None, list[FieldPath]]:
     """The schema, in which each default that is several words is in quotes, and the paths of these fields."""
-    for name in path:
-        node = _member(node, str(name))
+    if node is not None:
+        node = node.member(*map(str, path))
     found: list[FieldPath] = []
 
     def visit(node: YamlNode, path: FieldPath) -> YamlNode:
@@ -151,7 +206,7 @@ def _repaired(node: YamlNode | None, path: FieldPath) -> tuple[YamlNode | None, 
 
 def _spec_schema(schema_node: YamlNode | None) -> Schema:
     """The schema of the spec, by the reader of `schema` in watches.yaml, whose words are kro's."""
-    types, spec = (_member(schema_node, each) for each in ("types", "spec"))
+    types, spec = (schema_node and schema_node.member(each) for each in ("types", "spec"))
     findings = Findings({})
     named = types.value if types is not None and isinstance(types.value, dict) else {}
     reader = FieldReader(named, open_type, findings)
@@ -160,10 +215,6 @@ def _spec_schema(schema_node: YamlNode | None) -> Schema:
     for each in findings.sorted():
         raise ScaffoldError(f"{each.site.path}:{each.site.line}: {each.message}")
     return found
-
-
-def _member(node: YamlNode | None, name: str) -> YamlNode | None:
-    return node.value.get(name) if node is not None and isinstance(node.value, dict) else None
 
 
 def _mapping(document: Document, value: Any, path: FieldPath) -> Mapping[str, Any]:

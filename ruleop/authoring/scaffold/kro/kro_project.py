@@ -15,8 +15,7 @@ from ruleop.authoring.offline.stand_in import rejections
 from ruleop.authoring.scaffold.from_sample import as_written
 from ruleop.authoring.scaffold.instance import instance
 from ruleop.authoring.scaffold.kro.cel_to_jinja import Names, Translated, names_in, translated
-from ruleop.authoring.scaffold.kro.graph_expressions import Cel, only_expression, parts
-from ruleop.authoring.scaffold.kro.graphs import DEFINITION, Graph, Resource, read_graph
+from ruleop.authoring.scaffold.kro.graphs import DEFINITION, Cel, Graph, Resource, only_expression, parts, read_graph
 from ruleop.authoring.scaffold.kro.jinja_terms import AND, OR, WHOLE, InexpressibleError, Term, described, text_literal
 from ruleop.authoring.scaffold.naming import free_id, kebab
 from ruleop.authoring.scaffold.new_project import NewChild, NewProject

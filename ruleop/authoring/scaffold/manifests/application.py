@@ -1,4 +1,8 @@
-"""A new project from the manifests of a running application."""
+"""A new project from the manifests of a running application.
+
+Data of Secrets are never copied. A Secret of passwords is generated for each custom resource, once. Any other is one
+that users make: the spec has its name, and the rule observes it.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.from_sample import check_kind
-from ruleop.authoring.scaffold.manifests import application_secrets
 from ruleop.authoring.scaffold.manifests.application_names import ids, longest_name, shared_name
 from ruleop.authoring.scaffold.manifests.cleaning import Manifest, SecretRole, clean
-from ruleop.authoring.scaffold.manifests.distinct_selectors import label_changes
-from ruleop.authoring.scaffold.manifests.extraction import MARK, extract, marks
+from ruleop.authoring.scaffold.manifests.extraction import MARK, PLACEHOLDER, extract, marks
 from ruleop.authoring.scaffold.manifests.hosts import Names, text_changes
 from ruleop.authoring.scaffold.manifests.lifting import Lifted, lift, named, usual
-from ruleop.authoring.scaffold.manifests.object_references import Links, Reference, references
+from ruleop.authoring.scaffold.manifests.object_references import Links, Reference, label_changes, references
+from ruleop.authoring.scaffold.manifests.plain_credentials import is_password
 from ruleop.authoring.scaffold.naming import camel, expression, free_id, kebab, pascal
 from ruleop.authoring.scaffold.new_project import NewChild, NewProject
 from ruleop.authoring.scaffold.trees import TreePath, replaced, value_at, walk, without
@@ -26,6 +29,44 @@ if TYPE_CHECKING:
 
     from ruleop.authoring.offline.documents import Document
     from ruleop.authoring.scaffold.manifests.application_names import SharedName
+
+_OPAQUE: Final = (None, "Opaque")
+_DOCKER: Final = "kubernetes.io/dockerconfigjson"
+
+
+def keys(manifest: Manifest) -> list[str]:
+    """The keys of a Secret."""
+    data = [manifest.body.get(name) for name in ("data", "stringData")]
+    return list(dict.fromkeys(key for each in data if isinstance(each, dict) for key in each))
+
+
+def is_observed(manifest: Manifest) -> bool:
+    """Whether it is a Secret that users make."""
+    is_data = manifest.role is SecretRole.DATA and not _is_generated(manifest)
+    return manifest.kind.kind == "Secret" and (is_data or manifest.role is SecretRole.GIVEN)
+
+
+def _is_generated(manifest: Manifest) -> bool:
+    """Whether new passwords are as good as those of the application."""
+    found = keys(manifest)
+    return manifest.body.get("type") in _OPAQUE and bool(found) and all(map(is_password, found))
+
+
+def generated(manifest: Manifest) -> dict[str, Any]:
+    """The Secret with new passwords."""
+    body = {name: value for name, value in manifest.body.items() if name not in ("data", "stringData", "immutable")}
+    return {**body, "stringData": dict.fromkeys(keys(manifest), Expr("random_password(24)"))}
+
+
+def placeholder(manifest: Manifest) -> dict[str, Any]:
+    """A Secret of the same name and keys, to be filled in by users."""
+    declared = manifest.body.get("type")
+    found: dict[str, Any] = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": manifest.name}}
+    if declared not in _OPAQUE:
+        found["type"] = declared
+    value = '{"auths": {}}' if declared == _DOCKER else PLACEHOLDER
+    return {**found, "stringData": dict.fromkeys(keys(manifest), value)}
+
 
 _ORDER: Final = (
     *("ServiceAccount", "Role", "RoleBinding", "Secret", "ConfigMap", "PersistentVolumeClaim", "Service"),
@@ -54,7 +95,7 @@ def application_project(
 ) -> NewProject:
     """The project whose one custom resource makes the application's objects. `documents` are where these are from."""
     manifests, notes = clean(objects, documents)
-    own = [each for each in manifests if not application_secrets.is_observed(each)] or manifests
+    own = [each for each in manifests if not is_observed(each)] or manifests
     shared = shared_name(own, manifests[0].namespace or asked.folder)
     kind = Kind(asked.group, asked.version, asked.kind or pascal(shared.text))
     check_kind(kind)
@@ -92,7 +133,7 @@ class Application:
             if each not in known
         ]
         ranked = sorted(known, key=lambda each: _ORDER.index(each.kind.kind) if each.kind.kind in _ORDER else 99)
-        self.observed = [each for each in ranked if application_secrets.is_observed(each)]
+        self.observed = [each for each in ranked if is_observed(each)]
         self.children = [each for each in ranked if each not in self.observed]
         self.ids = ids(ranked, shared)
         self.known = {(each.kind.kind, each.name): each for each in ranked}
@@ -148,7 +189,7 @@ class Application:
             longest_name=max(len(self.name), longest_name(self.children, self.shared)),
             observe={self.ids[str(each)]: _observe(self.names[str(each)]) for each in self.observed},
             status=self._status(),
-            existing=tuple(application_secrets.placeholder(each) for each in self.observed),
+            existing=tuple(placeholder(each) for each in self.observed),
             notes=tuple(dict.fromkeys([*self.notes, *self._secret_notes(self.names)])),
             lifted=tuple(lifted.shown),
             left=tuple(self.left),
@@ -213,7 +254,7 @@ class Application:
 
     def _child(self, manifest: Manifest, changes: dict[TreePath, Any]) -> NewChild:
         is_secret = manifest.kind.kind == "Secret" and manifest.role is SecretRole.DATA
-        body = application_secrets.generated(manifest) if is_secret else manifest.body
+        body = generated(manifest) if is_secret else manifest.body
         metadata = value_at(body, ("metadata",))
         template = replaced({**body, "metadata": {"name": manifest.name, **metadata}}, changes)
         if manifest.role is SecretRole.FILE:
@@ -292,7 +333,7 @@ def _is_optional(manifest: Manifest) -> bool:
 
 def _is_unused_secret(manifest: Manifest, manifests: Sequence[Manifest]) -> bool:
     """Whether a Secret of the application is one that users make, for which nothing of the application asks."""
-    return application_secrets.is_observed(manifest) and not any(
+    return is_observed(manifest) and not any(
         (each.kind, each.name) == ("Secret", manifest.name)
         for other in manifests
         if other is not manifest

@@ -6,16 +6,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ruleop.authoring.scaffold.from_sample import check_kind
-from ruleop.authoring.scaffold.manifests import application_secrets
-from ruleop.authoring.scaffold.manifests.application import Application
+from ruleop.authoring.scaffold.manifests.application import Application, is_observed
 from ruleop.authoring.scaffold.manifests.application_names import shared_name
 from ruleop.authoring.scaffold.manifests.chart_values import MISSING, merged
 from ruleop.authoring.scaffold.manifests.cleaning import Manifest, clean
 from ruleop.authoring.scaffold.manifests.extraction import extract, origins_of, without_credentials
 from ruleop.authoring.scaffold.manifests.lifting import Lifted
 from ruleop.authoring.scaffold.manifests.object_references import references
-from ruleop.authoring.scaffold.manifests.rendered_templates import with_checksums
 from ruleop.authoring.scaffold.manifests.renderings import Comparison
+from ruleop.authoring.scaffold.manifests.text_alignment import with_checksums
 from ruleop.authoring.scaffold.naming import kebab, pascal, words
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
 from ruleop.core.kinds import Kind
@@ -49,7 +48,7 @@ def compared_project(renderings: Sequence[Rendering], asked: Asked) -> NewProjec
     moved: list[tuple[str, str]] = []
     all_notes: list[str] = []
     cleaned = [clean(each.objects, each.documents) for each in renderings]
-    own = [each for manifests, _ in cleaned for each in manifests if not application_secrets.is_observed(each)]
+    own = [each for manifests, _ in cleaned for each in manifests if not is_observed(each)]
     first = cleaned[0][0]
     shared = shared_name(own or first, first[0].namespace or asked.folder)
     values = []

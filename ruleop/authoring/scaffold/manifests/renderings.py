@@ -13,21 +13,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.scaffold.inferred_schema import OPEN, infer
 from ruleop.authoring.scaffold.manifests.chart_values import MISSING, Values, Variable, same
-from ruleop.authoring.scaffold.manifests.rendered_templates import (
-    CHECKSUM,
-    code_of,
-    has_expressions,
-    identity,
-    in_order,
-    reads_name,
-)
 from ruleop.authoring.scaffold.manifests.text_alignment import (
+    CHECKSUM,
     aligned,
     atoms,
     blocks,
     candidates,
+    code_of,
     ends,
+    has_expressions,
+    identity,
+    in_order,
     joined,
+    reads_name,
     with_fallbacks,
 )
 from ruleop.authoring.scaffold.naming import camel, expression, free, free_id, singular, words

@@ -136,14 +136,14 @@ def _check_object(draft: Draft, child: ChildDraft, findings: Findings) -> None:
     if child.table.patch is not None:
         _check_patch(child, child.table.patch, node, findings)
     _check_name(node, child.kinds, has_templates, findings)
-    metadata = _member(node, "metadata")
+    metadata = node.member("metadata")
     is_selected = child.table.patch is not None and child.table.patch.name is None
     is_computed = any(_has_computed_keys(each, has_templates) for each in (node, metadata) if each is not None)
     if not (is_selected or is_computed) and (
         metadata is None or (isinstance(metadata.value, dict) and not {"name", "generateName"} & metadata.value.keys())
     ):
         _report_no_name(node, findings)
-    namespace = _member(metadata, "namespace") if metadata is not None else None
+    namespace = node.member("metadata", "namespace")
     if namespace is not None and not _is_allowed_namespace(draft, namespace):
         message = f'the child "{child.id}" may be in another namespace than its CR: {_REACH}'
         findings.mistake("reach", message, namespace.site)
@@ -177,7 +177,7 @@ def _check_patch(child: ChildDraft, patch: PatchTable, node: YamlNode, findings:
     if len(child.id) > MAX_PATCH_ID:
         message = f"the id of a child with `patch` has at most {MAX_PATCH_ID} characters: it names its field manager"
         findings.mistake("wrong-value", message, child.site)
-    spec = _member(node, "spec")
+    spec = node.member("spec")
     if spec is not None and "finalizers" in spec.key_sites:
         message = f"`spec.finalizers` is not allowed: {REFUSED_METADATA['finalizers']}"
         findings.mistake("wrong-value", message, spec.key_sites["finalizers"])
@@ -221,8 +221,7 @@ def _may_have(node: YamlNode, path: Sequence[str]) -> bool:
 
 
 def _check_name(node: YamlNode, kinds: Iterable[Kind], is_computed: Callable[[str], bool], findings: Findings) -> None:
-    metadata = _member(node, "metadata")
-    name = _member(metadata, "name") if metadata is not None else None
+    name = node.member("metadata", "name")
     if name is None or not isinstance(name.value, str) or is_computed(name.value):
         return
     for kind in sorted(kinds):
@@ -233,7 +232,7 @@ def _check_name(node: YamlNode, kinds: Iterable[Kind], is_computed: Callable[[st
 
 
 def _report_no_name(node: YamlNode, findings: Findings) -> None:
-    metadata = _member(node, "metadata")
+    metadata = node.member("metadata")
     site = metadata.site if metadata is not None else node.site
     findings.mistake("missing-key", "metadata.name of the object is missing", site)
 
@@ -254,7 +253,7 @@ def _reserved_fields(node: YamlNode, is_computed: Callable[[str], bool]) -> Iter
     """The fields that a child cannot set. A value that is a single slot may be omitted."""
     if "status" in node.key_sites and not _may_be_omitted(node, "status"):
         yield "status", node.key_sites["status"]
-    metadata = _member(node, "metadata")
+    metadata = node.member("metadata")
     if metadata is None:
         return
     for name, site in metadata.key_sites.items():
@@ -263,7 +262,7 @@ def _reserved_fields(node: YamlNode, is_computed: Callable[[str], bool]) -> Iter
         if name in REFUSED_METADATA and (needed or not _may_be_omitted(metadata, name)):
             yield f"metadata.{name}", site
     for name in ("labels", "annotations"):
-        map_node = _member(metadata, name)
+        map_node = metadata.member(name)
         for key, site in map_node.key_sites.items() if map_node is not None else ():
             if key.startswith(RESERVED_PREFIX) and not is_computed(key):
                 yield f"metadata.{name}['{key}']", site
@@ -276,9 +275,5 @@ def _refusal(path: str) -> str:
 
 
 def _may_be_omitted(node: YamlNode, name: str) -> bool:
-    member = _member(node, name)
+    member = node.member(name)
     return member is not None and _is_slot(member)
-
-
-def _member(node: YamlNode, name: str) -> YamlNode | None:
-    return node.value.get(name) if isinstance(node.value, dict) else None

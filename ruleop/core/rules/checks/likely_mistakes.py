@@ -1,20 +1,145 @@
-"""Warns of plain text that is probably meant otherwise: expressions without braces, and ${NAME} outside of `vars`."""
+"""Warns of what is allowed and probably meant otherwise. In plain text, expressions without braces, and ${NAME} outside
+of `vars`. Templates that nothing uses.
+
+Children that adopt any object: the custom resource decides the name and the namespace, so adopting is a way to write
+to objects that its author cannot write to. Objects with an owner are not adopted.
+
+Jobs with ttlSecondsAfterFinished: the deleted Job is missing from the desired state, so ruleop would create it again.
+Children with `when` are not checked, because the rule may remove the finished Job by it.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from ruleop.core.errors import Site
 from ruleop.core.rules.language.env_vars import REFERENCE
+from ruleop.core.rules.language.parsed import JOBS
+from ruleop.core.schema.builtin.table import builtin_resource
 from ruleop.core.templating import Expression, Library, RuleErrors, TextTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from ruleop.core.errors import Site
     from ruleop.core.rules.checks.scopes import Part, View
     from ruleop.core.rules.findings import Findings
+    from ruleop.core.rules.language.parsed import Draft
     from ruleop.core.templating import YamlNode
+
+_METADATA = re.compile(r"^( *)metadata:.*(?:\n(?:\1 +.*| *))*", re.MULTILINE)
+_CONSTANT = re.compile(r"\{\{-?\s*(?:vars\.[\w.]+|(?:cr\.)?metadata\.namespace)\s*-?\}\}")
+
+
+def warn_of_adoption(draft: Draft, parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
+    if draft.table.reach != "cluster":
+        return
+    for part in parts:
+        child = part.child
+        if not part.body or child is None or child.table.adopt != "orphans":
+            continue
+        is_cluster_scoped = any(
+            (found := builtin_resource(kind.versionless)) is not None and not found.namespaced for kind in child.kinds
+        )
+        places = [*_texts(part, "namespace", templates)]
+        if child.table.namespace is not None:
+            places.append(str(child.table.namespace.node.value))
+        if any(map(_is_decided, _texts(part, "name", templates))) and (
+            is_cluster_scoped or any(map(_is_decided, places))
+        ):
+            what = "name" if is_cluster_scoped else "name and the namespace"
+            message = (
+                f"with `adopt: orphans`, a CR that decides the {what} can take over any object of this kind that has "
+                "no owner: leave `adopt` out, or make one of them constant"
+            )
+            findings.warning("adopts-any", message, part.site)
+
+
+def _is_decided(text: str) -> bool:
+    """Whether a template computes the text, from more than `vars` and the CR's namespace."""
+    return "{{" in _CONSTANT.sub("", text)
+
+
+def _texts(part: Part, name: Literal["name", "namespace"], templates: Mapping[str, str]) -> Iterator[str]:
+    """The values of a field of metadata, before rendering."""
+    if isinstance(part.compiled, TextTemplate):
+        field = re.compile(rf"(?:^|[{{,]|\n) *{name}: *(\"[^\"\n]*\"|'[^'\n]*'|(?:\{{\{{.*?\}}\}}|[^\n,}}])*)")
+        for file in part.compiled.files:
+            for block in _METADATA.finditer(templates[file]):
+                yield from (match[1] for match in field.finditer(block[0].split("metadata:", 1)[1]))
+        return
+    metadata = part.node.value.get("metadata") if isinstance(part.node.value, dict) else None
+    found = metadata.value.get(name) if metadata is not None and isinstance(metadata.value, dict) else None
+    if found is not None:
+        yield str(found.value)
+
+
+_FIELD = "ttlSecondsAfterFinished"
+_IN_TEXT = re.compile(rf"(?:^|[{{,]) *({_FIELD}) *:", re.MULTILINE)
+
+
+def warn_of_job_ttl(parts: Iterable[Part], templates: Mapping[str, str], findings: Findings) -> None:
+    for part in parts:
+        child = part.child
+        if (
+            not part.body
+            or child is None
+            or child.final
+            or "when" in child.table.key_sites
+            or any(kind.versionless != JOBS for kind in child.kinds)
+        ):
+            continue
+        for site in _ttl_sites(part, templates):
+            message = (
+                f"with `{_FIELD}` the finished Job is deleted, "
+                "and then ruleop creates and runs it again: remove the field"
+            )
+            if child.run is not None:
+                message = (
+                    f"with `{_FIELD}` a Job that finishes and is deleted while ruleop is not running runs again: "
+                    "remove the field; `history` limits the finished Jobs"
+                )
+            findings.warning("runs-again", message, site)
+
+
+def _ttl_sites(part: Part, templates: Mapping[str, str]) -> Iterator[Site]:
+    if isinstance(part.compiled, TextTemplate):
+        for name in part.compiled.files:
+            for match in _IN_TEXT.finditer(templates[name]):
+                before = templates[name][: match.start(1)]
+                yield Site(f"templates/{name}", before.count("\n") + 1, len(before) - before.rfind("\n"))
+        return
+    spec = part.node.value.get("spec") if isinstance(part.node.value, dict) else None
+    if spec is not None and _FIELD in spec.key_sites:
+        yield spec.key_sites[_FIELD]
+
+
+_QUOTED = re.compile(r"""['"]([A-Za-z0-9._/-]+)['"]""")
+
+
+def warn_of_unused(templates: Mapping[str, str], parts: Iterable[Part], findings: Findings) -> None:
+    """A template is used if a watch names it, or if its name is in quotes in a used template, as in file()."""
+    used: set[str] = set()
+    pending: list[str] = []
+    for part in parts:
+        if isinstance(part.compiled, TextTemplate):
+            pending += part.compiled.files
+        else:
+            pending += _named(" ".join(text for text, _ in part.node.texts()), templates)
+    while pending:
+        name = pending.pop()
+        if name in templates and name not in used:
+            used.add(name)
+            pending += _named(templates[name], templates)
+    for name in sorted(set(templates) - used):
+        findings.warning("unused-template", "nothing uses this template", Site(f"templates/{name}"))
+
+
+def _named(source: str, templates: Mapping[str, str]) -> Iterator[str]:
+    for match in _QUOTED.finditer(source):
+        if match[1] in templates:
+            yield match[1]
+
 
 _EXPRESSION_START = re.compile(r"\s*(?:not\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*(?:[\[|]|\.([A-Za-z_][A-Za-z0-9_]*))")
 _FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status", "data", "stringData", "type"})

@@ -19,7 +19,7 @@ from ruleop.core.rules.checks.scopes import written
 from ruleop.core.rules.language.durations import parse_duration
 from ruleop.core.schema.cron import is_zone, times_problem
 from ruleop.core.schema.formats import FORMATS
-from ruleop.core.templating import NONDETERMINISTIC, TIME_FUNCTIONS, TextTemplate, YamlNode
+from ruleop.core.templating import NONDETERMINISTIC, TIME_FUNCTIONS, TextTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -105,13 +105,9 @@ def _random_names(part: Part, templates: Mapping[str, str]) -> Iterator[tuple[st
         for number, text in metadata_lines(templates[path], "name"):
             yield from ((name, Site(f"templates/{path}", number)) for name in _random_functions(text))
         return
-    name_node = _member(_member(part.node, "metadata"), "name")
+    name_node = part.node.member("metadata", "name")
     if name_node is not None and isinstance(name_node.value, str):
         yield from ((name, name_node.site) for name in _random_functions(name_node.value))
-
-
-def _member(node: YamlNode | None, name: str) -> YamlNode | None:
-    return node.value.get(name) if node is not None and isinstance(node.value, dict) else None
 
 
 def metadata_lines(source: str, field: str) -> Iterator[tuple[int, str]]:

@@ -236,13 +236,9 @@ def _lines_of(part: Part, field: str, library: Library) -> Iterator[tuple[str, S
         for number, text in metadata_lines(library.texts[path], field):
             yield text, Site(f"templates/{path}", number)
         return
-    node = _member(_member(part.node, "metadata"), field)
+    node = part.node.member("metadata", field)
     if node is not None and isinstance(node.value, str):
         yield node.value, node.site
-
-
-def _member(node: YamlNode | None, name: str) -> YamlNode | None:
-    return node.value.get(name) if node is not None and isinstance(node.value, dict) else None
 
 
 # -- references --------------------------------------------------------------------------------------------------------

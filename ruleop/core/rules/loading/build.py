@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from ruleop.core.kinds import Kind
-from ruleop.core.rules.checks.metadata_only import metadata_only_ids
 from ruleop.core.rules.checks.order import ChildReads, deleted_after, ids_read, order, reads
+from ruleop.core.rules.checks.read_names import metadata_only_ids
 from ruleop.core.rules.checks.secret_reads import secrecy_of
 from ruleop.core.rules.checks.watches import chain_of, is_builtin
 from ruleop.core.rules.language.model import (

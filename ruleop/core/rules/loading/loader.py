@@ -3,28 +3,35 @@
 `build_project` works in memory; `load_project` reads the files for it. `build_with_sources` and `load_with_sources`
 also return what the rules were made from, for checks that the operator does not run. A reload is another call; the
 results are compared by their digest, which covers every file and every environment variable that was read.
+
+The digest of a rule is of everything that its plans depend on, and nothing else. Sites are not part of it, so a line
+inserted before a watch changes nothing. The text of a template counts together with all templates that it can use.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ruleop.core.errors import Site
-from ruleop.core.rules.checks.adoption import warn_of_adoption
 from ruleop.core.rules.checks.child_bodies import check_bodies
 from ruleop.core.rules.checks.crd_files import check_definition, check_kinds, read_crds
-from ruleop.core.rules.checks.job_ttl import warn_of_job_ttl
-from ruleop.core.rules.checks.likely_mistakes import warn_of_plain_text
+from ruleop.core.rules.checks.likely_mistakes import (
+    warn_of_adoption,
+    warn_of_job_ttl,
+    warn_of_plain_text,
+    warn_of_unused,
+)
 from ruleop.core.rules.checks.order import check_cycles, check_deletion_order, check_item_ends, reads
 from ruleop.core.rules.checks.owned_lists import check_owned
 from ruleop.core.rules.checks.random_functions import check_random, check_time
 from ruleop.core.rules.checks.read_names import check_defined_names, check_dependencies, check_lets, check_read_names
 from ruleop.core.rules.checks.scopes import Part, parts
 from ruleop.core.rules.checks.secret_reads import check_secrets
-from ruleop.core.rules.checks.unused_templates import warn_of_unused
 from ruleop.core.rules.checks.watches import check_watch, check_watches
 from ruleop.core.rules.findings import Findings, ProjectErrors
 from ruleop.core.rules.language.definitions import read_definitions
@@ -33,10 +40,8 @@ from ruleop.core.rules.language.model import Project, Rule
 from ruleop.core.rules.language.parsed import Draft, Shared, join, read_file
 from ruleop.core.rules.language.value_types import Reading
 from ruleop.core.rules.loading.build import build_rule
-from ruleop.core.rules.loading.digests import digest
-from ruleop.core.rules.loading.includes import WATCHES, included
-from ruleop.core.rules.loading.project_files import read_files
-from ruleop.core.templating import Library, read_yaml
+from ruleop.core.rules.loading.project_files import WATCHES, included, read_files
+from ruleop.core.templating import Expression, Library, StringTemplate, TextTemplate, Tree, read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -45,6 +50,64 @@ if TYPE_CHECKING:
     from ruleop.core.rules.language.watches_yaml import FileTable
     from ruleop.core.schema.crd.crds import CustomResourceDefinition
     from ruleop.core.templating.compile.library import Instrument
+
+_QUOTED = re.compile(r"""['"]([A-Za-z0-9._/-]+)['"]""")
+_COMPUTED = re.compile(r"""\bfile\s*\(\s*(?!(['"])[A-Za-z0-9._/-]+\1\s*\))""")
+"""A call of `file` with a computed name, which can read every file."""
+_IGNORED_FIELDS = frozenset({"site", "digest", "slots", "words", "rbac", "rollout", "revision"})
+
+
+def digest(rule: Rule, templates: Mapping[str, str]) -> str:
+    content = list(_content(rule))
+    names = sorted(_used_templates((text for text in content if isinstance(text, str)), templates))
+    parts = [repr(each) for each in content] + [repr((name, templates[name])) for name in names]
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _content(value: Any) -> Iterator[Any]:
+    """The content of a value in order: names, texts, numbers, and sizes of containers."""
+    match value:
+        case Expression() | StringTemplate():
+            yield from (type(value).__name__, value.source)
+        case TextTemplate():
+            yield from ("TextTemplate", f"'{value.name}'", *(f"'{name}'" for name in sorted(value.files)))
+        case Tree():
+            yield "Tree"
+            yield from _content(value.built)
+        case frozenset():
+            yield (len(value), *sorted(value))
+        case tuple() | list():
+            yield (type(value).__name__, len(value))
+            for item in value:
+                yield from _content(item)
+        case _ if hasattr(value, "items"):
+            yield ("mapping", len(value))
+            for key, member in value.items():
+                yield key
+                yield from _content(member)
+        case _ if dataclasses.is_dataclass(value):
+            yield type(value).__name__
+            for field in dataclasses.fields(value):
+                if field.name not in _IGNORED_FIELDS:
+                    yield from _content(getattr(value, field.name))
+        case _:
+            yield value
+
+
+def _used_templates(texts: Iterable[str], templates: Mapping[str, str]) -> set[str]:
+    """The templates whose names are in quotes in these texts, or in templates that are used."""
+    found: set[str] = set()
+    pending = list(texts)
+    while pending:
+        text = pending.pop()
+        if _COMPUTED.search(text):
+            return set(templates)
+        for match in _QUOTED.finditer(text):
+            if match[1] in templates and match[1] not in found:
+                found.add(match[1])
+                pending.append(templates[match[1]])
+    return found
+
 
 TEMPLATES = "templates/"
 CRDS = "crds/"

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ruleop.core.files import read_regular
-from ruleop.core.rules.loading.includes import WATCHES, has_wildcards, matches_name, patterns_in
-from ruleop.core.rules.loading.project_files import MAX_BYTES
+from ruleop.core.rules.loading.project_files import MAX_BYTES, WATCHES, has_wildcards, matches_name, patterns_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

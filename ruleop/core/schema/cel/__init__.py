@@ -8,8 +8,8 @@ is not known for certain to be as on the server (a function, a type, a quirk of 
 NotEvaluatedError.
 """
 
-from ruleop.core.schema.cel.cel_errors import EvaluationError, InvalidRuleError, NotEvaluatedError
 from ruleop.core.schema.cel.rules import BrokenRule, CelRule, CelRules, Verdict, cel_rules
+from ruleop.core.schema.cel.syntax import EvaluationError, InvalidRuleError, NotEvaluatedError
 
 __all__ = [
     "BrokenRule",

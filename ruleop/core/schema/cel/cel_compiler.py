@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 from ruleop.core.schema.cel import values
-from ruleop.core.schema.cel.cel_errors import EvaluationError, InvalidRuleError, NotEvaluatedError
 from ruleop.core.schema.cel.cel_types import (
     BOOL,
     DOUBLE,
@@ -28,7 +27,18 @@ from ruleop.core.schema.cel.cel_types import (
 )
 from ruleop.core.schema.cel.functions import FUNCTIONS
 from ruleop.core.schema.cel.parser import parse
-from ruleop.core.schema.cel.syntax import Call, ListLiteral, Literal, Macro, MapLiteral, Name, Select
+from ruleop.core.schema.cel.syntax import (
+    Call,
+    EvaluationError,
+    InvalidRuleError,
+    ListLiteral,
+    Literal,
+    Macro,
+    MapLiteral,
+    Name,
+    NotEvaluatedError,
+    Select,
+)
 from ruleop.core.schema.cel.values import Budget, ListValue, MapValue, TypeValue, Value, compare, equal, type_name
 from ruleop.core.schema.nearest import did_you_mean
 

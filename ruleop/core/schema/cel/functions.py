@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
-from ruleop.core.schema.cel.cel_errors import EvaluationError, NotEvaluatedError
 from ruleop.core.schema.cel.cel_types import BOOL, DOUBLE, DURATION, DYN, INT, QUANTITY, STRING, TYPE, Type, list_of
-from ruleop.core.schema.cel.go_durations import Duration, parse_duration
+from ruleop.core.schema.cel.syntax import EvaluationError, NotEvaluatedError
 from ruleop.core.schema.cel.values import (
     Budget,
+    Duration,
     ListValue,
     MapValue,
     Quantity,
@@ -27,9 +27,10 @@ from ruleop.core.schema.cel.values import (
     add,
     compare,
     equal,
+    parse_duration,
     type_name,
 )
-from ruleop.core.schema.pattern import InvalidPatternError, compile_pattern
+from ruleop.core.schema.formats import InvalidPatternError, compile_pattern
 from ruleop.core.schema.quantity import SUFFIXES
 
 Result: TypeAlias = Type | Callable[[Type], Type]

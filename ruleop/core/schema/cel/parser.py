@@ -11,8 +11,17 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from ruleop.core.schema.cel.cel_errors import InvalidRuleError, NotEvaluatedError
-from ruleop.core.schema.cel.syntax import Call, ListLiteral, Literal, Macro, MapLiteral, Name, Select
+from ruleop.core.schema.cel.syntax import (
+    Call,
+    InvalidRuleError,
+    ListLiteral,
+    Literal,
+    Macro,
+    MapLiteral,
+    Name,
+    NotEvaluatedError,
+    Select,
+)
 
 if TYPE_CHECKING:
     from ruleop.core.schema.cel.syntax import Node

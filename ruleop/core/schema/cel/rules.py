@@ -16,8 +16,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.schema.cel.cel_compiler import compile_rule
-from ruleop.core.schema.cel.cel_errors import EvaluationError, InvalidRuleError, NotEvaluatedError
 from ruleop.core.schema.cel.cel_types import type_of_schema
+from ruleop.core.schema.cel.syntax import EvaluationError, InvalidRuleError, NotEvaluatedError
 from ruleop.core.schema.cel.values import Budget, same_json, to_value
 from ruleop.core.schema.crd.schema_findings import SchemaFinding
 

@@ -19,10 +19,9 @@ from ruleop.core.schema.cel import Verdict, cel_rules
 from ruleop.core.schema.crd.crds import CrdVersion, CustomResourceDefinition, parse_crd
 from ruleop.core.schema.crd.schema_findings import FieldPath, SchemaFinding
 from ruleop.core.schema.crd.structural import META_FIELDS, drop_unknown
+from ruleop.core.schema.formats import InvalidPatternError, compile_pattern
 from ruleop.core.schema.nearest import did_you_mean
-from ruleop.core.schema.pattern import InvalidPatternError, compile_pattern
-from ruleop.core.schema.shape import UNKNOWN, Shape
-from ruleop.core.schema.shape_fields import shape_at, unknown_to_shape
+from ruleop.core.schema.shape import UNKNOWN, Shape, shape_at, unknown_to_shape
 from ruleop.core.schema.validation import subschemas, validate
 
 if TYPE_CHECKING:

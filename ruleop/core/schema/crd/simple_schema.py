@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from ruleop.core.schema.formats import InvalidPatternError, compile_pattern
 from ruleop.core.schema.nearest import did_you_mean
-from ruleop.core.schema.pattern import InvalidPatternError, compile_pattern
 from ruleop.core.schema.validation import validate
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from jinja2 import nodes
 
-from ruleop.core.templating.compile.compiler import PASSES
-from ruleop.core.templating.compile.unpacking import ROWS
+from ruleop.core.templating.compile.compiler import PASSES, ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ruleop.core.templating.compile.renderer import Renderer, located
-from ruleop.core.templating.tree.spreading import add_member, spread_into
+from ruleop.core.templating.tree.filling import add_member, spread_into
 from ruleop.core.templating.values.data import noun, plain, scalar_text
 from ruleop.core.templating.values.faults import Fault, Waiting
 from ruleop.core.templating.values.text import Dump, Slot, Text

@@ -24,20 +24,18 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner, Namespace, missing
 
 from ruleop.core.errors import Site
-from ruleop.core.templating.compile.compiler import PASSES, Generator
+from ruleop.core.templating.compile.compiler import PASSES, ROWS, UNPACKED, Generator, rows, unpacked
 from ruleop.core.templating.compile.tokens import SHELL_LENGTH, STAND_IN, Marked, Printed, mark_up
-from ruleop.core.templating.compile.unpacking import ROWS, UNPACKED, rows, unpacked
 from ruleop.core.templating.filters.exact_numbers import Exact
 from ruleop.core.templating.filters.registry import build_filters, build_tests
 from ruleop.core.templating.values.cost import FAULT_BYTES, FAULT_UNITS, MAX_RANGE, METER, Exhausted, exceeded
 from ruleop.core.templating.values.data import Lazy
-from ruleop.core.templating.values.faults import Fault
+from ruleop.core.templating.values.faults import Fault, reworded
 from ruleop.core.templating.values.lookup import field_by_value, field_of, slice_of
 from ruleop.core.templating.values.methods import call_on_data
 from ruleop.core.templating.values.operators import comparable, contains, given, joined, operate, passes
 from ruleop.core.templating.values.text import Slot, SlotPlace, Text
 from ruleop.core.templating.values.undefined import OMIT, Broken, UndefinedValue, Unknown
-from ruleop.core.templating.values.wording import reworded
 
 if TYPE_CHECKING:
     from collections.abc import Callable

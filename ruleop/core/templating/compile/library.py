@@ -37,8 +37,7 @@ from ruleop.core.templating.compile.named_files import (
 )
 from ruleop.core.templating.compile.references import Reads, read_tree
 from ruleop.core.templating.compile.renderer import Renderer
-from ruleop.core.templating.compile.static_fields import computed_fields
-from ruleop.core.templating.compile.static_kinds import kinds_in, unfold_choices
+from ruleop.core.templating.compile.static_kinds import computed_fields, kinds_in, unfold_choices
 from ruleop.core.templating.values.cost import METER
 from ruleop.core.templating.values.data import scalar_text
 from ruleop.core.templating.values.faults import Fault, RuleErrors, mistake

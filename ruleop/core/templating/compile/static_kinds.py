@@ -4,6 +4,10 @@ rendering.
 `apiVersion` and `kind` are searched at the outermost level of each document, in all branches. A conditional expression
 whose results are literals counts as branches, too: `kind: {{ 'Role' if spec.local else 'ClusterRole' }}`. Included and
 imported files count like the text itself. Rendered objects are checked against this set.
+
+In the template of a status, the names of the outermost fields must be plain text: a field that the rules stop setting
+is removed, and its name must be known for that. The output of macros and includes is not checked: it may be below a
+field.
 """
 
 from __future__ import annotations
@@ -231,3 +235,27 @@ class _LineReader:
             self.lines.append(Line(number, piece, self.taken))
             number += 1
         return [Line(number, rest[-1], self.taken)]
+
+
+COMPUTED = (
+    "a field of the status has a computed name, so ruleop could not remove it later: "
+    "put it below a field with a fixed name"
+)
+_KEY = re.compile(r"[^\s#\-\[{|>][^:]*:(?: |\Z)")
+
+
+def computed_fields(tree: nodes.Template, path: str, local: frozenset[str]) -> list[RuleError]:
+    """The mistakes. `local` are the names that the template sets, which may be captured text."""
+    found: dict[int, RuleError] = {}
+    spread = {node.lineno for output in tree.find_all(nodes.Output) for node in output.nodes if _is_data(node, local)}
+    for line, text, _ in lines(tree, captured=False):
+        key = _KEY.match(text)
+        if SLOT in key[0] if key else text.rstrip() == SLOT and line in spread:
+            found[line] = RuleError(COMPUTED, Site(path, line))
+    return list(found.values())
+
+
+def _is_data(node: nodes.Node | None, local: frozenset[str]) -> bool:
+    while isinstance(node, (nodes.Filter, nodes.Getattr, nodes.Getitem)):
+        node = node.node
+    return isinstance(node, nodes.Dict) or (isinstance(node, nodes.Name) and node.name not in local)

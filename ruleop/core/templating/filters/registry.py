@@ -15,19 +15,17 @@ from typing import TYPE_CHECKING, Any, cast
 import jinja2.filters
 import jinja2.tests
 
-from ruleop.core.templating.filters import data_filters, ip_addresses, list_filters, set_filters, text_filters
+from ruleop.core.templating.filters import data_filters, list_filters, text_filters
 from ruleop.core.templating.filters.exact_numbers import Exact
-from ruleop.core.templating.filters.version_order import version
+from ruleop.core.templating.filters.text_filters import version
 from ruleop.core.templating.values.cost import METER, Exhausted
 from ruleop.core.templating.values.data import View, scalar_text
-from ruleop.core.templating.values.faults import Fault
+from ruleop.core.templating.values.faults import Fault, reworded
 from ruleop.core.templating.values.lookup import reach
 from ruleop.core.templating.values.methods import replaced
-from ruleop.core.templating.values.operators import check_size, comparable, contains, given
-from ruleop.core.templating.values.printf import printf
+from ruleop.core.templating.values.operators import check_size, comparable, contains, given, printf
 from ruleop.core.templating.values.text import Dump, Text
 from ruleop.core.templating.values.undefined import UndefinedValue
-from ruleop.core.templating.values.wording import reworded
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -218,10 +216,10 @@ _FILTERS: dict[str, Filter] = {
     "dictsort": list_filters.dictsort, "reverse": list_filters.reverse, "sort": list_filters.sort,
     "unique": list_filters.unique, "min": list_filters.least, "max": list_filters.greatest, "sum": list_filters.total,
     "groupby": list_filters.groupby, "batch": list_filters.batch, "slice": list_filters.slices,
-    "dict2items": list_filters.dict2items, "items2dict": list_filters.items2dict, "difference": set_filters.difference,
-    "intersect": set_filters.intersect, "union": set_filters.union,
-    "symmetric_difference": set_filters.symmetric_difference, "flatten": set_filters.flatten, "zip": set_filters.zipped,
-    "zip_longest": set_filters.zipped_to_longest, "product": set_filters.product,
+    "dict2items": list_filters.dict2items, "items2dict": list_filters.items2dict, "difference": list_filters.difference,
+    "intersect": list_filters.intersect, "union": list_filters.union,
+    "symmetric_difference": list_filters.symmetric_difference, "flatten": list_filters.flatten,
+    "zip": list_filters.zipped, "zip_longest": list_filters.zipped_to_longest, "product": list_filters.product,
     "subelements": list_filters.subelements, "keep_keys": list_filters.keep_keys, "pick": list_filters.keep_keys,
     "remove_keys": list_filters.remove_keys, "ternary": ternary, "bool": data_filters.boolean, "round": round_,
     "combine": data_filters.combine, "to_yaml": data_filters.to_yaml,
@@ -229,8 +227,8 @@ _FILTERS: dict[str, Filter] = {
     "tojson": data_filters.to_json, "b64encode": data_filters.b64encode, "b64decode": data_filters.b64decode,
     "sha256": data_filters.sha256, "sha1": data_filters.sha1, "hash": data_filters.digest,
     "dns_label": data_filters.dns_label, "quantity": data_filters.quantity,
-    "condition": data_filters.condition, "ip_network": ip_addresses.ip_network, "host": ip_addresses.host,
-    "ip_in": ip_addresses.ip_in,
+    "condition": data_filters.condition, "ip_network": data_filters.ip_network, "host": data_filters.host,
+    "ip_in": data_filters.ip_in,
 }  # fmt: skip
 _BY_NAME: dict[str, Filter] = {
     "map": map_,
@@ -317,12 +315,12 @@ _TESTS_LIKE_FILTERS: dict[str, Filter] = {
     "match": text_filters.matches_at_start,
     "search": text_filters.regex_match,
     "contains": lambda value, item: contains(item, value),
-    "subset": lambda value, other: not set_filters.difference(value, other),
-    "superset": lambda value, other: not set_filters.difference(other, value),
-    "ip_in": ip_addresses.ip_in,
-    "ip_address": ip_addresses.is_address,
-    "ipv4_address": lambda value: ip_addresses.is_address(value, 4),
-    "ipv6_address": lambda value: ip_addresses.is_address(value, 6),
+    "subset": lambda value, other: not list_filters.difference(value, other),
+    "superset": lambda value, other: not list_filters.difference(other, value),
+    "ip_in": data_filters.ip_in,
+    "ip_address": data_filters.is_address,
+    "ipv4_address": lambda value: data_filters.is_address(value, 4),
+    "ipv6_address": lambda value: data_filters.is_address(value, 6),
 }
 """Tests whose work depends on the size of their values, by Ansible's names."""
 

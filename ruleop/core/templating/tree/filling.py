@@ -3,6 +3,9 @@ the value of a field, but can never add sibling fields.
 
 Most renders only insert values and joined texts; then the skeleton's compiled function builds the objects. When
 something is omitted or spread, the skeleton is filled node by node.
+
+Members with computed keys (a slot in a key, or a mapping that is spread) may not repeat others, so a value can add a
+field to a mapping but never replace one.
 """
 
 from __future__ import annotations
@@ -10,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ruleop.core.templating.tree.skeleton import Items, Joined, Members, Node, Skeleton, Spread, Whole
-from ruleop.core.templating.tree.spreading import add_member, spread_into
 from ruleop.core.templating.values.cost import METER
 from ruleop.core.templating.values.data import MapView, plain
 from ruleop.core.templating.values.faults import Fault, NotThereYet
@@ -18,10 +20,35 @@ from ruleop.core.templating.values.text import Dump, Slot
 from ruleop.core.templating.values.undefined import OMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ruleop.core.kinds import JSON
     from ruleop.core.templating.tree.layout import Layout
+
+
+def add_member(result: dict[str, Any], name: str, value: Any, *, computed: bool) -> None:
+    """Adds one member. `computed`: the key contains a slot."""
+    if name in result:
+        if computed:
+            raise Fault("this results in a duplicate key")
+        advice = "the mapping that is spread above adds it too; merge the two with `combine`"
+        raise Fault(f'duplicate key "{name}": {advice}', redacted=f"duplicate key: {advice}")
+    result[name] = value
+
+
+def spread_into(result: dict[str, Any], members: Mapping[str, Any]) -> None:
+    """Adds the members of a mapping. Members that are null are omitted, as everywhere."""
+    for name, value in members.items():
+        if value is None:
+            continue
+        if name in result:
+            advice = "merge the two with `combine`"
+            raise Fault(
+                f'spreading this adds the duplicate key "{name}"; {advice}',
+                redacted=f"spreading this adds a duplicate key; {advice}",
+            )
+        result[name] = value
+
 
 _PLAIN_TYPES = frozenset({str, bool, dict, list})  # already converted to plain data by the layout
 _OMITTED = object()

@@ -27,6 +27,13 @@ class YamlNode:
     plain: bool = False  # an unquoted scalar
     flow: bool = False  # a mapping or list in braces or brackets
 
+    def member(self, *names: str) -> YamlNode | None:
+        """The value of a field, or of one in nested mappings; None if there is none."""
+        node: YamlNode | None = self
+        for name in names:
+            node = node.value.get(name) if node is not None and isinstance(node.value, dict) else None
+        return node
+
     def data(self) -> JSON:
         """The value as plain data."""
         value = self.value

@@ -1,20 +1,58 @@
 """The operators `+`, `~`, `==`, `in` and so on. They work as in Python, but undefined values raise their faults,
-results are bounded, and captured text counts as a string."""
+results are bounded, and captured text counts as a string.
+
+`'%05d' % n`, which the filter `format` does too, is bounded because a width may be any number.
+"""
 
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
 from ruleop.core.errors import Site
-from ruleop.core.templating.values.cost import MAX_BITS, METER, Exhausted
-from ruleop.core.templating.values.data import ListView, View, noun, plain, plain_and_weight, scalar_text
+from ruleop.core.templating.values.cost import MAX_BITS, MAX_INDENT, METER, Exhausted, width
+from ruleop.core.templating.values.data import ListView, View, json_number, noun, plain, plain_and_weight, scalar_text
 from ruleop.core.templating.values.faults import Fault
-from ruleop.core.templating.values.printf import printf
 from ruleop.core.templating.values.text import Dump, Slot, SlotPlace, Text
 from ruleop.core.templating.values.undefined import UndefinedValue
+
+# Possessive, because backtracking on a hostile text could take hours. A name in brackets cannot contain brackets.
+_DIRECTIVE = re.compile(
+    r"%(?:(?:\((?P<name>[^()]*+)\))?[-+ #0]*+(?P<width>[0-9]*+)(?:\.(?P<precision>[0-9]*+))?(?P<kind>[a-zA-Z%]))?+"
+)
+
+
+def printf(pattern: str, *args: Any, **named: Any) -> str:
+    arguments = [_argument(value) for value in args]
+    named_arguments = {key: _argument(value) for key, value in named.items()}
+    if re.search(r"%[^a-zA-Z%*]*+\*", pattern):
+        raise Fault("format: the width * is not allowed")
+    length = len(pattern) + sum(len(value) for value in arguments if isinstance(value, str))
+    for found in _DIRECTIVE.finditer(pattern):
+        METER.spend(1)
+        if found["kind"] is None:
+            raise Fault("format: the values do not match the directives in the text")
+        for number in (found["width"], found["precision"]):
+            width((number or "0")[:6], "a width or precision")
+        value = named_arguments.get(found["name"] or "")
+        length += len(value) if isinstance(value, str) else 2 * MAX_INDENT
+    METER.text(length)
+    try:
+        return pattern % (named_arguments or tuple(arguments))
+    except (TypeError, ValueError, KeyError, OverflowError):
+        raise Fault("format: the values do not match the directives in the text") from None
+
+
+def _argument(value: Any) -> Any:
+    if hasattr(value, "as_json"):
+        value = value.as_json()
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return json_number(value)
+    return scalar_text(value)
+
 
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "**": operator.pow,

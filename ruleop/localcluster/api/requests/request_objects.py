@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -10,18 +10,76 @@ from ruleop.core.kinds import Kind
 from ruleop.core.schema.builtin.builtin_types import typed_shape
 from ruleop.core.validation.field_errors import invalid_value
 from ruleop.core.validation.fields.go_json import duplicates, may_repeat
-from ruleop.localcluster.api.requests.patching import refused
+from ruleop.core.validation.fields.go_text import go_text
 from ruleop.localcluster.api.requests.request_bodies import STRATEGIC, read_body
 from ruleop.localcluster.objects.decoding import DecodingError, decode, in_body, in_patch, strict_problem, unknown_field
-from ruleop.localcluster.status_errors import Rejected, bad_request, invalid_named, not_registered, unrecognized
+from ruleop.localcluster.objects.patches import json_patch, merge_patch, strategic_merge_patch
+from ruleop.localcluster.status_errors import (
+    Rejected,
+    bad_request,
+    invalid_named,
+    not_registered,
+    unrecognized,
+    unsupported_media_type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
+    from ruleop.core.kinds import Object
     from ruleop.localcluster.http.message import Request
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.kinds.served_resources import Registry
     from ruleop.localcluster.objects.decoding import Decoded
+
+
+def check_name(obj: Object, name: str) -> None:
+    """Raises Rejected if an object has another name than its path."""
+    given = (obj.get("metadata") or {}).get("name", "")
+    if not given:
+        raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if given != name:
+        raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+
+
+def check_namespace(obj: Object, namespace: str, served: Served) -> None:
+    """Raises Rejected if an object is of another namespace than its path."""
+    given = (obj.get("metadata") or {}).get("namespace")
+    if served.namespaced and given and given != namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+
+
+APPLY: Final = "application/apply-patch+yaml"
+_JSON: Final = "application/json-patch+json"
+_MERGE: Final = "application/merge-patch+json"
+_STRATEGIC: Final = "application/strategic-merge-patch+json"
+
+
+def patched(served: Served, obj: Object, media: str, patch: Any) -> Object:
+    """Raises Rejected."""
+    if media == _JSON:
+        return json_patch(obj, patch)
+    if media == _MERGE:
+        return merge_patch(obj, patch)
+    if media == _STRATEGIC and not served.is_custom:
+        return strategic_merge_patch(obj, patch, served.shape)
+    known = [_JSON, _MERGE, *([] if served.is_custom else [_STRATEGIC]), APPLY]
+    raise unsupported_media_type(", ".join(known))
+
+
+def refused(media: str, patch: Any, new: Object, error: DecodingError) -> Rejected:
+    """The response to a patch whose result cannot be decoded."""
+    if media != _STRATEGIC:
+        return in_patch(orjson.dumps(new, option=orjson.OPT_SORT_KEYS).decode(), str(error))
+    return in_patch(go_text(patch), error.conversion)
+
+
+def configuration(patch: dict[str, Any], kind: Kind) -> dict[str, Any]:
+    """The body of a server-side apply. Raises Rejected."""
+    version, name = str(patch.get("apiVersion") or ""), str(patch.get("kind") or "")
+    if kind.kind != name or kind.api_version != version:
+        raise bad_request(f"invalid object type: {version if '/' in version else f'/{version}'}, Kind={name}")
+    return patch
 
 
 def parsed(request: Request, *, served: Served, registry: Registry, warnings: list[str]) -> dict[str, Any]:

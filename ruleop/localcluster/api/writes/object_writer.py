@@ -16,16 +16,22 @@ from ruleop.core.kinds import SERVER_METADATA
 from ruleop.core.schema.builtin.completion import as_stored
 from ruleop.core.schema.shape import EMPTY
 from ruleop.core.validation.field_errors import FieldError
-from ruleop.localcluster.api.requests.path_names import check_name, check_namespace
+from ruleop.localcluster.api.requests.request_objects import check_name, check_namespace
 from ruleop.localcluster.api.requests.write_options import DeleteOptions, WriteOptions
-from ruleop.localcluster.api.writes.field_checks import checked, completed, decoded
-from ruleop.localcluster.api.writes.metadata_checks import (
+from ruleop.localcluster.api.writes.object_checks import (
+    checked,
+    completed,
+    decoded,
     finalizer_warnings,
     validate_metadata_update,
     validate_new_metadata,
 )
-from ruleop.localcluster.api.writes.object_deletion import is_finished, marked_as_deleted
-from ruleop.localcluster.api.writes.preconditions import check_identity, check_preconditions
+from ruleop.localcluster.api.writes.object_deletion import (
+    check_identity,
+    check_preconditions,
+    is_finished,
+    marked_as_deleted,
+)
 from ruleop.localcluster.kinds.resources import NAMESPACES
 from ruleop.localcluster.objects.config_checks import check_config, not_converted
 from ruleop.localcluster.objects.managed import Tracking, ignored_fields, separate_entries, with_entries

@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.controllers.apps.replica_set import pod_of, wait_for_account
 from ruleop.localcluster.controllers.core.pod_index import is_over, is_ready
-from ruleop.localcluster.controllers.machinery import (
-    BATCH,
-    OwningController,
-    is_being_deleted,
-    reference_to,
-    safe_hash,
-)
+from ruleop.localcluster.controllers.machinery import BATCH, OwningController, is_being_deleted, reference_to, safe_hash
 from ruleop.localcluster.kinds.resources import CLAIMS, PODS, REVISIONS, STATEFUL_SETS
 from ruleop.localcluster.status_errors import Rejected
 from ruleop.localcluster.store.object_store import Name

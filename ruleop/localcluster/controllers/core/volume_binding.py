@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.controllers.core.scheduling import claim_names
 from ruleop.localcluster.controllers.machinery import is_being_deleted
-from ruleop.localcluster.kinds.core.persistent_volume import CLAIM_PROTECTION, DEFAULT_CLASS, VOLUME_PROTECTION
+from ruleop.localcluster.kinds.builtin_kinds import CLAIM_PROTECTION, DEFAULT_CLASS, VOLUME_PROTECTION
 from ruleop.localcluster.kinds.resources import CLAIMS, CLASSES, PODS, VOLUMES
 from ruleop.localcluster.store.object_store import Name, Resource
 

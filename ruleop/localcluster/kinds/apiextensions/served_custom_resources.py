@@ -10,8 +10,7 @@ from ruleop.core.schema.crd.structural import default
 from ruleop.core.schema.shape import EMPTY
 from ruleop.localcluster.kinds.apiextensions.accepted_names import is_established
 from ruleop.localcluster.kinds.resources import CRDS
-from ruleop.localcluster.kinds.served import Scale, Served
-from ruleop.localcluster.kinds.version_priority import priority
+from ruleop.localcluster.kinds.served import Scale, Served, priority
 from ruleop.localcluster.store.object_store import Resource
 
 if TYPE_CHECKING:

@@ -1,10 +1,13 @@
 """The addresses and node ports of Services, and what the server refuses while it allocates them.
 
 They are chosen by the uid, so that tests of rules, in which uids are not random, see the same ones in each run.
+
+Those of all Services are kept current by each write, so that a new one reads no other.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from ipaddress import ip_address, ip_network
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.core.schema.builtin.immutable_fields import needs_health_check
 from ruleop.core.validation.core.service import HEADLESS, INTERNAL_POLICIES, WITH_NODE_PORTS, validate_cluster_ips
 from ruleop.core.validation.field_errors import invalid_value
-from ruleop.localcluster.kinds.core.allocations import Allocations
 from ruleop.localcluster.kinds.core.service import gets_node_ports
 from ruleop.localcluster.kinds.resources import SERVICES
 from ruleop.localcluster.status_errors import Rejected, invalid_named
@@ -23,7 +25,33 @@ if TYPE_CHECKING:
 
     from ruleop.core.kinds import Object
     from ruleop.core.validation.field_errors import FieldError
-    from ruleop.localcluster.store.object_store import Store
+    from ruleop.localcluster.store.object_store import Event, Store
+
+
+class Allocations:
+    def __init__(self, store: Store) -> None:
+        self.addresses: Counter[str] = Counter()
+        self.node_ports: Counter[int] = Counter()
+        for each in store.all(SERVICES):
+            self._count(each.obj, 1)
+        store.listen(SERVICES, self._changed)
+
+    def _changed(self, event: Event) -> None:
+        if event.old is not None:
+            self._count(event.old.obj, -1)
+        if not event.deleted:
+            self._count(event.new.obj, 1)
+
+    def _count(self, service: Object, number: int) -> None:
+        spec = service["spec"]
+        if address := spec.get("clusterIP"):
+            self.addresses[address] += number
+        if health_port := spec.get("healthCheckNodePort"):
+            self.node_ports[health_port] += number
+        for port in spec.get("ports") or []:
+            if node_port := port.get("nodePort"):
+                self.node_ports[node_port] += number
+
 
 NODE_PORTS: Final = range(30000, 32768)
 _ADDRESSES: Final = ip_network("10.96.0.0/16")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.checking.typing import narrowing
-from ruleop.authoring.checking.typing.bodies.rendered_bodies import BodyChecks
+from ruleop.authoring.checking.typing.bodies.conformance import BodyChecks
 from ruleop.authoring.checking.typing.bodies.schema_nodes import Kinds
 from ruleop.authoring.checking.typing.environments import Environment
 from ruleop.authoring.checking.typing.inference import Inference, Let

@@ -1,33 +1,172 @@
-"""A reference of the kinds of a project in Markdown, for the people who write custom resources."""
+"""A reference of the kinds of a project in Markdown, for the people who write custom resources.
+
+Text of a project is text in it: nothing is read as HTML, a link or the end of a cell.
+
+The fields of a schema are rows of a table: path, type, default, constraints, description.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING, Any, Final
+from html import escape
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from jinja2 import nodes
 
-from ruleop.authoring.generate.crd.generated_crds import MARK as CRD_MARK
+from ruleop.authoring.generate.crd.generated_crds import MARK
 from ruleop.authoring.generate.graph.rule_graph import kinds_of, written_names
-from ruleop.authoring.generate.reference.field_table import HEADER, cel_messages, rows
-from ruleop.authoring.generate.reference.markdown import block, code, prose, table
 from ruleop.authoring.generate.samples import examples
 from ruleop.authoring.scaffold.instance import instance
 from ruleop.authoring.scaffold.yaml_layout import rules_text
 from ruleop.core.kinds import Kind
 from ruleop.core.planning.model.marks import SKIP_FINALIZE, SWITCHES
+from ruleop.core.printable import printable
 from ruleop.core.schema.crd.crds import parse_crd
+from ruleop.core.schema.crd.simple_schema import IMMUTABLE_RULE
 from ruleop.core.templating import StringTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ruleop.core.kinds import JSON, GroupKind, Object
     from ruleop.core.rules import Child, Condition, Loaded, Watch
     from ruleop.core.schema.crd.crds import CrdVersion, CustomResourceDefinition
+    from ruleop.core.schema.openapi import Schema
     from ruleop.core.templating import Expression
 
-MARK: Final = f"<!--{CRD_MARK.removeprefix('#')} docs"
+_MARKUP: Final = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_ACTIVE: Final = re.compile(r"[\\`*_\[\]|~&<>:@]")  # also what begins or ends an address
+
+
+def prose(text: str) -> str:
+    """Plain text as one line."""
+    line = escape(_MARKUP.sub(r"\\\g<0>", printable(" ".join(text.split()))), quote=False)
+    return re.sub(r"^([-+#>]|\d+[.)])", r"\\\1", line)
+
+
+def code(text: str) -> str:
+    """A span of code as one line, also in a cell of a table, where a backtick span cannot have a `|`."""
+    line = printable(" ".join(text.split()))
+    if "|" in line:
+        return f"<code>{_ACTIVE.sub(lambda found: f'&#{ord(found[0])};', line)}</code>"
+    fence = _fence(line, 1)
+    space = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{fence}{space}{line}{space}{fence}" if line else ""
+
+
+def block(text: str, language: str) -> str:
+    fence = _fence(text, 3)
+    return f"{fence}{language}\n{text}{fence}\n"
+
+
+def _fence(text: str, least: int) -> str:
+    return "`" * max([least, *(len(found) + 1 for found in re.findall("`+", text))])
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Without the columns that are empty; "" without rows. Cells are Markdown already."""
+    every = [*rows]
+    kept = [number for number, _ in enumerate(header) if any(row[number] for row in every)]
+    lines = [header, ["---"] * len(header), *every] if every else []
+    return "".join(f"| {' | '.join(line[number] for number in kept)} |\n" for line in lines)
+
+
+HEADER: Final = ("field", "type", "default", "constraints", "description")
+_MAX_FIELDS: Final = 60  # below one field: a type of the API, such as a whole Pod, would hide the others
+_OPEN: Final = "x-kubernetes-preserve-unknown-fields"
+_BOUNDS: Final = {
+    "minimum": "at least",
+    "exclusiveMinimum": "more than",
+    "maximum": "at most",
+    "exclusiveMaximum": "less than",
+    "multipleOf": "a multiple of",
+    "minLength": "length at least",
+    "maxLength": "length at most",
+    "minItems": "items at least",
+    "maxItems": "items at most",
+    "minProperties": "entries at least",
+    "maxProperties": "entries at most",
+}
+
+
+class Row(NamedTuple):
+    field: str
+    type: str
+    default: str
+    constraints: str
+    description: str
+
+
+def rows(schema: Schema, path: str, *, required: bool = False) -> list[Row]:
+    """The field and all below. Of items and of a whole section, only what adds to it."""
+    inner = [row for name, below, needed in _below(schema, path) for row in rows(below, name, required=needed)]
+    constraints = [*(["required"] if required else ()), *_constraints(schema)]
+    if len(inner) > _MAX_FIELDS and "." in path:
+        constraints.append(f"{len(inner)} fields")
+        inner = []
+    default = code(json.dumps(schema["default"], ensure_ascii=False)) if "default" in schema else ""
+    described = prose(str(schema.get("description") or ""))
+    is_bare = not (default or constraints or described) and ("." not in path or path.endswith(("[]", ".*")))
+    own = [] if is_bare else [Row(code(path), code(type_of(schema)), default, "; ".join(constraints), described)]
+    return [*own, *inner]
+
+
+def type_of(schema: Schema) -> str:
+    """In the words of SimpleSchema."""
+    values, items = schema.get("additionalProperties"), schema.get("items")
+    if schema.get("x-kubernetes-int-or-string"):
+        return "integer or string"
+    if schema.get("type") == "array":
+        return f"[]{type_of(items if isinstance(items, dict) else {})}"
+    if isinstance(values, dict):
+        return f"map[string]{type_of(values)}"
+    of_type = str(schema.get("type") or ("object" if "properties" in schema else "any"))
+    return f"{of_type} ({schema['format']})" if schema.get("format") and of_type == "string" else of_type
+
+
+def cel_messages(schema: Schema) -> Iterator[str]:
+    for rule in schema.get("x-kubernetes-validations") or ():
+        if " ".join(rule["rule"].split()) == IMMUTABLE_RULE:
+            yield "immutable"
+        else:
+            yield prose(rule["message"]) if rule.get("message") else code(rule["rule"])
+
+
+def _below(schema: Schema, path: str) -> Iterator[tuple[str, Schema, bool]]:
+    needed = schema.get("required") or ()
+    for name, below in (schema.get("properties") or {}).items():
+        yield f"{path}.{name}", below, name in needed
+    for key, suffix in (("items", "[]"), ("additionalProperties", ".*")):
+        if isinstance(item := schema.get(key), dict):
+            yield f"{path}{suffix}", item, False
+
+
+def _constraints(schema: Schema) -> Iterator[str]:
+    if values := schema.get("enum"):
+        yield f"one of {', '.join(code(_plain(value)) for value in values)}"
+    if pattern := schema.get("pattern"):
+        yield f"matches {code(pattern)}"
+    for key, words in _BOUNDS.items():
+        if (bound := schema.get(key)) is not None and not isinstance(bound, bool):
+            exclusive = schema.get(f"exclusive{key.capitalize()}") is True
+            yield f"{_BOUNDS[f'exclusive{key.capitalize()}'] if exclusive else words} {_plain(bound)}"
+    if schema.get("uniqueItems") or schema.get("x-kubernetes-list-type") == "set":
+        yield "no item twice"
+    if keys := schema.get("x-kubernetes-list-map-keys"):
+        yield f"each item has another {', '.join(map(code, keys))}"
+    if schema.get("nullable"):
+        yield "may be null"
+    if schema.get(_OPEN):
+        yield "any fields"
+    yield from cel_messages(schema)
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+
+
+PAGE_MARK: Final = f"<!--{MARK.removeprefix('#')} docs"
 REASONS: Final = {
     "Ready": "All objects exist as described, and are ready.",
     "Progressing": "All objects are written; some are not ready yet.",
@@ -64,7 +203,7 @@ def kind_docs(loaded: Loaded, crds: Sequence[Object]) -> str:
     known = {(crd.group, crd.kind): crd for crd in map(parse_crd, crds)}
     pages = [_Page(loaded, watches, known.get((kind.group, kind.kind))).text() for kind, watches in kinds.items()]
     names = "".join(f"- [{kind.kind}](#{kind.kind.lower()})\n" for kind in kinds) if len(kinds) > 1 else ""
-    head = f"{MARK}` from the rules: change them there. -->\n\n# Custom resources\n"
+    head = f"{PAGE_MARK}` from the rules: change them there. -->\n\n# Custom resources\n"
     return "\n".join(filter(None, [head, names, *pages, _of_all()]))
 
 

@@ -16,6 +16,7 @@ from ruleop.localcluster.status_errors import bad_request
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import JSON, Kind, Object
+    from ruleop.localcluster.kinds.served import Served
 
 Predicate: TypeAlias = Callable[["Object"], bool]
 
@@ -156,3 +157,17 @@ def _zero_text(names: tuple[str, ...]) -> str:
     if names[-1] in ("unschedulable", "hostNetwork"):
         return "false"
     return "0" if names[-1] in ("replicas", "succeeded") else ""
+
+
+Selection: TypeAlias = "Callable[[Object], bool]"
+
+
+def parse_selection(query: Mapping[str, str], served: Served) -> Selection | None:
+    """None selects all. Raises Rejected."""
+    labels = label_selector(query.get("labelSelector", ""))
+    fields = field_selector(
+        query.get("fieldSelector", ""), served.kind, custom=served.is_custom, selectable=served.selectable
+    )
+    if labels is None or fields is None:
+        return labels or fields
+    return lambda obj: labels(obj) and fields(obj)

@@ -1,4 +1,4 @@
-"""Paths of `apply.ignore` and `apply.own` that lead nowhere: the field that was meant is reverted, or its items stay.
+"""Entries of watches.yaml that have no effect: names that nothing reads, and paths of `apply` that lead nowhere.
 
 A path may be set for one child or, in a watch or a file, for all of them. A shared path must lead somewhere in one of
 the children. Loading refuses what is wrong with an owned path by its form; a schema may be older than the cluster.
@@ -8,15 +8,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.core.rules.checks.field_paths import first_mistake, shape_of
+from ruleop.core.rules.checks.owned_lists import first_mistake, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.errors import Site
     from ruleop.core.merge import Path
-    from ruleop.core.rules import Findings, Loaded
+    from ruleop.core.rules import Findings, Loaded, Watch
     from ruleop.core.rules.language.parsed import ChildDraft
+
+
+def check_unused_names(loaded: Loaded, findings: Findings) -> None:
+    """A name that several watches share is used if one of them uses it."""
+    unused: dict[tuple[Site, str], bool] = {}
+    for watch in loaded.watches:
+        read = {name for part in watch.parts for name in part.compiled.names}
+        for what, name, site in _defined(watch):
+            message = f'nothing reads {what} "{name}": remove it'
+            unused[site, message] = unused.get((site, message), True) and name not in read
+    for (site, message), is_unused in unused.items():
+        if is_unused:
+            findings.warning("unused-name", message, site)
+
+
+def _defined(watch: Watch) -> Iterator[tuple[str, str, Site]]:
+    for entry in watch.draft.let:
+        yield "the value of let", entry.name, entry.site
+    for observed in watch.draft.observed.values():
+        yield "the observed resource", observed.name, observed.site
 
 
 def check_apply_paths(loaded: Loaded, findings: Findings) -> None:

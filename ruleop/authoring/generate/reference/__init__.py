@@ -1,1 +1,0 @@
-"""The reference of the kinds of a project."""

@@ -1,0 +1,131 @@
+"""`ruleop generate docs`, `graph`, `policy` and `schema`: what else is made from the rules, or helps to write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ruleop.authoring.generate.crd.generated_crds import MARK, installed_crds
+from ruleop.authoring.generate.graph.graph_svg import svg
+from ruleop.authoring.generate.graph.graph_texts import dot, mermaid
+from ruleop.authoring.generate.graph.rule_graph import rule_graph
+from ruleop.authoring.generate.installation.operator_choices import choices_schema
+from ruleop.authoring.generate.kind_docs import PAGE_MARK, kind_docs
+from ruleop.authoring.generate.policy.policies import policies, policy_text
+from ruleop.authoring.report.plan_text import Span, Tone
+from ruleop.authoring.ruletests.format import test_schema
+from ruleop.authoring.scaffold.schemas import CHOICES, TESTS, WATCHES
+from ruleop.cli.generating.generated import Made, force_option, generated_options, print_or_write, reporting
+from ruleop.cli.inputs.choices import choice_options, chosen
+from ruleop.cli.inputs.loading import load_with_sources
+from ruleop.cli.inputs.project import Folder, project_options
+from ruleop.cli.outputs.terminal import print_diagnostics
+from ruleop.cli.program import Command, UsageError
+from ruleop.core.printable import json_document, printable_lines
+from ruleop.core.rules import watches_schema
+from ruleop.core.rules.findings import did_you_mean_quoted
+
+
+@click.command(cls=Command, example="ruleop generate docs --out docs/")
+@project_options
+@generated_options
+@force_option
+def generate_docs(folder: str, env_files: tuple[str, ...], out: str, check: bool, force: bool) -> int:
+    """Print a reference of the kinds for people who write custom resources, in Markdown.
+
+    For each kind: examples, fields, status, conditions, rules, the objects that are made of it, and what happens on
+    deletion. --out writes reference.md. Exit status 0: done. 1: the project has mistakes, or --check found a file that
+    is missing or not current. 2: wrong usage, or a file cannot be read or written.
+    """
+    with reporting(Folder(folder)):
+        loaded = load_with_sources(Folder(folder), env_files)
+        text = kind_docs(loaded, installed_crds(loaded))
+    return print_or_write({"reference.md": text}, text, out=out, check=check, made=Made("" if force else PAGE_MARK))
+
+
+_FORMATS = {"mermaid": (mermaid, "mmd", "%%", ""), "dot": (dot, "dot", "#", ""), "svg": (svg, "svg", "<!--", " -->")}
+
+
+@click.command(cls=Command, example="ruleop generate graph -o svg > graph.svg")
+@project_options
+@click.option("--kind", default="", metavar="KIND", help="Only the rules of this kind.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice([*_FORMATS]),
+    default="mermaid",
+    show_default=True,
+    help="Mermaid, which GitHub and GitLab draw in Markdown; the language of Graphviz; or a finished picture.",
+)
+@generated_options
+@force_option
+def generate_graph(
+    folder: str, env_files: tuple[str, ...], kind: str, output: str, out: str, check: bool, force: bool
+) -> int:
+    """Draw each rule: its children, the objects that it observes, and what depends on what.
+
+    An edge leads from what comes first to what depends on it; a bold one means that it waits until the first is ready.
+    --out writes graph.mmd, graph.dot or graph.svg. Exit status 0: done. 1: the project has mistakes, or --check found a
+    file that is missing or not current. 2: wrong usage, or a file cannot be read or written.
+    """
+    with reporting(Folder(folder)):
+        loaded = load_with_sources(Folder(folder), env_files)
+    kinds = {watch.rule.kind.kind for watch in loaded.watches}
+    if kind and kind not in kinds:
+        raise UsageError(f'no rule is of the kind "{kind}"{did_you_mean_quoted(kind, kinds)}')
+    drawn, suffix, start, end = _FORMATS[output]
+    graphs = [rule_graph(watch, loaded) for watch in loaded.watches if kind in ("", watch.rule.kind.kind)]
+    mark = f"{start}{MARK.removeprefix('#')}"
+    text = f"{mark} graph` from the rules: change them there.{end}\n{printable_lines(drawn(graphs))}"
+    return print_or_write({f"graph.{suffix}": text}, text, out=out, check=check, made=Made("" if force else mark))
+
+
+@click.command(cls=Command, example="ruleop generate policy | kubectl apply -f -")
+@project_options
+@choice_options("name", "namespaces")
+@generated_options
+@force_option
+def generate_policy(folder: str, env_files: tuple[str, ...], out: str, check: bool, force: bool, **flags: Any) -> int:
+    """Print admission policies of the rules of `validate`, so that the API server refuses what breaks them.
+
+    A rule that CEL cannot express exactly stays with the operator alone: a note on stderr has its line and the reason.
+    Exit status 0: done. 1: the project has mistakes, or --check found a file that is missing or not current. 2: wrong
+    usage, there is no such rule, or a file cannot be read or written.
+    """
+    with reporting(Folder(folder)):
+        choices = chosen(folder, flags)
+        loaded = load_with_sources(Folder(folder), env_files)
+        found, kept = policies(loaded)
+    print_diagnostics((Span("note: ", Tone.FAINT), Span(str(each))) for each in kept)
+    if not found:
+        raise UsageError("no rule of `validate` that CEL can express: there is nothing to generate")
+    text = policy_text(found, kept, choices)
+    return print_or_write({"policy.yaml": text}, text, out=out, check=check, made=Made("" if force else MARK))
+
+
+@click.command(cls=Command, example="ruleop generate schema --out schemas/")
+@click.option("--tests", is_flag=True, help="The schema of rule tests (*.test.yaml), instead of that of watches.yaml.")
+@click.option("--choices", is_flag=True, help="The schema of ruleop.yaml, instead of that of watches.yaml.")
+@generated_options
+def generate_schema(tests: bool, choices: bool, out: str, check: bool) -> int:
+    """Print the JSON Schema of watches.yaml, of rule tests or of ruleop.yaml, for editors.
+
+    --out writes all to files, or with --tests or --choices one. An editor with the YAML language server finds a schema
+    by a comment at the top of a file, such as `# yaml-language-server: $schema=schemas/watches.schema.json`. Exit
+    status 0: done. 1: --check found a file that is missing or not current. 2: wrong usage, or a file cannot be written.
+    """
+    files = schema_files()
+    if tests and choices:
+        raise UsageError("--tests and --choices exclude each other")
+    name = TESTS if tests else CHOICES if choices else WATCHES
+    return print_or_write(files if name == WATCHES else {name: files[name]}, files[name], out=out, check=check)
+
+
+def schema_files() -> dict[str, str]:
+    """The text of each schema, by the name of its file."""
+    return {
+        WATCHES: json_document(watches_schema()),
+        TESTS: json_document(test_schema()),
+        CHOICES: json_document(choices_schema()),
+    }

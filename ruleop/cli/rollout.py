@@ -1,0 +1,113 @@
+"""`ruleop rollout`: the waves in which an edit of the rules reaches the custom resources of a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ruleop.authoring.live.live_rollouts import change_rollout, read_rollouts
+from ruleop.authoring.live.reading.open_cluster import open_cluster
+from ruleop.authoring.report.rollout_table import rollout_lines, rollouts_json
+from ruleop.cli.inputs.cluster_options import cluster_options
+from ruleop.cli.inputs.live_cluster import run_on_cluster
+from ruleop.cli.inputs.named_cluster import read_access
+from ruleop.cli.inputs.project import project_options
+from ruleop.cli.outputs.terminal import print_lines, print_text
+from ruleop.cli.program import DONE, NO, Command, CommandGroup, output_option
+from ruleop.core.printable import json_document
+from ruleop.core.rollout.rollout_record import paused, resumed, reverted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ruleop.core.rollout.rollout_record import Record
+    from ruleop.operator.kube.cluster_flags import Access
+
+INTERVAL: Final = 1.0  # seconds between two reads with --watch
+COMMANDS: Final = {
+    "pause": "Release no further custom resources until `resume`.",
+    "resume": "Continue a rollout that is paused or stopped.",
+    "status": "Show how far the rollouts are.",
+    "undo": "Go back to the revision before.",
+}
+_watch_argument = click.argument("watch", required=False, default="", metavar="[KIND[/NAME]]")
+
+
+@click.group(cls=CommandGroup, lines=COMMANDS, example="ruleop rollout status --watch", no_args_is_help=True)
+def command() -> None:
+    """Show and steer the waves of an edit of the rules in a cluster.
+
+    For watches with `rollout`. The commands change the record that the operator follows; they work without Git, without
+    the rules, and while the operator is down.
+    """
+
+
+def _add_change(name: str, how: Callable[[Record], Record], *details: str) -> None:
+    """Adds a command that changes the record of one rollout, and prints it."""
+    text = f"{COMMANDS[name]}\n\n{' '.join(details)}"
+
+    @command.command(name, cls=Command, example=f"ruleop rollout {name} App", help=text)
+    @_watch_argument
+    @cluster_options
+    @project_options
+    def change(folder: str, watch: str, **flags: Any) -> int:
+        changed, record = run_on_cluster(_change(read_access(folder, flags), watch, how))
+        print_lines(rollout_lines({changed: record}))
+        return DONE
+
+
+_add_change("pause", paused, "Those that were released already continue.")
+_add_change(
+    "resume",
+    resumed,
+    "After a stop, the failures so far no longer count, and as many again may fail.",
+    "After `undo`, the rules on disk are rolled out again.",
+)
+_add_change(
+    "undo",
+    reverted,
+    "Custom resources that are not ready go back at once, the others in waves.",
+    "The rules on disk are not applied again until they change, or until `resume`.",
+)
+
+
+async def _change(access: Access, watch: str, how: Callable[[Record], Record]) -> tuple[str, Record]:
+    async with open_cluster(access) as cluster:
+        return await change_rollout(cluster, watch, how)
+
+
+@command.command("status", cls=Command, example="ruleop rollout status App --watch")
+@_watch_argument
+@cluster_options
+@project_options
+@click.option("-w", "--watch", "follow", is_flag=True, help="Print it again when it changes, until nothing progresses.")
+@output_option("text", "json")
+def _status(folder: str, watch: str, output: str, follow: bool, **flags: Any) -> int:
+    """Show how far the rollouts are.
+
+    Exit status 1: a rollout is stopped.
+    """
+    records = run_on_cluster(_show(read_access(folder, flags), watch, output, follow=follow))
+    return NO if any(record.phase == "Stopped" for record in records.values()) else DONE
+
+
+async def _show(access: Access, watch: str, output: str, *, follow: bool) -> Mapping[str, Record]:
+    shown: Mapping[str, Record] | None = None
+    async with open_cluster(access) as cluster:
+        while True:
+            records = await read_rollouts(cluster, watch)
+            if records != shown:
+                _print(records, output)
+            shown = records
+            if not follow or all(record.phase != "Progressing" for record in records.values()):
+                return records
+            await asyncio.sleep(INTERVAL)
+
+
+def _print(records: Mapping[str, Record], output: str) -> None:
+    if output == "json":
+        print_text(json_document(rollouts_json(records)))
+    else:
+        print_lines(rollout_lines(records))

@@ -1,1 +1,0 @@
-"""Workloads: what the server does to them beyond validation."""
