@@ -1,18 +1,19 @@
 """The memory of the operator with many Apps of 1 KB, each with two children: while it starts, and at rest.
 
-    python bench/memory.py [--copied] [APPS ...]
+    python bench/memory.py [APPS ...]
 
-The operator is a process of its own beside an API server in memory. First it creates the children; then it is started
-again, and its memory is read when it is at rest: what is resident then, and the peak since its start. Then one App is
-edited. The first row, without Apps, is what the others are compared with.
-
-With --copied the operator creates the children of one App, and the server is filled with copies of them.
+The operator is a process of its own beside a real API server. First it creates the children of one App. Then etcd is
+filled with copies of them, and the operator is started again: its memory is read when it is at rest, what is resident
+then, and the peak since its start. Then one App is edited. The first row, without copies, is what the others are
+compared with.
 """
 
 from __future__ import annotations
 
-import argparse
+import base64
 import dataclasses
+import http.client
+import itertools
 import json
 import os
 import re
@@ -26,20 +27,22 @@ import uuid
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import yaml
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from tests.controlplane.api import Api
+    from tests.controlplane.audit import Event
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from ruleop.core.planning.model.marks import Owner  # noqa: E402
-from ruleop.localcluster import LocalCluster, local_cluster  # noqa: E402
-from ruleop.localcluster.controllers.core.namespaces import Definitions, Namespaces  # noqa: E402
+from tests.controlplane.cluster import ControlPlane  # noqa: E402
 
 APPS = 5_000
+AT_ONCE = 120  # copies in one transaction of etcd
 AT_REST = 10.0
 QUIET = 4.0  # seconds without CPU time: it is at rest
 TICK = os.sysconf("SC_CLK_TCK")
@@ -61,19 +64,41 @@ def namespace(number: int) -> str:
     return f"team-{number % NAMESPACES:02}"
 
 
-def copy(cluster: LocalCluster, numbers: range) -> None:
-    """Fills the store with copies of the first App and of its children, as the operator has left them."""
-    resources = {each.kind.kind: each.resource for each in cluster.registry.all()}
-    kinds = [resources[kind] for kind in ("App", "Deployment", "Service")]
-    originals = [next(each.obj for each in cluster.store.all(kind) if each.name.name == FIRST) for kind in kinds]
+STORED = {
+    "App": f"/apis/myapp.k8s.io/v1/namespaces/{namespace(0)}/apps",
+    "Deployment": f"/apis/apps/v1/namespaces/{namespace(0)}/deployments",
+    "Service": f"/api/v1/namespaces/{namespace(0)}/services",
+}
+KEYS = {"App": "myapp.k8s.io/apps", "Deployment": "deployments", "Service": "services/specs"}  # in etcd
+
+
+def copies(api: Api, numbers: range) -> Iterator[tuple[str, str]]:
+    """Keys and values of copies of the first App and of its children, as the operator has left them."""
+    originals = [api.get(f"{path}/{FIRST}") for path in STORED.values()]
     first, texts = Owner.of(originals[0]), [json.dumps(each) for each in originals]
     words = re.compile("|".join([first.uid, first.part_of, first.namespace, FIRST, *map(uid_of, originals[1:])]))
     for number in numbers:
         owner = dataclasses.replace(first, namespace=namespace(number), name=f"app-{number}", uid=str(uuid.uuid4()))
         new = {uid: str(uuid.uuid4()) for uid in map(uid_of, originals[1:])}
         new |= {first.uid: owner.uid, first.part_of: owner.part_of, first.namespace: owner.namespace, FIRST: owner.name}
-        for kind, text in zip(kinds, texts, strict=True):
-            cluster.store.load(kind, json.loads(words.sub(partial(replaced, new), text)))
+        for key, text in zip(KEYS.values(), texts, strict=True):
+            yield f"/registry/{key}/{owner.namespace}/{owner.name}", words.sub(partial(replaced, new), text)
+
+
+def fill(etcd: str, found: Iterator[tuple[str, str]]) -> None:
+    connection = http.client.HTTPConnection(urlsplit(etcd).netloc)
+    while some := list(itertools.islice(found, AT_ONCE)):
+        puts = [{"request_put": {"key": encoded(key), "value": encoded(value)}} for key, value in some]
+        connection.request("POST", "/v3/kv/txn", json.dumps({"success": puts}), {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        if response.status != 200:
+            raise SystemExit(response.read().decode())
+        response.read()
+    connection.close()
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 def replaced(new: Mapping[str, str], found: re.Match[str]) -> str:
@@ -125,33 +150,26 @@ class Operator:
         self.process.wait(60)
 
 
-def measure(apps: int, folder: Path, *, copied: bool) -> tuple[float, float, float, float, float]:
+def measure(apps: int, folder: Path) -> tuple[float, float, float, float, float]:
     """Of an operator that is started again: MiB at rest, MiB at the peak, seconds of CPU time until then, ms until the
     child has an edit of its App, and the percentage of a core at rest."""
-    with LocalCluster() as cluster:
-        for file in sorted((ROOT / "crds").glob("*.yaml")):
-            for each in yaml.safe_load_all(file.read_text()):
-                cluster.call(partial(cluster.apply, each))
+    with ControlPlane(controllers=False, work=folder) as plane:
+        api = plane.api()
+        plane.define(*sorted((ROOT / "crds").glob("*.yaml")))
         for number in range(NAMESPACES):
-            obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace(number)}}
-            cluster.call(partial(cluster.apply, obj))
-        for obj in [app(0, FIRST), *(app(number) for number in range(0 if copied else apps))]:
-            cluster.call(partial(cluster.apply, obj))
-        kubeconfig = folder / "kubeconfig"
-        cluster.write_kubeconfig(kubeconfig)
-        first = Operator(kubeconfig)
-        seconds, resident = first.until_at_rest(), first.memory("VmRSS")
+            api.post("/api/v1/namespaces", {"metadata": {"name": namespace(number)}})
+        api.post(STORED["App"], app(0, FIRST))
+        first = Operator(plane.kubeconfig())
+        first.until_at_rest()
         first.stop()
-        if copied:
-            cluster.call(lambda: copy(cluster, range(apps)))
-        else:
-            print(f"  {apps:,} Apps created in {seconds:.0f} s of CPU time: {resident:.0f} MiB", file=sys.stderr)
-        again, version = Operator(kubeconfig), cluster.store.version
+        fill(plane.layout.etcd_url, copies(api, range(apps)))
+        mark, again = plane.audit_log.mark(), Operator(plane.kubeconfig())
         seconds = again.until_at_rest()
-        if cluster.store.version != version:
-            raise SystemExit(f"{cluster.store.version - version} writes although nothing changed")
+        writes = [each for each in plane.audit(mark=mark) if is_write(each)]
+        if writes:
+            raise SystemExit(f"{len(writes)} writes although nothing changed, such as {writes[0]}")
         found = again.memory("VmRSS"), again.memory("VmHWM"), seconds
-        edited = edit(cluster)
+        edited = edit(api)
         before = again.until_at_rest()
         time.sleep(AT_REST)
         share = 100 * (again.cpu() - before) / AT_REST
@@ -159,34 +177,33 @@ def measure(apps: int, folder: Path, *, copied: bool) -> tuple[float, float, flo
         return *found, edited, share
 
 
-def edit(cluster: LocalCluster) -> float:
+def is_write(event: Event) -> bool:
+    """Of the operator, on an object that is not its own."""
+    is_own = event.get("objectRef", {}).get("resource") in {"leases", "events", "configmaps"}
+    return (
+        event["verb"] in {"create", "update", "patch", "delete"} and event["userAgent"][:7] == "ruleop/" and not is_own
+    )
+
+
+def edit(api: Api) -> float:
     """Returns the ms until the Deployment of the first App has its image."""
-    resource = next(each.resource for each in cluster.registry.all() if each.kind.kind == "Deployment")
-    changed, began = app(0, FIRST), time.monotonic()
-    changed["spec"]["deployment"]["image"] = "nginx:2"
-
-    def image() -> str:
-        found = next(each.obj for each in cluster.store.all(resource, namespace(0)) if each.name.name == FIRST)
-        return str(found["spec"]["template"]["spec"]["containers"][0]["image"])
-
-    cluster.call(lambda: cluster.apply(changed))
-    while cluster.call(image) != "nginx:2":
+    began = time.monotonic()
+    api.merge(f"{STORED['App']}/{FIRST}", {"spec": {"deployment": {"image": "nginx:2"}}})
+    while True:
+        found = api.get(f"{STORED['Deployment']}/{FIRST}")
+        if found["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx:2":
+            return 1000 * (time.monotonic() - began)
         time.sleep(0.002)
-    return 1000 * (time.monotonic() - began)
 
 
 def main() -> None:
-    local_cluster.CONTROLLERS = (Namespaces, Definitions)  # type: ignore[assignment]
-    options = argparse.ArgumentParser()
-    options.add_argument("--copied", action="store_true")
-    options.add_argument("apps", type=int, nargs="*", default=[APPS])
-    given = options.parse_args()
+    counts = [0, *([int(each) for each in sys.argv[1:]] or [APPS])]
     print("|    Apps | MiB at rest | peak / at rest | KiB for each | CPU ms for each | edit, ms | % of core at rest |")
     print("| ------: | ----------: | -------------: | -----------: | --------------: | -------: | ----------------: |")
     empty = 0.0
-    with tempfile.TemporaryDirectory() as folder:
-        for apps in [0, *given.apps]:
-            rests, peak, seconds, edited, share = measure(apps, Path(folder), copied=given.copied)
+    for apps in counts:
+        with tempfile.TemporaryDirectory() as folder:
+            rests, peak, seconds, edited, share = measure(apps, Path(folder))
             empty = empty or rests
             each, cpu = ((rests - empty) * 1024 / apps, seconds * 1000 / apps) if apps else (0.0, 0.0)
             row = f"| {apps:>7,} | {rests:>11.0f} | {peak / rests:>14.2f} | {each:>12.1f} | {cpu:>15.2f} |"
