@@ -92,10 +92,13 @@ def test_every_alert_is_tried() -> None:
     assert list(FIRES) == [each.name for each in ALERTS]
 
 
-@pytest.mark.parametrize("name", FIRES)
-def test_an_alert_fires_alone(rules: Path, name: str) -> None:
+OF_SELECTORS = ("RuleopResourcesUnowned", {"ruleop_unowned_resources": "3x300"})
+
+
+@pytest.mark.parametrize(("name", "changed"), [*FIRES.items(), OF_SELECTORS])
+def test_an_alert_fires_alone(rules: Path, name: str, changed: dict[str, str]) -> None:
     alert = next(each for each in ALERTS if each.name == name)
-    ran = _failure(rules, FIRES[name])
+    ran = _failure(rules, changed)
     assert f"alertname: {name}," in ran
     assert "got:" in ran
     others = [each.name for each in ALERTS if each.name != name]
