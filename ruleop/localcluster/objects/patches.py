@@ -336,6 +336,9 @@ def _ordered(live: dict[str, JSON], patch: Mapping[str, JSON], shape: Shape | No
             merged = _merged_list(before, changes, inner, deleting=False)
         if not before and not changes:
             raise _internal("no elements in any of the given slices")
+        for item in (*merged, *(order or ()), *(before or ())):
+            if isinstance(item, dict):
+                _check_key(item, inner.patch_key)  # also where the list has no key: maps of it have no order
         live[key] = _in_order(
             merged, order, _server_order(before or [], changes or [], inner.patch_key), inner.patch_key
         )

@@ -234,6 +234,10 @@ def _autoscaler(obj: Object, now: float) -> list[JSON]:
 
 def _metrics(obj: Object) -> str:
     metrics, current = spec(obj).get("metrics") or [], status(obj).get("currentMetrics") or []
+    share = spec(obj).get("targetCPUUtilizationPercentage")
+    if share is not None:  # autoscaling/v1
+        used = status(obj).get("currentCPUUtilizationPercentage")
+        return f"cpu: {UNKNOWN if used is None else f'{used}%'}/{share}%"
     texts = [_metric(each, current[index] if index < len(current) else {}) for index, each in enumerate(metrics)]
     return ", ".join(texts[:2]) + (f" + {len(texts) - 2} more..." if len(texts) > 2 else "") or NONE
 
