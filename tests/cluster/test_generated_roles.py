@@ -154,6 +154,7 @@ def test_every_permission_is_used_by_some_project() -> None:
         Pair("get", "jobs.batch/status"),
         Pair("patch", "apps.apps.example.com"),  # the finalizer; all children are in the CR's namespace
         Pair("patch", "tenants.platform.example.com"),  # the finalizer; the namespace is not kept
+        Pair("delete", "secrets"),  # the password of a Postgres, once its spec names another Secret
         Pair("get", "priorityclasses.scheduling.k8s.io"),  # the live state after an apply with an unknown outcome
     }
 
