@@ -165,7 +165,7 @@ def measure(apps: int, folder: Path) -> tuple[float, float, float, float, float]
         first.until_at_rest()
         first.stop()
         fill(plane.layout.etcd_url, copies(api, range(apps)))
-        plane.restart_apiserver()  # to list from etcd takes it less time and memory than so many events
+        plane.restart_apiserver()  # a list from etcd takes it less time and memory than an event for each copy
         mark, again = plane.audit_log.mark(), Operator(plane.kubeconfig())
         seconds = again.until_at_rest()
         writes = [each for each in plane.audit(mark=mark) if is_write(each)]
