@@ -89,7 +89,7 @@ class Live:
         return self.cluster.call(lambda: self.cluster.store.version)
 
     def converge(self, until: Callable[[], bool]) -> None:
-        """Runs the operator until this holds, and stops it."""
+        """Runs the operator until this holds and it has nothing to do, and stops it."""
         with capture_logs():  # of thousands of lines, none matters here
             asyncio.run(self._converge(until))
         self.recorded.requests.clear()
@@ -105,7 +105,7 @@ class Live:
         )
         manager = Manager(load_project(self.root, environ={}), self.root, options)
         running = asyncio.create_task(manager.run())
-        await waiting.until("the operator", until)
+        await waiting.until("the operator", lambda: until() and all(each.is_quiet() for each in manager.controllers))
         manager.stopping.set()
         await running
 
