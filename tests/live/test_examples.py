@@ -39,7 +39,7 @@ def test_an_example_is_as_its_rules_desire(name, tmp_path):
         for each in (*existing, *samples):
             live.apply(yaml.safe_dump(each))
         kinds = {each["kind"] for each in samples}
-        for _ in range(5):  # what waits for another resource may go on when the operator has just stopped
+        for _ in range(5):  # what waits for another resource may continue when the operator has just stopped
             live.converge(lambda: all({"Ready", "Waiting"} >= set(live.reasons(kind)) > set() for kind in kinds))
             status, out, err = live.run("plan", "--live", "--all")
             assert (status, err) == (0, "")
