@@ -15,7 +15,6 @@ import dataclasses
 import http.client
 import itertools
 import json
-import os
 import re
 import socket
 import subprocess
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from bench.shards import cpu, memory  # noqa: E402
 from ruleop.core.planning.model.marks import Owner  # noqa: E402
 from tests.controlplane.cluster import ControlPlane  # noqa: E402
 
@@ -45,7 +45,6 @@ APPS = 5_000
 AT_ONCE = 120  # copies in one transaction of etcd
 AT_REST = 10.0
 QUIET = 4.0  # seconds without CPU time: it is at rest
-TICK = os.sysconf("SC_CLK_TCK")
 PADDING = "x" * 700
 
 
@@ -119,21 +118,12 @@ class Operator:
         flags += ["--operator-namespace", "default", "--log-level", "error", "--kubeconfig", str(kubeconfig)]
         self.process = subprocess.Popen([sys.executable, "-m", "ruleop", "run", "-C", str(ROOT), *flags])
 
-    def cpu(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICK
-
-    def memory(self, name: str) -> float:
-        """VmRSS or VmHWM in MiB."""
-        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(name))
-
     def until_at_rest(self) -> float:
         """Returns the seconds of CPU time since the start."""
         busy_at, used = time.monotonic(), 0.0
         while time.monotonic() - busy_at < QUIET or not self.is_ready():
             time.sleep(0.2)
-            now = self.cpu()
+            now = cpu(self.process.pid)
             if now - used > 0.02:
                 busy_at, used = time.monotonic(), now
         return used
@@ -171,11 +161,11 @@ def measure(apps: int, folder: Path) -> tuple[float, float, float, float, float]
         writes = [each for each in plane.audit(mark=mark) if is_write(each)]
         if writes:
             raise SystemExit(f"{len(writes)} writes although nothing changed, such as {writes[0]}")
-        found = again.memory("VmRSS"), again.memory("VmHWM"), seconds
+        found = memory(again.process.pid), memory(again.process.pid, "VmHWM"), seconds
         edited = edit(api)
         before = again.until_at_rest()
         time.sleep(AT_REST)
-        share = 100 * (again.cpu() - before) / AT_REST
+        share = 100 * (cpu(again.process.pid) - before) / AT_REST
         again.stop()
         return *found, edited, share
 

@@ -58,10 +58,10 @@ def cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
-def memory(pid: int) -> float:
-    """MiB that are resident."""
+def memory(pid: int, name: str = "VmRSS") -> float:
+    """MiB that are resident; with `VmHWM`, the peak."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(name))
 
 
 @contextlib.contextmanager

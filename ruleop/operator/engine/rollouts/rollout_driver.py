@@ -81,8 +81,8 @@ class RolloutDriver:
         drives: Callable[[], bool] = lambda: True,
         other_owner: Callable[[Object], ProcessLease | None] | None = None,
     ) -> None:
-        """`drives`: whether this process takes the steps, once it leads. A CR
-        that another process reconciles (`other_owner`) does not take part."""
+        """`drives`: whether this process takes the steps, once it leads. A CR that another process reconciles
+        (`other_owner`) does not take part."""
         self.rollouts, self.store, self.informers, self.cache = rollouts, store, informers, cache
         self.queues, self.drives, self.other_owner = queues, drives, other_owner
         self.leading = False
