@@ -16,10 +16,11 @@ from tests.kube.model_server import SOURCE
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(exclude_categories=["Cs"])),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner),
+    max_leaves=20,
 ).map(orjson.dumps)
 
 
-@given(st.lists(JSON), st.lists(JSON))
+@given(st.lists(JSON, max_size=8), st.lists(JSON, max_size=8))
 def test_packed_objects_are_unpacked_as_they_were(samples: list[bytes], objects: list[bytes]) -> None:
     packing = Packing(samples)
     for plain in [*samples, *objects, b'"' + b"a" * LEAST + b'"']:
