@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import random
+from typing import TYPE_CHECKING
 
 import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ruleop.core.kinds import ObjectKey
 from ruleop.operator.kube.watch.packing import LEAST, MARK, MOST, SAMPLES, Packing
 from ruleop.operator.kube.watch.store import Store
 from tests.kube.model_server import SOURCE
+
+if TYPE_CHECKING:
+    import pytest
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(exclude_categories=["Cs"])),
@@ -60,16 +63,33 @@ def test_a_store_with_many_objects_compresses_those_after_the_first() -> None:
         assert {each: read[each] for each in ("metadata", "spec", "status")} == widget(int(entry.uid[1:]))
 
 
-def test_compressed_bytes_are_never_taken_for_text() -> None:
-    """What deflate cannot compress, it keeps as it is."""
-    noise = base64.b85encode(random.Random(1).randbytes(9000)).decode()  # noqa: S311 - the same each time
+def test_only_the_objects_that_changed_last_are_not_compressed(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(SOURCE)
+    for number in range(20):
+        store.apply(widget(number))
+    size = store.statistics().bytes // 20
+    assert not any(entry.packed.startswith(MARK) for _, entry in store.entries())
+    monkeypatch.setattr("ruleop.operator.kube.watch.store.WARM", 5 * size)
+    store.apply(widget(0) | {"metadata": {**widget(0)["metadata"], "resourceVersion": "300"}})
+    store.apply(widget(20))
+    plain = {key.name for key, entry in store.entries() if not entry.packed.startswith(MARK)}
+    assert {"w0", "w20"} <= plain <= {"w0", "w17", "w18", "w19", "w20"}
+    sizes = [len(each.packed) + len(each.packed_status or b"") + len(each.labels) for _, each in store.entries()]
+    assert store.statistics().bytes == sum(sizes)
+    for number in (19, 18, 1):
+        store.delete(widget(number) | {"metadata": {**widget(number)["metadata"], "resourceVersion": "400"}})
+    store.apply(widget(21))
+    assert store.get(ObjectKey("example.com", "Widget", "ns", "w2"))["spec"] == widget(2)["spec"]
+    assert store._warm_bytes == sum(store._warm.values())
+
+
+def test_an_object_with_the_name_of_a_manager_is_not_compressed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What deflate cannot compress, it keeps as it is: the name could be found in it by chance."""
+    monkeypatch.setattr("ruleop.operator.kube.watch.store.WARM", 0)
     store = Store(SOURCE)
     for number in range(100):
-        obj = widget(number)
-        obj["spec"] = {"text": f"{noise[number * 90 :]}", "manager": "ruleop:hash:child", "more": "x" * 5000}
-        store.apply(obj)
-    (last,) = (entry for key, entry in store.entries() if key.name == "w99")
-    assert last.packed.startswith(MARK)
+        store.apply(widget(number) | {"spec": {"manager": "ruleop:hash:child", "more": "x" * 5000}})
+    assert not any(entry.packed.startswith(MARK) for _, entry in store.entries())
     assert list(store.patched("hash")) == []
 
 

@@ -37,16 +37,16 @@ def key(name: str = "a") -> ObjectKey:
 
 @pytest.fixture(params=["plain", "compressed", "some compressed"])
 def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """A store that compresses no object, each, or each but the first."""
+    """A store that compresses no object, each, or each but the last that changed."""
     monkeypatch.setattr(packing, "LEAST", 1)
-    samples = {"plain": 1000, "compressed": 0, "some compressed": 1}[request.param]
-    monkeypatch.setattr("ruleop.operator.kube.watch.store.SAMPLES", samples)
+    monkeypatch.setattr("ruleop.operator.kube.watch.store.SAMPLES", 1)
+    warm = {"plain": 1 << 20, "compressed": 0, "some compressed": 100}[request.param]
+    monkeypatch.setattr("ruleop.operator.kube.watch.store.WARM", warm)
     made = Store(SOURCE)
     made.begin_list()
     made.end_list(1)
     if request.param == "compressed":
         made._packing = packing.Packing([b'{"metadata":{"name":"a","namespace":"ns","uid":"u1"},"spec":{"n":1}}'])
-        made._pack = made._packing.pack
     return made
 
 

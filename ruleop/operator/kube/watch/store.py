@@ -2,7 +2,8 @@
 
 A parsed object takes six times the memory of its JSON, so a store keeps JSON and parses on demand (15 us for 5 KB). An
 object is kept in three pieces: `body`, without labels, status, resourceVersion, generation and managedFields (but for
-those of children with `patch`), `labels` and `status`. Of many objects, body and status are compressed.
+those of children with `patch`), `labels` and `status`. Of many objects, body and status are compressed, but for those
+that changed last: they are the ones that are read, and change again.
 Whether anything changed that a rule reads is then a comparison of bytes, exact and cheap: a status write, by ruleop or
 another controller, leaves the body as it was. (Without the status subresource it changes the generation, so the
 generation is not part of the body.)
@@ -24,6 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
     from ruleop.operator.kube.client.requests import Source
 
 log = structlog.get_logger(__name__)
+
+WARM: Final = 1 << 20
+"""Bytes of objects, the last that changed, that are not compressed."""
 
 MAX_KEPT = 64
 MAX_KEPT_BYTES = 1 << 14
@@ -199,7 +204,8 @@ class Store:
         self._bytes = 0
         self._changes = 0
         self._packing: Packing | None = None
-        self._pack: Callable[[bytes], bytes] = bytes  # as they are
+        self._warm: dict[ObjectKey, int] = {}  # bytes of objects that are not compressed yet, the last changed last
+        self._warm_bytes = 0
 
     # For readers
 
@@ -310,9 +316,12 @@ class Store:
             return
         key, entry = self.entry_of(obj)
         known = self._entries.get(key)
-        self._listed[key] = known if known is not None and known.equals(entry) else entry  # one copy is enough
+        if known is not None and known.equals(entry):
+            self._listed[key] = known  # one copy is enough
+            return
+        self._listed[key] = self._packed(entry)
         if self._packing is None and len(self._listed) >= SAMPLES:
-            self._begin_packing(self._listed)
+            self._packing = _packing_of(self._listed)
 
     def remove_listed(self, obj: dict[str, Any]) -> None:
         """The object was deleted while the list was being received."""
@@ -428,20 +437,33 @@ class Store:
         status = obj.pop("status", None)
         labels = metadata.pop("labels", None)
         part_of = labels.get(PART_OF_LABEL) or "" if labels else ""
-        kept = None if status is None else _compact(self._pack(dump_json(status)))
+        kept = None if status is None else _compact(dump_json(status))
         key = self._key(metadata)
         if self._unreadable:
             self._unreadable.pop(key, None)
-        body = dump_json(obj)
         packed_labels = _compact(dump_json(labels)) if labels else b""
-        packed = _compact(body if is_patched else self._pack(body))  # `_patchers` reads it as it is
         uid = metadata.get("uid") or ""
-        return key, Entry(uid, version, generation, part_of, packed, kept, self._packing, packed_labels)
+        return key, Entry(uid, version, generation, part_of, _compact(dump_json(obj)), kept, None, packed_labels)
 
-    def _begin_packing(self, entries: Mapping[ObjectKey, Entry]) -> None:
-        """Compresses the objects that follow. These are the samples."""
-        self._packing = Packing(each.packed + (each.packed_status or b"") for each in entries.values())
-        self._pack = self._packing.pack
+    def _packed(self, entry: Entry) -> Entry:
+        packing, status = self._packing, entry.packed_status
+        if packing is None or entry.packing is not None or _MANAGER in entry.packed:
+            return entry  # `_patchers` reads it as it is
+        packed_status = packing.pack(status) if status is not None else None
+        return entry._replace(packed=packing.pack(entry.packed), packed_status=packed_status, packing=packing)
+
+    def _keep_warm(self, key: ObjectKey, size: int) -> None:
+        """The object has changed. Compresses those that changed longest ago."""
+        self._warm_bytes += size - self._warm.pop(key, 0)
+        self._warm[key] = size
+        while self._warm_bytes > WARM:
+            cold = next(iter(self._warm))
+            self._warm_bytes -= self._warm.pop(cold)
+            entry = self._entries[cold]
+            if self._packing is None and len(self._entries) >= SAMPLES:
+                self._packing = _packing_of(self._entries)
+            self._entries[cold] = packed = self._packed(entry)
+            self._bytes += _size(packed) - _size(entry)
 
     def _key(self, metadata: Mapping[str, Any]) -> ObjectKey:
         return ObjectKey(self.kind.group, self.kind.kind, sys.intern(metadata.get("namespace") or ""), metadata["name"])
@@ -463,13 +485,13 @@ class Store:
                 self._remove(key, origin)
                 old = None
         self._entries[key] = entry
-        if self._packing is None and len(self._entries) >= SAMPLES:
-            self._begin_packing(self._entries)
         if self._patched or _MANAGER in entry.packed:
             self._index_patches(key, old, entry)
         if self._owned is not None:
             self._index_owners(key, old, entry)
-        self._bytes += _size(entry) - (_size(old) if old is not None else 0)
+        self._bytes += (size := _size(entry)) - (_size(old) if old is not None else 0)
+        if entry.packing is None:
+            self._keep_warm(key, size)
         if old is None and self._namespaces is not None:
             self._namespaces.setdefault(key.namespace, {})[key] = None
         if old is None or old.part_of != entry.part_of:
@@ -483,6 +505,7 @@ class Store:
     def _remove(self, key: ObjectKey, origin: Origin) -> None:
         old = self._entries.pop(key)
         self._bytes -= _size(old)
+        self._warm_bytes -= self._warm.pop(key, 0)
         if self._namespaces is not None:
             in_namespace = self._namespaces[key.namespace]
             del in_namespace[key]
@@ -544,6 +567,12 @@ class Store:
                 # The other listeners are called nevertheless: a change is not repeated.
                 self.listener_failures += 1
                 log.exception("store listener failed: internal error", change=str(change.key))
+
+
+def _packing_of(samples: Mapping[ObjectKey, Entry]) -> Packing:
+    """A packing with some of these objects as its dictionary."""
+    chosen = islice(samples.values(), SAMPLES)
+    return Packing(each.body + (each.status or b"") for each in chosen)
 
 
 def _patchers(entry: Entry | None) -> set[str]:
