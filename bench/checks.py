@@ -56,7 +56,7 @@ def main() -> None:
         middle = time.process_time()
         findings = check_project(loaded)
         end = time.process_time()
-        children = sum(len(watch.rule.every_child()) for watch in loaded.watches)
+        children = sum(len(watch.rule.every_child) for watch in loaded.watches)
         row = f"{name or 'this repository':<28}{len(loaded.watches):>9}{children:>10}"
         print(f"{row}{middle - start:>8.2f}{end - middle:>8.2f}{len(findings):>10}")
         gc.collect()

@@ -29,6 +29,10 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation in which kubectl stores the whole object."""
 
 
+_new: Final = tuple.__new__
+"""Makes a NamedTuple in half the time of its constructor: a pass makes about sixty."""
+
+
 class Kind(NamedTuple):
     """A group, version and kind. The core group is the empty string."""
 
@@ -50,7 +54,7 @@ class Kind(NamedTuple):
 
     @property
     def versionless(self) -> GroupKind:
-        return GroupKind(self.group, self.kind)
+        return _new(GroupKind, (self.group, self.kind))
 
     def __str__(self) -> str:
         return f"{self.api_version} {self.kind}"
@@ -103,11 +107,11 @@ class ObjectKey(NamedTuple):
     def of(cls, obj: Object) -> ObjectKey:
         group, _, kind = _KINDS[str(obj.get("apiVersion", "")), str(obj.get("kind", ""))]
         metadata = obj.get("metadata") or {}
-        return cls(group, kind, metadata.get("namespace") or "", metadata.get("name") or "")
+        return _new(cls, (group, kind, metadata.get("namespace") or "", metadata.get("name") or ""))
 
     @property
     def group_kind(self) -> GroupKind:
-        return GroupKind(self.group, self.kind)
+        return _new(GroupKind, (self.group, self.kind))
 
     def title(self, namespace: str) -> str:
         """The kind and the name, with the namespace only if it is not this one."""

@@ -199,7 +199,7 @@ class Life:
         self.crds = list({each["metadata"]["name"]: each for each in definitions}.values())
         known = {each["spec"]["names"]["plural"] for each in self.crds}
         by_hand = [policy for rule in self.rules for policy in rule.rbac if policy.resources[0] not in known]
-        kinds = {kind.group: kind for rule in self.rules for child in rule.every_child() for kind in child.kinds}
+        kinds = {kind.group: kind for rule in self.rules for child in rule.every_child for kind in child.kinds}
         self.crds += [_definition(kinds[each.groups[0]], each.resources[0]) for each in by_hand]
         watched = {rule.kind.versionless for rule in self.rules}
         examples = [self._placed(each) for each in _documents(root / "examples") if "kind" in each]

@@ -247,7 +247,7 @@ children:
 def test_a_child_that_reads_more_than_the_name_of_a_secret_contains_secret_data():
     text = HOLDERS.replace("  ready: {", "  names: {").replace("  items: {", "  each: {")
     (rule,) = build_project({"watches.yaml": watch(text)}, root="/p", environ={}).rules
-    holders = {child.id for child in rule.every_child() if child.secrecy.holds}
+    holders = {child.id for child in rule.every_child if child.secrecy.holds}
     assert holders == {"own", "data", "of_data", "by_let", "summed", "noted", "each", "live_one", "nested"}
 
 

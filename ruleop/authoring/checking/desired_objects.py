@@ -41,7 +41,7 @@ _NOUNS: Final = {str: "a string", bool: "a boolean", int: "a number", float: "a 
 
 def with_violations(plan: Plan, rule: Rule, project: Project) -> Plan:
     """The plan, with a problem for each field that its kind does not have or does not accept."""
-    children = {child.id: child for child in rule.every_child()}
+    children = {child.id: child for child in rule.every_child}
     problems = [problem for id_, _, obj in plan.rendered for problem in _problems(children[id_], obj, project)]
     return replace(plan, problems=(*plan.problems, *dict.fromkeys(problems))) if problems else plan
 

@@ -320,7 +320,7 @@ class _Page:
             )
 
     def _objects(self) -> Iterator[str]:
-        found = [self._object(child, watch) for watch in self.watches for child in watch.rule.every_child()]
+        found = [self._object(child, watch) for watch in self.watches for child in watch.rule.every_child]
         if found:
             yield "### Objects\n"
             yield "They are created, kept as described, and deleted with the resource; `{{ … }}` is a value.\n"
@@ -369,7 +369,7 @@ class _Page:
         return code(expression.source) + (f", where {' and '.join(named)}," if named else "")
 
     def _deletion(self) -> Iterator[str]:
-        children = [child for watch in self.watches for child in watch.rule.every_child()]
+        children = [child for watch in self.watches for child in watch.rule.every_child]
         stays = [child for child in children if child.deletion is not None and child.deletion.constant != "delete"]
         final = [child for child in children if child.final]
         if final:

@@ -142,7 +142,7 @@ def _desired(report: ChildReport, each: ObjectReport, found: Found) -> Explained
 def _absent(report: ChildReport, found: Found) -> ExplainedObject:
     """A child without objects: it waits, or cannot be rendered."""
     assert found.rule is not None
-    child = next((each for each in found.rule.every_child() if each.id == report.id), None)
+    child = next((each for each in found.rule.every_child if each.id == report.id), None)
     kinds = {kind.versionless for kind in child.kinds} if child is not None else set()
     kind = kinds.pop() if len(kinds) == 1 else GroupKind("", "")
     key = ObjectKey(*kind, found.resource["metadata"].get("namespace") or "", "")

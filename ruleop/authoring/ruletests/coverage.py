@@ -124,7 +124,7 @@ class Probe:
 def _expressions(project: Project) -> Iterator[tuple[Expression, str]]:
     """The expressions of watches.yaml whose both outcomes are to be exercised."""
     for rule in project.rules:
-        for child in rule.every_child():
+        for child in rule.every_child:
             for expression, what in (
                 (child.when, "when"),
                 (child.wait_for, "waitFor"),

@@ -207,7 +207,7 @@ class _Checker:
 
     def _children(self) -> dict[str, Child]:
         rule = self.after.rule
-        return {child.id: child for child in rule.every_child()} if rule is not None else {}
+        return {child.id: child for child in rule.every_child} if rule is not None else {}
 
     def _why(self, name: str) -> _Missing:
         """The reason that a child has no object."""

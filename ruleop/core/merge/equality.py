@@ -41,7 +41,10 @@ def _same_types(a: JSON, b: JSON) -> bool:
     if kind is not type(b):
         return False
     if kind is dict:
-        return all(type(value) is str or _same_types(value, b[name]) for name, value in a.items())
+        for name, value in a.items():  # noqa: SIM110 - a generator would take twice the time
+            if type(value) is not str and not _same_types(value, b[name]):
+                return False
+        return True
     return all(map(_same_types, a, b)) if kind is list else True
 
 

@@ -101,7 +101,7 @@ def _are_items_in_sync(live: list[JSON], desired: list[JSON], recorded: KeyedFie
     if len(set(keys)) != len(items) or item_keys(live, shape) != keys:
         return False
     inner = shape.items or UNKNOWN
-    return all(
-        key is not None and is_in_sync(before, item, items.get(key), inner)
-        for before, item, key in zip(live, desired, keys, strict=True)
-    )
+    for before, item, key in zip(live, desired, keys, strict=True):
+        if key is None or not is_in_sync(before, item, items.get(key), inner):
+            return False
+    return True

@@ -206,7 +206,7 @@ def missing_read_permissions(rule: Rule, observed: Observed, namespace: str) -> 
     for each in rule.patches:
         if observed.kinds.state_of(each.target) is Served.FORBIDDEN:
             yield missing_list_permission(rule, observed.kinds.info(each.target.kind), namespace)
-    for child in rule.every_child():
+    for child in rule.every_child:
         if child.patch is not None:
             continue
         if child.final or child.deletion is not None or rule.has_order or rule.reach == "cluster":

@@ -400,7 +400,7 @@ class _Planner:
     # -- a CR that is being deleted ------------------------------------------------------------------------------------
 
     def _deleting(self) -> Steps[Plan]:
-        self.children.use_existing(self.rule.every_child())
+        self.children.use_existing(self.rule.every_child)
         deletion = yield from plan_deletion(self.rule, self.resource, self.observed, self.children)
         check_after = deletion.check_after if deletion.check_after is not None else self._check_conflicting()
         return self._plan(

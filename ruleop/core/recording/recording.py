@@ -105,7 +105,7 @@ class Recorder:
     def _with_secret_data(self, rule: Rule, history: History) -> frozenset[ObjectKey]:
         """The objects of the history that may hold data of a Secret: those of a kind that a child which reads Secrets
         can render, unless the record in the object names another child."""
-        readers = [child for child in rule.every_child() if child.secrecy.reads]
+        readers = [child for child in rule.every_child if child.secrecy.reads]
         kinds = {SECRET, *(kind.versionless for child in readers for kind in child.kinds)}
         ids = {child.id for child in readers}
         children = {ObjectKey.of(obj): read_record(obj) for obj in self.objects.answers.objects()}

@@ -19,6 +19,7 @@ class Clock:
         self.offset = 0.0  # seconds by which the API server's clock is ahead of this machine's
         self._moved = moved
         self._date = ""
+        self._second, self._now = -1, ""  # the second that was last formatted
 
     def server_time(self, date: str, elapsed: float) -> None:
         """Takes the header `Date` of a response that has just been read, and the seconds since its request was sent.
@@ -40,7 +41,10 @@ class Clock:
 
     def now(self) -> str:
         """RFC 3339, as Kubernetes writes it."""
-        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + self.offset))
+        second = int(time.time() + self.offset)
+        if second != self._second:
+            self._second, self._now = second, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
+        return self._now
 
     def monotonic(self) -> float:
         """Seconds of a clock that is never set back."""

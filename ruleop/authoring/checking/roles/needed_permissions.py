@@ -85,7 +85,7 @@ def needed_permissions(project: Project, kinds: Kinds, settings: Settings) -> It
 
 
 def _of_rule(rule: Rule, kinds: Kinds) -> Iterator[Permission]:
-    children = (kind for child in rule.every_child() for kind in sorted(child.kinds))
+    children = (kind for child in rule.every_child for kind in sorted(child.kinds))
     used = {kind.versionless: kind for kind in (rule.kind, *children, *(each.kind for each in rule.read_objects))}
     for kind in used.values():
         info = kinds.info(kind)
@@ -115,7 +115,7 @@ def _on_kind(kind: Kind, info: KindInfo, need: Need, subresource: str = "") -> P
 
 def _by_hand(policy: PolicyRule, rule: Rule, cluster_scoped: set[str]) -> Iterator[Permission]:
     """Those of `rbac`. Who writes a binding in a namespace needs `bind` there only, also on a ClusterRole."""
-    children = {kind.kind for child in rule.every_child() for kind in child.kinds}
+    children = {kind.kind for child in rule.every_child for kind in child.kinds}
     is_wide = bool(children & {"ClusterRole", "ClusterRoleBinding"})
     for group in policy.groups:
         for resource in policy.resources:

@@ -159,7 +159,7 @@ def _owned(loaded: Loaded, crds: Sequence[Object]) -> Iterator[Object]:
 
 
 def _children(rules: Sequence[Rule]) -> list[JSON]:
-    kinds = sorted({kind for rule in rules for child in rule.every_child() for kind in child.kinds})
+    kinds = sorted({kind for rule in rules for child in rule.every_child for kind in child.kinds})
     return [{"kind": each.kind, "name": "", "version": each.version} for each in kinds]
 
 

@@ -105,7 +105,7 @@ class CaseKinds(OfflineKinds):
         self.registry = Registry()
         for crd in project.crds:
             self.registry.serve(Resource(crd.group, crd.plural), served_versions(crd))
-        strategies = {child.apply.strategy for rule in project.rules for child in rule.every_child()}
+        strategies = {child.apply.strategy for rule in project.rules for child in rule.every_child}
         # Only a server-side apply depends on the managers of fields.
         self.options = WriteOptions(MANAGER if "server-side" in strategies else "", field_validation="Strict")
         self.known: dict[tuple[Kind, str, bytes], Object] = {}

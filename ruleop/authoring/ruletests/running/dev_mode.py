@@ -199,7 +199,7 @@ class DevMode(View):
     def reject(self, names: Iterable[str]) -> None:
         """All writes of the kinds of these children: the requests that create do not name the object."""
         self.session.cluster.faults.clear()
-        children = {child.id: child for rule in self.project.rules for child in rule.every_child()}
+        children = {child.id: child for rule in self.project.rules for child in rule.every_child}
         for name in names:
             kinds = children[name].kinds if name in children else {Kind.of(obj) for obj in self.objects_of(name)}
             found = [resource.plural for kind in kinds if (resource := self._resource(kind)) is not None]

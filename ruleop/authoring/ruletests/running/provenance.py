@@ -29,7 +29,7 @@ class Provenance:
 
     def of_child(self, id_: str, key: ObjectKey, path: FieldPath) -> Site | None:
         """The place of a field of a child's object."""
-        child = next((each for each in self.rule.every_child() if each.id == id_), None)
+        child = next((each for each in self.rule.every_child if each.id == id_), None)
         if child is None:
             return None
         if isinstance(child.body, Tree):
@@ -67,7 +67,7 @@ class Provenance:
         return self._traced
 
     def _renderer(self) -> Renderer | None:
-        return next((child.body.renderer for child in self.rule.every_child()), None)
+        return next((child.body.renderer for child in self.rule.every_child), None)
 
 
 def _is(document: JSON, key: ObjectKey) -> bool:

@@ -202,7 +202,7 @@ class _Steps:
         return found
 
     def _check_id(self, name: str, site: Site) -> None:
-        ids = [child.id for rule in self.project.rules for child in rule.every_child()]
+        ids = [child.id for rule in self.project.rules for child in rule.every_child]
         if "/" not in name and name not in ids:
             raise CaseError(f"no rule has a child {name}{did_you_mean(name, ids)}", site)
 

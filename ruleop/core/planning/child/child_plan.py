@@ -52,7 +52,6 @@ def find_existing(rule: Rule, owner: Owner, observed: Observed) -> Steps[list[Ex
     """All objects that the CR owns, sorted by key; each in the version that its child's template uses. Those of the
     operator itself are nobody's children. It yields after each object that it has read. Raises Exhausted: others may
     change the records on the objects, and the longest take a quarter of a second."""
-    written = {id_: child.kinds for id_, child in (*rule.children.items(), *rule.finalize.items())}
     found: dict[ObjectKey, Existing] = {}
     far, own = rule.reach == "cluster", observed.own
     for live in observed.objects.children(owner.part_of):
@@ -62,11 +61,15 @@ def find_existing(rule: Rule, owner: Owner, observed: Observed) -> Steps[list[Ex
         if claim.owned and (far or key.namespace == owner.namespace or claim.proven) and key not in own:
             record = read_record(live)
             child = record.id if record is not None else ""
-            if key not in found or Kind.of(live) in written.get(child, ()):
+            if key not in found or _may_be(live, rule.children.get(child) or rule.finalize.get(child)):
                 found[key] = Existing(key, live, claim, child)
         METER.spend(EXISTING_UNITS + (max(0, bytes_of(live) - USUAL_SIZE) >> 4))
         yield
     return [found[key] for key in sorted(found)]
+
+
+def _may_be(live: Object, child: Child | None) -> bool:
+    return child is not None and Kind.of(live) in child.kinds
 
 
 @dataclass(slots=True)

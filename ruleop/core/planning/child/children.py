@@ -135,7 +135,7 @@ class Children:
         self._by_key: dict[ObjectKey, tuple[ChildPlan, ObjectPlan]] = {}
         for each in self.existing:
             self._by_id.setdefault(each.child, []).append(each)
-        for child in rule.every_child():
+        for child in rule.every_child:
             if found := self._by_id.get(child.id):
                 self._shown[child.id] = select_shown(rule, owner, child, found, desired_keys.get(child.id))
             if child.many or child.id in self._shown:
@@ -623,7 +623,7 @@ class Children:
         found = {
             key.name: held
             for key, held in self._by_key.items()
-            if key.group_kind == NAMESPACE and held[0].child.patch is None
+            if key.kind == NAMESPACE.kind and not key.group and held[0].child.patch is None
         }
         unknown = [
             each.child.id

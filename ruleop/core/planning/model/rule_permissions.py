@@ -52,7 +52,7 @@ def needs(rule: Rule, kind: GroupKind, served: Serving) -> Iterator[Need]:
             yield Need(("patch",), f"the finalizer of {owner}", rule.site)
         if rule.manage_status and not served.status_subresource:
             yield Need(("patch",), f"the status of {owner}", rule.site)
-    for child in rule.every_child():
+    for child in rule.every_child:
         if child.patch is None and any(each.versionless == kind for each in child.kinds):
             yield Need(_written(child, rule), f"the child {child.id} of {owner}", child.site)
     for observe in rule.read_objects:

@@ -7,6 +7,7 @@ them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -222,9 +223,10 @@ class Rollout:
     deadline: float = 600.0  # seconds after which a CR that is not ready counts as failed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rule:
-    """One watch: the rule for CRs of one kind that match its selector and namespaces."""
+    """One watch: the rule for CRs of one kind that match its selector and namespaces. What follows from its fields is
+    computed once."""
 
     kind: Kind
     name: str  # "" unless the kind has several watches
@@ -255,46 +257,46 @@ class Rule:
     digest: str = ""  # of everything that a plan by this rule depends on: equal digests mean equal plans
     revision: str = ""  # the same without values of environment variables, which may be secret: it can be shown
 
-    @property
+    @cached_property
     def title(self) -> str:
         return f"{self.kind.kind}.{self.kind.group}" + (f" ({self.name})" if self.name else "")
 
-    @property
+    @cached_property
     def deletes_children(self) -> bool:
         """Whether ruleop deletes or releases children in the CR's namespace when the CR is deleted."""
         return bool(self.finalize) or any(
             child.deletion is not None or child.in_order for child in self.children.values()
         )
 
-    @property
+    @cached_property
     def has_order(self) -> bool:
         """Whether its children are deleted in an order."""
         return any(child.in_order for child in self.children.values())
 
-    @property
+    @cached_property
     def adopts_helm_releases(self) -> bool:
         """Whether children adopt objects of Helm releases."""
-        return any(child.adopt == "helm" for child in self.every_child())
+        return any(child.adopt == "helm" for child in self.every_child)
 
-    @property
+    @cached_property
     def read_objects(self) -> tuple[Observe, ...]:
         """The objects that it reads, other than its own children."""
         owners = (owner for each in self.observe.values() for owner in each.owners)
         return (*self.observe.values(), *owners, *(each.target for each in self.patches))
 
-    @property
+    @cached_property
     def secrecy(self) -> Secrecy:
         """Of its expressions: they may read what the rule has or observes of Secrets, and the values it generates."""
         return Secrecy(
             reads=bool(self.public_words)
-            or any(child.secrecy.holds for child in self.every_child())
+            or any(child.secrecy.holds for child in self.every_child)
             or any(observe.kind.versionless == SECRET for observe in self.observe.values())
         )
 
     def reset_renderers(self) -> None:
         """Drops the state of an evaluation that was interrupted."""
         parts = (
-            *(each.body for each in self.every_child()),
+            *(each.body for each in self.every_child),
             *self.let.values(),
             *(each.status for each in self.conditions),
             *(each.rule for each in self.validate),
@@ -309,6 +311,7 @@ class Rule:
         found = self.children.get(child) or self.finalize.get(child)
         return found.secrecy if found is not None else UNKNOWN
 
+    @cached_property
     def every_child(self) -> tuple[Child, ...]:
         """All children, including finalize children."""
         return (*self.children.values(), *self.finalize.values())

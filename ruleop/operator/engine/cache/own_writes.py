@@ -8,11 +8,10 @@ busy with that write until then.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from ruleop.core.kinds import ObjectKey
 
@@ -21,19 +20,11 @@ class OwnWrites:
     def __init__(self) -> None:
         self._writes: dict[ObjectKey, Write] = {}
 
-    @contextmanager
-    def writing(self, key: ObjectKey) -> Iterator[Write]:
+    def writing(self, key: ObjectKey) -> Write:
         """Holds events about an object during a write. The caller adds the version of the response to
         `Write.versions`; without one, all events are reported at the end."""
-        write = self._writes.setdefault(key, Write())
-        write.under_way += 1
-        try:
-            yield write
-        finally:
-            write.under_way -= 1
-            if not write.under_way:
-                del self._writes[key]
-                write.end()
+        write = self._writes.get(key)
+        return write if write is not None else Write(self._writes, key)
 
     def hold(self, key: ObjectKey, version: int, report: Callable[[], None]) -> bool:
         """Whether the change may be ruleop's own write. If it is not, `report` is called after the write. `version` is
@@ -47,14 +38,24 @@ class OwnWrites:
 class Write:
     """The running writes of one object: two CRs with the same child may write it concurrently."""
 
-    __slots__ = ("held", "under_way", "versions")
+    __slots__ = ("_key", "_under_way", "_writes", "held", "versions")
 
-    def __init__(self) -> None:
-        self.under_way = 0
+    def __init__(self, writes: dict[ObjectKey, Write], key: ObjectKey) -> None:
+        self._writes, self._key = writes, key
+        self._under_way = 0
         self.versions: set[int] = set()
         self.held: list[tuple[int, Callable[[], None]]] = []
 
-    def end(self) -> None:
+    def __enter__(self) -> Self:
+        self._writes[self._key] = self
+        self._under_way += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._under_way -= 1
+        if self._under_way:
+            return
+        del self._writes[self._key]
         for version, report in self.held:
             if version not in self.versions or not version:
                 report()

@@ -92,7 +92,7 @@ def entry_of_rules(rules: Iterable[Rule]) -> InventoryEntry:
         frozenset(
             kind.versionless
             for rule in rules
-            for child in rule.every_child()
+            for child in rule.every_child
             if child.patch is None
             for kind in child.kinds
         ),

@@ -69,7 +69,7 @@ def _needed(controllers: Iterable[Controller]) -> Iterator[tuple[Kind, bool, boo
         observed = {each.kind for observe in rule.observe.values() for each in (observe, *observe.owners)}
         required.update(observed)
         fixed.update({rule.kind, *observed})
-        for child in rule.every_child():
+        for child in rule.every_child:
             (optional if child.optional else required).update(child.kinds)
             versions = Counter(kind.versionless for kind in child.kinds)
             fixed.update(kind for kind in child.kinds if versions[kind.versionless] == 1)

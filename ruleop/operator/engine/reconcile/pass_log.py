@@ -88,7 +88,8 @@ class PassLog:
             if isinstance(action, FinalizerAction):
                 self.log.info(verb.done, resource=str(request), finalizer=action.finalizer)
             else:
-                reason, paths = reason_for(action), field_paths(changed, plan.uid, _words(action, plan))
+                reason = reason_for(action)
+                paths = field_paths(changed, plan.uid, _words(action, plan)) if is_logged else ()
                 more: dict[str, Any] = {"reason": reason} if reason else {}
                 more |= {"fields": list(paths)} if paths else {}
                 self.log.info(verb.done, resource=str(request), child=action.child, object=str(action.key), **more)

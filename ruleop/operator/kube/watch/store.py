@@ -312,9 +312,10 @@ class Store:
 
     def list_object(self, obj: dict[str, Any]) -> None:
         assert self._listed is not None, "begin_list comes first"
-        if not self.selects(self._key(obj["metadata"]), obj["metadata"]):
+        key = self._key(obj["metadata"])
+        if not self.selects(key, obj["metadata"]):
             return
-        key, entry = self.entry_of(obj)
+        entry = self.entry_of(key, obj)
         known = self._entries.get(key)
         if known is not None and known.equals(entry):
             self._listed[key] = known  # one copy is enough
@@ -346,15 +347,16 @@ class Store:
 
     def apply(self, obj: dict[str, Any]) -> None:
         metadata = obj["metadata"]
-        known = self._entries.get(self._key(metadata))
+        key = self._key(metadata)
+        known = self._entries.get(key)
         if known is not None and known.version and known.version == parse_version(metadata.get("resourceVersion")):
             # The event of ruleop's own write, the most frequent one while CRs are created: nothing to do.
             self.version = max(self.version, known.version)
             return
-        if not self.selects(self._key(metadata), metadata):
+        if not self.selects(key, metadata):
             self.delete(obj)
             return
-        key, entry = self.entry_of(obj)
+        entry = self.entry_of(key, obj)
         self.version = max(self.version, entry.version)
         self._set(key, entry, Origin.WATCH)
 
@@ -407,7 +409,7 @@ class Store:
             return False
         if not self.selects(key, metadata):
             return False
-        key, entry = self.entry_of({**obj, "metadata": dict(metadata)})
+        entry = self.entry_of(key, {**obj, "metadata": dict(metadata)})
         return self._set(key, entry, Origin.WRITE)
 
     def remove(self, key: ObjectKey, uid: str, version: str = "") -> None:
@@ -421,7 +423,7 @@ class Store:
             self._ended[key] = _Ended(uid, known.version, last)
             self._remove(key, Origin.READ)
 
-    def entry_of(self, obj: dict[str, Any]) -> tuple[ObjectKey, Entry]:
+    def entry_of(self, key: ObjectKey, obj: dict[str, Any]) -> Entry:
         """Splits the object into an entry. Modifies `obj`."""
         metadata = obj["metadata"]
         managed = metadata.pop("managedFields", None) or ()
@@ -438,12 +440,11 @@ class Store:
         labels = metadata.pop("labels", None)
         part_of = labels.get(PART_OF_LABEL) or "" if labels else ""
         kept = None if status is None else _compact(dump_json(status))
-        key = self._key(metadata)
         if self._unreadable:
             self._unreadable.pop(key, None)
         packed_labels = _compact(dump_json(labels)) if labels else b""
         uid = metadata.get("uid") or ""
-        return key, Entry(uid, version, generation, part_of, _compact(dump_json(obj)), kept, None, packed_labels)
+        return Entry(uid, version, generation, part_of, _compact(dump_json(obj)), kept, None, packed_labels)
 
     def _packed(self, entry: Entry) -> Entry:
         packing, status = self._packing, entry.packed_status
