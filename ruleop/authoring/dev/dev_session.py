@@ -20,7 +20,7 @@ from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind
 from ruleop.core.planning.child.readiness import readiness
 from ruleop.core.planning.model.managers import managers_on
-from ruleop.core.planning.model.marks import PART_OF, Owner
+from ruleop.core.planning.model.marks import PART_OF, part_of
 from ruleop.localcluster import LocalCluster
 from ruleop.localcluster.controllers.core.scheduling import claim_names
 from ruleop.localcluster.kinds.resources import CLAIMS, CRDS, EVENTS
@@ -252,14 +252,14 @@ class Session:
         patched: dict[str, list[Object]] = {}
         for resource in list(self.cluster.store.resources()):
             for each in self.cluster.store.all(resource):
-                if part_of := (each.obj["metadata"].get("labels") or {}).get(PART_OF):
-                    children.setdefault(part_of, []).append(each.obj)
-                for part_of in {part_of for part_of, _ in managers_on(each.obj)}:
-                    patched.setdefault(part_of, []).append(each.obj)
+                if label := (each.obj["metadata"].get("labels") or {}).get(PART_OF):
+                    children.setdefault(label, []).append(each.obj)
+                for label in {label for label, _ in managers_on(each.obj)}:
+                    patched.setdefault(label, []).append(each.obj)
         return [
             resource_node(each, children.get(label, ()), patched.get(label, ()))
             for each in self.resources()
-            for label in [Owner.of(each).part_of]
+            for label in [part_of(each)]
         ]
 
 

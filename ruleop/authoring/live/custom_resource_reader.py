@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ruleop.authoring.live.reading.open_cluster import NotFoundError
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.core.planning import Owner
-from ruleop.core.planning.model.marks import PART_OF, named_owner
+from ruleop.core.planning.model.marks import PART_OF, named_owner, part_of
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ class ResourceReader:
         kinds = [found for kind in sorted(remembered) if (found := self.reader.preferred(kind)) is not None]
         if not kinds:
             kinds = [each.kind for each in self.cluster.connection.resources() if each.kind.kind != "Event"]
-        labels, namespace = f"{PART_OF}={Owner.of(live).part_of}", live["metadata"].get("namespace") or ""
+        labels, namespace = f"{PART_OF}={part_of(live)}", live["metadata"].get("namespace") or ""
         lists = [self._read_labelled(kind, "" if remembered else namespace, labels, objects) for kind in kinds]
         forbidden = [
             kind.kind for kind, was_read in zip(kinds, await asyncio.gather(*lists), strict=True) if not was_read

@@ -22,9 +22,9 @@ from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey, owners_of
 from ruleop.core.labels import labels_of
 from ruleop.core.names import RESERVED_PREFIX
-from ruleop.core.planning import Failure, History, Observed, Owner, Plan, choose_rule, plan
+from ruleop.core.planning import Failure, History, Observed, Plan, choose_rule, plan
 from ruleop.core.planning.memory.history import Refusal, Writes
-from ruleop.core.planning.model.marks import PART_OF
+from ruleop.core.planning.model.marks import PART_OF, part_of
 from ruleop.operator.engine.cache.watch_specs import child_needs
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
@@ -185,7 +185,7 @@ class LivePlanner:
             preferred = {kind: served for kind in remembered if (served := self.reader.preferred(kind)) is not None}
             needed = [need.kind for need in child_needs([rule], remembered, preferred)]
             await self.kinds.learn([rule.kind, *needed, *(observe.kind for observe in rule.read_objects)])
-            owners = ",".join(sorted(Owner.of(each.resource).part_of for each in group))
+            owners = ",".join(sorted(part_of(each.resource) for each in group))
             namespaces = {each.resource["metadata"].get("namespace") or "" for each in group}
             namespace = namespaces.pop() if len(namespaces) == 1 and rule.reach != "cluster" else ""
             await asyncio.gather(

@@ -11,7 +11,7 @@ from ruleop.core.buckets import bucket_of, owner_of
 from ruleop.core.kinds import GroupKind, Kind, ObjectKey
 from ruleop.core.labels import labels_of, meets
 from ruleop.core.names import OPERATOR_LABEL, RESERVED_PREFIX
-from ruleop.operator.engine.manager.inventory import InventoryEntry, decode, inventory_key
+from ruleop.operator.engine.manager.inventory import NOTHING, InventoryEntry, decode, inventory_key
 from ruleop.operator.engine.reconcile.owner_key import owner_key_key
 from ruleop.operator.engine.revisions.revision_data import revisions_key
 from ruleop.operator.engine.rollouts.rollout_store import rollouts_key
@@ -48,7 +48,7 @@ class Operator:
         return frozenset({lease, *keys})
 
     def entry(self, kind: GroupKind) -> InventoryEntry:
-        return self.entries.get(kind, InventoryEntry())
+        return self.entries.get(kind, NOTHING)
 
 
 async def find_operator(reader: Reader, name: str, namespace: str = "") -> Operator:

@@ -135,6 +135,12 @@ class Owner:
         )
 
 
+def part_of(resource: Object) -> str:
+    """The label of a CR's children."""
+    metadata, kind = resource["metadata"], Kind.of(resource)
+    return _label_of(kind.group, kind.kind, metadata.get("namespace") or "", metadata["name"])
+
+
 def _label_of(group: Any, kind: Any, namespace: Any, name: Any) -> str:
     text = f"{group}/{kind}/{namespace}/{name}"
     return _part_of(text) if len(text) <= _MAX_OWNER else ""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -64,6 +64,9 @@ class InventoryEntry:
             self.conditions | other.conditions,
             self.patched | other.patched,
         )
+
+
+NOTHING: Final = InventoryEntry()
 
 
 def entry_of_plan(rule: Rule, plan: Plan) -> InventoryEntry:
@@ -117,7 +120,7 @@ class Inventory:
         self.in_doubt = False
 
     def of(self, watched: GroupKind) -> InventoryEntry:
-        return self.entries.get(watched, InventoryEntry())
+        return self.entries.get(watched, NOTHING)
 
     def conditions_of(self, watched: GroupKind) -> frozenset[str]:
         """Types of conditions that the rules of a kind have or had."""
@@ -172,9 +175,7 @@ class Inventory:
         # kept, because the other write may be an edit by hand; obsolete ones are removed later.
         known = self.entries
         await self.load()
-        self.entries = {
-            each: self.of(each).union(known.get(each, InventoryEntry())) for each in {*known, *self.entries}
-        }
+        self.entries = {each: self.of(each).union(known.get(each, NOTHING)) for each in {*known, *self.entries}}
         return False
 
     def _take(self, obj: Object | None) -> None:
@@ -189,7 +190,7 @@ def encode(entries: Mapping[GroupKind, InventoryEntry]) -> dict[str, str]:
     return {
         str(watched): orjson.dumps(_plain(entry)).decode()
         for watched, entry in sorted(entries.items())
-        if entry != InventoryEntry()
+        if entry != NOTHING
     }
 
 

@@ -20,7 +20,7 @@ import structlog
 
 from ruleop.core.errors import RuleopError
 from ruleop.core.planning import Owner
-from ruleop.operator.engine.manager.inventory import InventoryEntry, entry_of_rules
+from ruleop.operator.engine.manager.inventory import NOTHING, InventoryEntry, entry_of_rules
 from ruleop.operator.kube.watch.store import State
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class InventoryCollector:
             return entry
         if controller is None or not controller.rules:
             held = (controller is not None or entry.finalizer) and self._may_carry_finalizer(kind)
-            return entry if held else InventoryEntry()
+            return entry if held else NOTHING
         if self.cache.primary[kind].state is not State.SYNCED:
             return entry
         possible = entry_of_rules(controller.in_force)
@@ -112,7 +112,7 @@ class InventoryCollector:
         """Existing children and finalizers that are missing from the inventory."""
         kind = controller.kind.versionless
         if self.cache.primary[kind].state is not State.SYNCED:
-            return InventoryEntry()
+            return NOTHING
         unknown = entry_of_rules(controller.in_force).children - self.inventory.of(kind).children
         children = frozenset(each for each in unknown if self._exists(controller, each))
         patched = entry_of_rules(controller.in_force).patched - self.inventory.of(kind).patched

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.planning import Observed, Owner, Plan, Planning
+from ruleop.core.planning import Observed, Plan, Planning
+from ruleop.core.planning.model.marks import part_of
 from ruleop.core.recording.recording import Recorder
 from ruleop.core.templating.values.cost import Allowance, for_descriptions
 from ruleop.operator.engine.cache.parsed_objects import ParsedObjects
@@ -130,8 +131,8 @@ class PassPlanning:
 
     async def plan_actions(self, current: CurrentPass) -> Plan:
         """Plans, and repeats this after the live reads that the plan asks for."""
-        part_of = Owner.of(current.resource).part_of
-        self.index.add(current.request, part_of)
+        label = part_of(current.resource)
+        self.index.add(current.request, label)
         planned, news = await self.plan(current), True
         while planned.reads and news:
             current.history, news = await self.live_reads.read(planned.reads, current.request, current.history)
@@ -141,6 +142,6 @@ class PassPlanning:
             current.history.with_plan(planned, self.clock.monotonic())
         )
         self.environment.events.record(current.resource, self.pass_log.field_conflicts(current.request, planned))
-        if self.index.update(current.request, part_of, planned.watches) and current.paused:
+        if self.index.update(current.request, label, planned.watches) and current.paused:
             planned = await self.plan(current)  # what it began to watch may have changed since it was read
         return planned

@@ -15,7 +15,7 @@ from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import History, Plan, RemoveFinalizer, choose_rule
 from ruleop.core.planning.events import write_events
-from ruleop.core.planning.model.marks import Owner, is_paused
+from ruleop.core.planning.model.marks import is_paused, part_of
 from ruleop.operator.engine.cache.awaited_versions import ControllerExpectations
 from ruleop.operator.engine.cache.index import Index
 from ruleop.operator.engine.queue.request import IMMEDIATELY, Result
@@ -143,8 +143,8 @@ class Reconciler:
         # there is nothing to delay.
         of_status = await self.planning.plan(current)
         if of_status.watches != planned.watches:  # it has objects of children that were just created
-            part_of = Owner.of(current.resource).part_of
-            if self.index.update(current.request, part_of, of_status.watches) and current.paused:
+            label = part_of(current.resource)
+            if self.index.update(current.request, label, of_status.watches) and current.paused:
                 of_status = await self.planning.plan(current)
         if waits and not of_status.quiet and self._may_wait(current, WRITTEN):
             return None, outcome

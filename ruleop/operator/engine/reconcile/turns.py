@@ -11,7 +11,7 @@ import asyncio
 import gc
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +25,6 @@ SLICE: Final = 0.010
 
 NEVER: Final = 1_000_000
 LONGEST_PAUSE: Final = 60.0
-
-FREE_STEPS: Final = 8
 
 LEAST: Final = 0.001
 """Seconds that any piece of work may take, even if the turn's time is used up. Ordinary passes take less."""
@@ -90,12 +88,7 @@ class Turns:
         return found
 
     async def finish_steps(self, steps: Steps[T]) -> T:
-        """The result of work in steps. The first few count as nothing: most work has no more."""
-        for _ in range(FREE_STEPS):
-            try:
-                next(steps)
-            except StopIteration as end:
-                return cast("T", end.value)
+        """The result of work in steps."""
         return (await self.finish(partial(_advance, steps)))[0]
 
     def _limit(self) -> Callable[[], bool]:
