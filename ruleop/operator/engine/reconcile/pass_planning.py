@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ruleop.core.kinds import Kind, ObjectKey
+from ruleop.core.labels import Matches, any_labels
 from ruleop.core.planning import Observed, Plan, Planning
 from ruleop.core.planning.model.marks import part_of
 from ruleop.core.recording.recording import Recorder
 from ruleop.core.templating.values.cost import Allowance, for_descriptions
-from ruleop.operator.engine.cache.parsed_objects import ParsedObjects
 from ruleop.operator.engine.reconcile.live_reads import LiveReads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from ruleop.core.kinds import Object
-    from ruleop.core.planning import History
+    from ruleop.core.kinds import GroupKind, Object
+    from ruleop.core.planning import History, Objects
     from ruleop.core.planning.model.conditions import Condition
     from ruleop.core.rules import Rule
     from ruleop.operator.engine.cache.index import Index
@@ -145,3 +145,32 @@ class PassPlanning:
         if self.index.update(current.request, label, planned.watches) and current.paused:
             planned = await self.plan(current)  # what it began to watch may have changed since it was read
         return planned
+
+
+class ParsedObjects:
+    """The objects of the cache for one plan, in which each child is parsed only once."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self.patched = objects.patched
+        self._children: dict[tuple[ObjectKey, str], Object] = {}
+
+    def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
+        return self._children.get((key, version)) or self._objects.get(key, version=version, partial=partial)
+
+    def children(self, part_of: str) -> Iterator[Object]:
+        for child in self._objects.children(part_of):
+            self._children[ObjectKey.of(child), child["apiVersion"].rpartition("/")[2]] = child
+            yield child
+
+    def select(
+        self,
+        kind: GroupKind,
+        namespace: str | None,
+        *,
+        version: str = "",
+        partial: bool = False,
+        matches: Matches = any_labels,
+        owner: str = "",
+    ) -> Iterable[Object]:
+        return self._objects.select(kind, namespace, version=version, partial=partial, matches=matches, owner=owner)
