@@ -3,7 +3,7 @@
 A parsed object takes six times the memory of its JSON, so a store keeps JSON and parses on demand (15 us for 5 KB). An
 object is kept in three pieces: `body`, without labels, status, resourceVersion, generation and managedFields (but for
 those of children with `patch`), `labels` and `status`. Of many objects, body and status are compressed, but for those
-that changed last: they are the ones that are read, and change again.
+that changed last: they are read, and change again.
 Whether anything changed that a rule reads is then a comparison of bytes, exact and cheap: a status write, by ruleop or
 another controller, leaves the body as it was. (Without the status subresource it changes the generation, so the
 generation is not part of the body.)
