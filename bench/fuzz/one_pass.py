@@ -46,8 +46,8 @@ from ruleop.operator.engine.telemetry.metrics import ControllerMetrics, Metrics
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ruleop.core.kinds import GroupKind, Object
-    from ruleop.core.planning import Action
+    from ruleop.core.kinds import Object
+    from ruleop.core.planning import Action, Query
 
 T = TypeVar("T")
 MEBIBYTE: Final = 1024 * 1024
@@ -315,15 +315,12 @@ class Cluster:
     def patched(self, _part_of: str) -> Iterable[Object]:
         return []
 
-    def select(
-        self,
-        kind: GroupKind,
-        namespace: str | None,
-        *,
-        version: str = "",  # noqa: ARG002
-        partial: bool = False,  # noqa: ARG002
-    ) -> list[Object]:
-        return [each for key, each in self.objects.items() if key.group_kind == kind and namespace in (None, key[2])]
+    def select(self, query: Query) -> list[Object]:
+        return [
+            each
+            for key, each in self.objects.items()
+            if key.group_kind == query.kind and query.namespace in (None, key[2])
+        ]
 
     def changed(self, change: Callable[[Any], Any]) -> Cluster:
         """The cluster after another client has changed every child, as far as the API server accepts it."""

@@ -73,11 +73,11 @@ class Stores(FakeStores):
     def patched(self, _part_of):
         return []
 
-    def select(self, kind, namespace, **_more):
+    def select(self, query):
         return [
             self.get(key)
             for key in sorted(self.objects)
-            if key.group_kind == kind and namespace in {None, key.namespace}
+            if key.group_kind == query.kind and query.namespace in {None, key.namespace}
         ]
 
     def has_seen(self, key, version):

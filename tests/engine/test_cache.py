@@ -8,7 +8,7 @@ import pytest
 
 from ruleop.core.errors import Site
 from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.planning import Served
+from ruleop.core.planning import Query, Served
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.rules import Observe, Selector
 from ruleop.core.schema.builtin.table import ResourceInfo
@@ -173,7 +173,7 @@ def test_a_synced_store_is_preferred_to_one_that_is_not_updated(state):
     world = served_by(of=state, observed=state)
     stores(world)[1].put(child())
     assert world.get(KEY) is not None, "what was is better than nothing"
-    assert [obj["metadata"]["name"] for obj in world.select(CONFIG_MAP.versionless, "shop")] == ["a"]
+    assert [obj["metadata"]["name"] for obj in world.select(Query(CONFIG_MAP.versionless, "shop"))] == ["a"]
 
 
 def test_objects_that_a_selector_does_not_match_are_not_parsed(monkeypatch):
@@ -185,7 +185,7 @@ def test_objects_that_a_selector_does_not_match_are_not_parsed(monkeypatch):
     parsed = []
     original = Entry.parsed
     monkeypatch.setattr(Entry, "parsed", lambda entry: parsed.append(entry) or original(entry))
-    found = list(world.select(CONFIG_MAP.versionless, "shop", matches=lambda labels: labels.get("app") == "y"))
+    found = list(world.select(Query(CONFIG_MAP.versionless, "shop", matches=lambda labels: labels.get("app") == "y")))
     assert [obj["metadata"]["name"] for obj in found] == ["b"]
     assert found[0]["metadata"]["labels"] == {"app": "y"}
     assert len(parsed) == 1

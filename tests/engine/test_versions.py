@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from ruleop.core.kinds import GroupKind, Kind, ObjectKey
-from ruleop.core.planning import Owner
+from ruleop.core.planning import Owner, Query
 from ruleop.core.planning.child.child_plan import find_existing
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.core.rules import build_project
@@ -114,9 +114,9 @@ def test_an_object_known_only_by_its_metadata_is_not_returned_in_full(world):
     partial.store.apply(thing(V1, size=1))
     world.children_of, world.observed = {}, {THING: [partial]}
     assert world.get(KEY, version="v1") is None
-    assert list(world.select(THING, None, version="v1")) == []
+    assert list(world.select(Query(THING, version="v1"))) == []
     assert "spec" not in world.get(KEY, version="v1", partial=True)
-    assert len(list(world.select(THING, None, version="v1", partial=True))) == 1
+    assert len(list(world.select(Query(THING, version="v1", partial=True)))) == 1
     partial.store.put(thing(V1, 9, size=2))
     assert b"size" not in partial.store.entry(KEY).body
 

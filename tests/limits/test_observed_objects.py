@@ -25,10 +25,10 @@ class Flooded(FixedObjects):
         super().__init__()
         self.number, self.size, self.labels, self.text, self.read = number, size, labels, text, 0
 
-    def select(self, *_, matches, **__):
+    def select(self, query):
         for count in range(self.number):
             self.read += 1
-            if matches(self.labels):
+            if query.matches(self.labels):
                 yield config(f"c{count}", {f"k{each}": self.text for each in range(self.size)}, labels=self.labels)
 
 

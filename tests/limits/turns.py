@@ -104,7 +104,7 @@ class Cluster:
     def patched(self, _part_of: str) -> Any:
         return []
 
-    def select(self, *_: Any, **__: Any) -> Any:
+    def select(self, _query: Any) -> Any:
         return []
 
     def info(self, kind: Any, **_: Any) -> Any:

@@ -24,7 +24,7 @@ from ruleop.core.planning.model.actions import (
 )
 from ruleop.core.planning.model.conditions import Condition, Conditions
 from ruleop.core.planning.model.marks import Owner
-from ruleop.core.planning.model.observed import FixedObjects, KindInfo, Kinds, Objects, Observed, Served
+from ruleop.core.planning.model.observed import FixedObjects, KindInfo, Kinds, Objects, Observed, Query, Served
 from ruleop.core.planning.model.outcome import GRANT, Failed, Failure, Outcome
 from ruleop.core.planning.plan import Plan
 from ruleop.core.planning.planner import Planning, choose_rule, plan
@@ -56,6 +56,7 @@ __all__ = [
     "Plan",
     "Planning",
     "Problem",
+    "Query",
     "Read",
     "RemoveFinalizer",
     "Replace",

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.core.labels import Matches, any_labels
-from ruleop.core.planning import FixedObjects, History, KindInfo, Observed, Served
+from ruleop.core.planning import FixedObjects, History, KindInfo, Observed, Query, Served
 from ruleop.core.planning.child.apply import read_record
 from ruleop.core.planning.memory.synced import Synced
 from ruleop.core.recording.typed_json import decode, encode
@@ -197,20 +196,8 @@ class _RecordedObjects:
         found = self.answers.patched[part_of] = list(self.source.patched(part_of))
         return found
 
-    def select(
-        self,
-        kind: GroupKind,
-        namespace: str | None,
-        *,
-        version: str = "",
-        partial: bool = False,
-        matches: Matches = any_labels,
-        owner: str = "",
-    ) -> Sequence[Object]:
-        found = list(
-            self.source.select(kind, namespace, version=version, partial=partial, matches=matches, owner=owner)
-        )
-        asked = (kind, namespace, version, partial)
+    def select(self, query: Query) -> Sequence[Object]:
+        found, asked = list(self.source.select(query)), query[:4]
         known = {ObjectKey.of(obj): obj for obj in (*self.answers.select.get(asked, ()), *found)}
         self.answers.select[asked] = [obj for _, obj in sorted(known.items())]
         return found
@@ -233,19 +220,9 @@ class _ReplayedObjects:
     def patched(self, part_of: str) -> Iterable[Object]:
         return self.answers.patched[part_of] if part_of in self.answers.patched else self.seen.patched(part_of)
 
-    def select(
-        self,
-        kind: GroupKind,
-        namespace: str | None,
-        *,
-        version: str = "",
-        partial: bool = False,
-        matches: Matches = any_labels,
-        owner: str = "",
-    ) -> Sequence[Object]:
-        asked = (kind, namespace, version, partial)
-        found = self.answers.select[asked] if asked in self.answers.select else self.seen.select(kind, namespace)
-        return FixedObjects(found).select(kind, namespace, matches=matches, owner=owner)
+    def select(self, query: Query) -> Sequence[Object]:
+        known = self.answers.select.get(query[:4])
+        return self.seen.select(query) if known is None else FixedObjects(known).select(query)
 
 
 class _RecordedKinds:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.core.labels import Matches, any_labels
 from ruleop.core.planning.model.marks import PART_OF, names_an_owner
-from ruleop.core.planning.model.observed import FixedObjects
+from ruleop.core.planning.model.observed import FixedObjects, Query
 from ruleop.operator.kube.client import requests
 from ruleop.operator.kube.client.client import reading, stored_object
 from ruleop.operator.kube.client.requests import Source
@@ -121,18 +120,8 @@ class LiveObjects:
         """Of those that were read."""
         return FixedObjects(obj for obj in self._objects.values() if obj is not None).patched(part_of)
 
-    def select(
-        self,
-        kind: GroupKind,
-        namespace: str | None,
-        *,
-        version: str = "",
-        partial: bool = False,  # noqa: ARG002
-        matches: Matches = any_labels,
-        owner: str = "",
-    ) -> Sequence[Object]:
-        found = self._selected.get((kind, version), {})
-        return FixedObjects(found.values()).select(kind, namespace, matches=matches, owner=owner)
+    def select(self, query: Query) -> Sequence[Object]:
+        return FixedObjects(self._selected.get((query.kind, query.version), {}).values()).select(query)
 
     # -- what was read -------------------------------------------------------------------------------------------------
 

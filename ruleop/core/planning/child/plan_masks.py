@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ruleop.core.errors import RuleopError
+from ruleop.core.planning.rendering.scope import query_of
 from ruleop.core.secrets.hidden_fields import hidden_texts
 from ruleop.core.secrets.masks import Masks
 from ruleop.core.secrets.secret_values import SECRET, is_secret, known_values, leaves_of, public_names, secret_values
@@ -54,10 +55,4 @@ def _observed(observe: Observe, scope: Scope) -> Iterator[Object]:
             found = objects.get(target.key, version=observe.kind.version, partial=observe.metadata_only)
             yield from () if found is None else (found,)
         else:
-            yield from objects.select(
-                target.kind,
-                target.namespace,
-                version=observe.kind.version,
-                partial=observe.metadata_only,
-                owner=target.owner,
-            )
+            yield from objects.select(query_of(observe, target))

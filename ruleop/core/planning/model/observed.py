@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey, owners_of
 from ruleop.core.labels import Matches, any_labels, labels_of
@@ -68,6 +68,17 @@ class Kinds(Protocol):
         ...
 
 
+class Query(NamedTuple):
+    """Which objects are asked for."""
+
+    kind: GroupKind
+    namespace: str | None = None  # None: all
+    version: str = ""  # of the kind; "": any
+    partial: bool = False  # their metadata is enough
+    matches: Matches = any_labels
+    owner: str = ""  # only those of the owner with this uid
+
+
 class Objects(Protocol):
     """The objects of the cluster that a pass over one CR may read."""
 
@@ -83,19 +94,9 @@ class Objects(Protocol):
         """The objects with fields that a child of this CR has set, with its part of their managedFields."""
         ...
 
-    def select(
-        self,
-        kind: GroupKind,
-        namespace: str | None,
-        *,
-        version: str = "",
-        partial: bool = False,
-        matches: Matches = any_labels,
-        owner: str = "",
-    ) -> Iterable[Object]:
-        """The objects of a kind whose labels match, of one namespace or of all; sorted by namespace and name. There may
-        be many, so each is read only when it is asked for, and only its labels if they do not match. `owner`: only
-        those of the owner with this uid."""
+    def select(self, query: Query) -> Iterable[Object]:
+        """The objects sorted by namespace and name. There may be many, so each is read only when it is asked for, and
+        only its labels if they do not match."""
         ...
 
 
@@ -118,23 +119,14 @@ class FixedObjects:
             if any(part_of == found for found, _ in managers_on(obj)):
                 yield obj
 
-    def select(
-        self,
-        kind: GroupKind,
-        namespace: str | None,
-        *,
-        version: str = "",  # noqa: ARG002
-        partial: bool = False,  # noqa: ARG002
-        matches: Matches = any_labels,
-        owner: str = "",
-    ) -> Sequence[Object]:
+    def select(self, query: Query) -> Sequence[Object]:
         return [
             obj
             for key, obj in sorted(self._by_key.items())
-            if key.group_kind == kind
-            and namespace in {None, key.namespace}
-            and matches(labels_of(obj))
-            and (not owner or owner in owners_of(obj["metadata"]))
+            if key.group_kind == query.kind
+            and query.namespace in {None, key.namespace}
+            and query.matches(labels_of(obj))
+            and (not query.owner or query.owner in owners_of(obj["metadata"]))
         ]
 
     def __iter__(self) -> Any:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ruleop.core.kinds import GroupKind, Kind, Object, ObjectKey
-from ruleop.core.labels import Matches, any_labels
-from ruleop.core.planning import KindInfo, Served
+from ruleop.core.planning import KindInfo, Query, Served
 from ruleop.core.planning.model.marks import PART_OF
 from ruleop.operator.engine.cache.kind_infos import Published, kind_info
 from ruleop.operator.engine.cache.share import Share
@@ -120,32 +119,25 @@ class Cache:
                     found |= {ObjectKey.of(obj): obj for obj in store.patched(part_of)}
         return [found[key] for key in sorted(found)]
 
-    def select(
-        self,
-        kind: GroupKind,
-        namespace: str | None,
-        *,
-        version: str = "",
-        partial: bool = False,
-        matches: Matches = any_labels,
-        owner: str = "",
-    ) -> Iterator[Object]:
+    def select(self, query: Query) -> Iterator[Object]:
         informers = [
-            informer for informer in self.observed.get(kind, ()) if _serves(informer, version, partial=partial)
+            informer
+            for informer in self.observed.get(query.kind, ())
+            if _serves(informer, query.version, partial=query.partial)
         ]
         stores = [
             store
             for informer in informers
             for store in informer.stores()
-            if namespace is None or store.source.namespace in {"", namespace}
+            if query.namespace is None or store.source.namespace in {"", query.namespace}
         ]
         holders: dict[ObjectKey, Store] = {}
         for store in _synced_or_all(stores):
-            keys = store.owned_keys(owner, namespace) if owner else store.select_keys(namespace)
+            keys = store.owned_keys(query.owner, query.namespace) if query.owner else store.select_keys(query.namespace)
             holders |= dict.fromkeys(keys, store)
         for key in sorted(holders):
             store = holders[key]
-            if (entry := store.entry(key)) is not None and matches(entry.parsed_labels()):
+            if (entry := store.entry(key)) is not None and query.matches(entry.parsed_labels()):
                 yield store.parse(entry)
 
     def parse(self, informer: Informer, key: ObjectKey, entry: Entry) -> Object | None:

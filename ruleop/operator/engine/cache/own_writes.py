@@ -53,9 +53,11 @@ class Write:
 
     def __exit__(self, *_: object) -> None:
         self._under_way -= 1
-        if self._under_way:
-            return
-        del self._writes[self._key]
+        if not self._under_way:
+            del self._writes[self._key]
+            self.end()
+
+    def end(self) -> None:
         for version, report in self.held:
             if version not in self.versions or not version:
                 report()

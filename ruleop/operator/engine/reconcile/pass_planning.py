@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ruleop.core.kinds import Kind, ObjectKey
-from ruleop.core.labels import Matches, any_labels
 from ruleop.core.planning import Observed, Plan, Planning
 from ruleop.core.planning.model.marks import part_of
 from ruleop.core.recording.recording import Recorder
@@ -20,8 +19,8 @@ from ruleop.operator.engine.reconcile.live_reads import LiveReads
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ruleop.core.kinds import GroupKind, Object
-    from ruleop.core.planning import History, Objects
+    from ruleop.core.kinds import Object
+    from ruleop.core.planning import History, Objects, Query
     from ruleop.core.planning.model.conditions import Condition
     from ruleop.core.rules import Rule
     from ruleop.operator.engine.cache.index import Index
@@ -163,14 +162,5 @@ class ParsedObjects:
             self._children[ObjectKey.of(child), child["apiVersion"].rpartition("/")[2]] = child
             yield child
 
-    def select(
-        self,
-        kind: GroupKind,
-        namespace: str | None,
-        *,
-        version: str = "",
-        partial: bool = False,
-        matches: Matches = any_labels,
-        owner: str = "",
-    ) -> Iterable[Object]:
-        return self._objects.select(kind, namespace, version=version, partial=partial, matches=matches, owner=owner)
+    def select(self, query: Query) -> Iterable[Object]:
+        return self._objects.select(query)
