@@ -3,12 +3,12 @@ resource is deleted, an object goes when those that depend on it are gone."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cluster.custom_resource import CustomResource
 from tests.cluster.operator import Operator, eventually, operator_of
-from tests.cluster.server import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,33 +48,11 @@ def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFacto
         yield operator
 
 
-class Stack:
-    def __init__(self, operator: Operator, namespace: str) -> None:
-        self.operator, self.admin, self.namespace = operator, operator.admin, namespace
-        self.path = f"/apis/example.com/v1/namespaces/{namespace}/stacks/high"
-        self.mark = operator.plane.audit_log.mark()
-        metadata = {"name": "high", "namespace": namespace}
-        stack = {"apiVersion": "example.com/v1", "kind": "Stack", "metadata": metadata, "spec": {"high": True}}
-        self.admin.post(self.path.rpartition("/")[0], stack)
-        eventually("the stack to be ready", lambda: self.ready()["status"] == "True")
-
-    def ready(self) -> dict[str, Any]:
-        conditions = self.admin.get(self.path)["status"]["conditions"]
-        return next(each for each in conditions if each["type"] == "Ready")
-
+class Stack(CustomResource):
     def place(self, name: str) -> str:
         if name == "room":
             return f"/api/v1/namespaces/{self.namespace}-room"
         return f"/api/v1/namespaces/{self.namespace}{'-room' if name == 'chair' else ''}/configmaps/{name}"
-
-    def exists(self, path: str) -> bool:
-        try:
-            self.admin.get(path)
-        except RefusedError as error:
-            if error.code != 404:
-                raise
-            return False
-        return True
 
     def hold(self, name: str, finalizers: list[str] | None) -> None:
         self.admin.merge(self.place(name), {"metadata": {"finalizers": finalizers}}, "somebody")
@@ -91,7 +69,7 @@ class Stack:
 
 @pytest.fixture
 def stack(operator: Operator, namespace: str) -> Stack:
-    return Stack(operator, namespace)
+    return Stack(operator, namespace, "high", {"high": True})
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])

@@ -3,13 +3,13 @@ of it is left when the rules or the custom resource give the fields up."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ruleop.core.planning.model.managers import managers_on
+from tests.cluster.custom_resource import CustomResource
 from tests.cluster.operator import Operator, eventually, operator_of
-from tests.cluster.server import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,27 +52,12 @@ def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFacto
         yield operator
 
 
-class Team:
+class Team(CustomResource):
     def __init__(self, operator: Operator, namespace: str) -> None:
-        self.operator, self.admin, self.namespace = operator, operator.admin, namespace
-        self.path = f"/apis/example.com/v1/namespaces/{namespace}/teams/red"
-        self.home = f"/api/v1/namespaces/{namespace}"
         for name in ("first", "second"):
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"theirs": "x"}}
-            self.admin.post(f"{self.home}/configmaps", body)
-        metadata = {"name": "red", "namespace": namespace}
-        team = {"apiVersion": "example.com/v1", "kind": "Team", "metadata": metadata}
-        self.admin.post(self.path.rpartition("/")[0], {**team, "spec": {"team": "red", "pull": True}})
-        self.settle()
-
-    def settle(self) -> None:
-        eventually("the team to be ready", lambda: self.ready()["status"] == "True")
-
-    def ready(self) -> dict[str, Any]:
-        found = self.admin.get(self.path)
-        conditions = found["status"]["conditions"]
-        ready = next(each for each in conditions if each["type"] == "Ready")
-        return ready if ready["observedGeneration"] == found["metadata"]["generation"] else {"status": "Unknown"}
+            operator.admin.post(f"/api/v1/namespaces/{namespace}/configmaps", body)
+        super().__init__(operator, namespace, "red", {"team": "red", "pull": True})
 
     def label(self) -> str | None:
         return self.admin.get(self.home)["metadata"]["labels"].get(LABEL)
@@ -80,22 +65,8 @@ class Team:
     def data(self, name: str) -> dict[str, str]:
         return dict(self.admin.get(f"{self.home}/configmaps/{name}")["data"])
 
-    def edit(self, **spec: Any) -> None:
-        self.admin.merge(self.path, {"spec": spec}, "somebody")
-
     def set_label(self, value: str | None, manager: str) -> None:
         self.admin.merge(self.home, {"metadata": {"labels": {LABEL: value}}}, manager)
-
-    def is_gone(self) -> bool:
-        try:
-            self.admin.get(self.path)
-        except RefusedError as error:
-            return error.code == 404
-        return False
-
-    def end(self) -> None:
-        self.admin.delete(self.path)
-        eventually("the team to be gone", self.is_gone)
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.cluster.custom_resource import CustomResource
 from tests.cluster.operator import Operator, eventually, operator_of
-from tests.cluster.server import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,45 +48,19 @@ def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFacto
         yield operator
 
 
-class Fleet:
-    def __init__(self, operator: Operator, namespace: str) -> None:
-        self.operator, self.admin, self.namespace = operator, operator.admin, namespace
-        self.path = f"/apis/example.com/v1/namespaces/{namespace}/fleets/all"
-        self.mark = operator.plane.audit_log.mark()
-        body = {
-            "apiVersion": "example.com/v1",
-            "kind": "Fleet",
-            "metadata": {"name": "all"},
-            "spec": self.spec("a", "b"),
-        }
-        self.admin.post(self.path.rpartition("/")[0], body)
-        eventually("the fleet to be ready", lambda: self.ready()["status"] == "True")
+def tenants(*names: str) -> dict[str, Any]:
+    return {"tenants": [{"name": name} for name in names]}
 
-    @staticmethod
-    def spec(*names: str) -> dict[str, Any]:
-        return {"tenants": [{"name": name} for name in names]}
 
-    def edit(self, *names: str) -> None:
-        self.admin.merge(self.path, {"spec": self.spec(*names)}, "somebody")
-
-    def ready(self) -> dict[str, Any]:
-        conditions = self.admin.get(self.path)["status"]["conditions"]
-        return next(each for each in conditions if each["type"] == "Ready")
+class Fleet(CustomResource):
+    def keep(self, *names: str) -> None:
+        self.edit(**tenants(*names))
 
     def database(self, name: str) -> str:
         return f"/api/v1/namespaces/{self.namespace}/configmaps/db-{name}"
 
     def job(self, name: str) -> str:
         return f"/apis/batch/v1/namespaces/{self.namespace}/jobs/drop-{name}"
-
-    def exists(self, path: str) -> bool:
-        try:
-            self.admin.get(path)
-        except RefusedError as error:
-            if error.code != 404:
-                raise
-            return False
-        return True
 
     def run(self, name: str) -> None:
         """Lets the Job run, which then completes."""
@@ -102,11 +76,11 @@ class Fleet:
 
 @pytest.fixture
 def fleet(operator: Operator, namespace: str) -> Fleet:
-    return Fleet(operator, namespace)
+    return Fleet(operator, namespace, "all", tenants("a", "b"))
 
 
 def test_the_object_of_a_removed_tenant_goes_after_its_job(fleet: Fleet) -> None:
-    fleet.edit("b")
+    fleet.keep("b")
     eventually("the Job to be there", lambda: fleet.exists(fleet.job("a")))
     waits = f"ConfigMap/{fleet.namespace}/db-a to be deleted: Job/{fleet.namespace}/drop-a is not ready"
     eventually("the end to be reported", lambda: waits in fleet.ready()["message"])
@@ -123,9 +97,9 @@ def test_the_object_of_a_removed_tenant_goes_after_its_job(fleet: Fleet) -> None
 
 def test_a_tenant_that_is_back_is_created_again_when_its_end_is_over(fleet: Fleet) -> None:
     before = fleet.admin.get(fleet.database("a"))["metadata"]["uid"]
-    fleet.edit("b")
+    fleet.keep("b")
     eventually("the Job to be there", lambda: fleet.exists(fleet.job("a")))
-    fleet.edit("a", "b")
+    fleet.keep("a", "b")
     eventually("its object to wait", lambda: "it ends the item that was there before" in fleet.ready()["message"])
     assert fleet.admin.get(fleet.database("a"))["metadata"]["uid"] == before
     fleet.run("a")
@@ -159,7 +133,7 @@ def test_a_forged_item_ends_nothing(fleet: Fleet) -> None:
     metadata = fleet.admin.get(fleet.database("a"))["metadata"]
     forged = metadata["annotations"]["ruleop.dev/item"].replace('"name":"a"', '"name":"b"')
     fleet.admin.merge(fleet.database("a"), {"metadata": {"annotations": {"ruleop.dev/item": forged}}}, "somebody")
-    fleet.edit("b")
+    fleet.keep("b")
     fleet.operator.start()
     eventually("the record to be reported", lambda: "is not recorded on it" in fleet.ready()["message"])
     assert fleet.ready()["reason"] == "ChildFailed"

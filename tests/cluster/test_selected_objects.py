@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ruleop.core.planning.model.managers import managers_on
+from tests.cluster.custom_resource import CustomResource
 from tests.cluster.operator import Operator, eventually, operator_of
-from tests.cluster.server import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,25 +44,13 @@ def operator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFacto
         yield operator
 
 
-class Guide:
+class Guide(CustomResource):
     def __init__(self, operator: Operator, namespace: str) -> None:
-        self.operator, self.admin, self.namespace = operator, operator.admin, namespace
-        self.path = f"/apis/example.com/v1/namespaces/{namespace}/guides/p"
-        self.home = f"/api/v1/namespaces/{namespace}"
         for name, tier in {"a": "web", "b": "web", "c": "db"}.items():
             metadata = {"name": name, "labels": {"tier": tier}}
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"theirs": "x"}}
-            self.admin.post(f"{self.home}/configmaps", body)
-        body = {"apiVersion": "example.com/v1", "kind": "Guide", "metadata": {"name": "p"}}
-        self.admin.post(self.path.rpartition("/")[0], {**body, "spec": {"tier": "web", "team": "red"}})
-        eventually("the guide to be ready", lambda: self.ready()["status"] == "True")
-
-    def ready(self) -> dict[str, Any]:
-        found = self.admin.get(self.path)
-        conditions = found.get("status", {}).get("conditions") or []
-        ready = next((each for each in conditions if each["type"] == "Ready"), None)
-        is_current = ready is not None and ready["observedGeneration"] == found["metadata"]["generation"]
-        return ready if ready is not None and is_current else {"status": "Unknown"}
+            operator.admin.post(f"/api/v1/namespaces/{namespace}/configmaps", body)
+        super().__init__(operator, namespace, "p", {"tier": "web", "team": "red"})
 
     def teams(self) -> dict[str, str | None]:
         maps = self.admin.get(f"{self.home}/configmaps")["items"]
@@ -75,17 +63,6 @@ class Guide:
 
     def relabel(self, name: str, tier: str | None) -> None:
         self.admin.merge(f"{self.home}/configmaps/{name}", {"metadata": {"labels": {"tier": tier}}}, "kubectl-label")
-
-    def is_gone(self) -> bool:
-        try:
-            self.admin.get(self.path)
-        except RefusedError as error:
-            return error.code == 404
-        return False
-
-    def end(self) -> None:
-        self.admin.delete(self.path)
-        eventually("the guide to be gone", self.is_gone)
 
 
 @pytest.fixture
