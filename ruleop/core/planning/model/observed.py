@@ -69,7 +69,7 @@ class Kinds(Protocol):
 
 
 class Query(NamedTuple):
-    """Which objects are asked for."""
+    """The objects that are asked for."""
 
     kind: GroupKind
     namespace: str | None = None  # None: all
