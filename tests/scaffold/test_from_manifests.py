@@ -354,6 +354,16 @@ def test_odd_manifests_are_refused_or_become_files(changes):
             yaml.safe_load(text)
 
 
+@pytest.mark.parametrize("replicas", [3, "x", 1.5, True, {"name": 7}])
+def test_only_a_number_of_replicas_can_be_scaled(replicas):
+    objects = read(BLOG)
+    (number,) = (number for number, body in enumerate(objects) if body["kind"] == "Deployment")
+    objects[number] = replaced(objects[number], {("spec", "replicas"): replicas})
+    files = project_files(made(objects), {})
+    build_project(files, root="", environ={})
+    assert ("scale" in yaml.safe_load(files["watches.yaml"])[0]["schema"]) == (replicas == 3)
+
+
 @pytest.mark.slow
 @given(st.tuples(st.sampled_from(PLACES), ODD))
 def test_odd_manifests_become_projects_that_load(change):

@@ -14,6 +14,7 @@ from ruleop.authoring.scaffold.schemas import CHOICES, CHOICES_FILE, TESTS, WATC
 from ruleop.authoring.scaffold.trees import value_at
 from ruleop.authoring.scaffold.yaml_layout import Expr, Joined, Noted, rules_text, template_text
 from ruleop.core.names import MOST_OF_NAME
+from ruleop.core.schema.crd.structural import schema_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -189,11 +190,14 @@ def _schema(project: NewProject) -> dict[str, Any]:
 
 
 def _scale(project: NewProject) -> dict[str, str]:
-    """The field that `kubectl scale` sets: the replicas of the main workload, if the spec has them."""
+    """The field that `kubectl scale` sets: the replicas of the main workload, if the spec has their number."""
     for child in project.children:
         replicas = value_at(child.template, ("spec", "replicas"))
         counted = project.status.get(READY_REPLICAS, "").startswith(f"{child.id}.")
-        if counted and isinstance(replicas, Expr) and _FIELD.fullmatch(replicas.code):
+        if not counted or not isinstance(replicas, Expr) or not _FIELD.fullmatch(replicas.code):
+            continue
+        found = schema_at(project.spec, tuple(replicas.code.split(".")[1:]))
+        if found is not None and found.get("type") == "integer":
             return {"replicas": f".{replicas.code}", "status": f".status.{READY_REPLICAS}"}
     return {}
 
