@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.cluster.operator import Operator, eventually
-from tests.cluster.server import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +19,7 @@ class CustomResource:
         kind = type(self).__name__
         collection = f"/apis/example.com/v1/namespaces/{namespace}/{kind.lower()}s"
         self.path = f"{collection}/{name}"
-        self.mark = operator.plane.audit_log.mark()
+        self.mark = operator.mark()
         body = {"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": name}, "spec": dict(spec)}
         self.admin.post(collection, body)
         self.settle()
@@ -40,13 +39,7 @@ class CustomResource:
         self.admin.merge(self.path, {"spec": spec}, "somebody")
 
     def exists(self, path: str) -> bool:
-        try:
-            self.admin.get(path)
-        except RefusedError as error:
-            if error.code != 404:
-                raise
-            return False
-        return True
+        return self.admin.exists(path)
 
     def is_gone(self) -> bool:
         return not self.exists(self.path)

@@ -73,6 +73,15 @@ class Client:
     def get(self, path: str, accept: str = "application/json") -> Any:
         return self.send("GET", path, accept=accept)
 
+    def exists(self, path: str) -> bool:
+        try:
+            self.get(path)
+        except RefusedError as error:
+            if error.code != 404:
+                raise
+            return False
+        return True
+
     def post(self, path: str, body: object) -> Any:
         return self.send("POST", path, body)
 

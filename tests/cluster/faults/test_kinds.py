@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from tests.cluster.faults.lab import PROJECT, is_quiet
-from tests.cluster.server import CRDS, RefusedError
+from tests.cluster.server import CRDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ def definition(plural: str) -> dict[str, Any]:
 def undefine(lab: Lab, plural: str) -> None:
     name = f"{plural}.faults.example.com"
     lab.admin.delete(f"{CRDS}/{name}")
-    lab.eventually("the definition to go", lambda: not found(lab, f"{CRDS}/{name}"))
+    lab.eventually("the definition to go", lambda: not lab.admin.exists(f"{CRDS}/{name}"))
 
 
 def define(lab: Lab, plural: str) -> None:
@@ -38,16 +38,6 @@ def define(lab: Lab, plural: str) -> None:
             lab.path("configmaps").replace("/api/v1", "/apis/faults.example.com/v1").replace("configmaps", plural)
         ),
     )
-
-
-def found(lab: Lab, path: str) -> bool:
-    try:
-        lab.admin.get(path)
-    except RefusedError as error:
-        if error.code != 404:
-            raise
-        return False
-    return True
 
 
 @contextlib.contextmanager
@@ -70,7 +60,7 @@ def test_a_watched_kind_is_removed_and_added_again(lab: Lab) -> None:
         lab.admin.delete(f"{CRDS}/ledgers.faults.example.com")
         lab.eventually("the closing", lambda: lab.get("configmaps", "old-closing"))
         lab.edit("configmaps", "old-closing", {"metadata": {"annotations": {"example.com/done": "yes"}}})
-        lab.eventually("the definition to go", lambda: not found(lab, f"{CRDS}/ledgers.faults.example.com"))
+        lab.eventually("the definition to go", lambda: not lab.admin.exists(f"{CRDS}/ledgers.faults.example.com"))
         define(lab, "ledgers")
         lab.make("ledgers", "new", "Ledger", spec={"text": "new", "pages": ["a"]})
         lab.eventually("the ledger", lambda: lab.is_observed("ledgers", "new", "Ready"))
@@ -116,8 +106,8 @@ def test_a_namespace_deleted_while_children_are_created(lab: Lab) -> None:
             ("heaps", "all"),
         ):  # as its controller would, which does not run here
             lab.admin.delete(lab.path(resource, name))
-        lab.eventually("the ledger to go", lambda: not found(lab, lab.path("ledgers", "all")))
-        lab.eventually("the heap to go", lambda: not found(lab, lab.path("heaps", "all")))
+        lab.eventually("the ledger to go", lambda: not lab.admin.exists(lab.path("ledgers", "all")))
+        lab.eventually("the heap to go", lambda: not lab.admin.exists(lab.path("heaps", "all")))
         while not is_quiet(lab.proxy):
             pass
     refused = [str(call) for call in lab.proxy.calls if call.is_write and call.status == 403]

@@ -623,7 +623,7 @@ class Children:
         found = {
             key.name: held
             for key, held in self._by_key.items()
-            if key.kind == NAMESPACE.kind and not key.group and held[0].child.patch is None
+            if key.group_kind == NAMESPACE and held[0].child.patch is None
         }
         unknown = [
             each.child.id

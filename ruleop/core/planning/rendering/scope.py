@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.errors import RenderError
 from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.labels import Matches, any_labels
 from ruleop.core.planning.model.observed import Observed, Query, Served
 from ruleop.core.planning.model.rule_permissions import missing_list_permission, missing_permission
 from ruleop.core.planning.model.targets import MAX_OWNED, Target, resolve_targets
@@ -235,13 +236,14 @@ class Scope:
 
     def select(self, observe: Observe, target: Target) -> Iterable[Object]:
         """The objects of a target by labels or owner."""
-        return self.observed.objects.select(query_of(observe, target)._replace(matches=partial(_matches, target)))
+        return self.observed.objects.select(query_of(observe, target, partial(_matches, target)))
 
 
-def query_of(observe: Observe, target: Target) -> Query:
-    """The objects of a target, whatever their labels are."""
-    version, partly = observe.kind.version, observe.metadata_only
-    return Query(target.kind, target.namespace, version, partly, owner=target.owner)
+def query_of(observe: Observe, target: Target, matches: Matches = any_labels) -> Query:
+    """The objects of a target; by default, whatever their labels are."""
+    return Query(
+        target.kind, target.namespace, observe.kind.version, observe.metadata_only, matches=matches, owner=target.owner
+    )
 
 
 def _matches(target: Target, labels: Mapping[str, str]) -> bool:

@@ -447,16 +447,17 @@ class Store:
         return Entry(uid, version, generation, part_of, _compact(dump_json(obj)), kept, None, packed_labels)
 
     def _packed(self, entry: Entry) -> Entry:
+        """The entry, compressed; as it is while there are few objects, or if `_patchers` has to read it."""
         packing, status = self._packing, entry.packed_status
-        if packing is None or entry.packing is not None or _MANAGER in entry.packed:
-            return entry  # `_patchers` reads it as it is
+        if packing is None or _MANAGER in entry.packed:
+            return entry
         packed_status = packing.pack(status) if status is not None else None
         return entry._replace(packed=packing.pack(entry.packed), packed_status=packed_status, packing=packing)
 
     def _keep_warm(self, key: ObjectKey, size: int) -> None:
         """The object has changed. Compresses those that changed longest ago."""
-        self._warm_bytes += size - self._warm.pop(key, 0)
         self._warm[key] = size
+        self._warm_bytes += size
         while self._warm_bytes > WARM:
             cold = next(iter(self._warm))
             self._warm_bytes -= self._warm.pop(cold)
@@ -491,6 +492,7 @@ class Store:
         if self._owned is not None:
             self._index_owners(key, old, entry)
         self._bytes += (size := _size(entry)) - (_size(old) if old is not None else 0)
+        self._warm_bytes -= self._warm.pop(key, 0)
         if entry.packing is None:
             self._keep_warm(key, size)
         if old is None and self._namespaces is not None:
