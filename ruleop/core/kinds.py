@@ -80,6 +80,7 @@ class _Kinds(dict[tuple[str, str], Kind]):
 
 
 _KINDS: Final = _Kinds()
+NAMESPACE_KIND: Final = Kind("", "v1", "Namespace")
 
 
 class GroupKind(NamedTuple):

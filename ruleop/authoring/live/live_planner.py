@@ -19,7 +19,7 @@ from ruleop.authoring.checking.desired_objects import with_violations
 from ruleop.authoring.live.reading.reader import LiveObjects
 from ruleop.authoring.offline.stand_in import with_defaults
 from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import Kind, Object, ObjectKey, owners_of
+from ruleop.core.kinds import NAMESPACE_KIND, Kind, Object, ObjectKey, owners_of
 from ruleop.core.labels import labels_of
 from ruleop.core.names import RESERVED_PREFIX
 from ruleop.core.planning import Failure, History, Observed, Plan, choose_rule, plan
@@ -53,8 +53,6 @@ TOGETHER: Final = 40
 MAX_ROUNDS: Final = 20
 """The number of times that a pass is planned again with more objects. Each round reads what the one before asked
 for."""
-
-NAMESPACE: Final = Kind("", "v1", "Namespace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +168,7 @@ class LivePlanner:
         name = metadata.get("namespace")
         if not metadata.get("deletionTimestamp") or not name:
             return False
-        found = self.objects.get(ObjectKey("", "Namespace", "", name), version=NAMESPACE.version)
+        found = self.objects.get(ObjectKey("", "Namespace", "", name), version=NAMESPACE_KIND.version)
         return found is not None and bool(found["metadata"].get("deletionTimestamp"))
 
     # -- children ------------------------------------------------------------------------------------------------------

@@ -41,8 +41,7 @@ from ruleop.core.planning.model.actions import (
     StatusWrite,
 )
 from ruleop.core.planning.model.conditions import ROLLOUT, Conditions, as_written, find_condition
-from ruleop.core.planning.model.marks import Owner, is_paused, misspelt_switches
-from ruleop.core.planning.model.period import reconcile_period
+from ruleop.core.planning.model.marks import Owner, annotations_of, is_paused, period_and_notes
 from ruleop.core.planning.model.rule_permissions import missing_permission
 from ruleop.core.planning.model.selectors import compile_selector
 from ruleop.core.planning.model.targets import Target
@@ -175,7 +174,9 @@ class _Planner:
             observed = replace(observed, objects=_WithConflicting(observed.objects, history))
         self.rule, self.resource, self.observed, self.predict_status = rule, resource, observed, predict_status
         self.key = ObjectKey.of(resource)
-        self.period, self.period_note = reconcile_period(rule, resource)
+        self.period, self.notes = rule.reconcile_period, ""
+        if annotations := annotations_of(resource):
+            self.period, self.notes = period_and_notes(annotations, rule)
         self.history = self._without_expired_refusals(history) if history.refusals else history
         self.info = observed.kinds.info(rule.kind)
         self.owner = Owner.of(resource, observed.proofs, sharded=observed.sharded)
@@ -217,7 +218,7 @@ class _Planner:
             return self._invalid_plan(problem)
         yield
         actions = yield from self._actions()  # before the status: an error in the status must not stop a child
-        return self._plan(None, actions, check_after=self._check_conflicting(), complete=self.children.complete)
+        return self._plan(None, actions, complete=self.children.complete)
 
     def late_steps(self, overtime: Overtime) -> Steps[Plan]:
         """A plan that leaves everything as it is, apart from the conditions. Nothing of the rule is evaluated again but
@@ -239,7 +240,7 @@ class _Planner:
             self.scope.names[id_] = Disabled(id_)
         if self.rule.ends_items:
             self.children.use_existing(child for child in self.rule.finalize.values() if child.for_each_of)
-        problem = self._invalid()
+        problem = self._invalid() if self.rule.validate else None
         if problem is None:
             yield from self.children.plan_all([self.rule.children[id_] for id_ in self.rule.order])
         return problem
@@ -280,15 +281,11 @@ class _Planner:
         far as it is known."""
         self.children.use_existing(self.rule.children.values())
         if problem.reason == "Waiting":
-            return self._plan(Conditions.of("Waiting", problem.message, reconciling=True), [], check_after=None)
+            return self._plan(Conditions.of("Waiting", problem.message, reconciling=True), [])
         self.children.report.problems.append(problem)
-        return self._plan(overall_conditions(self.children, [problem]), [], check_after=None)
+        return self._plan(overall_conditions(self.children, [problem]), [])
 
     # -- a CR that is not being deleted --------------------------------------------------------------------------------
-
-    def _check_conflicting(self) -> float | None:
-        is_conflicting = any(each.reason == "ErrResourceExists" for each in self.children.report.problems)
-        return CHECK_CONFLICTING if is_conflicting else None
 
     def _actions(self) -> Steps[list[Action]]:
         if self.children.render_failed:
@@ -320,8 +317,9 @@ class _Planner:
                 ]
         elif holds and not actions and self._can_remove_finalizer():
             actions.append(RemoveFinalizer(key, self.observed.finalizer))
-        report = self.children.report
-        return actions or (self._finalizer_of_helm() if not report.problems and not report.waits else [])
+        if not actions and self.rule.adopts_helm_releases and not self.children.report.hinders:
+            return self._finalizer_of_helm()
+        return actions
 
     def _ends(self, pruned: list[Action]) -> Steps[list[Action]]:
         """The deletions and releases, with what ends items before."""
@@ -340,9 +338,9 @@ class _Planner:
         """The removal of the Helm operator's finalizer, once there is nothing else to do: its release is adopted."""
         metadata = self.resource["metadata"]
         finalizers = metadata.get("finalizers") or []
-        is_due = self.rule.adopts_helm_releases and helm_release.FINALIZER in finalizers
         if metadata.get("deletionTimestamp") and self.observed.finalizer in finalizers:
             return []  # objects are still being deleted
+        is_due = helm_release.FINALIZER in finalizers
         return [RemoveFinalizer(self.key, helm_release.FINALIZER)] if is_due else []
 
     def _report_failed_pruning(self, pruned: list[Action]) -> None:
@@ -376,11 +374,9 @@ class _Planner:
 
     def _can_remove_finalizer(self) -> bool:
         """Whether all owned objects are known, and the garbage collector will delete them with the CR."""
-        report = self.children.report
         return (
             not self.observed.held_until
-            and not report.problems
-            and not report.waits
+            and not self.children.report.hinders
             and not any(missing_read_permissions(self.rule, self.observed, self.owner.namespace))
         )
 
@@ -392,7 +388,7 @@ class _Planner:
         return any(
             object_plan.applied is not None
             and object_plan.applied.result is not None
-            and not self.children.can_reference_owner(child_plan.child, object_plan.desired)
+            and not object_plan.references_owner
             for child_plan in self.children.plans.values()
             for object_plan in child_plan.objects
         )
@@ -402,12 +398,12 @@ class _Planner:
     def _deleting(self) -> Steps[Plan]:
         self.children.use_existing(self.rule.every_child)
         deletion = yield from plan_deletion(self.rule, self.resource, self.observed, self.children)
-        check_after = deletion.check_after if deletion.check_after is not None else self._check_conflicting()
+        of_helm = self._finalizer_of_helm() if self.rule.adopts_helm_releases else []
         return self._plan(
             deletion.conditions,
-            deletion.actions or self._finalizer_of_helm(),
+            deletion.actions or of_helm,
             events=deletion.events,
-            check_after=check_after,
+            check_after=deletion.check_after,
             complete=self.children.complete,
         )
 
@@ -418,11 +414,12 @@ class _Planner:
         conditions: Conditions | None,
         actions: list[Action],
         *,
-        check_after: float | None,
+        check_after: float | None = None,
         events: list[Event] | None = None,
         complete: bool = False,
     ) -> Plan:
-        """`conditions`: Ready, Reconciling and Stalled; None: derive them from the children."""
+        """`conditions`: Ready, Reconciling and Stalled; None: derive them from the children. `check_after`: seconds
+        until the next check, if the caller knows when it is due."""
         report = self.children.report
         self.acts = bool(actions) and not self.paused and self.history.writes is None
         found: dict[str, Any] = {
@@ -445,7 +442,7 @@ class _Planner:
             found |= {
                 "children": self.children.reports(),
                 "rendered": self.children.rendered(),
-                "requeue_after": self._requeue_after(self._check_after(actions, check_after, records), time_check),
+                "requeue_after": self._requeue_after(actions, check_after, records, time_check),
                 "time_check": time_check,
                 "complete": complete and not self.observed.held_until,
             }
@@ -471,7 +468,8 @@ class _Planner:
     ) -> None:
         """Adds the status, the conditions and the events to the plan's fields. May add problems."""
         problems = self.children.report.problems
-        conditions = self._report_finalizer(conditions)
+        if self.history.writes is not None:
+            conditions = self._report_finalizer(conditions)
         refused_status = self.history.refused_status
         if refused_status is not None and self.observed.clock >= refused_status.until:
             refused_status = None
@@ -479,16 +477,18 @@ class _Planner:
         extra: tuple[Condition, ...] = ()
         if not self.is_late:
             projected = projected_fields(self.rule, self.scope, problems)
-            extra = custom_conditions(self.rule, self.children, problems)
-        fields, own_fields = without_rejected(self.rule, refused_status, *projected, problems)
+            extra = custom_conditions(self.rule, self.children, problems) if self.rule.conditions else ()
+        fields, own_fields = projected
+        if refused_status is not None:
+            fields, own_fields = without_rejected(self.rule, refused_status, *projected, problems)
         if records.runs:
             fields, own_fields = with_record(fields, records.runs), own_fields | {RECORD}
         if conditions is None:
             conditions = overall_conditions(self.children, problems, held_back=self.held_back)
         if self.paused:
             conditions = Conditions.in_pause(self.resource, self.history.reason)
-        elif note := "; ".join(filter(None, (self.period_note, misspelt_switches(self.resource)))):
-            conditions = conditions.with_note(note)
+        elif self.notes:
+            conditions = conditions.with_note(self.notes)
         rollout = self._rollout() if self.observed.rollout is not None or self.rule.rollout is not None else None
         if extra or rollout is not None:
             conditions = replace(conditions, custom=(*extra, rollout) if rollout is not None else extra)
@@ -546,20 +546,22 @@ class _Planner:
             "observedGeneration", generation
         ) == generation
 
-    def _check_after(self, actions: list[Action], check_after: float | None, records: Records) -> float | None:
-        """At once if the answers to this pass's writes made more actions possible. The cache has the answers already,
-        so no event will trigger another pass."""
-        writes = self.history.writes
+    def _requeue_after(
+        self, actions: list[Action], check_after: float | None, records: Records, time_check: Requeue | None
+    ) -> Requeue | None:
+        writes, report, clock = self.history.writes, self.children.report, self.observed.clock
+        if check_after is None and any(each.reason == "ErrResourceExists" for each in report.problems):
+            check_after = CHECK_CONFLICTING
         if self.paused:
-            return None
-        if records.prunes_next:
-            return 0.0
-        return 0.0 if writes is not None and any(action.key not in writes.done for action in actions) else check_after
-
-    def _requeue_after(self, check_after: float | None, time_check: Requeue | None) -> Requeue | None:
-        clock = self.observed.clock
+            check_after = None
+        elif records.prunes_next or (
+            # The responses to this pass's writes made more actions possible. The cache has the responses already, so
+            # no event will trigger another pass.
+            writes is not None and any(action.key not in writes.done for action in actions)
+        ):
+            check_after = 0.0
         # A conflict that this plan is the first to find is checked, too.
-        history = self.history.with_field_conflicts(self.children.report.conflicts, clock)
+        history = self.history.with_field_conflicts(report.conflicts, clock) if report.conflicts else self.history
         found = [
             history.next_check(self.observed.objects, clock),
             Requeue(check_after, "it is checked") if check_after is not None else None,
@@ -570,7 +572,7 @@ class _Planner:
 
     def _report_finalizer(self, conditions: Conditions | None) -> Conditions | None:
         """Reports first that ruleop's finalizer could not be added or removed: all other actions depend on it."""
-        failed = self.history.failure(self.key) if self.history.writes is not None else None
+        failed = self.history.failure(self.key)
         if failed is None:
             return conditions
         why = (

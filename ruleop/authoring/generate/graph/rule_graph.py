@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ruleop.authoring.checking.bodies import bodies
 from ruleop.authoring.checking.object_names import NAME, NAMESPACE, text_of
-from ruleop.core.kinds import GroupKind
+from ruleop.core.kinds import NAMESPACE_KIND
 from ruleop.core.messages import shortened
 from ruleop.core.printable import printable
 from ruleop.core.rules.checks.order import ids_read
@@ -30,7 +30,6 @@ STATUS: Final = "status"
 """Names of nodes. No child can have them: they are reserved in the rules."""
 _MAX_LINE: Final = 36  # characters
 _MAX_FIELDS: Final = 12  # of the status
-_NAMESPACE_KIND: Final = GroupKind("", "Namespace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +148,6 @@ def _namespaces(child: Child, watch: Watch, loaded: Loaded) -> frozenset[str]:
         id_
         for id_, other in watch.rule.children.items()
         if id_ != child.id
-        and any(kind.versionless == _NAMESPACE_KIND for kind in other.kinds)
+        and any(kind.versionless == NAMESPACE_KIND.versionless for kind in other.kinds)
         and not texts.isdisjoint(written_names(id_, watch, loaded))
     )

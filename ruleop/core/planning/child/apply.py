@@ -381,7 +381,7 @@ def _update(
         desired,
         with_marks(desired, owner, reference=reference, managed=_may_set_managed_by(live, record), live=live),
     )
-    ignore = _ignored_paths(child, desired)
+    ignore = _ignored_paths(child, desired) if child.apply.ignore else ()
     fields, shape = record.fields if record is not None else None, _shape_of(desired)
     learned = history.learned.get(desired.key, Learned.NOTHING)
     try:

@@ -80,6 +80,7 @@ class ObjectPlan:
     applied: Applied | None = None  # None: nothing is written
     state: State = State.READY
     message: str = ""
+    references_owner: bool = False  # it may have an ownerReference
 
     @property
     def action(self) -> Action | None:
@@ -143,6 +144,11 @@ class PassReport:
     reads: list[Read] = field(default_factory=list)
     conflicts: list[FieldConflict] = field(default_factory=list)
     _alike: dict[tuple[str, str], set[tuple[str, Site | None]]] = field(default_factory=dict)  # by child and reason
+
+    @property
+    def hinders(self) -> bool:
+        """Whether something is wrong or missing, so that not all of the desired state is written."""
+        return bool(self.problems or self.waits)
 
     def add_problem(self, child: str, reason: str, message: str, site: Site | None = None) -> None:
         if self._is_new(child, reason, message, site):

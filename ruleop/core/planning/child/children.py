@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.errors import RenderError
-from ruleop.core.kinds import GroupKind
+from ruleop.core.kinds import NAMESPACE_KIND
 from ruleop.core.planning.changes.list_conflicts import conflict_in_words
 from ruleop.core.planning.changes.rejected_writes import changes_in_words, condition_reason
 from ruleop.core.planning.child.apply import (
@@ -90,7 +90,6 @@ if TYPE_CHECKING:
     from ruleop.core.rules import Child
     from ruleop.core.steps import Steps
 
-NAMESPACE: Final = GroupKind("", "Namespace")
 MAX_LOCATED: Final = 4
 """Rejected objects of one child whose message has the line of the rejected field."""
 
@@ -131,7 +130,7 @@ class Children:
         self.ended_by = waits(self.ending) if self.ending else {}
         self._due: dict[str, Due] = {}  # of schedules, as far as it is known
         self._by_id: dict[str, list[Existing]] = {}
-        self._shown: dict[str, list[Existing]] = {}
+        self._shown: dict[str, list[Existing]] = {}  # those that templates can read as this child
         self._by_key: dict[ObjectKey, tuple[ChildPlan, ObjectPlan]] = {}
         for each in self.existing:
             self._by_id.setdefault(each.child, []).append(each)
@@ -139,14 +138,10 @@ class Children:
             if found := self._by_id.get(child.id):
                 self._shown[child.id] = select_shown(rule, owner, child, found, desired_keys.get(child.id))
             if child.many or child.id in self._shown:
-                scope.live[child.id] = existing_view(child, self._of(child), Origin.LIVE)
+                scope.live[child.id] = existing_view(child, self._shown.get(child.id, []), Origin.LIVE)
         for observe in rule.observe.values():
             if (owned_by := observe.owned_by) is not None:
                 scope.existing[owned_by.child] = [each.live for each in self._shown.get(owned_by.child, ())]
-
-    def _of(self, child: Child) -> list[Existing]:
-        """The existing objects that templates can read as this child."""
-        return self._shown.get(child.id, [])
 
     def misread(self) -> dict[str, ObjectKey]:
         """The keys of children with one object whose `live.` showed another object: its name or namespace was changed,
@@ -154,7 +149,7 @@ class Children:
         found: dict[str, ObjectKey] = {}
         for id_, child_plan in self.plans.items():
             key = child_plan.objects[0].desired.key if child_plan.objects and not child_plan.child.many else None
-            if key is not None and any(each.key != key for each in self._of(child_plan.child)):
+            if key is not None and any(each.key != key for each in self._shown.get(id_, ())):
                 found[id_] = key
         return found
 
@@ -162,7 +157,7 @@ class Children:
         """Gives templates the existing objects of children that are not planned in this pass."""
         for child in children:
             self._find_desired(child)
-            self.scope.names[child.id] = existing_view(child, self._of(child), Origin.LATER)
+            self.scope.names[child.id] = existing_view(child, self._shown.get(child.id, []), Origin.LATER)
             self.scope.ready[child.id] = self._is_ready(child)
 
     def _find_desired(self, child: Child) -> None:
@@ -175,10 +170,11 @@ class Children:
                 self._shown[child.id] = select_shown(self.rule, self.owner, child, existing, desired.key)
 
     def _is_ready(self, child: Child) -> bool:
+        existing = self._shown.get(child.id, [])
         if child.ready_when is None or child.has_items:  # the value of `item` is unknown
-            return existing_is_ready(self._of(child))
+            return existing_is_ready(existing)
         try:
-            found = [_ready_when(child, self.scope.names, each.live).ready for each in self._of(child)]
+            found = [_ready_when(child, self.scope.names, each.live).ready for each in existing]
         except RenderError:
             return False
         return bool(found) and all(found)
@@ -188,7 +184,8 @@ class Children:
     def plan_all(self, children: Iterable[Child]) -> Iterator[None]:
         for child in children:
             yield from self._plan_child(child)
-        self._wait_for_namespaces()
+        if self.rule.makes_namespaces:
+            self._wait_for_namespaces()
 
     def _plan_child(self, child: Child) -> Iterator[None]:
         child_plan = self.plans[child.id] = ChildPlan(child)
@@ -215,7 +212,9 @@ class Children:
         child_plan.settle()
         is_undesired = child_plan.state is State.UNWANTED
         self.scope.names[child.id] = (
-            Disabled(child.id) if is_undesired else planned_view(child_plan, self._of(child), self.observed, self.owner)
+            Disabled(child.id)
+            if is_undesired
+            else planned_view(child_plan, self._shown.get(child.id, []), self.observed, self.owner)
         )
         # As with dependsOn, an undesired child does not block others.
         self.scope.ready[child.id] = child_plan.ready or is_undesired
@@ -372,47 +371,46 @@ class Children:
 
     def _plan_object(self, child_plan: ChildPlan, desired: Desired) -> None:
         """Plans one desired object. If it waits or fails, other objects of the child are still planned."""
+        child = child_plan.child
         if len(self._by_key) >= MAX_OBJECTS:
-            raise ChildFails(f"the CR has more than {MAX_OBJECTS:,} objects", child_plan.child.body.site)
+            raise ChildFails(f"the CR has more than {MAX_OBJECTS:,} objects", child.body.site)
         object_plan = ObjectPlan(desired)
         child_plan.objects.append(object_plan)
         if (holder := self._by_key.get(desired.key)) is not None:
             self._fail_duplicate(child_plan, object_plan, *holder)
             return
         self._by_key[desired.key] = child_plan, object_plan
-        if self.ended_by and not child_plan.child.final and (end := self._end_before(desired)):
+        if self.ended_by and not child.final and (end := self._end_before(desired)):
             wait = f"{end} to be gone: it ends the item that was there before"
             object_plan.stop(State.WAITING, wait)
-            self.report.add_wait(child_plan.child.id, wait, why="deletion")
+            self.report.add_wait(child.id, wait, why="deletion")
             return
         METER.spend(OBJECT_UNITS + VALUE_UNITS * desired.values)
         try:
-            if child_plan.child.patch is not None:
-                applied = patch(child_plan.child, desired, self.owner, self.observed, self.history)
+            if child.patch is not None:
+                applied = patch(child, desired, self.owner, self.observed, self.history)
             else:
-                reference_owner = self.can_reference_owner(child_plan.child, desired)
+                # The garbage collector deletes objects whose owner is in another namespace, and objects whose owner is
+                # being deleted, with foreground deletion at once and in any order.
+                here = not self.owner.namespace or desired.key.namespace == self.owner.namespace
+                references = here and not desired.orphan and not child.final and not child.in_order
+                object_plan.references_owner = references
                 applied = apply(
-                    child_plan.child,
-                    desired,
-                    self.owner,
-                    self.observed,
-                    self.history,
-                    self.work,
-                    reference_owner=reference_owner,
+                    child, desired, self.owner, self.observed, self.history, self.work, reference_owner=references
                 )
             if desired.key in self.history.drift:
-                applied = with_field_conflict(child_plan.child, desired, applied, self.observed, self.history)
+                applied = with_field_conflict(child, desired, applied, self.observed, self.history)
             if applied.action is not None:
                 if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
                     METER.spend(CHANGE_UNITS * desired.values)
-                self._check_dependencies(child_plan.child, applied.action)
+                self._check_dependencies(child, applied.action)
             object_plan.applied = applied
         except ChildWaits as wait:
             object_plan.stop(State.WAITING, wait.for_what)
             self._add_wait(child_plan, wait)
         except Unlisted:
             child_plan.unreadable = missing_list_permission(self.rule, desired.info, desired.key.namespace)
-            error = ChildFails(child_plan.unreadable, child_plan.child.body.site, reason="Forbidden")
+            error = ChildFails(child_plan.unreadable, child.body.site, reason="Forbidden")
             object_plan.stop(State.FAILED, self._add_failure(child_plan, error))
         except ChildFails as error:
             if error.limit:
@@ -421,7 +419,7 @@ class Children:
                 error.site = self._site_of(child_plan, object_plan, error.fields)
             object_plan.stop(
                 State.FAILED,
-                self._add_failure(child_plan, error, only_this_child=child_plan.child.has_items),
+                self._add_failure(child_plan, error, only_this_child=child.has_items),
             )
 
     def _end_before(self, desired: Desired) -> ObjectKey | None:
@@ -451,13 +449,6 @@ class Children:
         holder.message = holder.message or message
         holder.state = State.FAILED
         self.scope.ready[holder.child.id] = False
-
-    def can_reference_owner(self, child: Child, desired: Desired) -> bool:
-        """Whether the object may have an ownerReference. The garbage collector deletes objects whose owner is in
-        another namespace, and objects whose owner is being deleted, with foreground deletion at once and in any
-        order."""
-        here = not self.owner.namespace or desired.key.namespace == self.owner.namespace
-        return here and not desired.orphan and not child.final and not child.in_order
 
     def _check_dependencies(self, child: Child, action: Action) -> None:
         for id_, other in self.plans.items():
@@ -623,18 +614,19 @@ class Children:
         found = {
             key.name: held
             for key, held in self._by_key.items()
-            if key.group_kind == NAMESPACE and held[0].child.patch is None
+            if key.group_kind == NAMESPACE_KIND.versionless and held[0].child.patch is None
         }
         unknown = [
             each.child.id
             for each in self.plans.values()
             if each.incomplete
             and each.child.patch is None
-            and any(kind.versionless == NAMESPACE for kind in each.child.kinds)
+            and any(kind.versionless == NAMESPACE_KIND.versionless for kind in each.child.kinds)
         ]
         if not found and not unknown:
             return
-        known = {self.owner.namespace, *(each.key.name for each in self.existing if each.key.group_kind == NAMESPACE)}
+        existing = (each.key.name for each in self.existing if each.key.group_kind == NAMESPACE_KIND.versionless)
+        known = {self.owner.namespace, *existing}
         for child_plan in self.plans.values():
             for object_plan in child_plan.objects:
                 name = object_plan.desired.key.namespace

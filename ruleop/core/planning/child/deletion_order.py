@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ruleop.core.planning.child.children import NAMESPACE
+from ruleop.core.kinds import NAMESPACE_KIND
 from ruleop.core.planning.model.marks import SKIP_ORDER, annotations_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def awaited_by(children: Children, leaving: Sequence[Existing]) -> dict[ObjectKe
         if child is None or not child.in_order:
             continue
         before = [by_child[id_] for id_ in sorted(child.deleted_after) if id_ in by_child]
-        if rule.deletion_order == "reverse" and each.key.group_kind == NAMESPACE:
+        if rule.deletion_order == "reverse" and each.key.group_kind == NAMESPACE_KIND.versionless:
             before.extend(_inside(children, child, by_namespace.get(each.key.name, ())))
         if before:
             found[each.key] = still_there(before[0])

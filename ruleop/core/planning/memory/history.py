@@ -175,14 +175,16 @@ class History:
         acted = {action.key for action in outcome.done if not isinstance(action, FinalizerAction)}
         learned = yield from _learned(found.learned, plan, outcome, kinds)
         yield
+        if outcome.failed or found.refusals:
+            refusals = _refusals(found.refusals, plan, outcome, acted | outcome.failed.keys(), now)
+            found = replace(found, refusals=refusals, recreated=_recreated(found, outcome))
+        if outcome.conflicting or found.conflicting:
+            found = replace(found, conflicting=_conflicting(found.conflicting, outcome, now))
         return replace(
             found,
             learned=learned,
-            refusals=_refusals(found.refusals, plan, outcome, acted | outcome.failed.keys(), now),
             # Objects whose fields are set are watched, so without watches there are none.
             applied=_applied(found.applied, outcome) if plan.watches else found.applied,
-            recreated=_recreated(found, outcome),
-            conflicting=_conflicting(found.conflicting, outcome, now),
             drift=_drift(found, outcome, now),
             synced=found.synced.done(outcome.done, clean=outcome.clean),
             written=found.written + outcome.writes,
@@ -192,13 +194,12 @@ class History:
 
     def with_plan(self, plan: Plan, now: float) -> Steps[History]:
         """The history with the plan, before its actions are executed. It yields after each object."""
-        synced, found = (yield from self.synced.with_plan(plan)), self.with_field_conflicts(plan.field_conflicts, now)
+        synced = yield from self.synced.with_plan(plan)
+        found = self.with_field_conflicts(plan.field_conflicts, now) if plan.field_conflicts else self
         return found if synced is self.synced else replace(found, synced=synced)
 
     def with_field_conflicts(self, conflicts: Sequence[FieldConflict], now: float) -> History:
         """The history with the field conflicts that a plan has found."""
-        if not conflicts:
-            return self
         found = {}
         for each in conflicts:
             known = self.drift[each.key]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +25,13 @@ from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.merge import ANNOTATION
 from ruleop.core.messages import shortened
 from ruleop.core.names import BUCKET_LABEL, PART_OF_LABEL, RESERVED_PREFIX
+from ruleop.core.rules import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ruleop.core.planning.model.proofs import Proofs
+    from ruleop.core.rules import Rule
 
 APPLIED = ANNOTATION
 OWNER = f"{RESERVED_PREFIX}owner"
@@ -50,6 +52,7 @@ SWITCHES: Mapping[str, str] = MappingProxyType(
 )
 """The annotations that people set on custom resources, with what they do."""
 RESERVED = RESERVED_PREFIX
+MIN_PERIOD = 1.0  # seconds between two full checks; users who may edit a CR must not overload the operator
 _PROOF = "proof"
 _MAX_OWNER, _MAX_NOTE = 1024, 2048  # characters; more than the API server's limits for names allow
 
@@ -59,7 +62,7 @@ def _part_of(text: str) -> str:
     return base64.b32encode(hashlib.sha256(text.encode()).digest())[:26].decode().lower()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Owner:
     """The CR that children belong to. Without `proofs`, as offline, annotations are believed by their text. With
     `sharded`, children are labelled with its bucket."""
@@ -77,7 +80,7 @@ class Owner:
         namespace, uid = metadata.get("namespace") or "", metadata.get("uid") or ""
         return cls(Kind.of(resource), namespace, metadata["name"], uid, proofs, sharded)
 
-    @property
+    @cached_property
     def part_of(self) -> str:
         """The value of the label that identifies a CR's children: short, and the same for every version of the kind."""
         return _label_of(self.kind.group, self.kind.kind, self.namespace, self.name)
@@ -281,13 +284,18 @@ def is_paused(resource: Object) -> bool:
     return annotations_of(resource).get(PAUSED) == "true"
 
 
-def misspelt_switches(resource: Object) -> str:
-    """A note on annotations that are neither true nor false, and so have no effect. A person who pauses an operator in
-    a hurry may mistype the value."""
-    annotations = annotations_of(resource)
-    switches = (PAUSED, SKIP_FINALIZE, SKIP_ORDER)
-    wrong = [name for name in switches if annotations.get(name, "false") not in {"true", "false"}]
-    return "; ".join(
-        f'the annotation {name} has no effect: expected "true" or "false", not {shortened(str(annotations[name]))!r}'
-        for name in wrong
-    )
+def period_and_notes(annotations: Mapping[str, Any], rule: Rule) -> tuple[float, str]:
+    """The seconds between two full checks of a CR, 0 for never: those of its rule, or of its annotation; and notes on
+    annotations that have no effect. A person who pauses an operator in a hurry may mistype the value."""
+    period, notes = rule.reconcile_period, []
+    if (text := annotations.get(RECONCILE_PERIOD)) is not None:
+        try:
+            own = parse_duration(str(text))
+            period = max(MIN_PERIOD, own) if own else 0.0
+        except ValueError as error:
+            notes.append(f"the annotation {RECONCILE_PERIOD} has no effect: {error}")
+    for name in (PAUSED, SKIP_FINALIZE, SKIP_ORDER):
+        if annotations.get(name, "false") not in {"true", "false"}:
+            wrong = shortened(str(annotations[name]))
+            notes.append(f'the annotation {name} has no effect: expected "true" or "false", not {wrong!r}')
+    return period, "; ".join(notes)

@@ -11,6 +11,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from ruleop.core.kinds import NAMESPACE_KIND
 from ruleop.core.secrets.secrecy import PUBLIC, UNKNOWN, Secrecy
 from ruleop.core.secrets.secret_values import SECRET
 
@@ -277,6 +278,12 @@ class Rule:
     def adopts_helm_releases(self) -> bool:
         """Whether children adopt objects of Helm releases."""
         return any(child.adopt == "helm" for child in self.every_child)
+
+    @cached_property
+    def makes_namespaces(self) -> bool:
+        """Whether a child may be a Namespace."""
+        kinds = (kind.versionless for child in self.every_child if child.patch is None for kind in child.kinds)
+        return NAMESPACE_KIND.versionless in kinds
 
     @cached_property
     def read_objects(self) -> tuple[Observe, ...]:

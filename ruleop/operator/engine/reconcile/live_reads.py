@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ruleop.core.errors import RuleopError
-from ruleop.core.kinds import Kind, Object, ObjectKey
+from ruleop.core.kinds import NAMESPACE_KIND, Kind, Object, ObjectKey
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ruleop.operator.engine.clock import Clock
     from ruleop.operator.engine.queue.request import Request
     from ruleop.operator.engine.reconcile.executor import Executor
-
-NAMESPACE = Kind("", "v1", "Namespace")
 
 
 class LiveReads:
@@ -75,7 +73,7 @@ class LiveReads:
         if not metadata.get("deletionTimestamp") or not name or finalizer not in (metadata.get("finalizers") or ()):
             return False
         try:
-            found = await self.cache.read_metadata(NAMESPACE, ObjectKey("", "Namespace", "", name))
+            found = await self.cache.read_metadata(NAMESPACE_KIND, ObjectKey("", "Namespace", "", name))
         except RuleopError:  # not permitted with a Role only; then a creation fails
             return False
         return found is None or bool(found["metadata"].get("deletionTimestamp"))
