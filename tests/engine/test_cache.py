@@ -219,7 +219,7 @@ def test_a_cr_is_read_in_the_version_of_its_rule_and_responses_are_stored_in_the
         made.watchers[0].store.end_list(5)
         informers.append(made)
     app = ObjectKey("example.com", "App", "shop", "a")
-    world.primary, world.other_versions = {app.group_kind: informers[0]}, {app.group_kind: [informers[1]]}
+    world.primaries = {app.group_kind: tuple(informers)}
     informers[0].watchers[0].store.apply(of("v1", "one", 6))
     assert world.resource(app)["apiVersion"] == world.resource(app, "v1")["apiVersion"] == "example.com/v1"
     assert world.resource(app, "v2") is None, "not shown yet"

@@ -48,9 +48,8 @@ def informer(kind: Kind, *, labels: str = "", fields: str = "", metadata_only: b
     store = Store(Source(ResourceInfo("things", True, False, kind), labels=labels, metadata_only=metadata_only))
     store.begin_list()
     store.end_list(1)
-    return SimpleNamespace(
-        need=need, state=State.SYNCED, store=store, store_for=lambda _key: store, stores=lambda: iter((store,))
-    )
+    watchers = (SimpleNamespace(store=store),)
+    return SimpleNamespace(need=need, state=State.SYNCED, store=store, store_for=lambda _key: store, watchers=watchers)
 
 
 def thing(kind: Kind, version: int = 5, **spec):

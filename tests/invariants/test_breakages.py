@@ -19,7 +19,7 @@ from ruleop.core.planning import Failure, Served
 from ruleop.operator.engine.api import server_api as api
 from ruleop.operator.engine.cache import cache as world
 from ruleop.operator.engine.cache import kind_infos, own_writes
-from ruleop.operator.engine.cache.awaited_versions import Expectations
+from ruleop.operator.engine.cache.own_writes import Expectations
 from ruleop.operator.engine.manager import controller_set, manager
 from ruleop.operator.engine.manager.event_handler import EventHandler
 from ruleop.operator.engine.queue import work_queue as queue

@@ -49,9 +49,8 @@ class Cache:
         self.share = Share()
         self.required: dict[GroupKind, tuple[Informer, ...]] = {}  # all that the rules of a watched kind need
         self.primary: dict[GroupKind, Informer] = {}
-        self.other_versions: dict[
-            GroupKind, list[Informer]
-        ] = {}  # watches of the same CRs in the other versions that rules name
+        # The watches of the same CRs: first that of the default version, then those of other versions that rules name.
+        self.primaries: dict[GroupKind, tuple[Informer, ...]] = {}
         self.children_of: dict[GroupKind, list[Informer]] = {}  # one per version that rules write
         self.observed: dict[GroupKind, list[Informer]] = {}
         self.patched_kinds: dict[GroupKind, list[Informer]] = {}  # of `observed`, those whose objects rules patch
@@ -76,7 +75,7 @@ class Cache:
 
     def resource(self, key: ObjectKey, version: str = "") -> Object | None:
         """A CR in this version of its kind; by default in the version in which all CRs of the kind are watched."""
-        for informer in self.primaries(key.group_kind):
+        for informer in self.primaries.get(key.group_kind, ()):
             if not version or version == informer.need.kind.version:
                 store = informer.store_for(key)
                 return store.get(key) if store is not None else None
@@ -86,13 +85,6 @@ class Cache:
         """All CRs of a kind that this process watches."""
         informer = self.primary.get(kind)
         return informer.entries() if informer is not None else ()
-
-    def primaries(self, kind: GroupKind) -> Iterator[Informer]:
-        """The informers of a kind's CRs: first that of the default version, then those of other versions that rules
-        name."""
-        if (informer := self.primary.get(kind)) is not None:
-            yield informer
-            yield from self.other_versions.get(kind, ())
 
     def get(self, key: ObjectKey, *, version: str = "", partial: bool = False) -> Object | None:
         offered = [
@@ -108,8 +100,8 @@ class Cache:
     def children(self, part_of: str) -> Iterable[Object]:
         for informers in self.children_of.values():
             for informer in informers:
-                for store in informer.stores():
-                    yield from store.children(part_of)
+                for watcher in informer.watchers:
+                    yield from watcher.store.children(part_of)
 
     def patched(self, part_of: str) -> Iterable[Object]:
         found: dict[ObjectKey, Object] = {}
@@ -167,7 +159,7 @@ class Cache:
         key, kind = ObjectKey.of(obj), Kind.of(obj)
         group_kind = kind.versionless
         labelled = PART_OF in ((obj.get("metadata") or {}).get("labels") or {})
-        holders = [*self.primaries(group_kind), *(self.children_of.get(group_kind, ()) if labelled else ())]
+        holders = [*self.primaries.get(group_kind, ()), *(self.children_of.get(group_kind, ()) if labelled else ())]
         held = False
         for informer in (*holders, *self.observed.get(group_kind, ())):
             store = informer.store_for(key) if informer.need.kind == kind else None
@@ -186,7 +178,7 @@ class Cache:
         gone, kind = not version, key.group_kind
         informers = [
             *self.children_of.get(kind, ()),
-            *((*self.primaries(kind), *self.observed.get(kind, ())) if gone else ()),
+            *((*self.primaries.get(kind, ()), *self.observed.get(kind, ())) if gone else ()),
         ]
         for informer in informers:
             store = informer.store_for(key)
@@ -205,7 +197,7 @@ class Cache:
 
     def _stores_of(self, key: ObjectKey) -> Iterable[Store]:
         """The synced stores that hold the object if it exists and is a CR or a child."""
-        for informer in (*self.primaries(key.group_kind), *self.children_of.get(key.group_kind, ())):
+        for informer in (*self.primaries.get(key.group_kind, ()), *self.children_of.get(key.group_kind, ())):
             store = informer.store_for(key)
             if store is not None and store.state is State.SYNCED:
                 yield store

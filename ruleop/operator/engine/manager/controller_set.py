@@ -200,7 +200,7 @@ class ControllerSet:
         needs: dict[WatchSpec, None] = {WatchSpec(CRD): None}
         share = self.cache.share
         self.cache.required = {}
-        self.cache.primary, self.cache.other_versions, self.cache.children_of, self.cache.observed = {}, {}, {}, {}
+        self.cache.primary, self.cache.primaries, self.cache.children_of, self.cache.observed = {}, {}, {}, {}
         self.cache.patched_kinds = {}
         for controller in self.controllers:
             controller.needs = frozenset(self._needed_watches(controller.kind, controller.in_force))
@@ -212,7 +212,8 @@ class ControllerSet:
             self.cache.required[kind] = tuple(informers[need] for need in controller.needs)
             self.cache.primary[kind] = informers[share.resources(controller.kind)]
             others = dict.fromkeys(rule.kind for rule in controller.in_force if rule.kind != controller.kind)
-            self.cache.other_versions[kind] = [informers[share.resources(each)] for each in others]
+            versions = (informers[share.resources(each)] for each in (controller.kind, *others))
+            self.cache.primaries[kind] = tuple(versions)
             for need in self._child_needs(kind, controller.in_force):
                 _add(self.cache.children_of, informers[need])
             for need in _observed(controller.in_force):

@@ -57,7 +57,7 @@ class EventHandler:
                 self.rollouts.wake()
         if (
             controller is not None
-            and informer in self.cache.primaries(kind)
+            and informer in self.cache.primaries.get(kind, ())
             and (change.outside_status or self.status_changes)
         ):
             controller.workers.add(Request(change.key.namespace, change.key.name), cause, urgency)

@@ -124,7 +124,7 @@ class Inventory:
 
     def conditions_of(self, watched: GroupKind) -> frozenset[str]:
         """Types of conditions that the rules of a kind have or had."""
-        return self.of(watched).conditions
+        return self.entries.get(watched, NOTHING).conditions
 
     def has_finalizers(self) -> bool:
         """Whether CRs of any kind may carry the finalizer."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import structlog
@@ -30,9 +31,7 @@ class Workers:
         self.limit = limit
         self.metrics = metrics.of(title)
         self.on_exit = on_exit
-        self.queue: WorkQueue[Request] = WorkQueue(
-            group=lambda request: request.namespace, report_wait=self._report_wait
-        )
+        self.queue: WorkQueue[Request] = WorkQueue(group=attrgetter("namespace"), report_wait=self._report_wait)
         self.triggers = Triggers()
         self.log = structlog.get_logger().bind(controller=title)
         self._open = False

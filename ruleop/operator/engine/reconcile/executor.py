@@ -94,12 +94,11 @@ class Executor:
         """Runs the actions in waves: first those whose needs are met, concurrently; then those that depend on them."""
         run = _Run(self, resource)
         waiting = list(actions)
-        while waiting:
+        while len(waiting) > 1:
             ready, waiting = _wave(waiting)
-            if len(ready) == 1:
-                await run.one(ready[0])
-                continue
             await run.all(ready)
+        for action in waiting:
+            await run.one(action)
         return run.outcome
 
 
@@ -161,8 +160,9 @@ class _Run:
             raise error
 
     async def one(self, action: Action) -> None:
-        has_to_be_clean = _is_last(action) or isinstance(action, RemoveFinalizer)
-        if action.needs & self.not_provided or (has_to_be_clean and not self.outcome.clean):
+        if action.needs & self.not_provided or (
+            not self.outcome.clean and (_is_last(action) or isinstance(action, RemoveFinalizer))
+        ):
             self.not_provided.add(_provides(action))
             return
         try:

@@ -8,6 +8,7 @@ is the same at each retry is logged once; the metrics count CRs by these reports
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -58,14 +59,11 @@ class PassLog:
     def __init__(self, kinds: Kinds, metrics: ControllerMetrics, title: str) -> None:
         self.kinds = kinds
         self.metrics = metrics
-        self.reported: dict[Request, Reported] = {}
+        self.reported: dict[Request, Reported] = defaultdict(Reported)
         self.log = structlog.get_logger().bind(controller=title)
 
     def remove(self, request: Request) -> None:
         self.reported.pop(request, None)
-
-    def _of(self, request: Request) -> Reported:
-        return self.reported.setdefault(request, Reported())
 
     # -- writes --------------------------------------------------------------------------------------------------------
 
@@ -108,7 +106,7 @@ class PassLog:
     def reconciled(self, request: Request, history: History, plan: Plan) -> None:
         """Logs the number of writes of the pass, and what the CR waits for. If nothing has changed since the last pass,
         at level debug."""
-        reported, reason = self._of(request), plan.conditions.ready.reason if plan.conditions is not None else ""
+        reported, reason = self.reported[request], plan.conditions.ready.reason if plan.conditions is not None else ""
         reported.states = tuple(child.state.value for child in plan.children)
         reported.waits = tuple((wait.child, wait.why) for wait in plan.waits)
         waiting: tuple[str, ...] = ()
@@ -126,7 +124,7 @@ class PassLog:
         reported.waiting, reported.reason = lasting, reason
 
     def not_reconciled(self, request: Request, error: str) -> None:
-        reported = self._of(request)
+        reported = self.reported[request]
         log = self.log.debug if reported.failure == error else self.log.warning
         log("reconcile failed; will retry", resource=str(request), error=error)
         reported.failure = error
@@ -157,7 +155,7 @@ class PassLog:
     def status_not_written(self, request: Request, plan: Plan, error: str, grant: Mapping[str, str]) -> bool:
         """Logs the error, unless it is the same as last time. Whether it is new: then the Events of the plan are
         recorded, because no status can report its problems."""
-        reported = self._of(request)
+        reported = self.reported[request]
         if reported.status_failure == error:
             return False
         reported.status_failure = error
@@ -176,7 +174,7 @@ class PassLog:
         for intent in self._intents(history, plan, resource, allowance=allowance):
             found.append(intent)
             yield
-        reported, intents = self._of(request), tuple(found)
+        reported, intents = self.reported[request], tuple(found)
         if intents == reported.intents:
             return
         reported.intents = intents

@@ -65,7 +65,8 @@ class PassPlanning:
     async def begin(self, current: CurrentPass) -> None:
         """Reads live what no store holds and the pass needs in any case."""
         await self.environment.owner_key.ensure(current.rule)
-        current.history = await self.live_reads.refresh(current.request, current.history)
+        if current.history.conflicting:
+            current.history = await self.live_reads.refresh(current.request, current.history)
         if current.rule.finalize or current.rule.has_order:
             current.namespace_terminating = await self.live_reads.is_namespace_terminating(
                 current.resource, self.environment.finalizer
@@ -140,7 +141,8 @@ class PassPlanning:
         current.history = await self.environment.turns.finish_steps(
             current.history.with_plan(planned, self.clock.monotonic())
         )
-        self.environment.events.record(current.resource, self.pass_log.field_conflicts(current.request, planned))
+        if planned.field_conflicts:
+            self.environment.events.record(current.resource, self.pass_log.field_conflicts(current.request, planned))
         if self.index.update(current.request, label, planned.watches) and current.paused:
             planned = await self.plan(current)  # what it began to watch may have changed since it was read
         return planned

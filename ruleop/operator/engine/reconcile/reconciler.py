@@ -16,8 +16,8 @@ from ruleop.core.kinds import Kind, Object, ObjectKey
 from ruleop.core.planning import History, Plan, RemoveFinalizer, choose_rule
 from ruleop.core.planning.events import write_events
 from ruleop.core.planning.model.marks import is_paused, part_of
-from ruleop.operator.engine.cache.awaited_versions import ControllerExpectations
 from ruleop.operator.engine.cache.index import Index
+from ruleop.operator.engine.cache.own_writes import ControllerExpectations
 from ruleop.operator.engine.queue.request import IMMEDIATELY, Result
 from ruleop.operator.engine.queue.work_queue import Urgency
 from ruleop.operator.engine.reconcile.pass_log import PassLog

@@ -15,7 +15,7 @@ from ruleop.operator.kube.client.server_errors import ApiError, Problem
 if TYPE_CHECKING:
     from ruleop.core.planning import Plan
     from ruleop.core.planning.model.actions import StatusWrite
-    from ruleop.operator.engine.cache.awaited_versions import ControllerExpectations
+    from ruleop.operator.engine.cache.own_writes import ControllerExpectations
     from ruleop.operator.engine.queue.request import Request
     from ruleop.operator.engine.reconcile.pass_log import PassLog
     from ruleop.operator.engine.reconcile.pass_planning import CurrentPass
