@@ -15,10 +15,10 @@ from ruleop.core.rules import build_project
 from ruleop.core.schema.builtin.table import ResourceInfo
 from ruleop.core.steps import finished
 from ruleop.operator.engine.cache.cache import Cache
-from ruleop.operator.engine.cache.informers import WatchSpec
+from ruleop.operator.engine.cache.informers import Informer, WatchSpec
 from ruleop.operator.engine.cache.watch_specs import child_need, child_needs, observe_need
 from ruleop.operator.kube.client.requests import Source
-from ruleop.operator.kube.watch.store import State, Store
+from ruleop.operator.kube.watch.store import Store
 
 THING = GroupKind("two.example.com", "Thing")
 V1, V2 = (Kind(*THING[:1], version, THING.kind) for version in ("v1", "v2"))
@@ -48,8 +48,9 @@ def informer(kind: Kind, *, labels: str = "", fields: str = "", metadata_only: b
     store = Store(Source(ResourceInfo("things", True, False, kind), labels=labels, metadata_only=metadata_only))
     store.begin_list()
     store.end_list(1)
-    watchers = (SimpleNamespace(store=store),)
-    return SimpleNamespace(need=need, state=State.SYNCED, store=store, store_for=lambda _key: store, watchers=watchers)
+    made = Informer(need)
+    made.watchers = [SimpleNamespace(store=store)]
+    return made
 
 
 def thing(kind: Kind, version: int = 5, **spec):
@@ -72,7 +73,7 @@ def world():
 
 
 def held(world: Cache):
-    return [[obj["spec"] for obj in each.store.select()] for each in world.children_of[THING]]
+    return [[obj["spec"] for obj in each.watchers[0].store.select()] for each in world.children_of[THING]]
 
 
 def test_a_kind_is_watched_in_each_version_that_is_written(rule):
@@ -88,8 +89,8 @@ def test_only_observes_read_as_metadata_are_watched_as_metadata(rule):
 
 
 def test_an_object_is_returned_in_the_requested_version(world):
-    world.children_of[THING][0].store.apply(thing(V1, size=1))
-    world.children_of[THING][1].store.apply(thing(V2, count=1))
+    world.children_of[THING][0].watchers[0].store.apply(thing(V1, size=1))
+    world.children_of[THING][1].watchers[0].store.apply(thing(V2, count=1))
     assert [world.get(KEY, version=version)["spec"] for version in ("v1", "v2")] == [{"size": 1}, {"count": 1}]
     assert world.get(KEY, version="v3") is None
 
@@ -102,7 +103,7 @@ def test_an_answer_goes_only_to_the_store_of_its_version(world):
 def test_an_existing_child_is_read_in_the_version_of_its_rule(world, rule):
     """One object, although both watches have it."""
     for kind in (V1, V2):
-        (store,) = (each.store for each in world.children_of[THING] if each.need.kind == kind)
+        (store,) = (each.watchers[0].store for each in world.children_of[THING] if each.need.kind == kind)
         store.apply(thing(kind, of=kind.version))
     (existing,) = finished(find_existing(rule, OWNER, SimpleNamespace(objects=world, own=())))
     assert existing.live["spec"] == {"of": "v1"}
@@ -110,19 +111,19 @@ def test_an_existing_child_is_read_in_the_version_of_its_rule(world, rule):
 
 def test_an_object_known_only_by_its_metadata_is_not_returned_in_full(world):
     partial = informer(V1, metadata_only=True)
-    partial.store.apply(thing(V1, size=1))
+    partial.watchers[0].store.apply(thing(V1, size=1))
     world.children_of, world.observed = {}, {THING: [partial]}
     assert world.get(KEY, version="v1") is None
     assert list(world.select(Query(THING, version="v1"))) == []
     assert "spec" not in world.get(KEY, version="v1", partial=True)
     assert len(list(world.select(Query(THING, version="v1", partial=True)))) == 1
-    partial.store.put(thing(V1, 9, size=2))
-    assert b"size" not in partial.store.entry(KEY).body
+    partial.watchers[0].store.put(thing(V1, 9, size=2))
+    assert b"size" not in partial.watchers[0].store.entry(KEY).body
 
 
 def test_a_full_object_is_returned_when_only_metadata_is_requested(world):
     whole = informer(V1)
-    whole.store.apply(thing(V1, size=1))
+    whole.watchers[0].store.apply(thing(V1, size=1))
     world.observed = {THING: [whole]}
     assert world.get(KEY, version="v1", partial=True)["spec"] == {"size": 1}
 
@@ -132,4 +133,4 @@ def test_a_response_is_not_stored_where_another_name_is_watched(world):
     other = informer(V1, fields="metadata.name=b")
     world.observed = {THING: [other]}
     assert world.put(thing(V1, size=1))
-    assert len(other.store) == 0
+    assert len(other.watchers[0].store) == 0
