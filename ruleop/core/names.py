@@ -111,10 +111,15 @@ def _is_label_value(text: str) -> bool:
 
 def is_object_name(kind: tuple[str, str], text: str) -> bool:
     """Whether an object of this kind (group and name of the kind) can have this name."""
+    return len(text) <= MAX_NAME and _is_object_name(kind, text)
+
+
+@lru_cache(maxsize=4096)
+def _is_object_name(kind: tuple[str, str], text: str) -> bool:
     if kind in LABEL_KINDS:
         return is_label(text)
     if kind[0] in _FREE_GROUPS:
-        return len(text) <= MAX_NAME and text not in {".", ".."} and _PATH_SEGMENT.fullmatch(text) is not None
+        return text not in {".", ".."} and _PATH_SEGMENT.fullmatch(text) is not None
     return is_subdomain(text) and len(text) <= longest_name(kind)
 
 

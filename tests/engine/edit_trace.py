@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import yaml
 
@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = f"{ROOT / 'ruleop'}/"
 EDITS: Final = 5
-BACKGROUND: Final = frozenset({"inventory_gc", "loop_watchdog", "remarking", "follow_discovery", "follow_schemas"})
-"""Tasks of the manager that have a time of their own."""
+BACKGROUND: Final = frozenset(
+    {"inventory_gc", "loop_watchdog", "remarking", "follow_discovery", "follow_schemas", "test"}
+)
+"""Tasks of the manager that have a time of their own, and that of the test, which waits for a quiet operator."""
 
 Calls = Counter[tuple[str, str]]
 """The number of calls of each function, by its file and its name."""
@@ -58,6 +60,7 @@ async def _trace(cluster: LocalCluster, app: dict[str, Any], kubeconfig: str) ->
         reload=False,
         prune_after_reload=0.0,
     )
+    cast("asyncio.Task[Calls]", asyncio.current_task()).set_name("test")
     manager = Manager(load_project(ROOT, environ={}), ROOT, options)
     running = asyncio.create_task(manager.run())
     traces: list[Calls] = []

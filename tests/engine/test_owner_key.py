@@ -17,7 +17,6 @@ from ruleop.core.planning import Owner
 from ruleop.core.planning.model.item_records import ITEM
 from ruleop.core.planning.model.marks import OWNER, PART_OF
 from ruleop.core.planning.model.proofs import KeyedProofs
-from ruleop.core.planning.model.rule_permissions import needs_key
 from ruleop.operator.engine.manager import remarking
 from ruleop.operator.engine.manager.remarking import Remarking
 from ruleop.operator.engine.reconcile.owner_key import ACCEPT_UNPROVEN, KEY, PREVIOUS_KEY, OwnerKey
@@ -138,7 +137,7 @@ def test_the_key_is_made_only_for_rules_that_need_it(body: str, needs: bool):
     key = OwnerKey(secret)
     run(key.ensure(found))
     run(key.ensure(found))
-    assert needs_key(found) == needs
+    assert found.needs_key == needs
     assert (secret.reads, secret.writes) == ((1, 1) if needs else (0, 0))
 
 

@@ -262,7 +262,7 @@ def state(harness: Harness) -> tuple[Any, ...]:
     sizes = sum(skeletons._size(text, each) for text, each in skeletons.cache.items())
     return (
         GUARD.running,
-        METER.in_pass,
+        METER._account is not METER._own,
         renderer.depth,
         renderer.inner_renders,
         renderer.hide,

@@ -108,7 +108,9 @@ def three_way(
     """
     if live is None:
         return Merged(without_nulls(desired), create_fields(desired, shape, ignore=ignore))
-    notes = _make_notes(ignored_at(ignore), learned.answers, ignored_at(own))
+    notes = None
+    if ignore or own or learned.answers is not None:
+        notes = _make_notes(ignored_at(ignore), learned.answers, ignored_at(own))
     if notes is None and applied is not None and is_in_sync(live, desired, applied.root, shape):
         return Merged(live, applied)
     before = applied.root if applied is not None else NO_MEMBERS

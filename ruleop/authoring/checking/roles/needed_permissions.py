@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ruleop.core.names import lease_name
 from ruleop.core.permissions import ANY, EVENT_VERBS, FOLLOW, GRANTING, NAMED, READ, REVIEWS, STORED, ordered
-from ruleop.core.planning.model.rule_permissions import Need, needs, needs_key
+from ruleop.core.planning.model.rule_permissions import Need, needs
 from ruleop.core.schema.builtin.table import builtin_kinds, builtin_resource
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _of_operator(rules: Sequence[Rule], kinds: Kinds, settings: Settings) -> Ite
     yield from _stored("", "configmaps", f"{name}-revisions", "revisions of the rules", "they are not kept")
     if any(rule.rollout is not None for rule in rules):
         yield from _stored("", "configmaps", f"{name}-rollouts", "`rollout`", verbs=(*NAMED, *FOLLOW))
-    if any(map(needs_key, rules)):
+    if any(rule.needs_key for rule in rules):
         yield from _stored("", "secrets", f"{name}-owner-key", "the key that signs owner annotations")
     if settings.shards:
         # How many Leases there are changes with the number of pods.

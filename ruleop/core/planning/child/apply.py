@@ -148,7 +148,8 @@ def apply(
     reference_owner: bool,
 ) -> Applied:
     """The decision by the live object alone. Raises ChildFails, ChildWaits and Unlisted."""
-    state = desired.info.state_in(desired.key.namespace)
+    info = desired.info
+    state = info.state if info.places is None else info.state_in(desired.key.namespace)
     if state is not Served.SYNCED or desired.key in observed.own:
         require_known(child, desired, observed, state)
     live = observed.objects.get(desired.key, version=desired.kind.version)
@@ -408,7 +409,8 @@ def _update(
         return Applied(result, replace(_server_side(child, desired, live, marked, result, ignore), why=why))
     if strategy == "replace":
         return Applied(result, replace(_replacement(child, desired, live, marked, result, ignore), why=why))
-    return Applied(result, _patch(child, desired, live, result, why, as_sent(marked, live, ignore, shape)))
+    sent = as_sent(marked, live, ignore, shape) if ignore else marked
+    return Applied(result, _patch(child, desired, live, result, why, sent))
 
 
 def _matches(recorded: FieldSet, fields: FieldSet) -> bool:

@@ -67,7 +67,7 @@ def _written(child: Child, rule: Rule) -> tuple[str, ...]:
     """Objects with other names may be deleted when the rules are edited, even if nothing else deletes them."""
     found = {*READ, "create"}
     strategy = child.apply.strategy
-    if strategy != "replace" or needs_key(rule) or child.deletion is not None:
+    if strategy != "replace" or rule.needs_key or child.deletion is not None:
         found.add("patch")  # with `replace`, only the owner annotation is patched
     if strategy == "replace":
         found.add("update")
@@ -87,11 +87,6 @@ def _needs_finalizer(rule: Rule, *, namespaced: bool) -> bool:
 def verbs(rules: Iterable[Rule], kind: GroupKind, served: Serving) -> frozenset[str]:
     """All verbs that the rules need for objects of a kind."""
     return frozenset(verb for rule in rules for need in needs(rule, kind, served) for verb in need.verbs)
-
-
-def needs_key(rule: Rule) -> bool:
-    """Whether the garbage collector does not delete all children of this rule."""
-    return rule.deletes_children or rule.reach == "cluster"
 
 
 def missing_permission(rule: Rule, info: KindInfo, namespace: str, verb: str) -> str:

@@ -220,7 +220,8 @@ def render(
     is rendered twice, with another seed and time, and both results must have the same identities. Values that take long
     to generate are generated only if one of the objects has to be created.
     """
-    drawn = sorted(NONDETERMINISTIC.intersection(name for name, _ in child.body.calls))
+    calls = child.body.reads.calls
+    drawn = sorted(NONDETERMINISTIC.intersection(name for name, _ in calls)) if calls else []
     if not drawn:
         return _rendered(child, scope, names, selected=selected)
     purpose, now = f"{child.id}/{index}", scope.observed.now
@@ -252,7 +253,7 @@ def _rendered(
     """`cheap`: names with placeholders for costly values, to find what has to be masked."""
     try:
         documents = child.body.render(names)
-        orphan = _deletion(child, names) == "orphan"
+        orphan = child.deletion is not None and _deletion(child, names) == "orphan"
         namespace = child.namespace.string(names) if child.namespace is not None else ""
     except RenderError as error:
         raise child_error(error) from None

@@ -120,7 +120,7 @@ class Child:
     privileged: bool = False  # these may grant permissions, and use ServiceAccounts
     mentions: frozenset[str] = frozenset()  # ids of children that this child reads, except through `live.`
     secrecy: Secrecy = PUBLIC
-    reads_cr_only: bool = False  # its objects depend only on the CR, and on no random value
+    reads_cr_only: bool = False  # its objects depend only on the CR, or on random values besides
 
     @property
     def rotates(self) -> bool:
@@ -268,6 +268,12 @@ class Rule:
         return bool(self.finalize) or any(
             child.deletion is not None or child.in_order for child in self.children.values()
         )
+
+    @cached_property
+    def needs_key(self) -> bool:
+        """Whether some of its children have an annotation in place of an ownerReference, because the garbage collector
+        does not delete them."""
+        return self.deletes_children or self.reach == "cluster"
 
     @cached_property
     def has_order(self) -> bool:

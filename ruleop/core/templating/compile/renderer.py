@@ -40,16 +40,14 @@ class Renderer:
         self.before = 0  # of the meter, at the start of the outermost evaluation
 
     def __enter__(self) -> None:
-        """Starts an evaluation. Outside a pass it has a full account, which nested evaluations share."""
+        """Starts an evaluation, whose account nested evaluations share."""
         if not self.depth:
-            if not METER.in_pass:
-                METER.refill()
             self.before = METER.begin_render()
         self.depth += 1
 
     def __exit__(self, *_: object) -> None:
         self.depth -= 1
-        if not self.depth and METER.in_pass:
+        if not self.depth:
             METER.end_render(self.before)
 
     def reset(self) -> None:

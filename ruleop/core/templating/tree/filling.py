@@ -60,15 +60,17 @@ def fill(skeleton: Skeleton, layout: Layout, *, lenient: bool = False) -> list[J
     """The documents. `lenient` (a status): a value that is not available yet omits its own field; otherwise it
     raises."""
     slots = layout.slots
-    filler = _Filler(slots, lenient=lenient)
-    for slot in layout.undefined:
-        filler.value(slot)
+    if layout.undefined:
+        filler = _Filler(slots, lenient=lenient)
+        for slot in layout.undefined:
+            filler.value(slot)
     build = skeleton.compiled()
     if build is not None:
         values = _fast_values(skeleton.whole, slots)
         texts = _fast_texts(skeleton.joins, slots) if values is not None else None
         if texts is not None:
             return build(values, texts)  # type: ignore[arg-type]
+    filler = _Filler(slots, lenient=lenient)
     return [document for node in skeleton.documents if (document := filler.node(node)) is not _OMITTED]
 
 

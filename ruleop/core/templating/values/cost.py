@@ -142,7 +142,7 @@ class Account:
     @property
     def share(self) -> float:
         """The part that was used, of its units or of its bytes."""
-        return max(self.units / FUEL, self.bytes / MEMORY)
+        return max(1 - self.fuel / FUEL, 1 - self.memory / MEMORY)
 
 
 class Meter:
@@ -155,10 +155,6 @@ class Meter:
         self._retained = 0
         self.fuel = FUEL
         self.memory = MEMORY
-
-    @property
-    def in_pass(self) -> bool:
-        return self._account is not self._own
 
     def switch(self, account: Account | None) -> Account:
         """Charges this account from now on; None: that of evaluations outside a pass. Returns the one before."""
@@ -184,12 +180,16 @@ class Meter:
         return self._account.hints >= 0
 
     def begin_render(self) -> int:
-        """The mark that `end_render` needs."""
+        """Begins an evaluation that is in no other. Outside a pass it has a full account. Returns the mark that
+        `end_render` needs."""
+        if self._account is self._own:
+            self.refill()
         return self.memory + self._retained
 
     def end_render(self, before: int) -> None:
         """Gives back the bytes that were made since, apart from those that were retained."""
-        self.memory = before - self._retained
+        if self._account is not self._own:
+            self.memory = before - self._retained
 
     def retain(self, size: int) -> None:
         """Charges for bytes that outlive the current render."""

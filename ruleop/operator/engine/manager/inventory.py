@@ -20,7 +20,6 @@ import orjson
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import GroupKind, Object, ObjectKey
 from ruleop.core.planning import AddFinalizer, Create, ServerSideApply
-from ruleop.core.planning.model.rule_permissions import needs_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -99,7 +98,7 @@ def entry_of_rules(rules: Iterable[Rule]) -> InventoryEntry:
             if child.patch is None
             for kind in child.kinds
         ),
-        any(needs_key(rule) or rule.patches for rule in rules),
+        any(rule.needs_key or rule.patches for rule in rules),
         frozenset(each.type for rule in rules for each in rule.conditions),
         frozenset(patched_key(each.target) for rule in rules for each in rule.patches),
     )

@@ -24,7 +24,6 @@ from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.names import RESERVED_PREFIX, SELECTOR, lease_name
 from ruleop.core.permissions import STORED, grant, place
 from ruleop.core.planning.model.marks import names_an_owner, owner_uid
-from ruleop.core.planning.model.rule_permissions import needs_key
 from ruleop.operator.engine.api.server_api import ServerApi, StoredData
 from ruleop.operator.engine.cache.cache import Cache
 from ruleop.operator.engine.cache.informers import Informers, WatchSpec
@@ -337,8 +336,8 @@ class Manager:
 
     async def _load_key(self) -> None:
         """Reads or makes the owner key, if the rules need it, or children of earlier rules may have a proof."""
-        needed = any(needs_key(rule) for controller in self.controllers for rule in controller.in_force)
-        if needed or any(map(needs_key, self.project.rules)) or self.inventory.has_finalizers():
+        needed = any(rule.needs_key for controller in self.controllers for rule in controller.in_force)
+        if needed or any(rule.needs_key for rule in self.project.rules) or self.inventory.has_finalizers():
             await self.owner_key.load()
 
     def _lease_key(self, ordinal: int | None = None) -> ObjectKey:

@@ -22,7 +22,6 @@ import structlog
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import ObjectKey
 from ruleop.core.planning.model.proofs import KEY_LENGTH, KeyedProofs
-from ruleop.core.planning.model.rule_permissions import needs_key
 from ruleop.operator.kube.client.server_errors import ApiError, Problem
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ class OwnerKey:
 
     async def ensure(self, rule: Rule) -> None:
         """Returns when the key is known, if the rule needs it. Usually it is, and the call costs nothing."""
-        if not self._proofs.keys and not self.dry_run and needs_key(rule):
+        if not self._proofs.keys and not self.dry_run and rule.needs_key:
             async with self._loading:
                 if not self._proofs.keys:
                     await self.load()
