@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sys
 import zlib
 
 import pytest
@@ -88,8 +89,9 @@ def test_a_record_that_unpacks_to_more_than_a_mebibyte_is_not_read():
 def test_a_deep_object_is_not_compared_again_from_each_of_its_levels(monkeypatch):
     """Each level of a merge asks whether its part is in sync, and the doubt is at the bottom."""
     compared = []
-    original = in_sync._are_members_in_sync
-    monkeypatch.setattr(in_sync, "_are_members_in_sync", lambda *each: compared.append(1) or original(*each))
+    original = in_sync.is_in_sync
+    for module in (in_sync, sys.modules[three_way.__module__]):
+        monkeypatch.setattr(module, "is_in_sync", lambda *each: compared.append(1) or original(*each))
     live, desired = ({f"a{number}": deep(80, leaf) for number in range(10)} for leaf in "xy")
     merged = three_way(live, desired, create_fields(live, UNKNOWN), UNKNOWN)
     assert merged.object == desired

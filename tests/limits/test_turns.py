@@ -53,7 +53,7 @@ async def test_long_work_is_divided_into_turns_and_finished_in_order(clock):
             await asyncio.sleep(0)
 
     task = asyncio.create_task(other())
-    results = await asyncio.gather(*(turns.finish_steps(steps_of(40, log, name)) for name in "abc"))
+    results = await asyncio.gather(*(turns.finish_steps(steps_of(40, log, name), count=40) for name in "abc"))
     task.cancel()
     assert results == ["a", "b", "c"]
     assert max(after - before for before, after in itertools.pairwise(others)) <= 15
@@ -64,7 +64,7 @@ async def test_long_work_is_divided_into_turns_and_finished_in_order(clock):
 @in_loop
 async def test_short_work_never_waits():
     turns = Turns()
-    work = turns.finish_steps(steps_of(3, [], "a"))
+    work = turns.finish_steps(steps_of(3, [], "a"), count=9)
     with pytest.raises(StopIteration) as ended:
         work.send(None)  # a coroutine that waits would not end here
     assert ended.value.value == "a"
@@ -80,7 +80,9 @@ async def test_an_error_ends_the_work_and_others_continue(clock):
         raise ValueError
 
     results = await asyncio.gather(
-        turns.finish_steps(failing()), turns.finish_steps(steps_of(50, log, "b")), return_exceptions=True
+        turns.finish_steps(failing(), count=9),
+        turns.finish_steps(steps_of(50, log, "b"), count=50),
+        return_exceptions=True,
     )
     assert isinstance(results[0], ValueError)
     assert results[1] == "b"

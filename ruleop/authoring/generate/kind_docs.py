@@ -362,7 +362,7 @@ class _Page:
         """The expression, and what the names in it are that are only in the rules."""
         lets = {name: tree.built for watch in self.watches for name, tree in watch.rule.let.items()}
         named = [
-            f"{code(name)} is {code(built.quotation())}"
+            f"{code(name)} is {code(built.quotation)}"
             for name, built in lets.items()
             if name in expression.names and isinstance(built, StringTemplate)
         ]
@@ -384,7 +384,7 @@ class _Page:
             yield "These stay when the resource is deleted:\n"
             yield "".join(
                 f"- {code(child.id)} ({kinds_of(child.kinds)})"
-                f"{'' if child.deletion.constant else f', where {code(child.deletion.quotation())} is `orphan`'}\n"
+                f"{'' if child.deletion.constant else f', where {code(child.deletion.quotation)} is `orphan`'}\n"
                 for child in stays
                 if child.deletion is not None
             )

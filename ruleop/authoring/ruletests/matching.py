@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ruleop.core.merge.lists import item_key, member_key
-from ruleop.core.merge.server.stored_form import is_stored_as
+from ruleop.core.merge.server.normalise import is_stored_as
 from ruleop.core.planning.changes.differences import NOTHING, Value
 from ruleop.core.schema.nearest import nearest
 from ruleop.core.schema.shape import UNKNOWN, Shape

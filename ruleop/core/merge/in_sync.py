@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 from ruleop.core.merge.equality import fingerprint, same
 from ruleop.core.merge.fields import Fields, KeyedFields, Leaf, MapFields, SetFields
 from ruleop.core.merge.lists import item_keys
-from ruleop.core.merge.server.stored_form import is_omitted_default, is_stored_as
+from ruleop.core.merge.server.normalise import is_omitted_default, is_stored_as
 from ruleop.core.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:
-    from ruleop.core.kinds import JSON, Object
+    from ruleop.core.kinds import JSON
 
 _SCALAR, _LIST, _MAP = Leaf.SCALAR, Leaf.LIST, Leaf.MAP  # looking up a member of an enum is slow
 
@@ -29,24 +29,33 @@ about each of its members, and would walk down to the same doubt from every leve
 def is_in_sync(live: JSON, desired: JSON, recorded: Fields | None, shape: Shape) -> bool:
     """Whether live has all desired values in the desired order, and the record has exactly their fields. Without regard
     to ignored fields and learned answers."""
-    kind = type(desired)
-    if kind is dict:
-        if type(recorded) is MapFields:
-            if type(live) is dict and not shape.atomic and _are_members_in_sync(live, desired, recorded, shape):
+    kind, record = type(desired), type(recorded)
+    if kind is dict and record is MapFields:
+        members, declared, values = recorded.members, shape.fields, shape.values or UNKNOWN  # type: ignore[union-attr]
+        if type(live) is dict and not shape.atomic and len(members) == len(desired):
+            for name, value in desired.items():
+                before, fields, inner = live.get(name), members.get(name), type(value)
+                if fields is _SCALAR:
+                    is_same = value == before and inner is type(before) and inner is not dict and inner is not list
+                    if not is_same and (before is not None or not is_omitted_default(value, name, shape)):
+                        break
+                elif fields is None or not is_in_sync(before, value, fields, declared.get(name) or values):
+                    break
+            else:
                 return True
-            DOUBTED.add(id(desired))
-            return False
-        return recorded is _MAP and shape.atomic and is_stored_as(live, desired, shape)
-    if kind is not list:
-        return recorded is _SCALAR and same(live, desired)
-    if type(recorded) is KeyedFields:
-        if type(live) is list and shape.list_type == "map" and _are_items_in_sync(live, desired, recorded, shape):
+    elif kind is list and record is KeyedFields:
+        if type(live) is list and shape.list_type == "map" and _are_items_in_sync(live, desired, recorded, shape):  # type: ignore[arg-type]
             return True
-        DOUBTED.add(id(desired))
-        return False
-    if type(recorded) is SetFields:
+    elif kind is list and type(recorded) is SetFields:
         return shape.list_type == "set" and same(live, desired) and _has_fingerprints_of(recorded.fingerprints, desired)
-    return recorded is _LIST and shape.list_type == "atomic" and is_stored_as(live, desired, shape)
+    elif kind is list:
+        return recorded is _LIST and shape.list_type == "atomic" and is_stored_as(live, desired, shape)
+    elif kind is dict:
+        return recorded is _MAP and shape.atomic and is_stored_as(live, desired, shape)
+    else:
+        return recorded is _SCALAR and same(live, desired)
+    DOUBTED.add(id(desired))
+    return False
 
 
 def holds(live: JSON, desired: JSON, shape: Shape) -> bool:
@@ -74,23 +83,6 @@ def holds(live: JSON, desired: JSON, shape: Shape) -> bool:
 def _has_fingerprints_of(fingerprints: frozenset[str], desired: list[JSON]) -> bool:
     """Whether the fingerprints are those of the members, and no member is repeated, which is an error."""
     return len(fingerprints) == len(desired) and fingerprints == frozenset(map(fingerprint, desired))
-
-
-def _are_members_in_sync(live: Object, desired: Object, recorded: MapFields, shape: Shape) -> bool:
-    members, declared, values = recorded.members, shape.fields, shape.values or UNKNOWN
-    if len(members) != len(desired):
-        return False
-    for name, value in desired.items():
-        fields = members.get(name)
-        if fields is _SCALAR:
-            before, kind = live.get(name), type(value)
-            if value != before or kind is not type(before) or kind is dict or kind is list:
-                if before is None and is_omitted_default(value, name, shape):
-                    continue
-                return False
-        elif fields is None or not is_in_sync(live.get(name), value, fields, declared.get(name) or values):
-            return False
-    return True
 
 
 def _are_items_in_sync(live: list[JSON], desired: list[JSON], recorded: KeyedFields, shape: Shape) -> bool:

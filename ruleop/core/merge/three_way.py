@@ -34,8 +34,7 @@ from ruleop.core.merge.lists import (
 )
 from ruleop.core.merge.server.derived_updates import with_derived
 from ruleop.core.merge.server.learned import Answers, Learned, order_of
-from ruleop.core.merge.server.normalise import without_nulls
-from ruleop.core.merge.server.stored_form import is_omitted_default, is_stored_as
+from ruleop.core.merge.server.normalise import is_omitted_default, is_stored_as, without_nulls
 from ruleop.core.schema.quantity import quantity_equal
 from ruleop.core.schema.shape import UNKNOWN, Shape
 

@@ -73,3 +73,8 @@ class Plan:
     def quiet(self) -> bool:
         """Whether there is nothing to write."""
         return not self.actions and (self.status is None or self.status.patch is None)
+
+    @property
+    def size(self) -> int:
+        """The number of objects that it writes or leaves as they are."""
+        return len(self.actions) + len(self.in_sync)

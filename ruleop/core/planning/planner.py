@@ -10,6 +10,7 @@ the tests all call it.
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from ruleop.core.errors import RenderError, RuleopError
@@ -440,7 +441,7 @@ class _Planner:
             self._add_status(found, conditions, actions, records)
             time_check = self.scope.times.requeue() if self.scope.times is not None else None
             found |= {
-                "children": self.children.reports(),
+                "children": tuple(child_plan.report() for child_plan in self.children.plans.values()),
                 "rendered": self.children.rendered(),
                 "requeue_after": self._requeue_after(actions, check_after, records, time_check),
                 "time_check": time_check,
@@ -568,7 +569,7 @@ class _Planner:
             Requeue(self.period, RESYNC) if self.period else None,
             time_check,
         ]
-        return min((each for each in found if each is not None), key=lambda each: each.seconds, default=None)
+        return min((each for each in found if each is not None), key=attrgetter("seconds"), default=None)
 
     def _report_finalizer(self, conditions: Conditions | None) -> Conditions | None:
         """Reports first that ruleop's finalizer could not be added or removed: all other actions depend on it."""

@@ -42,10 +42,24 @@ _TOP_KEY = re.compile(r"(?m)^([A-Za-z_][\w-]*):")
 
 def projected_fields(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
     """The fields to write, and the names of all fields that the rule may set: those without a value are removed."""
-    fields, own_fields = _evaluated_fields(rule, scope, problems)
+    if rule.status is None:
+        return {}, frozenset()
+    names, site = {key: value for key, value in scope.names.items() if key != "status"}, rule.status.site
+    fields: dict[str, Any] = {}
+    if isinstance(rule.status, TextTemplate):
+        fields, own_fields = _from_template(rule, rule.status, names, problems)
+    else:
+        own_fields = frozenset(rule.status.built)
+        for key, member in rule.status.built.items():
+            try:
+                value = rule.status.member(member, names)
+            except RenderError as error:
+                _add_problem(rule, problems, error)
+                continue
+            if not isinstance(value, Omit) and value is not None:
+                fields[key] = value
     written = {}
     for name, value in fields.items():
-        site = rule.status.site if rule.status is not None else None
         try:
             size, values = size_of(value)
             METER.spend(STATUS_UNITS * values)
@@ -58,24 +72,6 @@ def projected_fields(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple
         else:
             written[name] = with_integers(value)
     return written, own_fields
-
-
-def _evaluated_fields(rule: Rule, scope: Scope, problems: list[Problem]) -> tuple[dict[str, Any], frozenset[str]]:
-    names = {key: value for key, value in scope.names.items() if key != "status"}
-    if rule.status is None:
-        return {}, frozenset()
-    if isinstance(rule.status, TextTemplate):
-        return _from_template(rule, rule.status, names, problems)
-    found: dict[str, Any] = {}
-    for key, member in rule.status.built.items():
-        try:
-            value = rule.status.member(member, names)
-        except RenderError as error:
-            _add_problem(rule, problems, error)
-            continue
-        if not isinstance(value, Omit) and value is not None:
-            found[key] = value
-    return found, frozenset(rule.status.built)
 
 
 def without_rejected(

@@ -19,8 +19,7 @@ from ruleop.core.merge.equality import fingerprint
 from ruleop.core.merge.fields import ItemKey
 from ruleop.core.merge.in_sync import holds
 from ruleop.core.merge.lists import item_keys, items_by_key, member_key
-from ruleop.core.merge.server.normalise import without_nulls
-from ruleop.core.merge.server.stored_form import is_omitted_default, is_stored_as
+from ruleop.core.merge.server.normalise import is_omitted_default, is_stored_as, without_nulls
 from ruleop.core.schema.shape import UNKNOWN, Shape
 
 if TYPE_CHECKING:

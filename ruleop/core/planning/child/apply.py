@@ -389,7 +389,11 @@ def _update(
         merged = three_way(live, marked, fields, shape, ignore=ignore, own=child.apply.own, learned=learned)
     except MergeError as error:
         raise unmergeable(child, desired, error) from None
-    recorded = record is not None and record.id == child.id and _matches(record.fields, merged.fields)
+    recorded = (
+        record is not None
+        and record.id == child.id
+        and (record.fields is merged.fields or _matches(record.fields, merged.fields))
+    )
     if merged.object is live and recorded:
         return Applied(live, in_sync=True)
     result, strategy = merged.object, merge_strategy(child, desired.kind)

@@ -50,7 +50,6 @@ from ruleop.core.planning.child.readiness import READY, Readiness, readiness
 from ruleop.core.planning.child.schedules import Due, due_run, kept_entries
 from ruleop.core.planning.model.actions import (
     Action,
-    ChildReport,
     Create,
     Delete,
     Patch,
@@ -403,7 +402,8 @@ class Children:
             if applied.action is not None:
                 if isinstance(applied.action, (Patch, Replace, ServerSideApply)):
                     METER.spend(CHANGE_UNITS * desired.values)
-                self._check_dependencies(child, applied.action)
+                if child.mentions or child.depends_on:
+                    self._check_dependencies(child, applied.action)
             object_plan.applied = applied
         except ChildWaits as wait:
             object_plan.stop(State.WAITING, wait.for_what)
@@ -681,9 +681,6 @@ class Children:
             if forbidden := [kind for kind in child.kinds if kinds.info(kind).state is Served.FORBIDDEN]:
                 return missing_list_permission(rule, kinds.info(min(forbidden)), self.owner.namespace)
         return ""
-
-    def reports(self) -> tuple[ChildReport, ...]:
-        return tuple(child_plan.report() for child_plan in self.plans.values())
 
     def in_sync(self) -> tuple[tuple[ObjectKey, Object], ...]:
         """The objects that are in sync, without those whose change failed or is delayed."""

@@ -33,7 +33,6 @@ from ruleop.core.steps import Steps, finished
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
 
     from ruleop.core.planning.model.actions import FieldConflict
     from ruleop.core.planning.model.observed import Kinds, Objects
@@ -247,19 +246,14 @@ History.NONE = History()
 def _concluded(history: History, plan: Plan) -> History:
     desired = {each.key for child in plan.children for each in child.objects} if plan.complete else None
     reason = plan.conditions.ready.reason if plan.conditions is not None else ""
-    parts = {
-        name: _restricted(getattr(history, name), desired)
-        for name in ("learned", "refusals", "applied", "recreated", "conflicting")
-    }
+    parts = {}
+    for name in ("learned", "refusals", "applied", "recreated", "conflicting"):
+        known = getattr(history, name)
+        if desired is not None and not known.keys() <= desired:
+            parts[name] = {key: each for key, each in known.items() if key in desired} or NOTHING
     synced = history.synced.restricted_to(desired) if desired is not None else history.synced
     found = replace(history, **parts, synced=synced, reason=reason, written=0, writes=None, work=None)  # type: ignore[arg-type]
     return history if found == history else found
-
-
-def _restricted(known: Mapping[ObjectKey, Value], desired: AbstractSet[ObjectKey] | None) -> Mapping[ObjectKey, Value]:
-    if desired is None or known.keys() <= desired:
-        return known
-    return {key: each for key, each in known.items() if key in desired} or NOTHING
 
 
 def _learned(
@@ -273,7 +267,7 @@ def _learned(
     }
     for key, (sent, answer) in outcome.written.items():
         learned = Learned.NOTHING.learn(sent, answer, kinds.info(sent_as.get(key) or Kind.of(answer)).shape)
-        if len(learned):
+        if learned.answers is not None:
             found[key] = learned
         yield
     if not found and before.keys().isdisjoint(outcome.written):

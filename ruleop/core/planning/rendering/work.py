@@ -33,10 +33,6 @@ class Rendered(NamedTuple):
     object: Object
     orphan: bool
 
-    @classmethod
-    def of(cls, desired: Desired) -> Rendered:
-        return cls(desired.key, desired.kind, desired.rendered, desired.orphan)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Work:
@@ -53,7 +49,10 @@ class Work:
         return cls(
             rule.digest,
             _identity(resource),
-            {id_: tuple(map(Rendered.of, desired)) for id_, desired in rendered.items()},
+            {
+                id_: tuple(Rendered(each.key, each.kind, each.rendered, each.orphan) for each in desired)
+                for id_, desired in rendered.items()
+            },
             {ObjectKey.of(live): version_of(live) for live in in_sync},
         )
 
@@ -77,7 +76,9 @@ class Work:
     def after(self, answers: Mapping[ObjectKey, tuple[Object, Object]]) -> Work:
         """The work with the answers to writes: an object whose answer has the record that was sent is in sync."""
         found = {
-            key: version_of(answer) for key, (desired, answer) in answers.items() if _record(desired) == _record(answer)
+            key: version_of(answer)
+            for key, (desired, answer) in answers.items()
+            if annotations_of(desired).get(APPLIED) == annotations_of(answer).get(APPLIED)
         }
         return replace(self, in_sync={**self.in_sync, **found})
 
@@ -85,7 +86,3 @@ class Work:
 def _identity(resource: Object) -> tuple[str, str]:
     metadata = resource["metadata"]
     return metadata.get("uid") or "", metadata.get("resourceVersion") or ""
-
-
-def _record(obj: Object) -> Any:
-    return annotations_of(obj).get(APPLIED)

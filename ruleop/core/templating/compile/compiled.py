@@ -99,6 +99,12 @@ class StringTemplate(_Compiled):
 
     compiled: CompiledTemplate | None = field(repr=False)
     source: str
+    quotation: str = field(init=False, repr=False)  # the text that messages quote: the expression, if it is one
+
+    def __post_init__(self) -> None:
+        text = self.source.strip()
+        is_expression = text.startswith("{{") and text.endswith("}}") and text.count("{{") == 1
+        object.__setattr__(self, "quotation", text[2:-2].strip() if is_expression else text)
 
     @property
     def constant(self) -> str | None:
@@ -106,7 +112,7 @@ class StringTemplate(_Compiled):
 
     def evaluate(self, scope: Mapping[str, Any]) -> JSON | Omit:
         """The value, or OMIT if the field is omitted."""
-        with self.renderer, located(self.site, self.quotation()):
+        with self.renderer, located(self.site, self.quotation):
             value = self.view(scope)
             if value is None or value is OMIT:
                 return OMIT
@@ -124,7 +130,7 @@ class StringTemplate(_Compiled):
     def mapping(self, scope: Mapping[str, Any]) -> dict[str, JSON]:
         """The mapping to be spread for a key without a value. Empty for null, and for text, which is an ordinary
         key."""
-        with self.renderer, located(self.site, self.quotation()):
+        with self.renderer, located(self.site, self.quotation):
             assert self.compiled is not None
             parts = self.renderer.run(self.compiled, scope, self.site)
             if len(parts) != 1 or not isinstance(parts[0], Slot):
@@ -141,13 +147,8 @@ class StringTemplate(_Compiled):
     def string(self, scope: Mapping[str, Any]) -> str:
         """The value as text, for reasons, messages and names; '' if it is omitted."""
         value = self.evaluate(scope)
-        with located(self.site, self.quotation()):
+        with located(self.site, self.quotation):
             return "" if isinstance(value, Omit) else scalar_text(value)
-
-    def quotation(self) -> str:
-        """The text that an error message quotes: the expression, if the string is a single one."""
-        text = self.source.strip()
-        return text[2:-2].strip() if text.startswith("{{") and text.endswith("}}") and text.count("{{") == 1 else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +242,7 @@ class Tree(_Compiled):
         computed = isinstance(key, StringTemplate)
         if isinstance(key, StringTemplate) and member.value is None:
             members = key.mapping(scope)
-            with located(key.site, key.quotation()):
+            with located(key.site, key.quotation):
                 spread_into(result, members)
             return
         name, value = self._value(key, scope, lenient), self._value(member.value, scope, lenient)

@@ -18,12 +18,12 @@ import jinja2.tests
 from ruleop.core.templating.filters import data_filters, list_filters, text_filters
 from ruleop.core.templating.filters.exact_numbers import Exact
 from ruleop.core.templating.filters.text_filters import version
-from ruleop.core.templating.values.cost import METER, Exhausted
+from ruleop.core.templating.values.cost import METER, Exhausted, check_size
 from ruleop.core.templating.values.data import View, scalar_text
 from ruleop.core.templating.values.faults import Fault, reworded
 from ruleop.core.templating.values.lookup import reach
 from ruleop.core.templating.values.methods import replaced
-from ruleop.core.templating.values.operators import check_size, comparable, contains, given, printf
+from ruleop.core.templating.values.operators import comparable, contains, given, printf
 from ruleop.core.templating.values.text import Dump, Text
 from ruleop.core.templating.values.undefined import UndefinedValue
 

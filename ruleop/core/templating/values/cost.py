@@ -22,6 +22,7 @@ would charge the account of the other: the limit would be less exact, nothing wo
 from __future__ import annotations
 
 import sys
+from fractions import Fraction
 from typing import Final
 
 import orjson
@@ -308,6 +309,15 @@ def bytes_of(obj: object) -> int:
         return len(orjson.dumps(obj))
     except TypeError:
         return weigh(obj)
+
+
+def check_size(number: object) -> None:
+    """Raises Exhausted for a number of too many bits."""
+    if (
+        isinstance(number, (int, Fraction))
+        and max(number.numerator.bit_length(), number.denominator.bit_length()) > MAX_BITS
+    ):
+        raise Exhausted(f"a number of more than {MAX_BITS} bits")
 
 
 def width(value: object, what: str) -> int:

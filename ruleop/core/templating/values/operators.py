@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from ruleop.core.errors import Site
-from ruleop.core.templating.values.cost import MAX_BITS, MAX_INDENT, METER, Exhausted, width
+from ruleop.core.templating.values.cost import MAX_BITS, MAX_INDENT, METER, Exhausted, check_size, width
 from ruleop.core.templating.values.data import ListView, View, json_number, noun, plain, plain_and_weight, scalar_text
 from ruleop.core.templating.values.faults import Fault
 from ruleop.core.templating.values.text import Dump, Slot, SlotPlace, Text
@@ -95,14 +95,6 @@ def operate(symbol: str, left: Any, right: Any) -> Any:
         raise Fault(f"{symbol} is not possible: the root of a negative number")
     check_size(result)
     return result
-
-
-def check_size(number: Any) -> None:
-    if (
-        isinstance(number, (int, Fraction))
-        and max(number.numerator.bit_length(), number.denominator.bit_length()) > MAX_BITS
-    ):
-        raise Exhausted(f"a number of more than {MAX_BITS} bits")
 
 
 def _check_growth(symbol: str, left: Any, right: Any) -> None:

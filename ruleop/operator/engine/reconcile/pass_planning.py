@@ -139,7 +139,7 @@ class PassPlanning:
             if news:
                 planned = await self.plan(current)
         current.history = await self.environment.turns.finish_steps(
-            current.history.with_plan(planned, self.clock.monotonic())
+            current.history.with_plan(planned, self.clock.monotonic()), count=planned.size
         )
         if planned.field_conflicts:
             self.environment.events.record(current.resource, self.pass_log.field_conflicts(current.request, planned))

@@ -159,12 +159,13 @@ class Reconciler:
             others = self.debounce.end()
         allowance = current.descriptions
         await self.turns.finish_steps(
-            self.pass_log.wrote(current.request, current.history, planned, outcome, allowance=allowance)
+            self.pass_log.wrote(current.request, current.history, planned, outcome, allowance=allowance),
+            count=planned.size,
         )
         self.environment.events.record(current.resource, write_events(outcome.done, current.request.namespace))
         self.expectations.wrote(current.request, outcome.versions)
         current.history = await self.turns.finish_steps(
-            current.history.after_in_steps(planned, outcome, self.cache, self.clock.monotonic())
+            current.history.after_in_steps(planned, outcome, self.cache, self.clock.monotonic()), count=planned.size
         )
         return outcome, others
 
@@ -189,16 +190,17 @@ class Reconciler:
 
     async def _report(self, current: CurrentPass, planned: Plan, outcome: Outcome | None) -> Result:
         if self.environment.dry_run:
-            allowance = current.descriptions
+            history, resource, allowance = current.history, current.resource, current.descriptions
             await self.turns.finish_steps(
-                self.pass_log.intended(current.request, current.history, planned, current.resource, allowance=allowance)
+                self.pass_log.intended(current.request, history, planned, resource, allowance=allowance),
+                count=planned.size,
             )
         if outcome is None:
             self.metrics.without_writes.inc()
         self.environment.events.record(current.resource, planned.events)
         self.pass_log.reconciled(current.request, current.history, planned)
         current.history = await self.turns.finish_steps(
-            current.history.after_in_steps(planned, None, self.cache, self.clock.monotonic())
+            current.history.after_in_steps(planned, None, self.cache, self.clock.monotonic()), count=planned.size
         )
         if outcome is not None and not outcome.clean:
             return self._with_next_check(current, planned, Result(failed=True, retry_after=outcome.retry_after))

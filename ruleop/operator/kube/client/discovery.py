@@ -60,7 +60,7 @@ class Catalogue:
 
 def read_catalogue(documents: list[Mapping[str, Any]], before: Catalogue) -> Catalogue:
     """The catalogue of the APIGroupDiscoveryLists of /api and /apis, with kinds of `before` for servers that do not
-    response."""
+    respond."""
     kinds: dict[Kind, Served] = {}
     preferred: dict[GroupKind, Served] = {}
     stale: set[tuple[str, str]] = set()

@@ -88,20 +88,19 @@ class Session:
         return connection
 
     async def _send(self, request: Request, seconds: float, *, whole: bool) -> tuple[Access, Connection]:
-        pool = await self._pool()
-        access = pool.access
+        if self._loading is not None or (self._due is not None and time.monotonic() >= self._due):
+            await self._refresh()
+        pool, access = self._current, self._current.access
         try:
             return access, await pool.exchange(request, time.monotonic() + seconds, whole=whole)
         except FAILURES as error:
             raise connection_error(error, request) from error
 
-    async def _pool(self) -> Pool:
-        now = time.monotonic()
-        if self._loading is None and self._due is not None and now >= self._due:
-            self._load(forced=False)
-        if self._loading is not None and (patience := self._loading.started + PATIENCE - now) > 0:
-            await asyncio.wait({self._loading.task}, timeout=patience)
-        return self._current
+    async def _refresh(self) -> None:
+        """Loads credentials, if that has not begun, and waits a moment for them."""
+        loading = self._loading or self._load(forced=False)
+        if (patience := loading.started + PATIENCE - time.monotonic()) > 0:
+            await asyncio.wait({loading.task}, timeout=patience)
 
     async def _renewed(self, refused: Access, request: Request, seconds: float) -> bool:
         """Whether there are other credentials than those that were just rejected."""

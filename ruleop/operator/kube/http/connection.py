@@ -56,11 +56,13 @@ class Connection(asyncio.Protocol):
         "_received",
         "_released",
         "_timer",
-        "_transport",
         "_waiter",
         "_whole",
         "parser",
+        "transport",
     )
+
+    transport: Wire  # once it is connected
 
     def __init__(
         self,
@@ -74,7 +76,6 @@ class Connection(asyncio.Protocol):
         self._loop = loop
         self._released = released
         self._gone = gone
-        self._transport: Wire | None = None
         self._incoming = select.poll()
         self._problem: Exception | None = None  # why it has ended
         self._waiter: asyncio.Future[None] | None = None
@@ -85,15 +86,6 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     # For the user of the connection
-
-    @property
-    def transport(self) -> Wire:
-        assert self._transport is not None, "it is connected"
-        return self._transport
-
-    @transport.setter
-    def transport(self, transport: Wire) -> None:
-        self._transport = transport
 
     @property
     def response(self) -> ResponseParser:
@@ -167,14 +159,14 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Closes at once, without a close_notify of TLS: waiting for its response would hold the socket."""
         self._end(ConnectionAbortedError("closed from this side"))
-        if self._transport is not None:
-            self._transport.abort()
+        if hasattr(self, "transport"):
+            self.transport.abort()
 
     # For the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self.transport = transport
         self._incoming.register(transport.get_extra_info("socket"), select.POLLIN)
 
     def data_received(self, data: bytes) -> None:

@@ -96,15 +96,18 @@ class Pool:
         outcome of a write is unknown.
         """
         data = self._bytes(request)
-        connection = self._idle_connection()
-        if connection is not None:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_usable():
+                connection.abort()
+                continue
             try:
                 await connection.ask(data, deadline, whole=whole)
             except BrokenError as error:
                 if error.responded or request.method != "GET":
                     raise
-            else:
-                return connection
+                break
+            return connection
         connection = await self._connect(deadline)
         await connection.ask(data, deadline, whole=whole)
         return connection
@@ -125,14 +128,6 @@ class Pool:
             if not self._open:
                 return
             await asyncio.sleep(0)
-
-    def _idle_connection(self) -> Connection | None:
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.is_usable():
-                return connection
-            connection.abort()
-        return None
 
     def _release(self, connection: Connection) -> None:
         if connection.reusable and not self._retired:

@@ -86,11 +86,9 @@ class ResponseParser:
 
     def _check(self) -> None:
         if self.done:
-            self.drop()
-        elif not self.status and self._framing > MAX_HEAD:
-            raise self._malformed(_HEAD_TOO_LONG)
-        elif self.status and self._framing > MAX_FRAMING:
-            raise self._malformed("it has too much framing")
+            self._parser = None
+        elif self._framing > (MAX_FRAMING if self.status else MAX_HEAD):
+            raise self._malformed("it has too much framing" if self.status else _HEAD_TOO_LONG)
 
     def end(self) -> None:
         """The other side will send nothing more."""

@@ -151,7 +151,7 @@ class WatchTypes:
     def _check_text(self, part: Part, compiled: StringTemplate, found: Type) -> None:
         """A value that is used as text, such as a namespace or a message."""
         if found.is_known and found.kinds and found.kinds <= CONTAINERS:
-            message = f"{compiled.quotation()} is {describe(found.kinds)}, and text is needed here"
+            message = f"{compiled.quotation} is {describe(found.kinds)}, and text is needed here"
             self.inference.report.at("type-mismatch", message, part.site)
         if (fault := _FAULTS.get(part.key)) is not None and found.constants and found.node is None:
             wrong = sorted(filter(None, (fault(str(value)) for _, value in found.constants)))
