@@ -132,13 +132,16 @@ def test_an_invalid_key_is_an_error(data: dict[str, str]):
         (FAR, True),
     ],
 )
-def test_the_key_is_made_only_for_rules_that_need_it(body: str, needs: bool):
-    secret, found = FakeConfigMap(), rule(body, a=PLAIN)
+def test_only_rules_with_annotations_in_place_of_owner_references_need_the_key(body: str, needs: bool):
+    assert rule(body, a=PLAIN).needs_key == needs
+
+
+def test_the_key_is_made_once():
+    secret = FakeConfigMap()
     key = OwnerKey(secret)
-    run(key.ensure(found))
-    run(key.ensure(found))
-    assert found.needs_key == needs
-    assert (secret.reads, secret.writes) == ((1, 1) if needs else (0, 0))
+    run(key.ensure())
+    run(key.ensure())
+    assert (secret.reads, secret.writes) == (1, 1)
 
 
 class Forbidden(FakeConfigMap):
@@ -149,7 +152,7 @@ class Forbidden(FakeConfigMap):
 def test_without_permission_for_the_key_no_proof_is_accepted():
     key = OwnerKey(Forbidden())
     with pytest.raises(ApiError):
-        run(key.ensure(rule(FAR, a=PLAIN)))
+        run(key.ensure())
     assert key.proofs == KeyedProofs()
 
 

@@ -266,7 +266,7 @@ def status_write(
 def _differs_in_details(live: Mapping[str, Any], new: Mapping[str, Any], own_fields: frozenset[str]) -> bool:
     """Whether the status is current but for the details of objects that are not ready."""
     before = live.get("conditions")
-    if not isinstance(before, list):
+    if not isinstance(before, list) or live.get("observedGeneration") != new.get("observedGeneration"):
         return False
     return _is_current(
         {**live, "conditions": _coarse(before)}, {**new, "conditions": _coarse(new["conditions"])}, own_fields

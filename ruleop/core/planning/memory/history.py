@@ -350,7 +350,8 @@ def _drift(history: History, outcome: Outcome, now: float) -> Mapping[ObjectKey,
     for action in outcome.done:
         if isinstance(action, Delete) or (isinstance(action, Patch) and action.why == "released"):
             found.pop(action.key, None)
-    for action, fields in corrections(each for each in outcome.done if history.synced.had(each)):
+    restored = [each for each in outcome.done if history.synced.had(each)]
+    for action, fields in corrections(restored) if restored else ():
         _, answer = outcome.written.get(action.key, (None, None))
         altered = answer is not None and not isinstance(action, Create) and is_altered(action, answer, fields)
         found[action.key] = reverted(found.get(action.key), action.desired_digest, fields, now, altered=altered)

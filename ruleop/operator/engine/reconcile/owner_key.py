@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ruleop.core.kinds import Object
-    from ruleop.core.rules import Rule
     from ruleop.operator.engine.api.server_api import StoredData
 
 KEY, PREVIOUS_KEY, ACCEPT_UNPROVEN = "key", "previous-key", "accept-unproven"
@@ -71,9 +70,9 @@ class OwnerKey:
         """None in a dry run without a key: annotations are believed by their text, as in offline commands."""
         return None if self.dry_run and not self._proofs.keys else self._proofs
 
-    async def ensure(self, rule: Rule) -> None:
-        """Returns when the key is known, if the rule needs it. Usually it is, and the call costs nothing."""
-        if not self._proofs.keys and not self.dry_run and rule.needs_key:
+    async def ensure(self) -> None:
+        """Returns when the key is known. Usually it is, and the call costs nothing."""
+        if not self._proofs.keys and not self.dry_run:
             async with self._loading:
                 if not self._proofs.keys:
                     await self.load()

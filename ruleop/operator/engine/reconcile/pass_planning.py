@@ -64,7 +64,8 @@ class PassPlanning:
 
     async def begin(self, current: CurrentPass) -> None:
         """Reads live what no store holds and the pass needs in any case."""
-        await self.environment.owner_key.ensure(current.rule)
+        if current.rule.needs_key:
+            await self.environment.owner_key.ensure()
         if current.history.conflicting:
             current.history = await self.live_reads.refresh(current.request, current.history)
         if current.rule.finalize or current.rule.has_order:

@@ -48,7 +48,7 @@ log = structlog.get_logger(__name__)
 WARM: Final = 1 << 20
 """Bytes of objects, the last that changed, that are not compressed."""
 
-MAX_KEPT = 64
+MAX_KEPT = 128
 MAX_KEPT_BYTES = 1 << 14
 """Parsed objects that are kept, of all kinds, and the size of the largest: a parsed object takes about ten times its
 bytes, and the largest may be of 1.5 MB."""
