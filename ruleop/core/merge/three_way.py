@@ -231,7 +231,12 @@ def _merge_value(live: JSON, desired: JSON, was: Fields | None, shape: Shape, no
                 return _merge_set(live, desired, was, notes)
             return _merge_keyed_list(live, desired, was, shape, notes)
     else:
-        return _merge_scalar(live, desired, shape, notes), Leaf.SCALAR
+        is_kept = (
+            same(live, desired)
+            or (shape.format == "quantity" and quantity_equal(live, desired))
+            or _is_known_answer(desired, live, notes)
+        )
+        return live if is_kept else desired, Leaf.SCALAR
     fields = fields_of_new(desired, shape, notes.ignored if notes is not None else None)
     fresh = without_nulls(desired)
     if _is_known_answer(fresh, live, notes) or is_stored_as(live, fresh, shape):
@@ -241,16 +246,6 @@ def _merge_value(live: JSON, desired: JSON, was: Fields | None, shape: Shape, no
             fields = replace(fields, created=was.created)
         return live, fields
     return fresh, fields
-
-
-def _merge_scalar(live: JSON, desired: JSON, shape: Shape, notes: _Notes | None) -> JSON:
-    if (
-        same(live, desired)
-        or (shape.format == "quantity" and quantity_equal(live, desired))
-        or _is_known_answer(desired, live, notes)
-    ):
-        return live
-    return desired
 
 
 def _merge_atomic(live: JSON, desired: JSON, shape: Shape, notes: _Notes | None) -> JSON:

@@ -175,15 +175,15 @@ class _Planner:
             observed = replace(observed, objects=_WithConflicting(observed.objects, history))
         self.rule, self.resource, self.observed, self.predict_status = rule, resource, observed, predict_status
         self.key = ObjectKey.of(resource)
-        self.period, self.notes = rule.reconcile_period, ""
+        self.period, self.notes, self.paused = rule.reconcile_period, "", False
         if annotations := annotations_of(resource):
             self.period, self.notes = period_and_notes(annotations, rule)
+            self.paused = is_paused(resource)
         self.history = self._without_expired_refusals(history) if history.refusals else history
         self.info = observed.kinds.info(rule.kind)
         self.owner = Owner.of(resource, observed.proofs, sharded=observed.sharded)
         self.is_shown = masks
         self.masks = masks and rule.secrecy.reads
-        self.paused = is_paused(resource)
         self.scope = Scope(rule, resource, observed, masks=self.masks)
         self.held_back = ""  # describes deletions that are delayed because the rules have just changed
         self.acts = False

@@ -131,12 +131,12 @@ class Inventory:
 
     async def before_writes(self, rule: Rule, plan: Plan) -> None:
         """Returns when the ConfigMap contains the kinds and conditions that the plan is about to write."""
-        await self.ensure(rule.kind.versionless, entry_of_plan(rule, plan))
+        watched, entry = rule.kind.versionless, entry_of_plan(rule, plan)
+        if not self.entries.get(watched, NOTHING).covers(entry):  # usually it does
+            await self.ensure(watched, entry)
 
     async def ensure(self, watched: GroupKind, entry: InventoryEntry) -> None:
-        """Returns when the ConfigMap contains at least this. Usually it does already, and the call costs nothing."""
-        if self.of(watched).covers(entry):
-            return
+        """Returns when the ConfigMap contains at least this."""
         async with self._writing:  # if many wait here, the first writes for all
             for _ in range(MAX_ATTEMPTS):
                 if self.of(watched).covers(entry):

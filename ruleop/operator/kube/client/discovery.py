@@ -139,7 +139,7 @@ class Discovery:
         return self.catalogue.get(kind)
 
     def resource(self, kind: Kind) -> ResourceInfo | None:
-        found = self.catalogue.get(kind)
+        found = self.catalogue.kinds.get(kind)
         return found.info if found is not None else None
 
     async def refresh(self) -> Difference:

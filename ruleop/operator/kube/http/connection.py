@@ -44,7 +44,7 @@ class Wire(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    """Belongs to one exchange from `ask` until its response is done; `reusable` is whether it may have another one."""
+    """Belongs to one exchange from `ask` until its response is done. `keep` waits for another one."""
 
     __slots__ = (
         "_deadline",
@@ -97,10 +97,6 @@ class Connection(asyncio.Protocol):
         """The error that ended the connection; None if it has not ended."""
         return self._problem
 
-    @property
-    def reusable(self) -> bool:
-        return self._problem is None and (self.parser is None or (self.parser.done and self.parser.reusable))
-
     async def ask(self, request: bytes, deadline: float, *, whole: bool = True, tunnel: bool = False) -> ResponseParser:
         """Sends the request and returns its response when it is complete or, not `whole`, when its head is. Raises
         BrokenError, TimeoutError."""
@@ -143,11 +139,15 @@ class Connection(asyncio.Protocol):
         """Called once after `ask`, whether the response was read or not."""
         self._released(self)
 
-    def keep(self, until: float) -> None:
-        """Keeps the connection for another request, until then."""
+    def keep(self, until: float) -> bool:
+        """Keeps the connection for another request, until then, if its response is done and it may have another."""
+        parser = self.parser
+        if self._problem is not None or (parser is not None and not (parser.done and parser.reusable)):
+            return False
         self.parser = None
         self._resume()
         self._set_timer(until)
+        return True
 
     def is_usable(self) -> bool:
         """Whether a request may be sent: the time is not over, and the other side has sent nothing, so no close either.

@@ -130,8 +130,7 @@ class Pool:
             await asyncio.sleep(0)
 
     def _release(self, connection: Connection) -> None:
-        if connection.reusable and not self._retired:
-            connection.keep(self._loop.time() + IDLE)
+        if not self._retired and connection.keep(self._loop.time() + IDLE):
             self._idle.append(connection)
         else:
             connection.abort()
