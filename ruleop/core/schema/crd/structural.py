@@ -64,8 +64,10 @@ def is_kept(value: JSON, schema: Schema | None) -> bool:
             return False
         properties, others = schema.get("properties") or _EMPTY, schema.get("additionalProperties")
         for name, member in value.items():
-            inner = properties.get(name, others)
-            if member is None or not isinstance(inner, dict) or not is_kept(member, inner):
+            inner, within = properties.get(name, others), type(member)
+            if member is None or not isinstance(inner, dict):
+                return False
+            if (within is dict or within is list) and not is_kept(member, inner):
                 return False
         return all(name in value or "default" not in inner for name, inner in properties.items())
     if kind is list:
