@@ -9,19 +9,21 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ruleop.core.buckets import BUCKETS, hash_range
+from ruleop.core.buckets import BUCKETS, bucket_of, hash_range
 from ruleop.core.names import BUCKET_LABEL
 from ruleop.core.permissions import FOLLOW
+from ruleop.core.planning.model.marks import names_an_owner, owner_uid
 from ruleop.operator.kube.client.requests import Source
 from ruleop.operator.kube.watch.store import Change, Entry, State, Store
 from ruleop.operator.kube.watch.watcher import Watcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ruleop.core.kinds import GroupKind, Kind, ObjectKey
+    from ruleop.core.planning.model.proofs import Proofs
     from ruleop.core.schema.builtin.table import ResourceInfo
     from ruleop.operator.kube.client.client import Client
     from ruleop.operator.kube.watch.store import Selection
@@ -40,6 +42,19 @@ class WatchSpec:
     metadata_only: bool = False
     children: bool = False  # keep only objects that name a CR as their owner
     buckets: frozenset[int] | None = None  # keep only CRs in these, or children of such CRs; None: all
+
+
+def selection(need: WatchSpec, own: frozenset[ObjectKey], proofs: Callable[[], Proofs | None]) -> Selection:
+    """The objects that a store keeps: not these of the operator's own, and of children those that name an owner."""
+
+    def selects(key: ObjectKey, metadata: Mapping[str, Any]) -> bool:
+        if key in own or (need.children and not names_an_owner(metadata, key, proofs())):
+            return False
+        if need.buckets is None:
+            return True
+        return bucket_of(owner_uid(metadata) if need.children else metadata.get("uid") or "") in need.buckets
+
+    return selects
 
 
 class Informer:

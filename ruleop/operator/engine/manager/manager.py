@@ -18,15 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from ruleop.core.buckets import BUCKETS, bucket_of
+from ruleop.core.buckets import BUCKETS
 from ruleop.core.errors import RuleopError
 from ruleop.core.kinds import Kind, ObjectKey
 from ruleop.core.names import RESERVED_PREFIX, SELECTOR, lease_name
 from ruleop.core.permissions import STORED, grant, place
-from ruleop.core.planning.model.marks import names_an_owner, owner_uid
 from ruleop.operator.engine.api.server_api import ServerApi, StoredData
 from ruleop.operator.engine.cache.cache import Cache
-from ruleop.operator.engine.cache.informers import Informers, WatchSpec
+from ruleop.operator.engine.cache.informers import Informers, WatchSpec, selection
 from ruleop.operator.engine.cache.own_writes import OwnWrites
 from ruleop.operator.engine.cache.published_schemas import PublishedSchemas
 from ruleop.operator.engine.cache.share import Share
@@ -73,7 +72,7 @@ from ruleop.operator.kube.leader.election import Election
 from ruleop.operator.kube.leader.shards import Roster
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
     from pathlib import Path
 
     from ruleop.core.rules import Project, ProjectErrors
@@ -367,19 +366,9 @@ class Manager:
         return not self.options.selector if self.ownership is None else self.ownership.is_alone()
 
     def _selection(self, need: WatchSpec) -> Selection:
-        """The objects that a store keeps: of children, those that name an owner. The operator's own are kept nowhere,
-        so that no rule can read them."""
-
-        def selects(key: ObjectKey, metadata: Mapping[str, Any]) -> bool:
-            if key in self.own and need != self.rollout_driver.need:
-                return False
-            if need.children and not names_an_owner(metadata, key, self.owner_key.proofs):
-                return False
-            if need.buckets is None:
-                return True
-            return bucket_of(owner_uid(metadata) if need.children else metadata.get("uid") or "") in need.buckets
-
-        return selects
+        """The operator's own objects are in no store of the rules, so that no rule can read them."""
+        own = self.own if need != self.rollout_driver.need else frozenset()
+        return selection(need, own, lambda: self.owner_key.proofs)
 
     async def retry(self, step: Callable[[], Awaitable[None]]) -> None:
         """Retries while the API server is not reachable or a permission is missing. Raises errors that cannot resolve
