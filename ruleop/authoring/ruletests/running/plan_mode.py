@@ -76,6 +76,7 @@ class PlanMode:
     # -- what a step changes -------------------------------------------------------------------------------------------
 
     def create(self, resource: Object) -> None:
+        """Creates the CR."""
         self._store(identified(resource, self.cluster.objects.values(), self.kinds))
 
     def edit(self, resource: Object) -> None:
@@ -91,13 +92,16 @@ class PlanMode:
             self.cluster.put(stored)
 
     def advance(self, seconds: float) -> None:
+        """Lets time pass."""
         self.cluster.time += seconds
 
     @property
     def resource(self) -> Object | None:
+        """The CR; None if it does not exist."""
         return self.cluster.objects.get(self.key)
 
     def add(self, obj: Object) -> None:
+        """Creates another object, or changes the existing one to it."""
         self.cluster.add(obj)
 
     def objects_of(self, name: str) -> list[Object]:
@@ -107,12 +111,15 @@ class PlanMode:
         return [obj for id_, _, obj in self._owned() if id_ == name]
 
     def change(self, obj: Object, patch: Mapping[str, Any]) -> None:
+        """Changes an object, as a user or a controller does."""
         self.cluster.change(ObjectKey.of(obj), patch)
 
     def remove(self, obj: Object) -> None:
+        """Deletes an object other than the CR."""
         self.cluster.delete(ObjectKey.of(obj))
 
     def reject(self, names: Iterable[str]) -> None:
+        """The API server rejects writes of these children until the next step."""
         self.cluster.rejected = frozenset(names)
 
     def make_ready(self, names: Iterable[str] | None) -> None:
@@ -189,6 +196,7 @@ class PlanMode:
         return self._plan(self.rule, self.resource, masks=True).masks
 
     def source(self, key: ObjectKey, path: FieldPath) -> Site | None:
+        """The place in the project's files that a field comes from: of a child's object, or of the CR's status."""
         resource, rule = self.resource, self.rule
         if resource is None or rule is None:
             return None
@@ -202,6 +210,7 @@ class PlanMode:
     # -- the result ----------------------------------------------------------------------------------------------------
 
     def after(self) -> After:
+        """The state now."""
         found = self.last
         if self.invalid or found is None or self.rule is None:
             errors = self.invalid or ((Error(NOT_SELECTED),) if self.resource is not None else ())
