@@ -55,6 +55,11 @@ class ProjectErrors(RuleopError):  # noqa: N818 - several errors
         )
         super().__init__("\n".join(map(str, self.mistakes)))
 
+    @classmethod
+    def of(cls, code: Code, message: str, site: Site) -> ProjectErrors:
+        """A single mistake."""
+        return cls([Finding(site, message, "error", code, is_fatal=True)])
+
 
 @dataclass(slots=True)
 class Findings:

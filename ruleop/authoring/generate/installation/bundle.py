@@ -23,7 +23,7 @@ from ruleop.authoring.generate.installation.rule_files import mounted_rules, rul
 from ruleop.authoring.scaffold.yaml_layout import rules_text
 from ruleop.core.errors import Site
 from ruleop.core.files import read_inside, why_unreadable
-from ruleop.core.rules import Findings, ProjectErrors
+from ruleop.core.rules import ProjectErrors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ruleop.authoring.generate.installation.operator_choices import Choices
     from ruleop.core.kinds import JSON, Object
     from ruleop.core.rules import Loaded, Rule
-    from ruleop.core.rules.check_ids import Code
 
 _HEADER: Final = f"{MARK} bundle` from the rules and ruleop.yaml: change them there.\n"
 _MEDIA: Final = {"svg": "image/svg+xml", "png": "image/png", "jpg": "image/jpeg", "gif": "image/gif"}
@@ -48,7 +47,7 @@ def bundle_files(
 ) -> dict[str, str]:
     """The texts by their paths. `samples`: custom resources for its page. Raises ProjectErrors."""
     if choices.shards:
-        raise _refused("conflict", "OLM runs no StatefulSet: remove `shards`, or install a chart", Site(FILE))
+        raise ProjectErrors.of("conflict", "OLM runs no StatefulSet: remove `shards`, or install a chart", Site(FILE))
     mounted = mounted_rules(rule_files(loaded), choices) if choices.rules == "configmap" else None
     # OLM chooses the namespaces; and its older versions refuse a bundle with a NetworkPolicy.
     volume = mounted.volume if mounted is not None else None
@@ -168,12 +167,6 @@ def _without_namespace(obj: Object) -> Object:
     return {**obj, "metadata": {name: value for name, value in obj["metadata"].items() if name != "namespace"}}
 
 
-def _refused(code: Code, message: str, site: Site) -> ProjectErrors:
-    findings = Findings({})
-    findings.mistake(code, message, site)
-    return ProjectErrors(findings.sorted())
-
-
 def _icon(root: str, choices: Choices) -> list[JSON]:
     if choices.about.icon is None:
         return []
@@ -181,5 +174,5 @@ def _icon(root: str, choices: Choices) -> list[JSON]:
     try:
         data = read_inside(Path(root) / name, Path(root), 1024 * 1024)
     except OSError as error:
-        raise _refused("unreadable", f"{name}: {why_unreadable(error)}", site) from None
+        raise ProjectErrors.of("unreadable", f"{name}: {why_unreadable(error)}", site) from None
     return [{"base64data": base64.b64encode(data).decode(), "mediatype": _MEDIA[name.rpartition(".")[2]]}]

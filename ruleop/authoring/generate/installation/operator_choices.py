@@ -95,9 +95,6 @@ def about(table: AboutTable) -> About:
     return About(**texts, maintainers=people, keywords=tuple(each.text for each in table.keywords), icon=icon)
 
 
-# ruff: noqa: RUF009 - `key` returns a field, as dataclasses.field does
-
-
 FILE: Final = CHOICES_FILE
 
 GENERIC_IMAGE: Final = f"ruleop:{__version__}"
@@ -210,9 +207,9 @@ def read_choices(root: Path) -> Choices:
     except (FileNotFoundError, NotADirectoryError):
         return Choices()
     except UnicodeDecodeError:
-        raise _unreadable("it is not valid UTF-8") from None
+        raise ProjectErrors.of("unreadable", "it is not valid UTF-8", Site(FILE)) from None
     except OSError as error:
-        raise _unreadable(why_unreadable(error)) from None
+        raise ProjectErrors.of("unreadable", why_unreadable(error), Site(FILE)) from None
     findings = Findings({FILE: text})
     documents, mistakes = read_yaml(text, FILE)
     findings.take(mistakes, "yaml")
@@ -286,9 +283,3 @@ def _choices(table: ChoicesTable) -> Choices:
         env_sites={each.name: each.site for each in table.env},
         about=about(table.about) if table.about is not None else About(),
     )
-
-
-def _unreadable(why: str) -> ProjectErrors:
-    findings = Findings({})
-    findings.mistake("unreadable", why, Site(FILE))
-    return ProjectErrors(findings.sorted())

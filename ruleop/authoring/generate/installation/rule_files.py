@@ -54,18 +54,13 @@ def require_storable(files: Mapping[str, str]) -> None:
     size = sum(len(path) + len(text.encode()) for path, text in files.items())
     if size > MOST_STORED:
         largest = max(files, key=lambda path: len(files[path]))
-        raise _too_large(f"with all other files ({size // 1024} KiB), it {_TOO_LARGE}", largest)
+        message = f"with all other files ({size // 1024} KiB), it {_TOO_LARGE}"
+        raise ProjectErrors.of("conflict", message, Site(largest))
 
 
 def key_of(path: str) -> str:
     """A ConfigMap is flat, so each path becomes one word."""
     return path.replace("/", "__")
-
-
-def _too_large(message: str, path: str) -> ProjectErrors:
-    findings = Findings({})
-    findings.mistake("conflict", message, Site(path))
-    return ProjectErrors(findings.sorted())
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +94,8 @@ def _groups(files: Mapping[str, str]) -> Iterator[dict[str, str]]:
     for path, text in files.items():
         needed = _applied_size(text) + len(path)
         if needed > MOST_APPLIED:
-            raise _too_large(f"the file ({needed // 1024} KiB in JSON) {_TOO_LARGE}", path)
+            message = f"the file ({needed // 1024} KiB in JSON) {_TOO_LARGE}"
+            raise ProjectErrors.of("conflict", message, Site(path))
         if group and size + needed > MOST_APPLIED:
             yield group
             group, size = {}, 0
