@@ -100,7 +100,7 @@ class _Converter:
 
     def project(self, samples: Sequence[Mapping[str, Any]]) -> NewProject:
         for path in self.graph.repaired:
-            self._note(f"{self.graph.place(path)}: the default was put in quotes: kro refuses words without them.")
+            self._note("the default was put in quotes: kro refuses words without them.", path)
         for resource in self._ordered():
             self._resource(resource)
         order = [each.id for each in self.graph.resources]
@@ -128,8 +128,9 @@ class _Converter:
             watch=watch,
         )
 
-    def _note(self, text: str) -> None:
-        self.notes.append(text)
+    def _note(self, text: str, path: FieldPath | None = None) -> None:
+        """`path`: the place in the graph."""
+        self.notes.append(text if path is None else f"{self.graph.place(path)}: {text}")
 
     # -- the graph -----------------------------------------------------------------------------------------------------
 
@@ -143,9 +144,7 @@ class _Converter:
                 place = self.graph.place(resource.path)
                 raise ScaffoldError(f"{place}: {' and '.join(within)} read each other")
             if resource.id not in found:
-                names = set(
-                    _names_read([resource.template, resource.external, resource.include_when, resource.for_each])
-                )
+                names = {*_names_read([resource.template, resource.external, resource.include_when, resource.for_each])}
                 for name, other in known.items():
                     if name in names and name != resource.id:
                         visit(other, (*within, resource.id))
@@ -163,21 +162,20 @@ class _Converter:
         kind = Kind.of(resource.template or resource.external or {})
         own = _Found(free_id(resource.id, taken), builtin_resource(kind) is not None)
         if own.id != resource.id:
-            self._note(f"{self.graph.place(resource.path)}: the resource {resource.id} is named {own.id} here.")
+            self._note(f"the resource {resource.id} is named {own.id} here.", resource.path)
         for key in resource.unknown:
-            self._note(f"{self.graph.place((*resource.path, key))}: {key} was left out: it is not known.")
+            self._note(f"{key} was left out: it is not known.", (*resource.path, key))
         try:
             self._external(resource, own) if resource.external is not None else self._child(resource, own)
         except InexpressibleError as error:
-            self._note(f"{self.graph.place(resource.path)}: the resource {resource.id} was left out: {error}.")
+            self._note(f"the resource {resource.id} was left out: {error}.", resource.path)
             return
         self.found[resource.id] = own
 
     def _child(self, resource: Resource, own: _Found) -> None:
         template = resource.template or {}
         place = _Place(self._names())
-        settings: dict[str, Any] = {}
-        settings |= self._loops(resource, place)
+        settings: dict[str, Any] = self._loops(resource, place)
         body = self._body(template, (*resource.path, "template"), place)
         conditions = self._conditions(resource, place, own)
         in_template = [each for each in conditions if any(not self._is_observed(read) for read in each.ids)]
@@ -222,9 +220,7 @@ class _Converter:
             try:
                 found.append(self._expression(written, path, outer))
             except InexpressibleError as error:
-                self._note(
-                    f"{self.graph.place(path)}: {resource.id} is never desired, because {error}: {_shown(written)}"
-                )
+                self._note(f"{resource.id} is never desired, because {error}: {_shown(written)}", path)
                 place.untranslated = True
                 found.append(Translated("false", frozenset(), (), WHOLE))
         place.reads |= outer.reads
@@ -244,9 +240,7 @@ class _Converter:
             try:
                 found.append(self._expression(written, path, place, lenient=True))
             except InexpressibleError as error:
-                self._note(
-                    f"{self.graph.place(path)}: readyWhen of {resource.id} was left out: {error}: {_shown(written)}"
-                )
+                self._note(f"readyWhen of {resource.id} was left out: {error}: {_shown(written)}", path)
                 return
         settings["readyWhen"] = _all(found)
         own.gate = Translated(f"ready.{own.id}", frozenset(), (), WHOLE)
@@ -274,23 +268,22 @@ class _Converter:
         if isinstance(found.get("selector"), Mapping) and set(found["selector"]) == {"matchLabels"}:
             found["selector"] = found["selector"]["matchLabels"]
         if "selector" in found and "namespace" not in found:
-            self._note(f"{self.graph.place(path)}: {own.id} is looked up in one namespace; in kro, in all.")
+            self._note(f"{own.id} is looked up in one namespace; in kro, in all.", path)
         conditions = self._conditions(resource, place, own)
         if conditions:
             own.conditions = conditions
-            self._note(f"{self.graph.place(path)}: {own.id} is observed even while its includeWhen is false.")
+            self._note(f"{own.id} is observed even while its includeWhen is false.", path)
         if found.get("namespace") and metadata.get("namespace") != _OWN_NAMESPACE:
             self.reach.append(own.id)
         elif metadata.get("namespace") == _OWN_NAMESPACE:
             del found["namespace"]
         self.observe[own.id] = _in_rules(found)
         if resource.ready_when:
-            observed = {resource.id: Term(own.id, certain=True)}
-            gates = []
-            for index, written in enumerate(resource.ready_when):
-                gate_path = (*resource.path, "readyWhen", index)
-                named = _Place(replace(self._names(), variables=observed))
-                gates.append(self._expression(written, gate_path, named, lenient=True))
+            named = _Place(replace(self._names(), variables={resource.id: Term(own.id, certain=True)}))
+            written = enumerate(resource.ready_when)
+            gates = [
+                self._expression(each, (*resource.path, "readyWhen", at), named, lenient=True) for at, each in written
+            ]
             own.gate = Translated(_all(gates), frozenset(), (), OR)
 
     def _reach(self, resource: Resource, template: Mapping[str, Any]) -> None:
@@ -310,7 +303,7 @@ class _Converter:
         body: dict[str, Any] = {}
         for name, value in template.items():
             if name == "status":
-                self._note(f"{self.graph.place((*path, name))}: status was left out: it belongs to a controller.")
+                self._note("status was left out: it belongs to a controller.", (*path, name))
             elif name == "metadata":
                 body[name] = self._metadata(value, (*path, name), place)
             else:
@@ -321,9 +314,7 @@ class _Converter:
         found: dict[str, Any] = {}
         for name, value in metadata.items():
             if name in REFUSED_METADATA:
-                self._note(
-                    f"{self.graph.place((*path, name))}: {name} was left out: ruleop sets it, or the API server."
-                )
+                self._note(f"{name} was left out: ruleop sets it, or the API server.", (*path, name))
                 continue
             found[name] = self._value(value, (*path, name), place)
             if name in ("name", "namespace") and _has_comment(found[name]):
@@ -370,7 +361,7 @@ class _Converter:
         found = translated(cel.text, place.names, lenient=lenient)
         place.reads |= found.ids
         for remark in found.remarks:
-            self._note(f"{self.graph.place(path)}: {remark}: {_shown(written)}")
+            self._note(f"{remark}: {_shown(written)}", path)
         return found
 
     # -- the schema, the status, and the sample ------------------------------------------------------------------------
@@ -385,7 +376,7 @@ class _Converter:
         known = {"spec", "status", "group", "apiVersion", "kind", "additionalPrinterColumns", *_SAME}
         for name in schema:
             if name not in known:
-                self._note(f"{self.graph.place((*path, str(name)))}: {name} of the schema was left out.")
+                self._note(f"{name} of the schema was left out.", (*path, str(name)))
         return found
 
     def _columns(self, schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -394,8 +385,8 @@ class _Converter:
             first, _, field_of = str(column.get("jsonPath")).strip(".").partition(".")
             name = re.split(r"[.\[]", field_of)[0]
             if first == "status" and name not in {*(schema.get("status") or {}), "conditions"}:
-                place = self.graph.place(("spec", "schema", "additionalPrinterColumns", index))
-                self._note(f"{place}: the column of .status.{name} was left out: the status has no such field here.")
+                path = ("spec", "schema", "additionalPrinterColumns", index)
+                self._note(f"the column of .status.{name} was left out: the status has no such field here.", path)
             else:
                 yield column
 
@@ -405,14 +396,12 @@ class _Converter:
         found = {}
         for name, value in written.items():
             if name in ("conditions", "observedGeneration", "state"):
-                self._note(
-                    f"{self.graph.place((*path, name))}: {name} of the status was left out: ruleop writes its own."
-                )
+                self._note(f"{name} of the status was left out: ruleop writes its own.", (*path, name))
                 continue
             try:
                 found[name] = _in_rules({name: self._status_field(value, (*path, name))})[name]
             except InexpressibleError as error:
-                self._note(f"{self.graph.place((*path, name))}: {name} of the status was left out: {error}.")
+                self._note(f"{name} of the status was left out: {error}.", (*path, name))
         return found
 
     def _status_field(self, value: Any, path: FieldPath) -> Any:
@@ -440,15 +429,9 @@ class _Converter:
         # A field that is read and not set is an error in kro too, so the sample has all that have no default.
         fields = instance(_complete(spec), "spec")
         name = f"{kebab(kind.kind)[:50]}-sample"
-        sample = {
-            "apiVersion": kind.api_version,
-            "kind": kind.kind,
-            "metadata": {"name": name},
-            "spec": fields,
-        }
-        for each in rejections(
-            default({"spec": fields}, {"properties": {"spec": spec}}), {"properties": {"spec": spec}}
-        ):
+        sample = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, "spec": fields}
+        whole = {"properties": {"spec": spec}}
+        for each in rejections(default({"spec": fields}, whole), whole):
             self._note(f"examples/{name}.yaml has to be completed: {each}.")
         return sample
 
