@@ -11,7 +11,7 @@ from ruleop.authoring.checking.typing import narrowing, operator_types
 from ruleop.authoring.checking.typing.environments import Environment, is_membership, text_of
 from ruleop.authoring.checking.typing.filters import FILTERS, FUNCTIONS, TESTS, Applied, members_of, method_of
 from ruleop.authoring.checking.typing.inference import Let
-from ruleop.authoring.checking.typing.lookups import Lookup, Problem, below, field
+from ruleop.authoring.checking.typing.lookups import Lookup, below, field
 from ruleop.authoring.checking.typing.types import (
     BOOLEAN,
     CONTAINERS,
@@ -222,14 +222,6 @@ def _let(inference: Inference, found: Type, env: Environment) -> Type:
     return inference.lets[key][2]
 
 
-def infer_constant(_inference: Inference, node: nodes.Const, _env: Environment) -> Type:
-    return of_constant(node.value)
-
-
-def infer_field(inference: Inference, node: nodes.Getattr, env: Environment) -> Type:
-    return _step(inference, node, inference.infer(node.node, env), node.attr)
-
-
 def _step(inference: Inference, node: nodes.Getattr | nodes.Getitem, base: Type, key: object) -> Type:
     if base.code == MODULE and base.fields is not None:
         return base.fields.get(str(key), UNKNOWN)
@@ -316,7 +308,9 @@ def infer_not(inference: Inference, node: nodes.Not, env: Environment) -> Type:
 def infer_operation(inference: Inference, node: nodes.BinExpr, env: Environment) -> Type:
     left, right = inference.used(node.left, env), inference.used(node.right, env)
     outcome = operator_types.arithmetic(node.operator, left, right)
-    _report_outcome(inference, outcome.problem, node, warn=outcome.is_possible)
+    if outcome.problem is not None:
+        words = (text_of(node.left), text_of(node.right), node.operator)
+        inference.problem(outcome.problem.code, outcome.problem.message, node, *words, warn=outcome.is_possible)
     return outcome.type
 
 
@@ -346,17 +340,11 @@ def infer_compare(inference: Inference, node: nodes.Compare, env: Environment) -
     return BOOLEAN
 
 
-def _report_outcome(inference: Inference, problem: Problem | None, node: nodes.BinExpr, *, warn: bool) -> None:
-    if problem is not None:
-        words = (text_of(node.left), text_of(node.right), node.operator)
-        inference.problem(problem.code, problem.message, node, *words, warn=warn)
-
-
 EXPRESSIONS: Final[Mapping[type[nodes.Node], Visit]] = {
     nodes.Name: infer_name,
-    nodes.Const: infer_constant,
+    nodes.Const: lambda _inference, node, _env: of_constant(node.value),
     nodes.TemplateData: lambda *_: STRING,
-    nodes.Getattr: infer_field,
+    nodes.Getattr: lambda inference, node, env: _step(inference, node, inference.infer(node.node, env), node.attr),
     nodes.Getitem: infer_item,
     nodes.List: infer_list,
     nodes.Tuple: infer_list,

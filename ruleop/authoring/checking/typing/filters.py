@@ -178,14 +178,14 @@ def _sum(given: Applied) -> Type:
     return NUMBER if start is None or start.kinds <= _NUMBERS else UNKNOWN
 
 
-def _joined(given: Applied) -> Type:
-    _with_attribute(given, 1)
-    return STRING
-
-
 def _dict2items(given: Applied) -> Type:
     key, value = given.constant(0, "key_name") or "key", given.constant(1, "value_name") or "value"
     return list_of(mapping_of({str(key): STRING, str(value): members_of(given.value)}))
+
+
+def _joined(given: Applied) -> Type:
+    _with_attribute(given, 1)
+    return STRING
 
 
 def _items2dict(given: Applied) -> Type:
@@ -213,18 +213,6 @@ def _required(given: Applied) -> Type:
     return (value if waits else value.defined()).without({"null"})
 
 
-def _ternary(given: Applied) -> Type:
-    return join(given.args[:2]) if len(given.args) > 1 else UNKNOWN
-
-
-def _dumped(given: Applied) -> Type:
-    return replace(STRING, code=Dumped(given.value))
-
-
-def _kept_text(given: Applied) -> Type:
-    return replace(STRING, code=given.value.code)
-
-
 def _merged(given: Applied) -> Type:
     parts = [given.value, *given.args]
     if all(each.fields is not None and each.node is None and not each.partial for each in parts) and not given.kwargs:
@@ -235,34 +223,6 @@ def _merged(given: Applied) -> Type:
                 merged[name] = MAPPING if both_maps else member
         return mapping_of(merged, values=next((each.values for each in parts if each.values is not None), None))
     return MAPPING
-
-
-def _united(given: Applied) -> Type:
-    return list_of(join(items_of(each) for each in (given.value, *given.args)))
-
-
-def _reversed(given: Applied) -> Type:
-    return STRING if given.value.kinds == {"string"} else _same_items(given)
-
-
-def _condition(_: Applied) -> Type:
-    return replace(STRING, constants=frozenset(("string", each) for each in ("True", "False", "Unknown")))
-
-
-def _quantity(given: Applied) -> Type:
-    return NUMBER if given.arg(0, "unit") is None else INTEGER
-
-
-def _searched(given: Applied) -> Type:
-    return join((STRING, NULL)) if len(given.args) < 2 else UNKNOWN
-
-
-def _truncated(given: Applied) -> Type:
-    return STRING if given.value.kinds <= SCALARS else UNKNOWN
-
-
-def _bool(given: Applied) -> Type:
-    return join((BOOLEAN, NULL)) if "null" in given.value.kinds else BOOLEAN
 
 
 def _some_members(given: Applied) -> Type:
@@ -289,10 +249,6 @@ def _subelements(given: Applied) -> Type:
     return list_of(row_of(item, inner))
 
 
-def _product(given: Applied) -> Type:
-    return list_of(LIST) if given.kwargs else _zipped(given)
-
-
 def _of_network(given: Applied) -> Type:
     part = given.constant(0, "part")
     if given.arg(0, "part") is None or part in {"network", "netmask", "broadcast"}:
@@ -307,9 +263,13 @@ def _zipped(given: Applied) -> Type:
 _TEXT: Final = Row(TEXT, _always(STRING))
 _OF_STRING: Final = Row(frozenset({"string"}), _always(STRING))
 _TO_STRING: Final = Row(ANY, _always(STRING))
+_SAME_TEXT: Final = Row(TEXT, lambda given: replace(STRING, code=given.value.code))
 _ITEMS: Final = Row(_SIZED, lambda given: replace(_with_attribute(given), least=_kept(given)))
 _ENTRIES: Final = Row(_MAPPINGS, lambda given: entries_of(given.value))
 _ROWS: Final = Row(_SIZED, lambda given: list_of(_same_items(given)))
+_UNION: Final = Row(_LISTS, lambda given: list_of(join(items_of(each) for each in (given.value, *given.args))))
+_DUMP: Final = Row(ANY, lambda given: replace(STRING, code=Dumped(given.value)))
+_STATUS: Final = replace(STRING, constants=frozenset(("string", each) for each in ("True", "False", "Unknown")))
 
 FILTERS: Final[Mapping[str, Row]] = {
     **dict.fromkeys(("default", "d"), Row(ANY, _default)), "required": Row(ANY, _required),
@@ -318,31 +278,41 @@ FILTERS: Final[Mapping[str, Row]] = {
     "ip_network": Row(frozenset({"string"}), _of_network), "ip_in": Row(frozenset({"string"}), _always(BOOLEAN)),
     **dict.fromkeys(("quote", "shell_quote", "wordwrap", "urlencode", "sha256", "sha1", "capitalize"), _TO_STRING),
     **dict.fromkeys(("hash", "filesizeformat"), _TO_STRING),
-    **dict.fromkeys(("lower", "title", "upper"), _TO_STRING), "truncate": Row(ANY, _truncated),
-    "indent": Row(TEXT, _kept_text), "trim": Row(TEXT, _kept_text), "join": Row(_SIZED, _joined),
+    **dict.fromkeys(("lower", "title", "upper"), _TO_STRING), **dict.fromkeys(("indent", "trim"), _SAME_TEXT),
+    "truncate": Row(ANY, lambda given: STRING if given.value.kinds <= SCALARS else UNKNOWN),
+    "join": Row(_SIZED, _joined),
     "split": Row(TEXT, lambda given: list_of(STRING, least=1 if given.args else 0)),
     "regex_match": Row(TEXT, _always(BOOLEAN)), "regex_findall": Row(TEXT, _always(LIST)),
-    "regex_search": Row(TEXT, _searched),
+    "regex_search": Row(TEXT, lambda given: join((STRING, NULL)) if len(given.args) < 2 else UNKNOWN),
     **dict.fromkeys(("first", "last", "min", "max"), Row(_SIZED, _one)), "list": Row(_SIZED, _with_attribute),
     **dict.fromkeys(("sort", "unique"), _ITEMS), **dict.fromkeys(("items", "dictsort"), _ENTRIES),
-    **dict.fromkeys(("batch", "slice"), _ROWS), "reverse": Row(_SIZED, _reversed),
+    **dict.fromkeys(("batch", "slice"), _ROWS),
+    "reverse": Row(_SIZED, lambda given: STRING if given.value.kinds == {"string"} else _same_items(given)),
     **dict.fromkeys(("select", "reject"), Row(_SIZED, _same_items)), "map": Row(_SIZED, _map),
     **dict.fromkeys(("selectattr", "rejectattr"), Row(_SIZED, _selected_by_attribute)),
     "sum": Row(_SIZED, _sum), "groupby": Row(_SIZED, _grouped),
     **dict.fromkeys(("length", "count"), Row(_SIZED, _always(INTEGER))),
     "dict2items": Row(_MAPPINGS, _dict2items), "items2dict": Row(_LISTS, _items2dict),
     **dict.fromkeys(("difference", "intersect"), Row(_LISTS, _same_items)),
-    **dict.fromkeys(("union", "symmetric_difference"), Row(_LISTS, _united)),
+    **dict.fromkeys(("union", "symmetric_difference"), _UNION),
     "flatten": Row(_LISTS, _always(LIST)),
     "zip": Row(_LISTS, _zipped), "zip_longest": Row(_LISTS, _always(list_of(LIST))),
-    "product": Row(_LISTS, _product), "subelements": Row(_MAPPINGS | _LISTS, _subelements),
+    "product": Row(_LISTS, lambda given: list_of(LIST) if given.kwargs else _zipped(given)),
+    "subelements": Row(_MAPPINGS | _LISTS, _subelements),
     **dict.fromkeys(("keep_keys", "pick", "remove_keys"), Row(_MAPPINGS | _LISTS, _some_members)),
-    "ternary": Row(ANY, _ternary), "combine": Row(_MAPPINGS | _LISTS, _merged), "condition": Row(_MAPPINGS, _condition),
-    "bool": Row(frozenset({"boolean", "integer", "number", "string", "null"}), _bool),
+    "ternary": Row(ANY, lambda given: join(given.args[:2]) if len(given.args) > 1 else UNKNOWN),
+    "combine": Row(_MAPPINGS | _LISTS, _merged), "condition": Row(_MAPPINGS, _always(_STATUS)),
+    "bool": Row(
+        frozenset({"boolean", "integer", "number", "string", "null"}),
+        lambda given: join((BOOLEAN, NULL)) if "null" in given.value.kinds else BOOLEAN,
+    ),
     "round": Row(SCALARS, _always(NUMBER)), "abs": Row(_NUMBERS, _always(NUMBER)), "float": Row(ANY, _always(NUMBER)),
     "int": Row(ANY, _always(INTEGER)), "wordcount": Row(ANY, _always(INTEGER)),
-    "quantity": Row(frozenset({"string", "integer", "number"}), _quantity),
-    **dict.fromkeys(("to_yaml", "to_nice_yaml", "to_json", "tojson"), Row(ANY, _dumped)),
+    "quantity": Row(
+        frozenset({"string", "integer", "number"}),
+        lambda given: NUMBER if given.arg(0, "unit") is None else INTEGER,
+    ),
+    **dict.fromkeys(("to_yaml", "to_nice_yaml", "to_json", "tojson"), _DUMP),
     **dict.fromkeys(("from_yaml", "from_json"), Row(ANY, _always(UNKNOWN))),
 }  # fmt: skip
 """A row for each registered filter."""
