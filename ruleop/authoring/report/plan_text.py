@@ -479,37 +479,21 @@ def _action_json(action: Action, masks: Masks) -> dict[str, Any]:
             "action": "addFinalizer" if isinstance(action, AddFinalizer) else "removeFinalizer",
             "finalizer": action.finalizer,
         }
-    common: dict[str, Any] = {"action": "", "child": action.child, **identity(action.key)}
+    how: dict[str, Any]
     match action:
         case Create():
-            return {**common, "action": "create", "object": masks.object(action.object)}
+            what, how = "create", {"object": masks.object(action.object)}
         case Patch():
-            return {
-                **common,
-                "action": "patch",
-                "why": action.why,
-                "patch": json_patch(action.live, action.merged, masks),
-            }
+            what, how = "patch", {"why": action.why, "patch": json_patch(action.live, action.merged, masks)}
         case Replace():
-            return {
-                **common,
-                "action": "replace",
-                "why": action.why,
-                "patch": json_patch(action.live, action.object, masks),
-            }
+            what, how = "replace", {"why": action.why, "patch": json_patch(action.live, action.object, masks)}
         case ServerSideApply():
-            exists = action.live is not None
             by = {"manager": action.manager, "force": action.force} if action.manager else {}
-            return {
-                **common,
-                "action": "serverSideApply",
-                "why": action.why,
-                "exists": exists,
-                **by,
-                "object": masks.object(action.object),
-            }
+            sent = {"exists": action.live is not None, **by, "object": masks.object(action.object)}
+            what, how = "serverSideApply", {"why": action.why, **sent}
         case Delete():
-            return {**common, "action": "delete", "why": action.why, "propagation": action.propagation}
+            what, how = "delete", {"why": action.why, "propagation": action.propagation}
+    return {"action": what, "child": action.child, **identity(action.key), **how}
 
 
 def _asked_json(action: Action | None, masks: Masks) -> dict[str, Any]:
