@@ -192,17 +192,6 @@ def _hosts(rules: tuple[Object, ...] | list[Object]) -> str:
     return ",".join(hosts) + (f" + {len(rules) - 3} more..." if more else "") or "*"
 
 
-def _ingress_class(obj: Object, now: float) -> list[JSON]:
-    parameters = spec(obj).get("parameters")
-    text = NONE
-    if parameters is not None:
-        group = f".{parameters['apiGroup']}" if "apiGroup" in parameters else ""
-        text = f"{parameters['kind']}{group}/{parameters['name']}"
-    is_default = annotation(obj, "ingressclass.kubernetes.io/is-default-class") == "true"
-    title = f"{name(obj)} (default)" if is_default else name(obj)
-    return [title, spec(obj).get("controller", ""), text, age(obj, now)]
-
-
 def _network_policy(obj: Object, now: float) -> list[JSON]:
     return [name(obj), label_selector(spec(obj).get("podSelector")) or NONE, age(obj, now)]
 
@@ -210,7 +199,6 @@ def _network_policy(obj: Object, now: float) -> list[JSON]:
 NETWORKING: Final = {
     ("discovery.k8s.io", "EndpointSlice"): printer("Name|AddressType|Ports|Endpoints|Age", _endpoint_slice),
     ("networking.k8s.io", "Ingress"): printer("Name|Class|Hosts|Address|Ports|Age", _ingress),
-    ("networking.k8s.io", "IngressClass"): printer("Name|Controller|Parameters|Age", _ingress_class),
     ("networking.k8s.io", "NetworkPolicy"): printer("Name|Pod-Selector|Age", _network_policy),
 }
 
@@ -234,10 +222,6 @@ def _autoscaler(obj: Object, now: float) -> list[JSON]:
 
 def _metrics(obj: Object) -> str:
     metrics, current = spec(obj).get("metrics") or [], status(obj).get("currentMetrics") or []
-    share = spec(obj).get("targetCPUUtilizationPercentage")
-    if share is not None:  # autoscaling/v1
-        used = status(obj).get("currentCPUUtilizationPercentage")
-        return f"cpu: {UNKNOWN if used is None else f'{used}%'}/{share}%"
     texts = [_metric(each, current[index] if index < len(current) else {}) for index, each in enumerate(metrics)]
     return ", ".join(texts[:2]) + (f" + {len(texts) - 2} more..." if len(texts) > 2 else "") or NONE
 
@@ -289,11 +273,6 @@ def _binding(obj: Object, now: float) -> list[JSON]:
     ]
 
 
-def _priority_class(obj: Object, now: float) -> list[JSON]:
-    values = (obj.get("value", 0), obj.get("globalDefault", False))
-    return [name(obj), *values, age(obj, now), obj.get("preemptionPolicy", "")]
-
-
 def _storage_class(obj: Object, now: float) -> list[JSON]:
     defaults = (f"storageclass.{group}kubernetes.io/is-default-class" for group in ("", "beta."))
     is_default = any(annotation(obj, key) == "true" for key in defaults)
@@ -316,9 +295,6 @@ OTHERS: Final = {
     ),
     (_RBAC, "RoleBinding"): _BINDINGS,
     (_RBAC, "ClusterRoleBinding"): _BINDINGS,
-    ("scheduling.k8s.io", "PriorityClass"): printer(
-        "Name|Value:integer|Global-Default:boolean|Age|PreemptionPolicy", _priority_class
-    ),
     ("storage.k8s.io", "StorageClass"): printer(
         "Name|Provisioner|ReclaimPolicy|VolumeBindingMode|AllowVolumeExpansion|Age", _storage_class
     ),

@@ -241,14 +241,6 @@ def _event(obj: Object, now: float) -> list[JSON]:
     ]
 
 
-def _quota(obj: Object, now: float) -> list[JSON]:
-    hard, used = status(obj).get("hard") or {}, status(obj).get("used") or {}
-    texts = {resource: f"{resource}: {used.get(resource, '0')}/{hard[resource]}" for resource in sorted(hard)}
-    limits = ", ".join(text for resource, text in texts.items() if resource.startswith("limits."))
-    requests = ", ".join(text for resource, text in texts.items() if not resource.startswith("limits."))
-    return [name(obj), requests, limits, age(obj, now)]
-
-
 def _config_map(obj: Object, now: float) -> list[JSON]:
     return [name(obj), len(obj.get("data") or ()) + len(obj.get("binaryData") or ()), age(obj, now)]
 
@@ -370,7 +362,6 @@ CORE: Final = {
     ("", "PersistentVolumeClaim"): printer(
         "Name|Status|Volume|Capacity|Access Modes|StorageClass|VolumeAttributesClass|Age|VolumeMode+", _claim
     ),
-    ("", "ResourceQuota"): printer("Name|Request|Limit|Age", _quota),
     ("", "Secret"): printer("Name|Type|Data|Age", with_age(field("type"), count("data"))),
     ("", "Service"): printer("Name|Type|Cluster-IP|External-IP|Port(s)|Age|Selector+", _service),
     ("", "ServiceAccount"): printer("Name|Age", with_age()),
