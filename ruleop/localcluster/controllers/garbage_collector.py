@@ -7,24 +7,20 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.core.kinds import Kind
 from ruleop.localcluster.api.requests.write_options import DeleteOptions
 from ruleop.localcluster.api.writes.object_deletion import FOREGROUND, ORPHAN
-from ruleop.localcluster.controllers.machinery import is_being_deleted, references
+from ruleop.localcluster.controllers.machinery import Controller, is_being_deleted, references
 from ruleop.localcluster.store.object_store import Name, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ruleop.localcluster.controllers.machinery import Machinery
     from ruleop.localcluster.store.object_store import Event, Stored
 
 ALL: Final = Resource("*", "*")
 _SEPARATOR: Final = "\n"
 
 
-class GarbageCollector:
+class GarbageCollector(Controller):
     resource = ALL
-
-    def __init__(self, machinery: Machinery) -> None:
-        self.machinery = machinery
 
     def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
         if event.deleted:
@@ -91,7 +87,7 @@ class GarbageCollector:
                 if not rest:
                     del metadata["ownerReferences"]
                 self.machinery.update(each, found, {**found.obj, "metadata": metadata})
-            self._without(resource, owner, ORPHAN)
+            self.machinery.remove_finalizer(resource, owner, ORPHAN)
         elif FOREGROUND in finalizers:
             blocking = [
                 (each, found)
@@ -102,12 +98,7 @@ class GarbageCollector:
                 if not is_being_deleted(found.obj):
                     self._collect(each, found)
             if not blocking:
-                self._without(resource, owner, FOREGROUND)
-
-    def _without(self, resource: Resource, found: Stored, finalizer: str) -> None:
-        metadata = dict(found.obj["metadata"])
-        metadata["finalizers"] = [each for each in metadata["finalizers"] if each != finalizer]
-        self.machinery.update(resource, found, {**found.obj, "metadata": metadata})
+                self.machinery.remove_finalizer(resource, owner, FOREGROUND)
 
 
 def _key(resource: Resource, name: Name) -> Name:

@@ -14,7 +14,7 @@ import hashlib
 import logging
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -130,16 +130,24 @@ LAST_DELAY: Final = 10.0  # in a real cluster 1,000, for which nobody wants to w
 _LOG = logging.getLogger(__name__)
 
 
-class Controller(Protocol):
+class Controller:
     resource: Resource  # whose objects it reconciles
+
+    def __init__(self, machinery: Machinery) -> None:
+        self.machinery = machinery
 
     def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
         """The objects that the event of any resource may concern."""
-        ...
+        if resource == self.resource and not event.deleted:
+            yield event.new.name
 
     def sync(self, name: Name) -> None:
         """Brings one object closer to what it should be."""
-        ...
+        if (found := self.machinery.store.get(self.resource, name)) is not None:
+            self.reconcile(found)
+
+    def reconcile(self, found: Stored) -> None:
+        """As `sync`, of an object that exists."""
 
 
 class Machinery:
@@ -294,24 +302,25 @@ class Machinery:
             return old
         return self.writer.update(self.served(resource), old, {**old.obj, "status": status}, "status", CONTROLLERS)
 
+    def remove_finalizer(self, resource: Resource, found: Stored, finalizer: str) -> None:
+        metadata = found.obj["metadata"]
+        if finalizer in (finalizers := metadata.get("finalizers") or []):
+            rest = [each for each in finalizers if each != finalizer]
+            self.update(resource, found, {**found.obj, "metadata": {**metadata, "finalizers": rest}})
+
     def delete(self, resource: Resource, found: Stored, options: DeleteOptions | None = None) -> None:
         self.writer.delete(self.served(resource), found, options)
 
 
-class OwningController:
+class OwningController(Controller):
     """The controller of objects that make others: one is reconciled when it or one of its dependents changes."""
 
-    resource: Resource
     kind: str
     dependents: Resource
 
-    def __init__(self, machinery: Machinery) -> None:
-        self.machinery = machinery
-
     def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
-        if resource == self.resource and not event.deleted:
-            yield event.new.name
-        elif resource == self.dependents and (owner := controller_of(event.new.obj, self.kind)) is not None:
+        yield from super().concerned(resource, event)
+        if resource == self.dependents and (owner := controller_of(event.new.obj, self.kind)) is not None:
             yield owner
 
 

@@ -69,10 +69,6 @@ def claim_created(obj: dict[str, Any]) -> dict[str, Any]:
     return protected({**with_sources_of_new(obj), "status": {"phase": "Pending"}}, CLAIM_PROTECTION)
 
 
-def claim_updated(new: dict[str, Any], old: Object) -> dict[str, Any]:
-    return {**new, "spec": with_sources(new.get("spec") or {}, old.get("spec") or {})}
-
-
 def admit_claim(claim: dict[str, Any], store: Store) -> dict[str, Any]:
     """The claim with the default class, if it names none."""
     spec = claim["spec"]
@@ -82,10 +78,6 @@ def admit_claim(claim: dict[str, Any], store: Store) -> dict[str, Any]:
         if (each.obj["metadata"].get("annotations") or {}).get(DEFAULT_CLASS) == "true":
             return {**claim, "spec": {**spec, "storageClassName": each.name.name}}
     return claim
-
-
-def daemon_set_created(daemon_set: dict[str, Any]) -> dict[str, Any]:
-    return numbered(daemon_set, 1)
 
 
 def daemon_set_updated(new: dict[str, Any], old: Object) -> dict[str, Any]:
@@ -103,7 +95,11 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ("", "Namespace"): Strategy(create=namespace_created, update=namespace_updated),
     ("", "Node"): Strategy(create=node_created),
     ("", "PersistentVolume"): Strategy(create=volume_created),
-    ("", "PersistentVolumeClaim"): Strategy(create=claim_created, update=claim_updated, admit=admit_claim),
+    ("", "PersistentVolumeClaim"): Strategy(
+        create=claim_created,
+        update=lambda new, old: {**new, "spec": with_sources(new.get("spec") or {}, old.get("spec") or {})},
+        admit=admit_claim,
+    ),
     ("", "Pod"): Strategy(
         create=pod_created,
         admit=admit_pod,
@@ -126,7 +122,9 @@ STRATEGIES: Final[Mapping[tuple[str, str], Strategy]] = {
     ),
     ("apps", "Deployment"): Strategy(has_generation=True, counted_metadata=("annotations",)),
     **{("apps", kind): _COUNTED for kind in ("ReplicaSet", "StatefulSet")},
-    ("apps", "DaemonSet"): Strategy(create=daemon_set_created, update=daemon_set_updated, has_generation=True),
+    ("apps", "DaemonSet"): Strategy(
+        create=lambda new: numbered(new, 1), update=daemon_set_updated, has_generation=True
+    ),
     ("batch", "Job"): Strategy(create=with_selector, orphans=True, has_generation=True),
     ("batch", "CronJob"): _COUNTED,
     ("coordination.k8s.io", "Lease"): Strategy(unconditional_update=False, creates_on_update=True),

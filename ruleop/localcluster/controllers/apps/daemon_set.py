@@ -10,10 +10,9 @@ from ruleop.localcluster.controllers.core.pod_index import is_over, is_ready
 from ruleop.localcluster.controllers.core.scheduling import matches_node
 from ruleop.localcluster.controllers.machinery import OwningController, is_being_deleted
 from ruleop.localcluster.kinds.resources import DAEMON_SETS, PODS
-from ruleop.localcluster.status_errors import Rejected
 
 if TYPE_CHECKING:
-    from ruleop.localcluster.store.object_store import Name, Stored
+    from ruleop.localcluster.store.object_store import Stored
 
 _COMPONENT: Final = "daemonset-controller"
 
@@ -21,18 +20,16 @@ _COMPONENT: Final = "daemonset-controller"
 class DaemonSets(OwningController):
     resource, kind, dependents = DAEMON_SETS, "DaemonSet", PODS
 
-    def sync(self, name: Name) -> None:
-        found = self.machinery.store.get(DAEMON_SETS, name)
-        if found is None:
-            return
+    def reconcile(self, found: Stored) -> None:
         revision, template = record_revision(self.machinery, found), found.obj["spec"]["template"]
         desired = 1 if matches_node(self.machinery, template["spec"]) else 0
-        refused: Rejected | None = None
         try:
             if not is_being_deleted(found.obj):
                 self._scale(found, revision, desired)
-        except Rejected as error:
-            refused = error
+        finally:
+            self._report(found, revision, desired)
+
+    def _report(self, found: Stored, revision: str, desired: int) -> None:
         pods = self._pods(found)
         ready = sum(is_ready(each.obj) for each in pods)
         updated = sum((each.obj["metadata"].get("labels") or {}).get(REVISION) == revision for each in pods)
@@ -50,8 +47,6 @@ class DaemonSets(OwningController):
         self.machinery.update_status(
             DAEMON_SETS, found, {key: value for key, value in status.items() if value or key in kept}
         )
-        if refused is not None:
-            raise refused
 
     def _pods(self, found: Stored) -> list[Stored]:
         """The pods that run or will run."""

@@ -33,9 +33,8 @@ _NOT_COPIED: Final = frozenset({LAST_APPLIED, REVISION, DESIRED, MAXIMUM})
 class Deployments(OwningController):
     resource, kind, dependents = DEPLOYMENTS, "Deployment", REPLICA_SETS
 
-    def sync(self, name: Name) -> None:
-        found = self.machinery.store.get(DEPLOYMENTS, name)
-        if found is None or is_being_deleted(found.obj):
+    def reconcile(self, found: Stored) -> None:
+        if is_being_deleted(found.obj):
             return
         sets = self.machinery.owned(REPLICA_SETS, found.obj)
         current = self._current(found, sets)

@@ -31,10 +31,7 @@ _COMPONENT = "replicaset-controller"
 class ReplicaSets(OwningController):
     resource, kind, dependents = REPLICA_SETS, "ReplicaSet", PODS
 
-    def sync(self, name: Name) -> None:
-        found = self.machinery.store.get(REPLICA_SETS, name)
-        if found is None:
-            return
+    def reconcile(self, found: Stored) -> None:
         refused: Rejected | None = None
         try:
             if not is_being_deleted(found.obj):

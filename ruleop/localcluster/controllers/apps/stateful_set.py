@@ -23,10 +23,7 @@ _COMPONENT: Final = "statefulset-controller"
 class StatefulSets(OwningController):
     resource, kind, dependents = STATEFUL_SETS, "StatefulSet", PODS
 
-    def sync(self, name: Name) -> None:
-        found = self.machinery.store.get(STATEFUL_SETS, name)
-        if found is None:
-            return
+    def reconcile(self, found: Stored) -> None:
         revision = record_revision(self.machinery, found)
         try:
             if not is_being_deleted(found.obj):

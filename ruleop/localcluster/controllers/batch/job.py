@@ -15,7 +15,7 @@ from ruleop.localcluster.timestamps import now, seconds_of, timestamp
 
 if TYPE_CHECKING:
     from ruleop.core.kinds import Object
-    from ruleop.localcluster.store.object_store import Name, Stored
+    from ruleop.localcluster.store.object_store import Stored
 
 NOW: Final = "local.ruleop.dev/run-now"
 
@@ -23,9 +23,8 @@ NOW: Final = "local.ruleop.dev/run-now"
 class Jobs(OwningController):
     resource, kind, dependents = JOBS, "Job", PODS
 
-    def sync(self, name: Name) -> None:
-        found = self.machinery.store.get(JOBS, name)
-        if found is None or is_being_deleted(found.obj):
+    def reconcile(self, found: Stored) -> None:
+        if is_being_deleted(found.obj):
             return
         old = found.obj.get("status") or {}
         if any(each["type"] in ("Complete", "Failed") for each in old.get("conditions") or []):
@@ -88,9 +87,8 @@ class Jobs(OwningController):
 class CronJobs(OwningController):
     resource, kind, dependents = CRON_JOBS, "CronJob", JOBS
 
-    def sync(self, name: Name) -> None:
-        found = self.machinery.store.get(CRON_JOBS, name)
-        if found is None or is_being_deleted(found.obj):
+    def reconcile(self, found: Stored) -> None:
+        if is_being_deleted(found.obj):
             return
         spec, status = found.obj["spec"], dict(found.obj.get("status") or {})
         jobs = self.machinery.owned(JOBS, found.obj)
@@ -108,7 +106,7 @@ class CronJobs(OwningController):
         status["active"] = [
             {
                 "kind": "Job",
-                "namespace": name.namespace,
+                "namespace": found.name.namespace,
                 "name": each.name.name,
                 "uid": each.uid,
                 "apiVersion": "batch/v1",
@@ -123,7 +121,7 @@ class CronJobs(OwningController):
         self._clean_up(spec, jobs)
         self.machinery.update_status(CRON_JOBS, found, status)
         if due is not None:
-            self.machinery.after(due - time.time(), self, name)
+            self.machinery.after(due - time.time(), self, found.name)
 
     def _start(self, found: Stored, when: float) -> None:
         template = found.obj["spec"]["jobTemplate"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from ruleop.localcluster.controllers.machinery import BATCH, is_being_deleted, with_condition
+from ruleop.localcluster.controllers.machinery import BATCH, Controller, is_being_deleted, with_condition
 from ruleop.localcluster.kinds.apiextensions.accepted_names import CLEANUP, admitted, is_refused
 from ruleop.localcluster.kinds.apiextensions.served_custom_resources import resource_of
 from ruleop.localcluster.kinds.resources import CONFIG_MAPS, CRDS, NAMESPACES, SERVICE_ACCOUNTS
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 ROOT_CERTIFICATE: Final = "kube-root-ca.crt"
 
 
-class Namespaces:
+class Namespaces(Controller):
     resource = NAMESPACES
 
     def __init__(self, machinery: Machinery) -> None:
-        self.machinery = machinery
+        super().__init__(machinery)
         self._ending: set[str] = set()
 
     def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
@@ -42,12 +42,10 @@ class Namespaces:
             if event.new.name.namespace in self._ending or default:
                 yield Name("", event.new.name.namespace)
 
-    def sync(self, name: Name) -> None:
-        found = self.machinery.store.get(NAMESPACES, name)
-        if found is None:
-            return
+    def reconcile(self, found: Stored) -> None:
+        name = found.name.name
         if is_being_deleted(found.obj):
-            self._ending.add(name.name)
+            self._ending.add(name)
             self._end(found)
             return
         account: dict[str, Any] = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "default"}}
@@ -58,8 +56,8 @@ class Namespaces:
             "data": {"ca.crt": ""},
         }
         for resource, obj in ((SERVICE_ACCOUNTS, account), (CONFIG_MAPS, certificate)):
-            if self.machinery.get(resource, name.name, obj["metadata"]["name"]) is None:
-                self.machinery.create(resource, name.name, obj)
+            if self.machinery.get(resource, name, obj["metadata"]["name"]) is None:
+                self.machinery.create(resource, name, obj)
 
     def _end(self, namespace: Stored) -> None:
         store = self.machinery.store
@@ -127,14 +125,14 @@ def _condition(name: str, reason: str, message: str) -> dict[str, Any]:
     return {"type": f"NamespaceDeletion{name}", "status": "False", "reason": reason, "message": message}
 
 
-class Definitions:
+class Definitions(Controller):
     """CustomResourceDefinitions that are being deleted wait for their custom resources, and those whose names are
     taken for the names."""
 
     resource = CRDS
 
     def __init__(self, machinery: Machinery) -> None:
-        self.machinery = machinery
+        super().__init__(machinery)
         self._ending: dict[Resource, Name] = {}
 
     def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
@@ -153,18 +151,14 @@ class Definitions:
             if resource_of(each.obj).group == group and is_refused(each.obj):
                 yield each.name
 
-    def sync(self, name: Name) -> None:
-        found = self.machinery.store.get(CRDS, name)
-        finalizers = (found.obj["metadata"].get("finalizers") or []) if found is not None else []
-        if found is not None and is_refused(found.obj):
+    def reconcile(self, found: Stored) -> None:
+        if is_refused(found.obj):
             self.machinery.update_status(CRDS, found, admitted(dict(found.obj), self.machinery.store)["status"])
-        if found is None or not is_being_deleted(found.obj) or CLEANUP not in finalizers:
+        if not is_being_deleted(found.obj) or CLEANUP not in (found.obj["metadata"].get("finalizers") or []):
             return
         resource = resource_of(found.obj)
         for each in list(self.machinery.store.all(resource)):
             if not is_being_deleted(each.obj):
                 self.machinery.delete(resource, each)
-        if any(True for _ in self.machinery.store.all(resource)):
-            return
-        metadata = {**found.obj["metadata"], "finalizers": [each for each in finalizers if each != CLEANUP]}
-        self.machinery.update(CRDS, found, {**found.obj, "metadata": metadata})
+        if not any(True for _ in self.machinery.store.all(resource)):
+            self.machinery.remove_finalizer(CRDS, found, CLEANUP)

@@ -20,7 +20,7 @@ from ruleop.core.schema.builtin.table import builtin_release
 from ruleop.localcluster.api.requests.write_options import DeleteOptions
 from ruleop.localcluster.controllers.core.pod_index import is_over
 from ruleop.localcluster.controllers.core.scheduling import NO_NODE, NODE, unschedulable
-from ruleop.localcluster.controllers.machinery import is_being_deleted, with_condition
+from ruleop.localcluster.controllers.machinery import Controller, is_being_deleted, with_condition
 from ruleop.localcluster.kinds.resources import CONFIG_MAPS, PODS, SECRETS
 from ruleop.localcluster.store.object_store import Name
 from ruleop.localcluster.timestamps import now, seconds_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ruleop.core.kinds import Object
     from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.object_store import Event, Resource, Stored
+    from ruleop.localcluster.store.object_store import Resource, Stored
 
 
 class _Kind(NamedTuple):
@@ -137,22 +137,15 @@ _UNKNOWN: Final = (
 BEHAVIOUR: Final = "local.ruleop.dev/pod"
 
 
-class Pods:
+class Pods(Controller):
     resource = PODS
 
     def __init__(self, machinery: Machinery) -> None:
-        self.machinery = machinery
+        super().__init__(machinery)
         self._addresses = 0
 
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
-        if resource == PODS and not event.deleted:
-            yield event.new.name
-
-    def sync(self, name: Name) -> None:
-        found = self.machinery.store.get(PODS, name)
-        if found is None:
-            return
-        pod = found.obj
+    def reconcile(self, found: Stored) -> None:
+        pod, name = found.obj, found.name
         if is_being_deleted(pod):
             if not pod["metadata"].get("finalizers"):
                 self.machinery.delete(PODS, found, DeleteOptions(grace=0, uid=found.uid))

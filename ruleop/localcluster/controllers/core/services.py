@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.localcluster.controllers.core.pod_index import is_over, is_ready
 from ruleop.localcluster.controllers.core.scheduling import NODE
-from ruleop.localcluster.controllers.machinery import is_being_deleted, reference_to
+from ruleop.localcluster.controllers.machinery import Controller, is_being_deleted, reference_to
 from ruleop.localcluster.kinds.resources import ENDPOINTS, INGRESSES, PODS, SERVICES, SLICES
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ _ByLabel: TypeAlias = "dict[tuple[str, str, str], dict[Name, None]]"
 """Names of objects by namespace, label and value."""
 
 
-class Services:
+class Services(Controller):
     resource = SERVICES
 
     def __init__(self, machinery: Machinery) -> None:
-        self.machinery = machinery
+        super().__init__(machinery)
         self._by_label: _ByLabel = {}  # Services, by a label that they select
         self._pods: _ByLabel = {}  # by their labels
 
@@ -60,10 +60,12 @@ class Services:
             self._by_label.setdefault(label, {})[event.new.name] = None
 
     def sync(self, name: Name) -> None:
-        found = self.machinery.store.get(SERVICES, name)
-        if found is None:
-            self._remove(name)
-            return
+        endpoints = self.machinery.store.get(ENDPOINTS, name)
+        if endpoints is not None and self.machinery.store.get(SERVICES, name) is None:
+            self.machinery.delete(ENDPOINTS, endpoints)
+        super().sync(name)
+
+    def reconcile(self, found: Stored) -> None:
         if is_being_deleted(found.obj):
             return
         spec = found.obj["spec"]
@@ -135,25 +137,12 @@ class Services:
         else:
             self.machinery.update(resource, old, {**obj, "metadata": {**old.obj["metadata"], **obj["metadata"]}})
 
-    def _remove(self, name: Name) -> None:
-        found = self.machinery.store.get(ENDPOINTS, name)
-        if found is not None:
-            self.machinery.delete(ENDPOINTS, found)
 
-
-class Ingresses:
+class Ingresses(Controller):
     resource = INGRESSES
 
-    def __init__(self, machinery: Machinery) -> None:
-        self.machinery = machinery
-
-    def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
-        if resource == INGRESSES and not event.deleted:
-            yield event.new.name
-
-    def sync(self, name: Name) -> None:
-        found = self.machinery.store.get(INGRESSES, name)
-        if found is not None and not is_being_deleted(found.obj):
+    def reconcile(self, found: Stored) -> None:
+        if not is_being_deleted(found.obj):
             self.machinery.update_status(INGRESSES, found, {"loadBalancer": {"ingress": [{"ip": ADDRESS}]}})
 
 
@@ -169,9 +158,7 @@ def _first_label(service: Stored) -> tuple[str, str, str] | None:
 
 
 def _port(port: Object, pods: list[Object]) -> dict[str, Any]:
-    found: dict[str, Any] = {"port": _number(port, pods), "protocol": port.get("protocol", "TCP")}
-    found["name"] = port.get("name", "")
-    return found
+    return {"port": _number(port, pods), "protocol": port.get("protocol", "TCP"), "name": port.get("name", "")}
 
 
 def _number(port: Object, pods: list[Object]) -> int:

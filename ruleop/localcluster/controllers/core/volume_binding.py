@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.localcluster.controllers.core.scheduling import claim_names
-from ruleop.localcluster.controllers.machinery import is_being_deleted
+from ruleop.localcluster.controllers.machinery import Controller, is_being_deleted
 from ruleop.localcluster.kinds.builtin_kinds import CLAIM_PROTECTION, DEFAULT_CLASS, VOLUME_PROTECTION
 from ruleop.localcluster.kinds.resources import CLAIMS, CLASSES, PODS, VOLUMES
 from ruleop.localcluster.store.object_store import Name, Resource
@@ -13,20 +13,16 @@ from ruleop.localcluster.store.object_store import Name, Resource
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ruleop.localcluster.controllers.machinery import Machinery
     from ruleop.localcluster.store.object_store import Event, Stored
 
 
 _COMPONENT: Final = "persistentvolume-controller"
 
 
-class ClaimProtection:
+class ClaimProtection(Controller):
     """A claim that is being deleted goes when no pod uses it."""
 
     resource = CLAIMS
-
-    def __init__(self, machinery: Machinery) -> None:
-        self.machinery = machinery
 
     def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
         if resource == CLAIMS:
@@ -36,24 +32,25 @@ class ClaimProtection:
         elif resource == PODS and event.deleted:
             yield from (Name(event.new.name.namespace, claim) for claim in claim_names(event.new.obj))
 
-    def sync(self, name: Name) -> None:
-        found = self.machinery.store.get(CLAIMS, name)
-        if found is None or not is_being_deleted(found.obj):
+    def reconcile(self, found: Stored) -> None:
+        name = found.name
+        if not is_being_deleted(found.obj):
             return
         pods = self.machinery.store.all(PODS, name.namespace)
         # A pod that has no node yet does not use it, and the scheduler refuses it as long as the claim is there.
         if not any(name.name in claim_names(each.obj) and each.obj["spec"].get("nodeName") for each in pods):
-            _unprotect(self.machinery, CLAIMS, found, CLAIM_PROTECTION)
+            self.machinery.remove_finalizer(CLAIMS, found, CLAIM_PROTECTION)
 
 
 class Volumes(ClaimProtection):
     def sync(self, name: Name) -> None:
-        found = self.machinery.store.get(CLAIMS, name)
-        if found is None:
+        if self.machinery.store.get(CLAIMS, name) is None:
             self._release(name)
-            return
+        super().sync(name)
+
+    def reconcile(self, found: Stored) -> None:
         if is_being_deleted(found.obj):
-            super().sync(name)
+            super().reconcile(found)
             return
         if (found.obj.get("status") or {}).get("phase") == "Bound":
             self._resize(found)
@@ -136,13 +133,10 @@ class Volumes(ClaimProtection):
                 self.machinery.update_status(VOLUMES, each, {"phase": "Released"})
 
 
-class VolumeProtection:
+class VolumeProtection(Controller):
     """A volume is deleted when its claim is gone."""
 
     resource = VOLUMES
-
-    def __init__(self, machinery: Machinery) -> None:
-        self.machinery = machinery
 
     def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
         if resource == VOLUMES and not event.deleted and is_being_deleted(event.new.obj):
@@ -150,21 +144,11 @@ class VolumeProtection:
         elif resource == CLAIMS and event.deleted:
             yield from (each.name for each in self.machinery.store.all(VOLUMES) if is_being_deleted(each.obj))
 
-    def sync(self, name: Name) -> None:
-        found = self.machinery.store.get(VOLUMES, name)
-        if found is None or not is_being_deleted(found.obj):
-            return
+    def reconcile(self, found: Stored) -> None:
         claim = found.obj["spec"].get("claimRef") or {}
-        if self.machinery.get(CLAIMS, claim.get("namespace", ""), claim.get("name", "")) is None:
-            _unprotect(self.machinery, VOLUMES, found, VOLUME_PROTECTION)
-
-
-def _unprotect(machinery: Machinery, resource: Resource, found: Stored, finalizer: str) -> None:
-    metadata = found.obj["metadata"]
-    finalizers = metadata.get("finalizers") or []
-    if finalizer in finalizers:
-        rest = [each for each in finalizers if each != finalizer]
-        machinery.update(resource, found, {**found.obj, "metadata": {**metadata, "finalizers": rest}})
+        gone = self.machinery.get(CLAIMS, claim.get("namespace", ""), claim.get("name", "")) is None
+        if gone and is_being_deleted(found.obj):
+            self.machinery.remove_finalizer(VOLUMES, found, VOLUME_PROTECTION)
 
 
 def _requested(claim: Stored) -> dict[str, str]:

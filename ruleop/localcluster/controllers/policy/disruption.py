@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.labels import meets, requirements_of
 from ruleop.localcluster.controllers.core.pod_index import is_over, is_ready
-from ruleop.localcluster.controllers.machinery import is_being_deleted, with_condition
+from ruleop.localcluster.controllers.machinery import Controller, is_being_deleted, with_condition
 from ruleop.localcluster.kinds.resources import BUDGETS, PODS, REPLICA_SETS, STATEFUL_SETS
 from ruleop.localcluster.timestamps import now
 
@@ -15,39 +15,33 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ruleop.core.kinds import Object
-    from ruleop.localcluster.controllers.machinery import Machinery
-    from ruleop.localcluster.store.object_store import Event, Name, Resource
+    from ruleop.localcluster.store.object_store import Event, Name, Resource, Stored
 
 _SCALED: Final = {"ReplicaSet": REPLICA_SETS, "StatefulSet": STATEFUL_SETS}
 
 
-class DisruptionBudgets:
+class DisruptionBudgets(Controller):
     resource = BUDGETS
 
-    def __init__(self, machinery: Machinery) -> None:
-        self.machinery = machinery
-
     def concerned(self, resource: Resource, event: Event) -> Iterator[Name]:
-        if resource == BUDGETS and not event.deleted:
-            yield event.new.name
-        elif resource == PODS:
+        yield from super().concerned(resource, event)
+        if resource == PODS:
             for each in self.machinery.store.all(BUDGETS, event.new.name.namespace):
                 yield each.name
 
-    def sync(self, name: Name) -> None:
-        found = self.machinery.store.get(BUDGETS, name)
-        if found is None or is_being_deleted(found.obj):
+    def reconcile(self, found: Stored) -> None:
+        if is_being_deleted(found.obj):
             return
-        spec = found.obj["spec"]
+        spec, namespace = found.obj["spec"], found.name.namespace
         requirements = requirements_of(spec.get("selector") or {})
         pods = [
             each.obj
-            for each in self.machinery.store.all(PODS, name.namespace)
+            for each in self.machinery.store.all(PODS, namespace)
             if meets(each.obj["metadata"].get("labels") or {}, requirements) and not is_over(each.obj)
         ]
         if not pods:
             self.machinery.record(found.obj, "NoPods", "No matching pods found", "controllermanager")
-        expected, desired = self._desired(spec, pods, name.namespace)
+        expected, desired = self._desired(spec, pods, namespace)
         healthy = sum(is_ready(each) and not is_being_deleted(each) for each in pods)
         allowed = max(0, healthy - desired) if expected else 0
         generation = found.obj["metadata"]["generation"]
