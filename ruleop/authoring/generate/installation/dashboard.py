@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ruleop.authoring.generate.installation.operator_choices import Choices
     from ruleop.core.kinds import JSON, Object
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 _WIDTH: Final = 24
 _SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 _CONTROLLER: Final = 'job="$job",controller=~"$controller"'
-_RECONCILES: Final = "controller_runtime_reconcile_total"
+_JOB: Final = '{job="$job"}'
+_OF_KIND: Final = f"{{{_CONTROLLER}}}"
+_NAME: Final = 'job="$job",name=~"$controller"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +30,21 @@ class Panel:
     bad: float | None = None  # a stat is red from this value on
 
 
-def _stat(title: str, query: str, *, about: str, unit: str = "short", bad: float | None = None) -> Panel:
+def _stat(title: str, query: str, about: str, *, unit: str = "short", bad: float | None = None) -> Panel:
     return Panel(title, unit, ((query, ""),), about, kind="stat", width=4, bad=bad)
+
+
+def _graph(title: str, unit: str, *queries: tuple[str, str], about: str = "") -> Panel:
+    return Panel(title, unit, queries, about)
+
+
+def _sum(by: str, series: str, legend: str = "", *, over: str = "sum") -> tuple[str, str]:
+    """The sum of series by some labels, which are its legend too where none is given."""
+    return f"{over} by ({by}) ({series})", legend or " ".join(f"{{{{{label}}}}}" for label in by.split(", "))
+
+
+def _rate(by: str, series: str, legend: str = "") -> tuple[str, str]:
+    return _sum(by, f"rate({series}[$__rate_interval])", legend)
 
 
 def _quantiles(metric: str, labels: str, by: str = "") -> tuple[tuple[str, str], ...]:
@@ -38,163 +53,95 @@ def _quantiles(metric: str, labels: str, by: str = "") -> tuple[tuple[str, str],
     return tuple((f"histogram_quantile({each / 100}, {of})", f"{legend}p{each}") for each in (50, 99))
 
 
-ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
-    (
-        "Does it work?",
-        (
-            _stat("Leaders", 'sum(leader_election_master_status{job="$job"})', about="One process works."),
-            _stat(
-                "Rules refused",
-                'max(ruleop_reload_failed{job="$job"})',
-                about="1: the rules on disk have a mistake, and the previous ones are in force.",
-                bad=1,
-            ),
-            _stat("Failing", 'sum(ruleop_failing{job="$job"})', about="CRs whose last reconcile failed.", bad=1),
-            _stat(
-                "Watches not synced",
-                'sum(ruleop_watches{job="$job",state!="synced"}) or vector(0)',
-                about="Kinds that are not listed yet, not served or forbidden.",
-                bad=1,
-            ),
-            _stat(
-                "Longest wait",
-                'max(ruleop_longest_wait_seconds{job="$job"})',
-                about="Age of the oldest item in the queues.",
-                unit="s",
-                bad=60,
-            ),
-            _stat(
-                "Internal errors",
-                'sum(increase(controller_runtime_reconcile_panics_total{job="$job"}[1h]))',
-                about="Within an hour. The log has tracebacks.",
-                bad=1,
-            ),
-        ),
+_WORKS: Final = (
+    _stat("Leaders", f"sum(leader_election_master_status{_JOB})", "One process works."),
+    _stat(
+        "Rules refused",
+        f"max(ruleop_reload_failed{_JOB})",
+        "1: the rules on disk have a mistake, and the previous ones are in force.",
+        bad=1,
     ),
-    (
-        "Resources",
-        (
-            Panel(
-                "Custom resources by reason of Ready",
-                "short",
-                ((f"sum by (reason) (ruleop_resources{{{_CONTROLLER}}})", "{{reason}}"),),
-            ),
-            Panel("Children by state", "short", ((f"sum by (state) (ruleop_children{{{_CONTROLLER}}})", "{{state}}"),)),
-            Panel(
-                "Waiting children",
-                "short",
-                ((f"sum by (controller, child, reason) (ruleop_waits{{{_CONTROLLER}}})", "{{child}}: {{reason}}"),),
-                "What they wait for.",
-            ),
-            Panel(
-                "Writes",
-                "ops",
-                (
-                    (
-                        f"sum by (action, outcome) (rate(ruleop_writes_total{{{_CONTROLLER}}}[$__rate_interval]))",
-                        "{{action}} {{outcome}}",
-                    ),
-                ),
-                "Nothing is written when nothing changed.",
-            ),
-            Panel(
-                "Drift and field conflicts",
-                "ops",
-                (
-                    (
-                        f"sum by (controller) (rate(ruleop_drift_reverted_total{{{_CONTROLLER}}}[$__rate_interval]))",
-                        "{{controller}} reverted",
-                    ),
-                    (
-                        f"sum by (controller) (rate(ruleop_field_conflicts_total{{{_CONTROLLER}}}[$__rate_interval]))",
-                        "{{controller}} conflict",
-                    ),
-                ),
-                "Changes of children by others.",
-            ),
-            Panel(
-                "Events",
-                "ops",
-                (('sum by (outcome) (rate(ruleop_events_total{job="$job"}[$__rate_interval]))', "{{outcome}}"),),
-            ),
-        ),
+    _stat("Failing", f"sum(ruleop_failing{_JOB})", "CRs whose last reconcile failed.", bad=1),
+    _stat(
+        "Watches not synced",
+        'sum(ruleop_watches{job="$job",state!="synced"}) or vector(0)',
+        "Kinds that are not listed yet, not served or forbidden.",
+        bad=1,
     ),
-    (
-        "Reconciles",
-        (
-            Panel(
-                "Reconciles",
-                "ops",
-                (
-                    (
-                        f"sum by (controller, result) (rate({_RECONCILES}{{{_CONTROLLER}}}[$__rate_interval]))",
-                        "{{controller}} {{result}}",
-                    ),
-                ),
-            ),
-            Panel("Duration of a reconcile", "s", _quantiles("controller_runtime_reconcile_time_seconds", _CONTROLLER)),
-            Panel("Duration of a plan", "s", _quantiles("ruleop_plan_seconds", _CONTROLLER), "Rendering and merging."),
-            Panel(
-                "Queue",
-                "short",
-                (('sum by (name) (workqueue_depth{job="$job",name=~"$controller"})', "{{name}}"),),
-            ),
-            Panel(
-                "Time in the queue",
-                "s",
-                _quantiles("workqueue_queue_duration_seconds", 'job="$job",name=~"$controller"'),
-            ),
-            Panel(
-                "Running reconciles",
-                "short",
-                (
-                    (f"sum by (controller) (controller_runtime_active_workers{{{_CONTROLLER}}})", "{{controller}}"),
-                    (
-                        f"sum by (controller) (controller_runtime_max_concurrent_reconciles{{{_CONTROLLER}}})",
-                        "{{controller}} at most",
-                    ),
-                ),
-            ),
-        ),
+    _stat(
+        "Longest wait",
+        f"max(ruleop_longest_wait_seconds{_JOB})",
+        "Age of the oldest item in the queues.",
+        unit="s",
+        bad=60,
     ),
-    (
-        "API server and process",
-        (
-            Panel(
-                "Requests",
-                "reqps",
-                (
-                    (
-                        'sum by (method, code) (rate(rest_client_requests_total{job="$job"}[$__rate_interval]))',
-                        "{{method}} {{code}}",
-                    ),
-                ),
-            ),
-            Panel(
-                "Duration of a request",
-                "s",
-                _quantiles("rest_client_request_duration_seconds", 'job="$job",verb!="watch"', "verb"),
-            ),
-            Panel(
-                "Silence of watches",
-                "s",
-                (('max by (kind) (ruleop_watch_silence_seconds{job="$job"})', "{{kind}}"),),
-            ),
-            Panel(
-                "Objects in the stores",
-                "short",
-                (('sum by (kind) (ruleop_store_objects{job="$job"})', "{{kind}}"),),
-            ),
-            Panel("Bytes in the stores", "bytes", (('sum by (kind) (ruleop_store_bytes{job="$job"})', "{{kind}}"),)),
-            Panel(
-                "Delay of the event loop",
-                "s",
-                _quantiles("ruleop_event_loop_lag_seconds", 'job="$job"'),
-                "High: the process lacks CPU time, or one resource is expensive.",
-            ),
-        ),
+    _stat(
+        "Internal errors",
+        f"sum(increase(controller_runtime_reconcile_panics_total{_JOB}[1h]))",
+        "Within an hour. The log has tracebacks.",
+        bad=1,
     ),
 )
+_RESOURCES: Final = (
+    _graph("Custom resources by reason of Ready", "short", _sum("reason", f"ruleop_resources{_OF_KIND}")),
+    _graph("Children by state", "short", _sum("state", f"ruleop_children{_OF_KIND}")),
+    _graph(
+        "Waiting children",
+        "short",
+        _sum("controller, child, reason", f"ruleop_waits{_OF_KIND}", "{{child}}: {{reason}}"),
+        about="What they wait for.",
+    ),
+    _graph(
+        "Writes",
+        "ops",
+        _rate("action, outcome", f"ruleop_writes_total{_OF_KIND}"),
+        about="Nothing is written when nothing changed.",
+    ),
+    _graph(
+        "Drift and field conflicts",
+        "ops",
+        _rate("controller", f"ruleop_drift_reverted_total{_OF_KIND}", "{{controller}} reverted"),
+        _rate("controller", f"ruleop_field_conflicts_total{_OF_KIND}", "{{controller}} conflict"),
+        about="Changes of children by others.",
+    ),
+    _graph("Events", "ops", _rate("outcome", f"ruleop_events_total{_JOB}")),
+)
+_PASSES: Final = (
+    _graph("Reconciles", "ops", _rate("controller, result", f"controller_runtime_reconcile_total{_OF_KIND}")),
+    _graph("Duration of a reconcile", "s", *_quantiles("controller_runtime_reconcile_time_seconds", _CONTROLLER)),
+    _graph("Duration of a plan", "s", *_quantiles("ruleop_plan_seconds", _CONTROLLER), about="Rendering and merging."),
+    _graph("Queue", "short", _sum("name", f"workqueue_depth{{{_NAME}}}")),
+    _graph("Time in the queue", "s", *_quantiles("workqueue_queue_duration_seconds", _NAME)),
+    _graph(
+        "Running reconciles",
+        "short",
+        _sum("controller", f"controller_runtime_active_workers{_OF_KIND}"),
+        _sum("controller", f"controller_runtime_max_concurrent_reconciles{_OF_KIND}", "{{controller}} at most"),
+    ),
+)
+_PROCESS: Final = (
+    _graph("Requests", "reqps", _rate("method, code", f"rest_client_requests_total{_JOB}")),
+    _graph(
+        "Duration of a request",
+        "s",
+        *_quantiles("rest_client_request_duration_seconds", 'job="$job",verb!="watch"', "verb"),
+    ),
+    _graph("Silence of watches", "s", _sum("kind", f"ruleop_watch_silence_seconds{_JOB}", over="max")),
+    _graph("Objects in the stores", "short", _sum("kind", f"ruleop_store_objects{_JOB}")),
+    _graph("Bytes in the stores", "bytes", _sum("kind", f"ruleop_store_bytes{_JOB}")),
+    _graph(
+        "Delay of the event loop",
+        "s",
+        *_quantiles("ruleop_event_loop_lag_seconds", 'job="$job"'),
+        about="High: the process lacks CPU time, or one resource is expensive.",
+    ),
+)
+ROWS: Final[Mapping[str, tuple[Panel, ...]]] = {
+    "Does it work?": _WORKS,
+    "Resources": _RESOURCES,
+    "Reconciles": _PASSES,
+    "API server and process": _PROCESS,
+}
 
 
 def dashboard(choices: Choices, job: str) -> Object:
@@ -249,7 +196,7 @@ def _query_variable(name: str, label: str, query: str) -> dict[str, JSON]:
 
 def _panels() -> Iterator[Object]:
     number, top = 0, 0
-    for title, panels in ROWS:
+    for title, panels in ROWS.items():
         number += 1
         yield {"id": number, "type": "row", "title": title, "gridPos": _place(0, top, _WIDTH, 1), "panels": []}
         top += 1
