@@ -138,16 +138,12 @@ def schema_of(found: Type) -> Schema | None:
     if found.node is not None:
         return _of_node(found.node)
     if found.values is not None:
-        return _map_of([found.values, *(found.fields or {}).values()])
+        inner = schema_of(_union([found.values, *(found.fields or {}).values()]))
+        return None if inner is None else {"type": "object", "additionalProperties": inner}
     if not found.fields:
         return None
     properties = {name: schema_of(each) for name, each in found.fields.items()}
     return None if None in properties.values() else {"type": "object", "properties": properties}
-
-
-def _map_of(values: list[Type]) -> Schema | None:
-    inner = schema_of(_union(values))
-    return None if inner is None else {"type": "object", "additionalProperties": inner}
 
 
 def _of_node(node: SchemaNode) -> Schema | None:

@@ -179,7 +179,10 @@ class KnownNames:
         if not rest and (assigned := self._set_once(part).get(head)) is not None:
             return self._of_node(assigned, part)
         if head == "vars":
-            return self._of_var(rest)
+            value: JSON = dict(self.sources.watch.draft.vars)
+            for step in rest:
+                value = value.get(step) if isinstance(value, dict) else None
+            return (value,) if isinstance(value, str) else _ANY
         let = next((each for each in watch.parts if each.let == head), None)
         if let is not None:
             return self._of_let(let, rest)
@@ -196,12 +199,6 @@ class KnownNames:
             if table is not None and table.name is not None and not table.many
             else _ANY
         )
-
-    def _of_var(self, path: list[str]) -> KnownName:
-        value: JSON = dict(self.sources.watch.draft.vars)
-        for step in path:
-            value = value.get(step) if isinstance(value, dict) else None
-        return (value,) if isinstance(value, str) else _ANY
 
     def _of_let(self, let: Part, path: list[str]) -> KnownName:
         node: YamlNode | None = let.node

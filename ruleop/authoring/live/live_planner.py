@@ -146,22 +146,18 @@ class LivePlanner:
 
     def _observed(self, rule: Rule, resource: Object) -> Observed:
         known = self.operator.entry(rule.kind.versionless).conditions
+        own = self.operator.finalizer  # unless an operator of another name has set one
+        found = [each for each in resource["metadata"].get("finalizers") or () if each.startswith(RESERVED_PREFIX)]
         return Observed(
             objects=self.objects,
             kinds=self.kinds,
             now=dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            finalizer=self._finalizer(resource),
+            finalizer=found[0] if len(found) == 1 else own,
             retired=known - {condition.type for condition in rule.conditions},
             namespace_terminating=self._is_namespace_terminating(resource),
             expects_refusals=self.expects_refusals,
             own=self.operator.own,
         )
-
-    def _finalizer(self, resource: Object) -> str:
-        """That of the operator, or the finalizer that an operator of another name has set."""
-        own = self.operator.finalizer
-        found = [each for each in resource["metadata"].get("finalizers") or () if each.startswith(RESERVED_PREFIX)]
-        return found[0] if len(found) == 1 else own
 
     def _is_namespace_terminating(self, resource: Object) -> bool:
         metadata = resource["metadata"]

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 from ruleop.authoring.report.plan_text import Line, Place, Span, Tone, text_of
 from ruleop.core.planning.changes.differences import NOTHING, Value, flow
-from ruleop.core.printable import printable
+from ruleop.core.printable import printable, printable_lines
 from ruleop.core.templating import yaml_text
 from ruleop.core.templating.field_sites import Item
 
@@ -165,12 +165,7 @@ def _failure(failure: Failure, place: Place) -> Iterator[Line]:
 
 def failure_text(result: Result, *, place: Place = str) -> str:
     """As `failure_lines`, without colour."""
-    return printable_block(text_of(failure_lines(result, place=place)))
-
-
-def printable_block(text: str) -> str:
-    """The text as a terminal and a file of XML can hold it."""
-    return "\n".join(map(printable, text.split("\n")))
+    return printable_lines(text_of(failure_lines(result, place=place)))
 
 
 def summary(run: Run) -> Line:

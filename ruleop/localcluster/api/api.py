@@ -276,7 +276,8 @@ class Api:
 
     def _patch(self, request: Request, route: Route, served: Served) -> Response:
         media = media_type(request)
-        _check_patch_type(served, media)
+        if media not in (_PATCH_TYPES if served.is_custom else {*_PATCH_TYPES, STRATEGIC}):
+            raise unsupported_media_type(", ".join(_PATCH_TYPES)) if served.is_custom else unsupported_patch_type()
         options = _write_options(request, "PatchOptions", is_apply=media == APPLY)
         if media == APPLY:
             return self._apply(request, route, served, options)
@@ -329,7 +330,10 @@ class Api:
         if request.method == "POST" and (route.plural, route.subresource) == ("serviceaccounts", "token"):
             return self._token(request, route, served)
         if request.method == "POST" and (route.plural, route.subresource) == ("pods", "eviction"):
-            return self._evict(request, route, served)
+            options = eviction_options(request, route, served, self.registry, self.writer.warnings)
+            self.writer.delete(served, self._find(route, served), options)
+            status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+            return json_response(status, 201)
         if not served.is_custom:
             raise self._not_answered(request, route, served)
         if route.subresource == "status" and served.status:
@@ -356,12 +360,6 @@ class Api:
         account = self._find(route, served).obj
         token = self.users.token_for(f"system:serviceaccount:{route.namespace}:{route.name}")
         return json_response(token_request(asked, account, token), 201)
-
-    def _evict(self, request: Request, route: Route, served: Served) -> Response:
-        options = eviction_options(request, route, served, self.registry, self.writer.warnings)
-        self.writer.delete(served, self._find(route, served), options)
-        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-        return json_response(status, 201)
 
     def _scale(self, request: Request, route: Route, served: Served) -> Response:
         if not served.is_custom and request.method not in ("GET", "PUT", "PATCH"):
@@ -415,8 +413,3 @@ def _needs_namespace(request: Request, route: Route) -> bool:
 
 def _write_options(request: Request, options: str, *, is_apply: bool = False) -> WriteOptions:
     return WriteOptions.of(request.query, request.headers.get("user-agent", ""), options, is_apply=is_apply)
-
-
-def _check_patch_type(served: Served, media: str) -> None:
-    if media not in (_PATCH_TYPES if served.is_custom else {*_PATCH_TYPES, STRATEGIC}):
-        raise unsupported_media_type(", ".join(_PATCH_TYPES)) if served.is_custom else unsupported_patch_type()

@@ -266,7 +266,9 @@ class General:
         if path in _HEALTH or path in [f"{each}/ping" for each in _HEALTH]:
             return Response(200, b"ok", "text/plain; charset=utf-8")
         if path in ("/api", "/apis") and is_aggregated(request.headers.get("accept", "")):
-            return self._aggregated(request, core=path == "/api")
+            data = orjson.dumps(aggregated(self.registry, core=(path == "/api")))
+            response = Response(200, data, AGGREGATED, {"Cache-Control": "public"})
+            return _with_tag(response, hashlib.sha512(data).hexdigest().upper(), request)
         if path.startswith(_OPENAPI):
             return self._openapi(path.removeprefix(_OPENAPI), request)
         if path == "/openapi/v2" and "protobuf" in request.headers.get("accept", ""):
@@ -308,11 +310,6 @@ class General:
         return sorted(
             [*found, *_HEALTH, "/api", "/api/v1", "/apis", "/apis/", "/openapi/v3", "/openapi/v3/", "/version"]
         )
-
-    def _aggregated(self, request: Request, *, core: bool) -> Response:
-        data = orjson.dumps(aggregated(self.registry, core=core))
-        response = Response(200, data, AGGREGATED, {"Cache-Control": "public"})
-        return _with_tag(response, hashlib.sha512(data).hexdigest().upper(), request)
 
     def _openapi(self, path: str, request: Request) -> Response:
         """The document of a group version. With its hash in the address it may be kept for good."""

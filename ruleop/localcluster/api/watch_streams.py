@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ruleop.core.kinds import Object
-    from ruleop.localcluster.api.requests.request_selectors import Selection
+    from ruleop.localcluster.api.requests.request_selectors import Predicate
     from ruleop.localcluster.http.message import Sink
     from ruleop.localcluster.kinds.served import Served
     from ruleop.localcluster.store.object_store import Event, Store, Stored
@@ -46,7 +46,7 @@ class Watch:
         store: Store,
         served: Served,
         namespace: str,
-        selection: Selection | None,
+        selection: Predicate | None,
         options: WatchOptions,
     ) -> None:
         self.store, self.served, self.namespace = store, served, namespace

@@ -229,7 +229,9 @@ class _Decoder:
                     self.check_integer(value, "int32", shape, place)
                 return value
             case "date-time" if kind is str and not _TIME.fullmatch(value):
-                raise DecodingError(_time_problem(value))
+                layout = "2006-01-02T15:04:05Z07:00"
+                expected = "2006" if not value[:4].isdecimal() else layout
+                raise DecodingError(f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "{expected}"')
             case "byte" if kind is str:
                 if not _BASE64.fullmatch(value):
                     problem = f"illegal base64 data at input byte {_illegal_byte(value)}"
@@ -345,12 +347,6 @@ def _go_path(path: tuple[str, ...], struct: str, name: str) -> tuple[str, ...]:
 
 def _simple_name(shape: Shape) -> str:
     return shape.name.rpartition(".")[2]
-
-
-def _time_problem(value: str) -> str:
-    layout = "2006-01-02T15:04:05Z07:00"
-    expected = "2006" if not value[:4].isdecimal() else layout
-    return f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "{expected}"'
 
 
 def _illegal_byte(text: str) -> int:

@@ -235,18 +235,13 @@ def _width(text: str) -> float:
 def _shapes(graph: Graph, layout: Layout) -> Iterator[str]:
     for edge in graph.edges:
         points = layout.routes[edge.source, edge.target]
-        yield f'<path class="{edge.why}" marker-end="url(#arrow)" d="{_curve(points)}"/>'
+        text = ""  # level at both ends of each gap between columns, and straight through a column
+        for (x1, y1), (x2, y2) in zip(points[::2], points[1::2], strict=True):
+            middle, end = (x1 + x2) // 2, x2 - _ARROW if (x2, y2) == points[-1] else x2
+            text += f"{'L' if text else 'M'}{x1} {y1}C{middle} {y1} {middle} {y2} {end} {y2}"
+        yield f'<path class="{edge.why}" marker-end="url(#arrow)" d="{text}"/>'
     for node in graph.nodes:
         yield from _box(node, layout.boxes[node.name])
-
-
-def _curve(points: Sequence[Point]) -> str:
-    """Level at both ends of each gap between columns, and straight through a column."""
-    text = ""
-    for (x1, y1), (x2, y2) in zip(points[::2], points[1::2], strict=True):
-        middle, end = (x1 + x2) // 2, x2 - _ARROW if (x2, y2) == points[-1] else x2
-        text += f"{'L' if text else 'M'}{x1} {y1}C{middle} {y1} {middle} {y2} {end} {y2}"
-    return text
 
 
 def _box(node: Node, box: Box) -> Iterator[str]:

@@ -35,7 +35,6 @@ _FIELDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
         "status.nominatedNodeName",
     ),
     ("", "Node"): ("spec.unschedulable",),
-    ("", "ReplicationController"): ("status.replicas",),
     ("", "Event"): (
         *(f"involvedObject.{name}" for name in _INVOLVED),
         "reason",
@@ -54,7 +53,6 @@ _FIELDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("", "Secret"): ("type",),
     ("", "Service"): ("spec.clusterIP", "spec.type"),
     ("batch", "Job"): ("status.successful",),
-    ("certificates.k8s.io", "CertificateSigningRequest"): ("spec.signerName",),
 }
 """The fields by which the server selects objects of a kind, beside their names and namespaces."""
 
@@ -146,23 +144,13 @@ def _field_text(obj: Object, names: tuple[str, ...]) -> str:
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     if value is None:
-        return _zero_text(names)
+        return {"unschedulable": "false", "hostNetwork": "false", "succeeded": "0"}.get(names[-1], "")  # as in Go
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else str(value)
 
 
-def _zero_text(names: tuple[str, ...]) -> str:
-    """The text of a missing field in Go."""
-    if names[-1] in ("unschedulable", "hostNetwork"):
-        return "false"
-    return "0" if names[-1] in ("replicas", "succeeded") else ""
-
-
-Selection: TypeAlias = "Callable[[Object], bool]"
-
-
-def parse_selection(query: Mapping[str, str], served: Served) -> Selection | None:
+def parse_selection(query: Mapping[str, str], served: Served) -> Predicate | None:
     """None selects all. Raises Rejected."""
     labels = label_selector(query.get("labelSelector", ""))
     fields = field_selector(

@@ -152,7 +152,7 @@ def _decoded_custom(served: Served, obj: Object, old: Object | None) -> tuple[di
 _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 _RBAC: Final = "rbac.authorization.k8s.io"
 _BUDGET: Final = ("policy", "PodDisruptionBudget")
-_ANY_PREFIX: Final = frozenset({_BUDGET, ("", "ReplicationController"), (_RBAC, "Role"), (_RBAC, "RoleBinding")})
+_ANY_PREFIX: Final = frozenset({_BUDGET, (_RBAC, "Role"), (_RBAC, "RoleBinding")})
 _OWNER_FIELDS: Final = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")  # in Go's order
 
 # The server checks the metadata of an update twice, and most kinds check what changed once more; these check all.

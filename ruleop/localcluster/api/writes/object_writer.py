@@ -133,7 +133,7 @@ class Writer:
         if metadata.get("resourceVersion", "").isdecimal():  # others are ignored
             raise internal("resourceVersion should not be set on objects to be created")
         if not metadata.get("name") and metadata.get("generateName"):
-            metadata["name"] = metadata["generateName"][:58] + _suffix()
+            metadata["name"] = metadata["generateName"][:58] + "".join(secrets.choice(SUFFIX_LETTERS) for _ in range(5))
         for name in SERVER_METADATA if is_applied else SERVER_METADATA - {"managedFields"}:
             metadata.pop(name, None)
         if served.namespaced:
@@ -418,10 +418,6 @@ def _kept_metadata(before: Object, given: dict[str, Any]) -> dict[str, Any]:
         if name in before:
             given[name] = before[name]
     return given
-
-
-def _suffix() -> str:
-    return "".join(secrets.choice(SUFFIX_LETTERS) for _ in range(5))
 
 
 def _without(obj: Object, names: set[str]) -> dict[str, Any]:

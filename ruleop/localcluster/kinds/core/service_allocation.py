@@ -79,7 +79,12 @@ def allocate(service: dict[str, Any], store: Store) -> dict[str, Any]:
     if spec.get("type") in WITH_NODE_PORTS:
         _refuse(metadata["name"], list(_fill_ports(spec, before, allocations, random)))
     if needs_health_check(spec) and not needs_health_check(before):
-        _fill_health_port(spec, allocations, random)
+        chosen = {each["nodePort"] for each in spec.get("ports") or () if each.get("nodePort")}
+        number = spec.get("healthCheckNodePort")
+        if not number:
+            spec["healthCheckNodePort"] = _free_port("a HealthCheck NodePort", allocations, chosen, random)
+        elif problem := _port_problem(number, allocations, chosen):
+            raise _not_allocated(f"requested HealthCheck NodePort {number}: {problem}")
     return {**service, "spec": spec}
 
 
@@ -206,15 +211,6 @@ def _free_port(what: str, allocations: Allocations, chosen: set[int], random: Ra
     if free := [each for each in NODE_PORTS if each not in chosen and not taken[each]]:
         return random.choice(free)
     raise _not_allocated(f"{what}: range is full")
-
-
-def _fill_health_port(spec: dict[str, Any], allocations: Allocations, random: Random) -> None:
-    chosen = {each["nodePort"] for each in spec.get("ports") or () if each.get("nodePort")}
-    number = spec.get("healthCheckNodePort")
-    if not number:
-        spec["healthCheckNodePort"] = _free_port("a HealthCheck NodePort", allocations, chosen, random)
-    elif problem := _port_problem(number, allocations, chosen):
-        raise _not_allocated(f"requested HealthCheck NodePort {number}: {problem}")
 
 
 def _not_allocated(problem: str) -> Rejected:

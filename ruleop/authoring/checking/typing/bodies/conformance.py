@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.authoring.checking.bodies import bodies
 from ruleop.authoring.checking.typing.bodies.typed_bodies import Body, Items, Literal, Members, Slot, Text, Whole, typed
+from ruleop.authoring.checking.typing.inference import last_name
 from ruleop.authoring.checking.typing.lookups import field as field_of
 from ruleop.authoring.checking.typing.type_findings import Report, Source
 from ruleop.authoring.checking.typing.types import SCALARS, UNKNOWN, Dumped, Type, describe, item_of, kind_of
@@ -73,7 +74,7 @@ class Conformance:
         elif isinstance(body, Literal):
             self._literal(body, node, path)
         elif isinstance(body, Whole):
-            self._whole(body.slot, node, path)
+            self._value(body.slot.type, node, path, body.slot)
         else:
             self._text(body, node, path)
 
@@ -83,7 +84,7 @@ class Conformance:
         if self._is_refused(body, "mapping", node, path):
             return
         for spread in body.spreads:
-            self._value(spread.type, node, path, spread, depth=0)
+            self._value(spread.type, node, path, spread)
         known = node if node is not None and "mapping" in node.kinds else None
         for member in body.members:
             below = known.member(member.name) if known is not None else None
@@ -121,7 +122,7 @@ class Conformance:
             if below is None or (not node.builtin and below.schema.get("default") is not None):
                 continue
             message = f"{f'{path}.{name}' if path else name} is required by the schema of {self.kind}"
-            self._add(Problem("invalid-literal", message, body.site, (_leaf(path),)), path, place)
+            self._add(Problem("invalid-literal", message, body.site, (last_name(path),)), path, place)
 
     def _items(self, body: Items, node: SchemaNode | None, path: str) -> None:
         if self._is_refused(body, "list", node, path):
@@ -129,16 +130,16 @@ class Conformance:
         items = node.items if node is not None and "list" in node.kinds else None
         for spread in body.spreads:
             if items is not None and "list" in spread.type.kinds:
-                self._value(item_of(spread.type), items, f"{path}[]", spread, depth=0)
+                self._value(item_of(spread.type), items, f"{path}[]", spread)
         for number, each in enumerate(body.items):
             self.check(each, items, f"{path}[{number}]")
 
     def _is_refused(self, body: Body, kind: str, node: SchemaNode | None, path: str) -> bool:
-        self._visit(body.site, f"{_leaf(path)}={kind}")
+        self._visit(body.site, f"{last_name(path)}={kind}")
         if node is None or kind in node.kinds:
             return False
         message = f"{path} must be {describe(node.kinds - {'null'})}, not {describe([kind])}"
-        self._add(Problem("invalid-literal", message, body.site, (_leaf(path),)), f"{_leaf(path)}={kind}")
+        self._add(Problem("invalid-literal", message, body.site, (last_name(path),)), f"{last_name(path)}={kind}")
         return True
 
     # -- values --------------------------------------------------------------------------------------------------------
@@ -146,24 +147,24 @@ class Conformance:
     def _literal(self, body: Literal, node: SchemaNode | None, path: str) -> None:
         if body.value is None:
             return
-        anchor = f"{_leaf(path)}={body.value!r}"
+        anchor = f"{last_name(path)}={body.value!r}"
         self._visit(body.site, anchor)
         message = literal_problem(body.value, node) if node is not None else ""
         if message:
             shown = str(body.value).lower() if isinstance(body.value, bool) else str(body.value)
-            problem = Problem("invalid-literal", f"{path} {message}", body.site, (f'"{shown}"', shown, _leaf(path)))
+            problem = Problem("invalid-literal", f"{path} {message}", body.site, (f'"{shown}"', shown, last_name(path)))
             self._add(problem, anchor)
 
     def _text(self, body: Text, node: SchemaNode | None, path: str) -> None:
         for slot in body.slots:
             self._scalar(slot, body)
-        anchor = f'{_leaf(path)}=""'
+        anchor = f'{last_name(path)}=""'
         self._visit(body.site, anchor)
         if node is None or "string" in node.kinds:
             return
         how = "a value in quotes is a string: remove the quotes" if body.is_single else "text with slots is a string"
         message = f"{path} must be {describe(node.kinds - {'null'})}, and {how}"
-        words = (*(slot.expression for slot in body.slots), _leaf(path))
+        words = (*(slot.expression for slot in body.slots), last_name(path))
         self._add(Problem("type-mismatch", message, body.site, words), anchor)
 
     def _scalar(self, slot: Slot, body: Text) -> None:
@@ -186,13 +187,10 @@ class Conformance:
             problem = Problem("maybe-missing", message, slot.site, (slot.expression,), warn=bool(found.kinds))
             self._add(problem, anchor)
 
-    def _whole(self, slot: Slot, node: SchemaNode | None, path: str) -> None:
-        self._value(slot.type, node, path, slot, depth=0)
-
-    def _value(self, found: Type, node: SchemaNode | None, path: str, slot: Slot, *, depth: int) -> None:
+    def _value(self, found: Type, node: SchemaNode | None, path: str, slot: Slot, *, depth: int = 0) -> None:
         """Compares the type of a value with its place."""
         kinds = found.kinds - {"null"}
-        anchor = f"{_leaf(path)}={slot.expression}"
+        anchor = f"{last_name(path)}={slot.expression}"
         self._visit(slot.site, anchor)
         if node is None or not found.is_known or not kinds or "other" in kinds or found.is_inserted:
             return
@@ -259,11 +257,6 @@ def _is_null(body: Body) -> bool:
     return isinstance(body, Literal) and body.value is None
 
 
-def _leaf(path: str) -> str:
-    """The name of the last field of a path."""
-    return path.rpartition(".")[2].partition("[")[0]
-
-
 def _mismatch(
     found: Type, wrong: frozenset[str], node: SchemaNode, path: str, slot: Slot, *, possible: bool, nested: bool
 ) -> str:
@@ -292,7 +285,7 @@ def literal_problem(value: Any, node: SchemaNode) -> str:
             advice = ": remove the quotes" if _reads_as(value, allowed) else ""
         return f"must be {describe(allowed)}, not {shown}{advice}"
     if node.is_quantity:
-        return _quantity_problem(value)
+        return "" if parse_quantity(value) is not None else f'must be a quantity such as 500m or 1Gi, not "{value}"'
     if node.builtin and value == "":
         return ""  # the same as a missing value, in most fields
     schema = {key: each for key, each in node.schema.items() if key in _KEYWORDS}
@@ -308,10 +301,6 @@ def _reads_as(text: str, kinds: frozenset[str]) -> bool:
     except ValueError:
         return "boolean" in kinds and text.lower() in {"true", "false"}
     return True
-
-
-def _quantity_problem(value: Any) -> str:
-    return "" if parse_quantity(value) is not None else f'must be a quantity such as 500m or 1Gi, not "{value}"'
 
 
 @dataclass(slots=True)

@@ -290,7 +290,8 @@ class WatchTypes:
             for part in self._of(key, child):
                 self.run(part, env)
         for part in self._of("readyWhen", child):
-            self.run(part, env.with_names({"this": self._this(child)}))
+            found = [self.kinds.node(kind) for kind in child.kinds]
+            self.run(part, env.with_names({"this": objects_of(found, "this", Origin.LATER, many=False).defined()}))
         for key in ("template", "object"):
             for part in self._of(key, child):
                 self.run(part, env)
@@ -319,8 +320,3 @@ class WatchTypes:
             what = "may be" if possible else "is"
             message = f"{part.compiled.source} {what} {describe(wrong)}: forEach needs a list or a mapping"
             self.inference.report.at("type-mismatch", message, part.site, warn=possible)
-
-    def _this(self, child: ChildDraft) -> Type:
-        found = [self.kinds.node(kind) for kind in child.kinds]
-
-        return objects_of(found, "this", Origin.LATER, many=False).defined()
