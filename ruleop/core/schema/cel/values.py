@@ -3,37 +3,22 @@
 Python's own values stand for null, booleans, integers, doubles and strings. An integer never equals a boolean here: all
 comparisons look at the types first. Lists, maps and objects stay JSON beside their type and are converted when they are
 read, as on the server: most rules read a few fields.
-
-Durations are Go's: 1h30m, 250ms, -1.5s.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ruleop.core.schema.cel.syntax import EvaluationError, NotEvaluatedError
+from ruleop.core.schema.go_durations import duration_parts
 
 if TYPE_CHECKING:
-    from ruleop.core.schema.cel.cel_types import Type
+    from fractions import Fraction
 
-_UNITS: Final = {
-    "ns": 1,
-    "us": 10**3,
-    "µs": 10**3,
-    "μs": 10**3,
-    "ms": 10**6,
-    "s": 10**9,
-    "m": 60 * 10**9,
-    "h": 3600 * 10**9,
-}
-_PART: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
-_NOT_ONE: Final = "type conversion error from 'string' to 'duration'"
-_WHOLE: Final = re.compile(rf"[+-]?(?:0|(?:{_PART.pattern})+)")
+    from ruleop.core.schema.cel.cel_types import Type
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -45,18 +30,13 @@ def parse_duration(text: str) -> Duration:
     """The duration, as time.ParseDuration reads it. Raises EvaluationError."""
     if len(text) > 200:
         raise NotEvaluatedError("a duration has more than 200 characters")
-    if not _WHOLE.fullmatch(text):
-        raise EvaluationError(_NOT_ONE)
-    total = Fraction(0)
-    for number, unit in _PART.findall(text):
-        part = Fraction(number.rstrip(".")) * _UNITS[unit]
-        if part.denominator != 1:  # Go rounds it in floating point
-            raise NotEvaluatedError(f"{text!r} has parts of a nanosecond")
-        total += part
-    amount = -int(total) if text.startswith("-") else int(total)
-    if not -(2**63) <= amount < 2**63:
-        raise EvaluationError(_NOT_ONE)
-    return Duration(amount)
+    try:
+        parts = duration_parts(text)
+    except ValueError:
+        raise EvaluationError("type conversion error from 'string' to 'duration'") from None
+    if any(each.denominator != 1 for each in parts):  # Go rounds it in floating point
+        raise NotEvaluatedError(f"{text!r} has parts of a nanosecond")
+    return Duration(int(sum(parts)))
 
 
 _NO_OVERLOAD: Final = "no such overload"

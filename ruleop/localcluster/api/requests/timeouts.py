@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 import orjson
 
+from ruleop.core.schema.go_durations import duration_parts
 from ruleop.localcluster.http.message import Response
 from ruleop.localcluster.status_errors import bad_request
 
@@ -14,20 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LONGEST: Final = 60.0  # seconds: the server's own limit, which no request may exceed
-LONGEST_DURATION: Final = 2**63 / 1e9  # a duration is a number of nanoseconds in 64 bits
-
-_PART: Final = re.compile(r"(\d+\.?\d*|\.\d+)([^\d.]*)")
-_SECONDS: Final = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "µs": 1e-6,  # the micro sign
-    "μs": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "m": 60.0,
-    "h": 3600.0,
-}
-
 TIMED_OUT: Final = Response(
     504,
     orjson.dumps(
@@ -51,30 +37,7 @@ def parse_timeout(query: Mapping[str, str]) -> float:
     if not given:
         return LONGEST
     try:
-        seconds = _seconds(given)
+        seconds = float(sum(duration_parts(given))) / 1e9
     except ValueError as error:
         raise bad_request(f"invalid timeout specified in the request URL - {error}") from None
     return min(seconds, LONGEST) if seconds > 0 else LONGEST
-
-
-def _seconds(text: str) -> float:
-    """Raises ValueError with the message of Go's `time.ParseDuration`."""
-    shown = orjson.dumps(text).decode()
-    sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
-    if rest == "0":
-        return 0.0
-    total, position = 0.0, 0
-    while position < len(rest) or not rest:
-        part = _PART.match(rest, position)
-        if part is None:
-            raise ValueError(f"time: invalid duration {shown}")
-        number, unit = part.groups()
-        if not unit:
-            raise ValueError(f"time: missing unit in duration {shown}")
-        if unit not in _SECONDS:
-            raise ValueError(f"time: unknown unit {orjson.dumps(unit).decode()} in duration {shown}")
-        total += float(number) * _SECONDS[unit]
-        if total >= LONGEST_DURATION:
-            raise ValueError(f"time: invalid duration {shown}")
-        position = part.end()
-    return sign * total
