@@ -26,6 +26,7 @@ from ruleop.authoring.checking.typing.types import (
     join,
     list_of,
     mapping_of,
+    misfit,
     missing,
     of_constant,
     truth_of,
@@ -92,10 +93,8 @@ def _check_input(inference: Inference, node: nodes.Filter, value: Type, takes: f
     if takes is None or not value.is_known or not value.kinds or value.kinds <= takes:
         return
     what = text_of(node.node) or ("an item" if node.node is None else "this value")
-    wrong = value.kinds - takes
-    possible = bool(value.kinds & takes)
-    may_be = "may be" if possible else "is"
-    message = f"{what} {may_be} {describe(wrong)}, and {node.name} takes {describe(takes - {'null'})}"
+    wrong, possible = misfit(value.kinds, takes)
+    message = f"{what} {wrong}, and {node.name} takes {describe(takes - {'null'})}"
     inference.problem("type-mismatch", message, node, text_of(node.node), node.name, warn=possible)
 
 

@@ -21,6 +21,7 @@ from ruleop.authoring.checking.typing.type_findings import Report, Source
 from ruleop.authoring.checking.typing.types import (
     BOOLEAN,
     CAPTURED,
+    CONTAINERS,
     INTEGER,
     MODULE,
     OTHER,
@@ -28,8 +29,8 @@ from ruleop.authoring.checking.typing.types import (
     UNKNOWN,
     Type,
     Undefined,
-    describe,
     join,
+    misfit,
 )
 from ruleop.core.errors import Site
 
@@ -181,10 +182,9 @@ class Runner:
             return
         iterated = node.iter
         what = text_of(iterated) or "this"
-        wrong = value.kinds - {"list", "mapping"}
-        possible = bool(value.kinds & {"list", "mapping"})
+        wrong, possible = misfit(value.kinds, CONTAINERS)
         if wrong:
-            message = f"{what} {'may be' if possible else 'is'} {describe(wrong)}: a loop needs a list or a mapping"
+            message = f"{what} {wrong}: a loop needs a list or a mapping"
             self.inference.problem("type-mismatch", message, node.iter, text_of(iterated), warn=possible)
         elif value.kinds == {"mapping"} and isinstance(node.target, nodes.Tuple):
             names = ", ".join(getattr(each, "name", "...") for each in node.target.items)

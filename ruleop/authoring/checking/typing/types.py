@@ -322,3 +322,11 @@ def describe(kinds: Iterable[str]) -> str:
     if {"integer", "number"} <= found:
         found.discard("integer")
     return " or ".join(_WORDS[kind] for kind in _ORDER if kind in found) or "nothing"
+
+
+def misfit(kinds: frozenset[str], allowed: frozenset[str]) -> tuple[str, bool]:
+    """The kinds that are not allowed in words: `is a list`, or `may be null` where others are allowed; "" if all are.
+    And whether some are."""
+    possible = bool(kinds & allowed)
+    wrong = kinds - allowed
+    return f"{'may be' if possible else 'is'} {describe(wrong)}" if wrong else "", possible

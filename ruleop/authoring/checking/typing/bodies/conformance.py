@@ -12,7 +12,7 @@ from ruleop.authoring.checking.typing.bodies.typed_bodies import Body, Items, Li
 from ruleop.authoring.checking.typing.inference import last_name
 from ruleop.authoring.checking.typing.lookups import field as field_of
 from ruleop.authoring.checking.typing.type_findings import Report, Source
-from ruleop.authoring.checking.typing.types import SCALARS, UNKNOWN, Dumped, Type, describe, item_of, kind_of
+from ruleop.authoring.checking.typing.types import SCALARS, UNKNOWN, Dumped, Type, describe, item_of, kind_of, misfit
 from ruleop.core.errors import Site
 from ruleop.core.schema.nearest import nearest
 from ruleop.core.schema.quantity import parse_quantity
@@ -174,13 +174,9 @@ class Conformance:
             return
         anchor = f"~{slot.expression}"
         self._visit(slot.site, anchor)
-        allowed = SCALARS | {"null"} if body.is_single else SCALARS
-        wrong = found.kinds - allowed
+        wrong, possible = misfit(found.kinds, SCALARS | {"null"} if body.is_single else SCALARS)
         if wrong:
-            possible = bool(found.kinds & allowed)
-            message = (
-                f"{slot.expression} {'may be' if possible else 'is'} {describe(wrong)}, which cannot be a part of text"
-            )
+            message = f"{slot.expression} {wrong}, which cannot be a part of text"
             self._add(Problem("type-mismatch", message, slot.site, (slot.expression,), warn=possible), anchor)
         elif found.undefined is not None and found.undefined.reason == "omit" and not body.is_single:
             message = f"{slot.expression} can leave no value, which must be the whole value of a field: add an `else`"

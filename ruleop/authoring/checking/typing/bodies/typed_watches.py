@@ -32,6 +32,7 @@ from ruleop.authoring.checking.typing.types import (
     join,
     list_of,
     mapping_of,
+    misfit,
     of_data,
 )
 from ruleop.core.schema.cron import schedule_fault, zone_fault
@@ -313,10 +314,8 @@ class WatchTypes:
             return env
 
     def _check_items(self, part: Part, iterated: Type) -> None:
-        wrong = iterated.kinds - {"list", "mapping", "null"}
-        if iterated.is_known and wrong and "other" not in wrong:
+        wrong, possible = misfit(iterated.kinds - {"null"}, CONTAINERS)
+        if iterated.is_known and wrong and "other" not in iterated.kinds:
             assert isinstance(part.compiled, Expression)
-            possible = bool(iterated.kinds & {"list", "mapping"})
-            what = "may be" if possible else "is"
-            message = f"{part.compiled.source} {what} {describe(wrong)}: forEach needs a list or a mapping"
+            message = f"{part.compiled.source} {wrong}: forEach needs a list or a mapping"
             self.inference.report.at("type-mismatch", message, part.site, warn=possible)
