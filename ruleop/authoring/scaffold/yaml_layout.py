@@ -68,55 +68,51 @@ class Spread:
     code: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Style:
-    template: bool  # whether Jinja reads the text before the YAML parser does
-
-
 def template_text(value: Any) -> str:
     """A file of templates/."""
-    return _document(value, _Style(template=True))
+    return _document(value, is_template=True)
 
 
 def rules_text(value: Any) -> str:
     """watches.yaml, or another file that is plain YAML: an expression in it is a quoted string."""
-    return _document(value, _Style(template=False))
+    return _document(value, is_template=False)
 
 
-def _document(value: Any, style: _Style) -> str:
-    return "".join(f"{line}\n" for line in _lines(value, style))
+def _document(value: Any, *, is_template: bool) -> str:
+    """`is_template`: Jinja reads the text before the YAML parser does."""
+    return "".join(f"{line}\n" for line in _lines(value, is_template))
 
 
-def _lines(value: Any, style: _Style) -> Iterator[str]:
+def _lines(value: Any, is_template: bool) -> Iterator[str]:
     if isinstance(value, Mapping) and value:
         for key, member in value.items():
             if isinstance(key, Spread):
                 yield f"{{{{ {key.code} }}}}"
             else:
-                yield from _entry(f"{_scalar(key, style)}:", member, style)
+                yield from _entry(f"{_scalar(key, is_template)}:", member, is_template)
     elif isinstance(value, list) and value:
         for item in value:
-            yield from _item(item, style)
+            yield from _item(item, is_template)
     else:
-        yield _flow(value, style)
+        yield _flow(value, is_template)
 
 
-def _entry(key: str, value: Any, style: _Style) -> Iterator[str]:
+def _entry(key: str, value: Any, is_template: bool) -> Iterator[str]:
     if isinstance(value, Guarded):
-        yield from _block_of(f"if {value.condition}", _entry(key, value.value, style))
+        yield from _block_of(f"if {value.condition}", _entry(key, value.value, is_template))
         return
     if isinstance(value, Noted):
         yield from _comment(value)
         value = value.value
-    if isinstance(value, (Mapping, list)) and value and not _is_short(value, style):
+    if isinstance(value, (Mapping, list)) and value and not _is_short(value, is_template):
         yield key
-        yield from (f"{'':{_INDENT}}{line}" if line else "" for line in _lines(value, style))
-    elif (block := _block(value, style)) is not None:
+        yield from (f"{'':{_INDENT}}{line}" if line else "" for line in _lines(value, is_template))
+    elif (block := _block(value, is_template)) is not None:
         header, lines = block
         yield f"{key} {header}"
         yield from (f"{'':{_INDENT}}{line}" if line else "" for line in lines)
     else:
-        yield f"{key} {_flow(value, style)}"
+        yield f"{key} {_flow(value, is_template)}"
 
 
 def _comment(value: Noted) -> Iterator[str]:
@@ -129,13 +125,13 @@ def _block_of(tag: str, lines: Iterator[str]) -> Iterator[str]:
     yield f"{{% end{tag.partition(' ')[0]} %}}"
 
 
-def _item(value: Any, style: _Style) -> Iterator[str]:
+def _item(value: Any, is_template: bool) -> Iterator[str]:
     match value:
         case Guarded(condition, inner):
-            yield from _block_of(f"if {condition}", _item(inner, style))
+            yield from _block_of(f"if {condition}", _item(inner, is_template))
             return
         case Repeated(name, code, inner):
-            yield from _block_of(f"for {name} in {code}", _item(inner, style))
+            yield from _block_of(f"for {name} in {code}", _item(inner, is_template))
             return
         case Spread(code):
             yield f"{{{{ {code} }}}}"
@@ -144,15 +140,15 @@ def _item(value: Any, style: _Style) -> Iterator[str]:
         yield from _comment(value)
         value = value.value
     if isinstance(value, Mapping) and value and not _begins_with_block(value):
-        lines = list(_lines(value, style))
+        lines = list(_lines(value, is_template))
     elif isinstance(value, (Mapping, list)) and value:
         yield "-"
-        yield from (f"{'':{_INDENT}}{line}" if line else "" for line in _lines(value, style))
+        yield from (f"{'':{_INDENT}}{line}" if line else "" for line in _lines(value, is_template))
         return
-    elif (block := _block(value, style)) is not None:
+    elif (block := _block(value, is_template)) is not None:
         lines = [block[0], *block[1]]
     else:
-        lines = [_flow(value, style)]
+        lines = [_flow(value, is_template)]
     yield f"- {lines[0]}"
     yield from (f"{'':{_INDENT}}{line}" if line else "" for line in lines[1:])
 
@@ -162,28 +158,30 @@ def _begins_with_block(value: Mapping[Any, Any]) -> bool:
     return isinstance(key, Spread) or isinstance(member, (Noted, Guarded))
 
 
-def _flow(value: Any, style: _Style) -> str:
+def _flow(value: Any, is_template: bool) -> str:
     if isinstance(value, Mapping):
         return "{}"
     return (
-        f"[{', '.join(_scalar(each, style) for each in value)}]" if isinstance(value, list) else _scalar(value, style)
+        f"[{', '.join(_scalar(each, is_template) for each in value)}]"
+        if isinstance(value, list)
+        else _scalar(value, is_template)
     )
 
 
-def _is_short(value: Any, style: _Style) -> bool:
+def _is_short(value: Any, is_template: bool) -> bool:
     """Whether a list reads well in one line: a few plain words or numbers."""
     if not isinstance(value, list) or not all(isinstance(each, (str, int, float)) for each in value):
         return False
-    items = [_scalar(each, style) for each in value]
+    items = [_scalar(each, is_template) for each in value]
     return len(", ".join(items)) <= _SHORT and not any(_NOT_IN_FLOW.search(item) for item in items)
 
 
-def _scalar(value: Any, style: _Style) -> str:
+def _scalar(value: Any, is_template: bool) -> str:
     if isinstance(value, Expr):
-        return f"{{{{ {value.code} }}}}" if style.template else _quoted(f"{{{{ {value.code} }}}}")
+        return f"{{{{ {value.code} }}}}" if is_template else _quoted(f"{{{{ {value.code} }}}}")
     if isinstance(value, Joined):
-        return _joined(value, style)
-    if isinstance(value, str) and style.template and _TAG.search(value):
+        return _joined(value, is_template)
+    if isinstance(value, str) and is_template and _TAG.search(value):
         return f"{{{{ {literal(value)} }}}}"
     return yaml_text(value)
 
@@ -195,11 +193,11 @@ def _quoted(text: str) -> str:
     return f'"{text}"'
 
 
-def _joined(value: Joined, style: _Style) -> str:
+def _joined(value: Joined, is_template: bool) -> str:
     match value.parts:
         case [Expr(code)] if '"' not in code:
             return _quoted(f"{{{{ {code} }}}}")
-    if not style.template:
+    if not is_template:
         return _quoted("".join(map(_part, value.parts)))
     literals = [part for part in value.parts if isinstance(part, str)]
     if not _is_template_text(value) or not all(part.isprintable() for part in literals):
@@ -237,11 +235,11 @@ def literal(text: str) -> str:
     return "'" + text.encode("unicode_escape").decode("ascii").replace("'", "\\'") + "'"
 
 
-def _block(value: Any, style: _Style) -> tuple[str, list[str]] | None:
+def _block(value: Any, is_template: bool) -> tuple[str, list[str]] | None:
     """The header and the lines of a block scalar, for text of several lines; None where a block would not be exact."""
     if isinstance(value, str):
-        text, raw = value, style.template and _TAG.search(value) is not None
-    elif isinstance(value, Joined) and style.template:
+        text, raw = value, is_template and _TAG.search(value) is not None
+    elif isinstance(value, Joined) and is_template:
         text, raw = (
             "".join(_TAG.sub(_escaped_tag, part) if isinstance(part, str) else _part(part) for part in value.parts),
             False,

@@ -77,15 +77,9 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Translated:
-    code: str
-    ids: frozenset[str]  # the resources that it reads
-    remarks: tuple[str, ...]
-    level: int
-    items: Schema | None = None  # of a list
-
-    def within(self, level: int) -> str:
-        return self.code if self.level >= level else f"({self.code})"
+class Translated(Term):
+    ids: frozenset[str] = frozenset()  # the resources that it reads
+    remarks: tuple[str, ...] = ()
 
 
 def translated(text: str, names: Names, *, lenient: bool = False) -> Translated:
@@ -97,7 +91,7 @@ def translated(text: str, names: Names, *, lenient: bool = False) -> Translated:
     translation = _Translation(names, lenient=lenient)
     term = translation.optional(node)
     remarks = tuple(dict.fromkeys(translation.remarks))
-    return Translated(term.code, frozenset(translation.ids), remarks, term.level, (term.schema or {}).get("items"))
+    return Translated(term.code, term.level, schema=term.schema, ids=frozenset(translation.ids), remarks=remarks)
 
 
 def names_in(text: str) -> frozenset[str]:

@@ -16,7 +16,7 @@ from ruleop.authoring.scaffold.from_sample import as_written
 from ruleop.authoring.scaffold.instance import instance
 from ruleop.authoring.scaffold.kro.cel_to_jinja import Names, Translated, names_in, translated
 from ruleop.authoring.scaffold.kro.graphs import DEFINITION, Cel, Graph, Resource, only_expression, parts, read_graph
-from ruleop.authoring.scaffold.kro.jinja_terms import AND, OR, WHOLE, InexpressibleError, Term, described, text_literal
+from ruleop.authoring.scaffold.kro.jinja_terms import AND, OR, InexpressibleError, Term, described, text_literal
 from ruleop.authoring.scaffold.naming import free_id, kebab
 from ruleop.authoring.scaffold.new_project import NewChild, NewProject
 from ruleop.authoring.scaffold.unusable_input import ScaffoldError
@@ -204,7 +204,7 @@ class _Converter:
             source = self._expression(written, (*resource.path, "forEach"), place)
             variable = free_id(name, {*taken, *(each.code for each in variables.values())})
             loops[variable] = source.code
-            variables[name] = described(variable, source.items, certain=True)
+            variables[name] = described(variable, (source.schema or {}).get("items"), certain=True)
         place.names = self._names(**variables)
         if len(loops) == 1:
             ((name, code),) = loops.items()
@@ -222,7 +222,7 @@ class _Converter:
             except InexpressibleError as error:
                 self._note(f"{resource.id} is never desired, because {error}: {_shown(written)}", path)
                 place.untranslated = True
-                found.append(Translated("false", frozenset(), (), WHOLE))
+                found.append(Translated("false"))
         place.reads |= outer.reads
         for each in sorted(place.reads):
             found += self.found[each].conditions
@@ -243,7 +243,7 @@ class _Converter:
                 self._note(f"readyWhen of {resource.id} was left out: {error}: {_shown(written)}", path)
                 return
         settings["readyWhen"] = _all(found)
-        own.gate = Translated(f"ready.{own.id}", frozenset(), (), WHOLE)
+        own.gate = Translated(f"ready.{own.id}")
 
     def _external(self, resource: Resource, own: _Found) -> None:
         external = resource.external or {}
@@ -284,7 +284,7 @@ class _Converter:
             gates = [
                 self._expression(each, (*resource.path, "readyWhen", at), named, lenient=True) for at, each in written
             ]
-            own.gate = Translated(_all(gates), frozenset(), (), OR)
+            own.gate = Translated(_all(gates), OR)
 
     def _reach(self, resource: Resource, template: Mapping[str, Any]) -> None:
         namespace = _metadata_of(template).get("namespace")
