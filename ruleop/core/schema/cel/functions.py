@@ -264,17 +264,19 @@ def _items(of: Type) -> Type:
 # -- the table ---------------------------------------------------------------------------------------------------------
 
 
-def _function(parameters: str, result: Result, call: Callable[..., Value]) -> Overload:
-    return Overload(False, tuple(parameters.split()), result, _on_text(call))
+def _overloads(
+    signatures: str, result: Result, call: Callable[..., Value], *, is_method: bool = True
+) -> tuple[Overload, ...]:
+    """Signatures such as `string int|string int int` of one function, which charges its own cost."""
+    return tuple(Overload(is_method, tuple(each.split()), result, call) for each in signatures.split("|"))
 
 
-def _method(parameters: str, result: Result, call: Callable[..., Value]) -> Overload:
-    return Overload(True, tuple(parameters.split()), result, _on_text(call))
+def _method(signatures: str, result: Result, call: Callable[..., Value]) -> tuple[Overload, ...]:
+    return _overloads(signatures, result, _on_text(call))
 
 
-def _charging(parameters: str, result: Result, call: Callable[..., Value]) -> Overload:
-    """A method that charges its own cost."""
-    return Overload(True, tuple(parameters.split()), result, call)
+def _function(signatures: str, result: Result, call: Callable[..., Value]) -> tuple[Overload, ...]:
+    return _overloads(signatures, result, _on_text(call), is_method=False)
 
 
 def _of_lists(kinds: str, call: Callable[[str], Callable[..., Value]], result: Result) -> tuple[Overload, ...]:
@@ -290,69 +292,61 @@ FUNCTIONS: Final[Mapping[str, tuple[Overload, ...]]] = {
         for kind in ("string", "list", "map")
         for is_method in (False, True)
     ),
-    "type": (Overload(False, ("any",), TYPE, lambda _, value: TypeValue(type_name(value))),),
-    "dyn": (Overload(False, ("any",), DYN, lambda _, value: value),),
+    "type": _overloads("any", TYPE, lambda _, value: TypeValue(type_name(value)), is_method=False),
+    "dyn": _overloads("any", DYN, lambda _, value: value, is_method=False),
     # strings
-    "startsWith": (_method("string string", BOOL, str.startswith),),
-    "endsWith": (_method("string string", BOOL, str.endswith),),
-    "contains": (_method("string string", BOOL, str.__contains__),),
+    "startsWith": _method("string string", BOOL, str.startswith),
+    "endsWith": _method("string string", BOOL, str.endswith),
+    "contains": _method("string string", BOOL, str.__contains__),
     "matches": (
-        _charging("string string", BOOL, _matches),
-        Overload(False, ("string", "string"), BOOL, _matches),
+        *_overloads("string string", BOOL, _matches),
+        *_overloads("string string", BOOL, _matches, is_method=False),
     ),
-    "lowerAscii": (_method("string", STRING, lambda text: text.translate(_LOWER)),),
-    "upperAscii": (_method("string", STRING, lambda text: text.translate(_UPPER)),),
-    "trim": (_method("string", STRING, lambda text: text.strip(_SPACES)),),
-    "charAt": (_method("string int", STRING, _char_at),),
-    "substring": (_method("string int", STRING, _substring), _method("string int int", STRING, _substring)),
-    "replace": (
-        _charging("string string string", STRING, _replace),
-        _charging("string string string int", STRING, _replace),
-    ),
-    "split": (
-        _charging("string string", list_of(STRING), _split),
-        _charging("string string int", list_of(STRING), _split),
-    ),
-    "join": (_charging("list(string)", STRING, _join), _charging("list(string) string", STRING, _join)),
+    "lowerAscii": _method("string", STRING, lambda text: text.translate(_LOWER)),
+    "upperAscii": _method("string", STRING, lambda text: text.translate(_UPPER)),
+    "trim": _method("string", STRING, lambda text: text.strip(_SPACES)),
+    "charAt": _method("string int", STRING, _char_at),
+    "substring": _method("string int|string int int", STRING, _substring),
+    "replace": _overloads("string string string|string string string int", STRING, _replace),
+    "split": _overloads("string string|string string int", list_of(STRING), _split),
+    "join": _overloads("list(string)|list(string) string", STRING, _join),
     "indexOf": (
-        _method("string string", INT, _index_of),
-        _method("string string int", INT, _index_of),
-        _charging("list any", INT, _position(last=False)),
+        *_method("string string|string string int", INT, _index_of),
+        *_overloads("list any", INT, _position(last=False)),
     ),
     "lastIndexOf": (
-        _method("string string", INT, _last_index_of),
-        _method("string string int", INT, _last_index_of),
-        _charging("list any", INT, _position(last=True)),
+        *_method("string string|string string int", INT, _last_index_of),
+        *_overloads("list any", INT, _position(last=True)),
     ),
     # conversions
     "int": (
-        _function("int", INT, lambda value: value),
-        _function("double", INT, _int_of_double),
-        _function("string", INT, _int_of_text),
-        _function("duration", INT, lambda value: value.nanoseconds),
+        *_function("int", INT, lambda value: value),
+        *_function("double", INT, _int_of_double),
+        *_function("string", INT, _int_of_text),
+        *_function("duration", INT, lambda value: value.nanoseconds),
     ),
     "double": (
-        _function("double", DOUBLE, lambda value: value),
-        _function("int", DOUBLE, float),
-        _function("string", DOUBLE, _double_of_text),
+        *_function("double", DOUBLE, lambda value: value),
+        *_function("int", DOUBLE, float),
+        *_function("string", DOUBLE, _double_of_text),
     ),
     "string": (
-        _function("string", STRING, lambda value: value),
-        _function("int", STRING, str),
-        _function("bool", STRING, lambda value: "true" if value else "false"),
-        _function("double", STRING, _text_of_double),
+        *_function("string", STRING, lambda value: value),
+        *_function("int", STRING, str),
+        *_function("bool", STRING, lambda value: "true" if value else "false"),
+        *_function("double", STRING, _text_of_double),
     ),
-    "bool": (_function("bool", BOOL, lambda value: value), _function("string", BOOL, _bool_of_text)),
+    "bool": (*_function("bool", BOOL, lambda value: value), *_function("string", BOOL, _bool_of_text)),
     "duration": (
-        _function("duration", DURATION, lambda value: value),
-        _function("string", DURATION, parse_duration),
+        *_function("duration", DURATION, lambda value: value),
+        *_function("string", DURATION, parse_duration),
     ),
     # quantities
-    "quantity": (_function("string", QUANTITY, _quantity),),
-    "isQuantity": (_function("string", BOOL, _is_quantity),),
-    "compareTo": (_method("quantity quantity", INT, lambda a, b: (a.amount > b.amount) - (a.amount < b.amount)),),
-    "isGreaterThan": (_method("quantity quantity", BOOL, lambda a, b: a.amount > b.amount),),
-    "isLessThan": (_method("quantity quantity", BOOL, lambda a, b: a.amount < b.amount),),
+    "quantity": _function("string", QUANTITY, _quantity),
+    "isQuantity": _function("string", BOOL, _is_quantity),
+    "compareTo": _method("quantity quantity", INT, lambda a, b: (a.amount > b.amount) - (a.amount < b.amount)),
+    "isGreaterThan": _method("quantity quantity", BOOL, lambda a, b: a.amount > b.amount),
+    "isLessThan": _method("quantity quantity", BOOL, lambda a, b: a.amount < b.amount),
     # lists
     "isSorted": _of_lists(_ORDERED, lambda _: _is_sorted, BOOL),
     "sum": _of_lists("int double duration", lambda kind: _sum(_ZEROS[kind]), _items),
