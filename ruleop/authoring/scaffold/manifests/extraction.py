@@ -28,6 +28,7 @@ from ruleop.authoring.scaffold.manifests.plain_credentials import (
     is_password,
     is_plain,
     is_secret_name,
+    with_replaced,
 )
 from ruleop.authoring.scaffold.naming import free, words
 from ruleop.authoring.scaffold.trees import items_at, replaced, value_at, walk
@@ -310,12 +311,10 @@ class _Extraction:
         return credentials(text, origins)
 
     def _text(self, path: TreePath, text: str, spans: Iterable[Span], write: Write) -> str:
-        parts, end = [], 0
-        for span in spans:
-            place = self.manifest.place(path, text[: span.start])
-            parts += [text[end : span.start], write(text[span.start : span.end], span.name, place)]
-            end = span.end
-        return "".join([*parts, text[end:]])
+        def written(span: Span) -> str:
+            return write(text[span.start : span.end], span.name, self.manifest.place(path, text[: span.start]))
+
+        return with_replaced(text, spans, written)
 
     def _mark(self, value: str, name: str, place: str) -> str:
         secret, key = self.vault.put(value, name, place)
@@ -342,11 +341,7 @@ def without_credentials(values: Any, origins: Origins, name: str = "") -> Any:
         return values
     if is_secret_name(name) and _NAMES_OF_SECRETS.isdisjoint(words(name)) and not is_plain(values):
         return PLACEHOLDER
-    parts, end = [], 0
-    for span in credentials(values, origins):
-        parts += [values[end : span.start], PLACEHOLDER]
-        end = span.end
-    return "".join([*parts, values[end:]])
+    return with_replaced(values, credentials(values, origins), lambda _: PLACEHOLDER)
 
 
 def _with_env(container: Mapping[str, Any], env: list[Any]) -> dict[str, Any]:

@@ -16,25 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 from ruleop.authoring.scaffold.naming import words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _SECRET: Final = frozenset(
     {
         *("password", "passwd", "pwd", "pass", "passphrase", "secret", "secrets", "token", "credential", "credentials"),
         *("requirepass", "masterauth", "masterpass", "pgpass", "passwords", "tokens"),
-        *(
-            "dsn",
-            "auth",
-            "authorization",
-            "cert",
-            "certificate",
-            "private",
-            "pat",
-            "otp",
-            "salt",
-            "passwords",
-            "tokens",
-        ),
+        *("dsn", "auth", "authorization", "cert", "certificate", "private", "pat", "otp", "salt"),
     }
 )
 _SECRET_ENDS: Final = ("password", "passwd", "passphrase", "secret", "token", "apikey", "secretkey", "privatekey")
@@ -119,6 +107,15 @@ class Span:
     start: int
     end: int
     name: str
+
+
+def with_replaced(text: str, spans: Iterable[Span], replacement: Callable[[Span], str]) -> str:
+    """The text with something else in place of each credential."""
+    parts, end = [], 0
+    for span in spans:
+        parts += [text[end : span.start], replacement(span)]
+        end = span.end
+    return "".join([*parts, text[end:]])
 
 
 def is_password(name: str) -> bool:

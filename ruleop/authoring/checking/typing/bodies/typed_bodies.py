@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ruleop.authoring.checking.typing.types import STRING, UNKNOWN, Type
-from ruleop.core.templating.tree import layout as marks
+from ruleop.core.templating.bodies.body_writer import Printed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from ruleop.core.errors import Site
     from ruleop.core.templating import YamlNode
     from ruleop.core.templating.bodies.body import Body as Untyped
-
-_ANY_MARK: Final = re.compile(f"{marks.VALUE.pattern}|{marks.SPREAD.pattern}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +92,43 @@ Body: TypeAlias = Literal | Whole | Text | Members | Items
 def typed(body: Untyped, types: Mapping[int, Type]) -> Body:
     """The body with the types of its slots. `types`: by the id of the printed node."""
 
-    def slot(number: int) -> Slot:
-        printed = body.printed[number]
+    def slot(printed: Printed) -> Slot:
         found = types.get(id(printed.node), UNKNOWN) if printed.captured is None else STRING
         return Slot(found, printed.place.expression, printed.place.site)
 
-    return _typed(body.document, slot)
+    def scalar(value: Any, site: Site, *, is_plain: bool) -> Literal | Whole | Text:
+        pieces = body.pieces(value) if isinstance(value, str) else ()
+        slots = tuple(slot(each) for each in pieces if isinstance(each, Printed))
+        if not slots:
+            return Literal(value, site)
+        is_single = len(pieces) == 1 and body.spread(value) is None
+        return Whole(slots[0], site) if is_single and is_plain else Text(slots, site, is_single)
+
+    def members(node: YamlNode, value: dict[str, YamlNode]) -> Members:
+        known: list[Member] = []
+        spreads: list[Slot] = []
+        computed: list[Computed] = []
+        for text, each in value.items():
+            key = scalar(text, node.key_sites[text], is_plain=False)
+            if (spread := body.spread(text)) is not None:
+                spreads.append(slot(spread))
+            elif isinstance(key, Text):
+                computed.append(Computed(key, any_node(each)))
+            else:
+                known.append(Member(text, key.site, any_node(each)))
+        return Members(tuple(known), tuple(spreads), tuple(computed), node.site)
+
+    def any_node(node: YamlNode) -> Body:
+        value = node.value
+        if isinstance(value, dict):
+            return members(node, value)
+        if not isinstance(value, list):
+            return scalar(value, node.site, is_plain=node.plain)
+        spreads = [body.spread(each.value) if isinstance(each.value, str) and each.plain else None for each in value]
+        items = (any_node(each) for each, spread in zip(value, spreads, strict=True) if spread is None)
+        return Items(tuple(items), tuple(slot(each) for each in spreads if each is not None), node.site)
+
+    return any_node(body.document)
 
 
 def only_slot_of(body: Body) -> Slot | None:
@@ -108,41 +136,3 @@ def only_slot_of(body: Body) -> Slot | None:
     if isinstance(body, Whole):
         return body.slot
     return body.slots[0] if isinstance(body, Text) and body.is_single else None
-
-
-def _typed(node: YamlNode, slot: Callable[[int], Slot]) -> Body:
-    value = node.value
-    if isinstance(value, dict):
-        return _members(node, value, slot)
-    if isinstance(value, list):
-        items: list[Body] = []
-        spreads: list[Slot] = []
-        for each in value:
-            spread = marks.SPREAD.fullmatch(each.value) if isinstance(each.value, str) and each.plain else None
-            if spread is not None:
-                spreads.append(slot(int(spread[1])))
-            else:
-                items.append(_typed(each, slot))
-        return Items(tuple(items), tuple(spreads), node.site)
-    if not isinstance(value, str) or not _ANY_MARK.search(value):
-        return Literal(value, node.site)
-    whole = marks.VALUE.fullmatch(value)
-    if whole is not None and node.plain:
-        return Whole(slot(int(whole[1])), node.site)
-    slots = tuple(slot(int(match[1] or match[2])) for match in _ANY_MARK.finditer(value))
-    return Text(slots, node.site, is_single=whole is not None)
-
-
-def _members(node: YamlNode, value: dict[str, YamlNode], slot: Callable[[int], Slot]) -> Members:
-    members: list[Member] = []
-    spreads: list[Slot] = []
-    computed: list[Computed] = []
-    for key, each in value.items():
-        if not _ANY_MARK.search(key):
-            members.append(Member(key, node.key_sites[key], _typed(each, slot)))
-        elif (spread := marks.SPREAD.fullmatch(key)) is not None:
-            spreads.append(slot(int(spread[1])))
-        else:
-            slots = tuple(slot(int(match[1] or match[2])) for match in _ANY_MARK.finditer(key))
-            computed.append(Computed(Text(slots, node.key_sites[key], is_single=False), _typed(each, slot)))
-    return Members(tuple(members), tuple(spreads), tuple(computed), node.site)
