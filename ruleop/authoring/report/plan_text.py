@@ -363,13 +363,15 @@ def _apart(before: str, after: str, limit: int = 60) -> tuple[str, str]:
     return lead + shortened(before[skipped:], limit), lead + shortened(after[skipped:], limit)
 
 
+def differing_lines(before: Sequence[str], after: Sequence[str], *, neighbours: int) -> list[str]:
+    """The lines that differ and some beside them, each behind its sign."""
+    found = difflib.unified_diff(before, after, n=neighbours, lineterm="")
+    return [line for line in found if not line.startswith(("---", "+++", "@@"))]
+
+
 def _text(before: str, after: str, indent: str) -> Iterator[Line]:
     """The lines of a text that differ, each with its neighbours."""
-    lines = [
-        line
-        for line in difflib.unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm="")
-        if not line.startswith(("---", "+++", "@@"))
-    ]
+    lines = differing_lines(before.splitlines(), after.splitlines(), neighbours=1)
     if not lines:
         yield (Span(f"{indent}only the line break at the end", Tone.FAINT),)
     for line in lines[:MAX_LINES]:

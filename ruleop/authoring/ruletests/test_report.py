@@ -5,12 +5,11 @@ A failure is shown as YAML: only the fields that differ, below their parents; `-
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 from xml.etree import ElementTree as ET
 
-from ruleop.authoring.report.plan_text import Line, Place, Span, Tone, text_of
+from ruleop.authoring.report.plan_text import Line, Place, Span, Tone, differing_lines, text_of
 from ruleop.core.planning.changes.differences import NOTHING, Value, flow
 from ruleop.core.printable import printable, printable_lines
 from ruleop.core.templating import yaml_text
@@ -109,11 +108,7 @@ def _is_texts(value: Value) -> TypeGuard[list[str]]:
 
 
 def _changed(expected: list[str], actual: list[str], indent: str) -> Iterator[Line]:
-    lines = [
-        line
-        for line in difflib.unified_diff(expected, actual, n=2, lineterm="")
-        if not line.startswith(("---", "+++", "@@"))
-    ]
+    lines = differing_lines(expected, actual, neighbours=2)
     if not lines:
         yield (Span(f"    {indent}only the line break at the end", Tone.FAINT),)
     for line in lines[:MAX_LINES]:

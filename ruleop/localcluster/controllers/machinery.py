@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import math
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -382,6 +383,11 @@ def reference_to(owner: Object) -> dict[str, Any]:
         "controller": True,
         "blockOwnerDeletion": True,
     }
+
+
+def share(value: str | int, total: int, rounded: Callable[[float], int] = math.ceil) -> int:
+    """A number of pods, or a percentage of all."""
+    return rounded(total * int(value[:-1]) / 100) if isinstance(value, str) and value.endswith("%") else int(value)
 
 
 def is_being_deleted(obj: Object) -> bool:

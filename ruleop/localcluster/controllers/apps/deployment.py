@@ -13,6 +13,7 @@ from ruleop.localcluster.controllers.machinery import (
     is_being_deleted,
     reference_to,
     safe_hash,
+    share,
     with_condition,
 )
 from ruleop.localcluster.kinds.resources import DEPLOYMENTS, REPLICA_SETS
@@ -46,10 +47,7 @@ class Deployments(OwningController):
             return
         current = self._with_annotations(current, _copied(found.obj))
         others = [each for each in sets if each.name != current.name]
-        if found.obj["spec"].get("paused"):
-            self._scale(found, current, others, frozen=True)
-        else:
-            self._scale(found, current, others)
+        self._scale(found, current, others)
         self._clean_up(found, others)
         self._report(found, current.name)
 
@@ -97,30 +95,29 @@ class Deployments(OwningController):
         if replicas:
             self._record_scaling(obj, made.name.name, 0, replicas)
 
-    def _scale(self, deployment: Stored, current: Stored, others: Sequence[Stored], *, frozen: bool = False) -> None:
-        spec = deployment.obj["spec"]
-        desired = spec.get("replicas", 1)
+    def _scale(self, deployment: Stored, current: Stored, others: Sequence[Stored]) -> None:
+        spec, desired = deployment.obj["spec"], _replicas(deployment.obj)
         strategy = spec.get("strategy") or {}
         old = sum(_replicas(each.obj) for each in others)
-        if frozen:
+        if spec.get("paused"):
             if not old:
                 self._set(deployment, current, desired)
             return
         if strategy.get("type") == "Recreate":
             for each in others:
                 self._set(deployment, each, 0)
-            if not any((each.obj.get("status") or {}).get("replicas") for each in others):
+            if not any(_reported(each, "replicas") for each in others):
                 self._set(deployment, current, desired)
             return
         surge, unavailable = _limits(strategy.get("rollingUpdate") or {}, desired)
         limit = desired + surge - old
         self._set(deployment, current, min(desired, max(_replicas(current.obj), limit) if old else desired))
         current = self.machinery.store.get(REPLICA_SETS, current.name) or current
-        available = sum((each.obj.get("status") or {}).get("availableReplicas", 0) for each in (current, *others))
+        available = sum(_reported(each, "availableReplicas") for each in (current, *others))
         spare = available - (desired - unavailable)
         for each in others:
             replicas = _replicas(each.obj)
-            dead = replicas - (each.obj.get("status") or {}).get("availableReplicas", 0)
+            dead = replicas - _reported(each, "availableReplicas")
             fewer = min(replicas, max(0, spare) + dead)
             if fewer > 0:
                 self._set(deployment, each, replicas - fewer)
@@ -152,9 +149,7 @@ class Deployments(OwningController):
 
     def _clean_up(self, deployment: Stored, others: Sequence[Stored]) -> None:
         limit = deployment.obj["spec"].get("revisionHistoryLimit", 10)
-        idle = [
-            each for each in others if not _replicas(each.obj) and not (each.obj.get("status") or {}).get("replicas")
-        ]
+        idle = [each for each in others if not _replicas(each.obj) and not _reported(each, "replicas")]
         for each in sorted(idle, key=lambda each: _revision(each.obj))[: max(0, len(idle) - limit)]:
             if (found := self.machinery.store.get(REPLICA_SETS, each.name)) is not None:
                 self.machinery.delete(REPLICA_SETS, found)
@@ -168,11 +163,10 @@ class Deployments(OwningController):
             return
         obj = deployment.obj
         total, ready, available, terminating = (
-            sum((each.obj.get("status") or {}).get(field, 0) for each in sets)
+            sum(_reported(each, field) for each in sets)
             for field in ("replicas", "readyReplicas", "availableReplicas", "terminatingReplicas")
         )
-        updated = (current.obj.get("status") or {}).get("replicas", 0) if current is not None else 0
-        desired = obj["spec"].get("replicas", 1)
+        updated, desired = _reported(current, "replicas") if current is not None else 0, _replicas(obj)
         status: dict[str, Any] = {
             "observedGeneration": obj["metadata"]["generation"],
             "replicas": total,
@@ -198,9 +192,8 @@ class Deployments(OwningController):
 
 
 def _available(deployment: Object, available: int) -> dict[str, Any]:
-    spec = deployment["spec"]
-    desired = spec.get("replicas", 1)
-    _, most_unavailable = _limits((spec.get("strategy") or {}).get("rollingUpdate") or {}, desired)
+    desired, strategy = _replicas(deployment), deployment["spec"].get("strategy") or {}
+    _, most_unavailable = _limits(strategy.get("rollingUpdate") or {}, desired)
     enough = available >= desired - most_unavailable
     verb, reason = ("has", "Available") if enough else ("does not have", "Unavailable")
     return {
@@ -237,7 +230,7 @@ def _copied(deployment: Object) -> dict[str, str]:
 
 
 def _sizes(deployment: Object) -> dict[str, str]:
-    desired = deployment["spec"].get("replicas", 1)
+    desired = _replicas(deployment)
     return {DESIRED: str(desired), MAXIMUM: str(desired + _surge(deployment))}
 
 
@@ -245,12 +238,12 @@ def _surge(deployment: Object) -> int:
     strategy = deployment["spec"].get("strategy") or {}
     if strategy.get("type") == "Recreate":
         return 0
-    return _limits(strategy.get("rollingUpdate") or {}, deployment["spec"].get("replicas", 1))[0]
+    return _limits(strategy.get("rollingUpdate") or {}, _replicas(deployment))[0]
 
 
 def _first_replicas(deployment: Object, others: Sequence[Stored]) -> int:
     """The number of pods that a new ReplicaSet may have beside the others."""
-    desired: int = deployment["spec"].get("replicas", 1)
+    desired = _replicas(deployment)
     old = sum(_replicas(each.obj) for each in others)
     if (deployment["spec"].get("strategy") or {}).get("type") == "Recreate":
         return 0 if old else desired
@@ -274,14 +267,14 @@ def _replicas(obj: Object) -> int:
     return found
 
 
+def _reported(replica_set: Stored, field: str) -> int:
+    """A number in its status."""
+    found: int = (replica_set.obj.get("status") or {}).get(field, 0)
+    return found
+
+
 def _limits(rolling: Object, desired: int) -> tuple[int, int]:
     """The numbers of pods by which a rollout may exceed and fall short of the desired ones."""
-    surge = _share(rolling.get("maxSurge", "25%"), desired, math.ceil)
-    unavailable = _share(rolling.get("maxUnavailable", "25%"), desired, math.floor)
+    surge = share(rolling.get("maxSurge", "25%"), desired)
+    unavailable = share(rolling.get("maxUnavailable", "25%"), desired, math.floor)
     return surge, unavailable if surge or unavailable else 1
-
-
-def _share(value: Any, desired: int, rounded: Any) -> int:
-    if isinstance(value, str) and value.endswith("%"):
-        return int(rounded(desired * int(value[:-1]) / 100))
-    return int(value)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Final
 
 from ruleop.core.labels import meets, requirements_of
 from ruleop.localcluster.controllers.core.pod_index import is_over, is_ready
-from ruleop.localcluster.controllers.machinery import Controller, is_being_deleted, with_condition
+from ruleop.localcluster.controllers.machinery import Controller, is_being_deleted, share, with_condition
 from ruleop.localcluster.kinds.resources import BUDGETS, PODS, REPLICA_SETS, STATEFUL_SETS
 from ruleop.localcluster.timestamps import now
 
@@ -69,8 +68,8 @@ class DisruptionBudgets(Controller):
             return len(pods), int(least)
         expected = self._expected(pods, namespace)
         if most is not None:
-            return expected, max(0, expected - _share(most, expected))
-        return expected, _share(least or 1, expected)
+            return expected, max(0, expected - share(most, expected))
+        return expected, share(least or 1, expected)
 
     def _expected(self, pods: list[Object], namespace: str) -> int:
         """The number of pods that their controllers want; a pod without one counts as itself."""
@@ -87,7 +86,3 @@ class DisruptionBudgets(Controller):
             else:
                 desired[owner["kind"], owner["name"]] = found.obj["spec"].get("replicas", 1)
         return alone + sum(desired.values())
-
-
-def _share(value: Any, total: int) -> int:
-    return math.ceil(total * int(value[:-1]) / 100) if isinstance(value, str) else int(value)
